@@ -1,0 +1,85 @@
+"""A clone can be set up from what it holds: dev.py, and pinned requirements without addresses."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+PINNED = ("core.txt", "build.txt", "dev.txt")
+# `name==version ; where \`, then its hashes; the comments say who asked for it.
+PIN = re.compile(
+    r"^(?P<pin>[a-z0-9-]+==[^\s;]+(?: ; [^\\]+?)?) \\\n(?P<hashes>(?:    --hash.*\n)+)",
+    re.MULTILINE,
+)
+
+
+def pins(path: Path) -> dict[str, str]:
+    """Each pin of a requirements file, with its hashes."""
+    return {each["pin"]: each["hashes"] for each in PIN.finditer(path.read_text(encoding="utf-8"))}
+
+
+def plain(name: str) -> str:
+    """The name of a requirement as an index spells it."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", name.strip())[0]).lower()
+
+
+@pytest.mark.parametrize("name", PINNED)
+def test_requirements_hold_pins_and_hashes_and_nothing_else(root: Path, name: str) -> None:
+    text = (root / "requirements" / name).read_text(encoding="utf-8")
+    rest = [line for line in PIN.sub("", text).splitlines() if not line.startswith("    #")]
+    assert not rest, f"requirements/{name}: write it with python3 dev.py pin"
+    assert "://" not in text
+
+
+def test_the_development_pins_include_all_others(root: Path) -> None:
+    everything = pins(root / "requirements/dev.txt").items()
+    for name in ("core.txt", "build.txt"):
+        assert pins(root / "requirements" / name).items() <= everything
+
+
+def test_every_declared_dependency_is_pinned(root: Path) -> None:
+    settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    groups = settings["dependency-groups"]
+    wanted = {
+        "core.txt": settings["project"]["dependencies"],
+        "build.txt": groups["build"],
+        "dev.txt": [each for each in groups["dev"] if isinstance(each, str)],
+    }
+    for name, declared in wanted.items():
+        pinned = {plain(pin) for pin in pins(root / "requirements" / name)}
+        lacking = {plain(each) for each in declared} - pinned
+        assert not lacking, f"requirements/{name} lacks {lacking}: run python3 dev.py pin"
+
+
+def test_an_older_python_can_read_dev_py_as_far_as_its_message(root: Path) -> None:
+    ast.parse((root / "dev.py").read_text(encoding="utf-8"), feature_version=(3, 6))
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (["--help"], 0, "demo [DIR]"),
+        (["tests"], 2, "one of demo, run, test, check, pin"),
+        (["check", "src"], 2, "check takes no arguments"),
+    ],
+)
+def test_dev_py_says_what_it_can_do(
+    root: Path, tmp_path: Path, args: list[str], code: int, said: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, root / "dev.py", *args],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code
+    assert said in done.stdout + done.stderr
