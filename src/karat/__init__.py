@@ -1,0 +1,75 @@
+"""karat tells a team whether its search got better, how sure it can be, and where it fails."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from karat.errors import InputError, KaratError, MissingExtra, UsageError
+    from karat.formats import (
+        read_documents,
+        read_qrels,
+        read_queries,
+        read_run,
+        write_documents,
+        write_qrels,
+        write_queries,
+        write_run,
+    )
+    from karat.measures import measure
+    from karat.tables import Documents, Qrels, Queries, Results, Run
+    from karat.workflows.evaluate import evaluate
+    from karat.workflows.explain import explain
+
+_HOMES = {
+    "karat.errors": ("InputError", "KaratError", "MissingExtra", "UsageError"),
+    "karat.formats": (
+        "read_documents",
+        "read_qrels",
+        "read_queries",
+        "read_run",
+        "write_documents",
+        "write_qrels",
+        "write_queries",
+        "write_run",
+    ),
+    "karat.measures": ("measure",),
+    "karat.tables": ("Documents", "Qrels", "Queries", "Results", "Run"),
+    "karat.workflows.evaluate": ("evaluate",),
+    "karat.workflows.explain": ("explain",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Documents",
+    "InputError",
+    "KaratError",
+    "MissingExtra",
+    "Qrels",
+    "Queries",
+    "Results",
+    "Run",
+    "UsageError",
+    "evaluate",
+    "explain",
+    "measure",
+    "read_documents",
+    "read_qrels",
+    "read_queries",
+    "read_run",
+    "write_documents",
+    "write_qrels",
+    "write_queries",
+    "write_run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'karat' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,97 @@
+"""Every error karat raises on purpose.
+
+    KaratError                 exit 4   something failed that is nobody's typing mistake
+    ├── InputError             exit 2   the data is wrong: which file, line, query, and the fix
+    ├── UsageError             exit 2   what was asked is wrong: the nearest valid choice, and the fix
+    └── MissingExtra           exit 2   an optional dependency is not installed
+
+The text of an error is ready to print; the command line adds nothing but "karat: ".
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+
+class KaratError(Exception):
+    """Base of every error karat raises on purpose."""
+
+    exit_code = 4
+
+
+class InputError(KaratError):
+    """The data is wrong.
+
+    Args:
+        what: What is wrong, in one sentence without a full stop.
+        file: The file (or table) it stands in.
+        line: Line number from 1.
+        query: The query id it concerns.
+        doc_id: The document it concerns; readers use it to find the line.
+        fix: What to do about it.
+    """
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        query: str | None = None,
+        doc_id: str | None = None,
+        fix: str | None = None,
+    ) -> None:
+        self.what, self.file, self.line, self.fix = what, file, line, fix
+        self.query, self.doc_id = query, doc_id
+        where = [part for part in (file, f"line {line}" if line is not None else None) if part]
+        text = f"{', '.join(where)}: {what}" if where else what
+        if query is not None:
+            text += f" (query {query})"
+        super().__init__(text + _fix_line(fix))
+
+    def at_line(self, line: int | None) -> InputError:
+        """The same error with its line filled in."""
+        return InputError(
+            self.what,
+            file=self.file,
+            line=line,
+            query=self.query,
+            doc_id=self.doc_id,
+            fix=self.fix,
+        )
+
+
+class UsageError(KaratError):
+    """What was asked is wrong: a measure, an option, a combination."""
+
+    exit_code = 2
+
+    def __init__(self, what: str, *, nearest: Sequence[str] = (), fix: str | None = None) -> None:
+        self.what, self.nearest, self.fix = what, tuple(nearest), fix
+        meant = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
+        super().__init__(what + meant + _fix_line(fix))
+
+
+class MissingExtra(KaratError):
+    """An optional dependency is not installed."""
+
+    exit_code = 2
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package {package}" + _fix_line(f"pip install 'karat[{extra}]'")
+        )
+
+
+def nearest(word: str, choices: Iterable[str], count: int = 2) -> list[str]:
+    """The choices that look most like a word, without regard to case, best first."""
+    by_folded = {choice.casefold(): choice for choice in choices}
+    close = difflib.get_close_matches(word.casefold(), by_folded, n=count, cutoff=0.5)
+    return [by_folded[name] for name in close]
+
+
+def _fix_line(fix: str | None) -> str:
+    return f"\n  fix: {fix}" if fix else ""

@@ -1,0 +1,109 @@
+"""The door for anybody's frames: whatever Narwhals reads becomes a checked Polars frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from karat.errors import InputError, nearest
+from karat.tables.schema import Column
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+
+def to_polars(frame: Any, source: str) -> pl.DataFrame:
+    """Any eager or lazy frame Narwhals reads (pandas, PyArrow, DuckDB, Polars …) as Polars.
+
+    Raises:
+        InputError: if the object is not a data frame.
+    """
+    if isinstance(frame, pl.DataFrame):
+        return frame
+    if isinstance(frame, pl.LazyFrame):
+        raise InputError(
+            "a lazy Polars frame is a plan, not data", file=source, fix="call .collect() on it"
+        )
+    import narwhals as nw  # here, because a path never needs it and it takes 0.15 s
+
+    try:
+        native = nw.from_native(frame)
+    except TypeError:
+        raise InputError(
+            f"a {type(frame).__name__} is not a data frame",
+            file=source,
+            fix="pass a path, a dict, or a frame of Polars, pandas, PyArrow or DuckDB",
+        ) from None
+    if isinstance(native, nw.LazyFrame):
+        return native.collect(backend="polars").to_native()
+    return pl.DataFrame({name: _column(native[name]) for name in native.columns})
+
+
+def conform(
+    frame: pl.DataFrame, columns: Sequence[Column], source: str, *, keep_others: bool = False
+) -> pl.DataFrame:
+    """Select and cast the columns of a table; ids become strings without losing a character.
+
+    Raises:
+        InputError: a required column is missing (the nearest present one is named), an id is
+            null or empty, or a value does not fit its type.
+    """
+    for column in columns:
+        if column.name not in frame.columns and not column.optional:
+            near = nearest(column.name, frame.columns, 1)
+            raise InputError(
+                f"no column {column.name!r}; there are {', '.join(frame.columns) or 'none'}",
+                file=source,
+                fix=f"rename {near[0]!r} to {column.name!r}" if near else None,
+            )
+    present = [column for column in columns if column.name in frame.columns]
+    cast = [_cast(frame[column.name], column, source) for column in present]
+    if keep_others:
+        known = {column.name for column in columns}
+        cast += [frame[name] for name in frame.columns if name not in known]
+    return pl.DataFrame(cast)
+
+
+def _column(series: nw.Series[Any]) -> pl.Series:
+    # NumPy for plain numbers and lists for the rest need no PyArrow on the way to Polars.
+    if series.dtype.is_numeric() and series.null_count() == 0:
+        values = series.to_numpy()
+        if values.dtype != object:
+            return pl.Series(series.name, values)
+    # pandas writes a missing text as the number NaN, which must not become the id "NaN".
+    pairs = zip(series.to_list(), series.is_null().to_list(), strict=True)
+    return pl.Series(series.name, [None if no else value for value, no in pairs], strict=False)
+
+
+def _cast(series: pl.Series, column: Column, source: str) -> pl.Series:
+    if column.dtype == pl.String() and series.dtype.is_float() and column.name.endswith("_id"):
+        raise InputError(
+            f"column {column.name!r} holds numbers with a decimal point; ids are strings",
+            file=source,
+            fix=f"read {column.name!r} as text, so that 007 stays 007",
+        )
+    if series.dtype in (pl.Categorical, pl.Enum):
+        series = series.cast(pl.String)
+    if series.dtype == column.dtype:
+        out = series
+    else:
+        out = series.cast(column.dtype, strict=False)
+        lost = out.is_null() & series.is_not_null()
+        if lost.any():
+            row = int(lost.arg_max() or 0)
+            raise InputError(
+                f"row {row + 1}: {column.name} {series[row]!r} is not a {_plain(column.dtype)}",
+                file=source,
+            )
+    if column.name.endswith("_id") and column.name != "parent_id":
+        bad = out.is_null() | (out == "")
+        if bad.any():
+            row = int(bad.arg_max() or 0)
+            raise InputError(f"row {row + 1}: {column.name} is empty", file=source)
+    return out
+
+
+def _plain(dtype: pl.DataType) -> str:
+    return "number" if dtype.is_numeric() else "text"

@@ -1,0 +1,99 @@
+"""Qrels: which documents were judged for which query, and how relevant they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from karat.errors import InputError
+from karat.tables.incoming import conform, to_polars
+from karat.tables.schema import QRELS
+
+
+class Qrels:
+    """Judgments: one grade for each judged (query, document) pair.
+
+    Args:
+        frame: Columns ``query_id``, ``doc_id``, ``grade`` (see ``schema.QRELS``); others are
+            dropped. Grade 0 is judged and not relevant; a negative grade means pooled but not
+            judged, as in TREC; fractions are allowed.
+        source: What messages call it: a path, usually.
+
+    Raises:
+        InputError: a missing column, an empty id, a grade that is not finite, or a pair that is
+            judged twice.
+    """
+
+    def __init__(self, frame: pl.DataFrame, source: str = "qrels") -> None:
+        frame = conform(frame, QRELS, source)
+        bad = ~frame["grade"].is_finite().fill_null(value=False)
+        if bad.any():
+            row = frame.row(int(bad.arg_max() or 0), named=True)
+            raise InputError(
+                f"grade {row['grade']} of document {row['doc_id']} is not a finite number",
+                file=source,
+                query=row["query_id"],
+                doc_id=row["doc_id"],
+            )
+        twice = frame.select("query_id", "doc_id").is_duplicated()
+        if twice.any():
+            row = frame.row(int(twice.arg_max() or 0), named=True)
+            raise InputError(
+                f"document {row['doc_id']} is judged twice",
+                file=source,
+                query=row["query_id"],
+                doc_id=row["doc_id"],
+                fix="keep one judgment for each query and document",
+            )
+        self.frame = frame.sort("query_id", maintain_order=True)
+        self.source = source
+
+    @classmethod
+    def from_dict(
+        cls, grades: Mapping[str, Mapping[str, float]], source: str = "qrels"
+    ) -> Qrels:
+        """Qrels from ``{query_id: {doc_id: grade}}``."""
+        query_id = [query for query, docs in grades.items() for _ in docs]
+        doc_id = [doc for docs in grades.values() for doc in docs]
+        grade = [float(value) for docs in grades.values() for value in docs.values()]
+        strings = {"query_id": pl.String, "doc_id": pl.String, "grade": pl.Float64}
+        _only_strings([*grades, *doc_id], source)
+        frame = pl.DataFrame(
+            {"query_id": query_id, "doc_id": doc_id, "grade": grade}, schema=strings
+        )
+        return cls(frame, source)
+
+    @classmethod
+    def from_frame(cls, frame: Any, source: str = "qrels") -> Qrels:
+        """Qrels from any data frame Narwhals reads (Polars, pandas, PyArrow, DuckDB …)."""
+        return cls(to_polars(frame, source), source)
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """``{query_id: {doc_id: grade}}``."""
+        out: dict[str, dict[str, float]] = {}
+        for query_id, doc_id, grade in self.frame.iter_rows():
+            out.setdefault(query_id, {})[doc_id] = grade
+        return out
+
+    @property
+    def query_ids(self) -> list[str]:
+        """The judged queries, sorted by bytes."""
+        return self.frame["query_id"].unique().sort().to_list()
+
+    def __len__(self) -> int:
+        return self.frame.height
+
+    def __repr__(self) -> str:
+        return f"<Qrels {self.source}: {len(self)} judgments, {len(self.query_ids)} queries>"
+
+
+def _only_strings(ids: list[Any], source: str) -> None:
+    for value in ids:
+        if not isinstance(value, str):
+            raise InputError(
+                f"id {value!r} is a {type(value).__name__}; ids are strings",
+                file=source,
+                fix="use str(id), so that 007 stays 007",
+            )

@@ -1,0 +1,82 @@
+"""Queries: what was asked, with the attributes that slice every result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from karat.errors import InputError, UsageError, nearest
+from karat.tables.incoming import conform, to_polars
+from karat.tables.schema import QUERIES
+
+
+class Queries:
+    """Queries and their attributes: one row for each query.
+
+    Args:
+        frame: ``query_id`` and any of the columns of ``schema.QUERIES``; every further column is
+            an attribute to slice by.
+        source: What messages call it.
+
+    Raises:
+        InputError: a query that stands twice, or a weight that is not above 0.
+    """
+
+    def __init__(self, frame: pl.DataFrame, source: str = "queries") -> None:
+        self.frame = conform(frame, QUERIES, source, keep_others=True)
+        self.source = source
+        twice = self.frame["query_id"].is_duplicated()
+        if twice.any():
+            query = self.frame["query_id"][int(twice.arg_max() or 0)]
+            raise InputError("the query stands twice", file=source, query=query)
+        if "weight" in self.frame.columns:
+            weight = self.frame["weight"]
+            bad = ~(weight.is_finite() & (weight > 0)).fill_null(value=False)
+            if bad.any():
+                row = self.frame.row(int(bad.arg_max() or 0), named=True)
+                raise InputError(
+                    f"weight {row['weight']} is not a number above 0",
+                    file=source,
+                    query=row["query_id"],
+                )
+
+    @classmethod
+    def from_frame(cls, frame: Any, source: str = "queries") -> Queries:
+        """Queries from any data frame Narwhals reads."""
+        return cls(to_polars(frame, source), source)
+
+    @property
+    def attributes(self) -> list[str]:
+        """The columns one can slice by: all but the id, the text, the need and the weight."""
+        fixed = {"query_id", "text", "need", "weight"}
+        return [name for name in self.frame.columns if name not in fixed]
+
+    def attribute(self, name: str) -> dict[str, str]:
+        """The value of one attribute for each query, as text; queries without one are left out.
+
+        Raises:
+            UsageError: no such attribute; the nearest is named.
+        """
+        if name not in self.attributes:
+            raise UsageError(
+                f"queries have no attribute {name!r}; they have {', '.join(self.attributes)}"
+                if self.attributes
+                else f"queries have no attributes, so none called {name!r}",
+                nearest=nearest(name, self.attributes, 1),
+            )
+        column = self.frame[name].cast(pl.String, strict=False)
+        pairs = zip(self.frame["query_id"], column, strict=True)
+        return {query: value for query, value in pairs if value is not None}
+
+    def weights(self) -> dict[str, float]:
+        """The weight of each query; empty when there is no such column."""
+        if "weight" not in self.frame.columns:
+            return {}
+        return dict(zip(self.frame["query_id"], self.frame["weight"], strict=True))
+
+    def __len__(self) -> int:
+        return self.frame.height
+
+    def __repr__(self) -> str:
+        return f"<Queries {self.source}: {len(self)}, attributes {self.attributes}>"

@@ -1,0 +1,295 @@
+"""Run: what a system returned, in one settled order, and how it answered each query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from karat.errors import InputError
+from karat.tables.incoming import conform, to_polars
+from karat.tables.ranking import Settled, settle
+from karat.tables.schema import ANSWERS, RANKINGS, Column
+
+_INCOMING: tuple[Column, ...] = (
+    *RANKINGS[:3],
+    Column("rank", pl.Int64(), "checked against the score, not trusted", optional=True),
+)
+
+
+class Run:
+    """Rankings of one system: settled, checked, ready to be joined with judgments.
+
+    Made by ``Run.from_batches``, ``from_frame`` or ``from_dict``. The order is the rule of
+    ``karat.tables.ranking``: score descending, then document id descending by bytes.
+
+    Attributes:
+        name: What results call it; a file's stem, usually.
+        query_ids: Queries with at least one document, in order of first appearance.
+        starts: Row where each of them starts, and the row count at the end; shape (queries + 1,).
+        rows: ``doc_id`` and ``score``, query by query, best first.
+        tie_start: First row of each group of equal scores (two or more members).
+        tie_size: Members of that group.
+        contradicted: Queries whose given ranks contradict their scores (the scores are used).
+        answers: One row for each query asked (``schema.ANSWERS``).
+        about: Name, configuration, commit, corpus fingerprint, time: whatever is known.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        parts: list[Settled],
+        answers: pl.DataFrame | None = None,
+        about: Mapping[str, str] | None = None,
+        source: str | None = None,
+    ) -> None:
+        self.name = name
+        self.source = source or name
+        self.about = dict(about or {})
+        self.query_ids = [query for part in parts for query in part.query_ids]
+        counts = [part.counts for part in parts]
+        self.starts: NDArray[np.int64] = np.concatenate(([0], *counts)).cumsum()
+        heights = np.concatenate(([0], [part.rows.height for part in parts])).cumsum()
+        self.rows = (
+            pl.concat([part.rows for part in parts])
+            if parts
+            else pl.DataFrame(schema={"doc_id": pl.String, "score": pl.Float64})
+        )
+        none = np.empty(0, np.int64)
+        shifted = [part.tie_start + at for part, at in zip(parts, heights, strict=False)]
+        self.tie_start: NDArray[np.int64] = np.concatenate((none, *shifted))
+        self.tie_size: NDArray[np.int64] = np.concatenate((none, *(p.tie_size for p in parts)))
+        self.contradicted = len({query for part in parts for query in part.contradicted})
+        self.answers = self._answers(answers)
+
+    @classmethod
+    def from_batches(
+        cls,
+        name: str,
+        batches: Iterable[pl.DataFrame],
+        *,
+        answers: pl.DataFrame | None = None,
+        about: Mapping[str, str] | None = None,
+        source: str | None = None,
+    ) -> Run:
+        """A run from frames of rows, in any order, a query perhaps cut between two of them.
+
+        Args:
+            name: What results call it.
+            batches: Frames of ``query_id``, ``doc_id``, ``score`` and perhaps ``rank``.
+            answers: States of queries; those with rows are ``ok`` unless it says otherwise.
+            about: What is known of the run.
+            source: What messages call it.
+
+        Raises:
+            InputError: a NaN score, or a document that stands twice for one query.
+        """
+        source = source or name
+        parts: list[Settled] = []
+        for batch in _whole_queries(batches):
+            parts.append(settle(batch, source))
+        seen = [query for part in parts for query in part.query_ids]
+        if len(set(seen)) < len(seen):
+            # A query came back after others: gather everything and settle it as one batch.
+            whole = settle(pl.concat([_unsettle(part) for part in parts]), source)
+            contradicted = [query for part in parts for query in part.contradicted]
+            parts = [replace(whole, contradicted=contradicted)]
+        return cls(name, parts, answers, about, source)
+
+    @classmethod
+    def from_dict(
+        cls,
+        scores: Mapping[str, Mapping[str, float] | None],
+        name: str = "run",
+        source: str | None = None,
+    ) -> Run:
+        """A run from ``{query_id: {doc_id: score}}``.
+
+        A query with an empty dict was answered with nothing (``empty``); ``None`` in place of
+        the dict means it got no answer (``failed``).
+        """
+        source = source or name
+        query_id = [query for query, docs in scores.items() for _ in docs or ()]
+        doc_id = [doc for docs in scores.values() for doc in docs or ()]
+        score = [float(s) for docs in scores.values() for s in (docs or {}).values()]
+        for value in (*scores, *doc_id):
+            if not isinstance(value, str):
+                raise InputError(
+                    f"id {value!r} is a {type(value).__name__}; ids are strings",
+                    file=source,
+                    fix="use str(id), so that 007 stays 007",
+                )
+        frame = pl.DataFrame(
+            {"query_id": query_id, "doc_id": doc_id, "score": score},
+            schema={"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64},
+        )
+        states = {
+            query: "failed" if docs is None else "empty"
+            for query, docs in scores.items()
+            if not docs
+        }
+        answers = pl.DataFrame(
+            {"query_id": list(states), "state": list(states.values())},
+            schema={"query_id": pl.String, "state": pl.String},
+        )
+        rows = conform(frame, _INCOMING, source)
+        return cls.from_batches(name, [rows], answers=answers, source=source)
+
+    @classmethod
+    def from_frame(cls, frame: Any, name: str = "run", source: str | None = None) -> Run:
+        """A run from any data frame Narwhals reads, with the columns of ``schema.RANKINGS``."""
+        source = source or name
+        rows = conform(to_polars(frame, source), _INCOMING, source)
+        return cls(name, [settle(rows, source)] if rows.height else [], source=source)
+
+    def frame(self) -> pl.DataFrame:
+        """``query_id``, ``doc_id``, ``score``, ``rank`` (see ``schema.RANKINGS``)."""
+        counts = np.diff(self.starts)
+        rank = np.arange(1, self.rows.height + 1) - np.repeat(self.starts[:-1], counts)
+        return self.rows.select(
+            pl.Series("query_id", self.query_ids, dtype=pl.String).gather(
+                np.repeat(np.arange(len(counts)), counts)
+            ),
+            "doc_id",
+            "score",
+            pl.Series("rank", rank, dtype=pl.UInt32),
+        )
+
+    def of(self, query_id: str) -> pl.DataFrame:
+        """The ranking of one query: ``doc_id``, ``score``; no rows if the run lacks it."""
+        try:
+            index = self.query_ids.index(query_id)
+        except ValueError:
+            return self.rows.clear()
+        start, stop = int(self.starts[index]), int(self.starts[index + 1])
+        return self.rows.slice(start, stop - start)
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """``{query_id: {doc_id: score}}``, best first; queries answered with nothing are empty."""
+        out: dict[str, dict[str, float]] = {}
+        for query_id, doc_id, score, _ in self.frame().iter_rows():
+            out.setdefault(query_id, {})[doc_id] = score
+        for query_id, state in self.answers.select("query_id", "state").iter_rows():
+            if state == "empty":
+                out.setdefault(query_id, {})
+        return out
+
+    def in_single_precision(self) -> Run:
+        """The run as trec_eval 9 sees it: scores rounded to float32, so more of them tie."""
+        frame = self.frame().drop("rank").with_columns(pl.col("score").cast(pl.Float32).cast(
+            pl.Float64
+        ))
+        return self._again(frame)
+
+    def collapse(self, parents: pl.DataFrame) -> Run:
+        """Fold chunks into documents: each document once, at its best-ranked chunk.
+
+        Args:
+            parents: ``doc_id`` and ``parent`` (``Documents.parents``); a document that is not
+                listed stays itself.
+        """
+        folded = (
+            self.frame()
+            .join(parents, on="doc_id", how="left", maintain_order="left")
+            .with_columns(doc_id=pl.coalesce("parent", "doc_id"))
+            .unique(["query_id", "doc_id"], keep="first", maintain_order=True)
+            .select("query_id", "doc_id", "score")
+        )
+        return self._again(folded)
+
+    def _again(self, frame: pl.DataFrame) -> Run:
+        again = Run.from_batches(
+            self.name, [frame], answers=self.answers, about=self.about, source=self.source
+        )
+        again.contradicted = self.contradicted
+        return again
+
+    def _answers(self, given: pl.DataFrame | None) -> pl.DataFrame:
+        held = pl.DataFrame(
+            {
+                "query_id": self.query_ids,
+                "state": ["ok"] * len(self.query_ids),
+                "returned": np.diff(self.starts),
+            },
+            schema={"query_id": pl.String, "state": pl.String, "returned": pl.Int64},
+        )
+        if given is None or not given.height:
+            return held
+        given = conform(
+            given.with_columns(returned=pl.lit(0, pl.Int64)) if "returned" not in given.columns
+            else given,
+            ANSWERS,
+            self.source,
+        )
+        self._refuse_answers(given)
+        held_twice = given.filter(pl.col("state") != "ok").join(held, on="query_id", how="semi")
+        if held_twice.height:
+            row = held_twice.row(0, named=True)
+            raise InputError(
+                f"the query is marked {row['state']} and has documents",
+                file=self.source,
+                query=row["query_id"],
+            )
+        extra = given.join(held, on="query_id", how="anti").with_columns(
+            state=pl.col("state").replace("ok", "empty"), returned=pl.lit(0, pl.Int64)
+        )
+        details = given.drop("state", "returned")
+        return pl.concat(
+            [held.join(details, on="query_id", how="left", maintain_order="left"), extra],
+            how="diagonal",
+        )
+
+    def _refuse_answers(self, given: pl.DataFrame) -> None:
+        known = pl.col("state").is_in(["ok", "empty", "failed"]).fill_null(value=False)
+        unknown = given.filter(~known)
+        if unknown.height:
+            row = unknown.row(0, named=True)
+            raise InputError(
+                f"state {row['state']!r} is not ok, empty or failed",
+                file=self.source,
+                query=row["query_id"],
+            )
+        twice = given.filter(pl.col("query_id").is_duplicated())
+        if twice.height:
+            raise InputError(
+                "the query has two answers", file=self.source, query=twice["query_id"][0]
+            )
+
+    def __len__(self) -> int:
+        return self.rows.height
+
+    def __repr__(self) -> str:
+        return f"<Run {self.name}: {len(self)} documents for {len(self.query_ids)} queries>"
+
+
+def _whole_queries(batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Cut batches between queries: the last query of each waits for its next rows."""
+    waiting: list[pl.DataFrame] = []
+    for batch in batches:
+        if not batch.height:
+            continue
+        code = batch["query_id"].rle_id()
+        first, last = batch["query_id"][0], int(code[-1])
+        cut = 0 if last == 0 else int(code.search_sorted(last))
+        continues = bool(waiting) and waiting[-1]["query_id"][0] == first
+        if last == 0 and (continues or not waiting):
+            waiting.append(batch)
+            continue
+        head = batch.head(cut)
+        if waiting:
+            yield pl.concat([*waiting, head]) if cut else pl.concat(waiting)
+        elif cut:
+            yield head
+        waiting = [batch.slice(cut)]
+    if waiting:
+        yield pl.concat(waiting)
+
+
+def _unsettle(part: Settled) -> pl.DataFrame:
+    index = np.repeat(np.arange(len(part.counts)), part.counts)
+    query_id = pl.Series("query_id", part.query_ids, dtype=pl.String).gather(index)
+    return part.rows.select(query_id, "doc_id", "score")

@@ -1,0 +1,73 @@
+"""Every column of every table, on one page: type, meaning, allowed values.
+
+Ids are strings always: ``007`` stays ``007`` and ``NA`` stays ``NA``. Times are int64
+microseconds UTC. A column marked optional may be absent; ``Queries`` and ``Documents`` keep any
+further columns as attributes, and those are the slices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of one table."""
+
+    name: str
+    dtype: pl.DataType
+    meaning: str
+    optional: bool = False
+
+
+QRELS = (
+    Column("query_id", pl.String(), "the query"),
+    Column("doc_id", pl.String(), "the document judged for it"),
+    Column(
+        "grade",
+        pl.Float64(),
+        "how relevant it is; 0 is judged and not relevant; below 0 means pooled but not judged, "
+        "as in TREC; fractions allowed",
+    ),
+)
+
+RANKINGS = (
+    Column("query_id", pl.String(), "the query"),
+    Column("doc_id", pl.String(), "the document returned for it"),
+    Column("score", pl.Float64(), "the system's score, higher is better; never NaN"),
+    Column("rank", pl.UInt32(), "from 1; score descending, then doc_id descending by bytes"),
+)
+
+ANSWERS = (
+    Column("query_id", pl.String(), "the query asked"),
+    Column("state", pl.String(), "ok | empty (answered with nothing) | failed (no answer)"),
+    Column("returned", pl.Int64(), "documents returned"),
+    Column("latency_us", pl.Int64(), "time to the answer in microseconds", optional=True),
+    Column("error", pl.String(), "why it failed", optional=True),
+)
+
+QUERIES = (
+    Column("query_id", pl.String(), "the query"),
+    Column("text", pl.String(), "what was typed", optional=True),
+    Column("need", pl.String(), "what the person wanted", optional=True),
+    Column("weight", pl.Float64(), "its weight in every mean, above 0", optional=True),
+    Column("stratum", pl.String(), "the sampling stratum it was drawn from", optional=True),
+    Column("origin", pl.String(), "log | interview | written | synthetic", optional=True),
+)
+
+DOCUMENTS = (
+    Column("doc_id", pl.String(), "the document"),
+    Column("parent_id", pl.String(), "the document this chunk is part of", optional=True),
+    Column("title", pl.String(), "its title", optional=True),
+    Column("text", pl.String(), "its text", optional=True),
+)
+
+TABLES: dict[str, tuple[Column, ...]] = {
+    "qrels": QRELS,
+    "rankings": RANKINGS,
+    "answers": ANSWERS,
+    "queries": QUERIES,
+    "documents": DOCUMENTS,
+}
