@@ -1,0 +1,23 @@
+"""How good is one ranking: the registry of measures, and the evidence they are computed from."""
+
+from karat.measures.entry import Entry, Equal, Example, Measure, Parameter, Terms
+from karat.measures.evidence import Evidence
+from karat.measures.names import DEFAULTS, parse, parse_all
+from karat.measures.reduction import reduce
+from karat.measures.registry import entries, measure
+
+__all__ = [
+    "DEFAULTS",
+    "Entry",
+    "Equal",
+    "Evidence",
+    "Example",
+    "Measure",
+    "Parameter",
+    "Terms",
+    "entries",
+    "measure",
+    "parse",
+    "parse_all",
+    "reduce",
+]

@@ -1,0 +1,230 @@
+"""What a measure is: one entry that says everything about it, and functions that compute it.
+
+The catalogue, the reference page, the law tests and the parity tests are printed from entries,
+so nothing about a measure is written in two places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from karat.errors import UsageError, nearest
+from karat.measures.evidence import Evidence, Floats
+
+Cutoff = Literal["none", "optional", "required", "recall", "multiple"]
+Aggregate = Literal["mean", "sum", "geometric"]
+
+
+class _Required:
+    """Marks a parameter without a default: tools disagree on it, so it must be said."""
+
+    def __repr__(self) -> str:
+        return "required"
+
+
+REQUIRED = _Required()
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a measure.
+
+    Attributes:
+        name: As typed.
+        meaning: One line.
+        read: From text to value; raises ValueError with a sentence of what is allowed.
+        default: Its default, or ``REQUIRED``.
+        show: From value to the text that ``read`` takes back.
+    """
+
+    name: str
+    meaning: str
+    read: Callable[[str], Any]
+    default: Any = REQUIRED
+    show: Callable[[Any], str] = str
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """An additive measure: per query, the sum of ``term`` over its hits divided by ``norm``.
+
+    Attributes:
+        gain: What each hit is worth; shape (h,).
+        discount: What its place leaves of that; shape (h,).
+        term: What it adds before normalising, 0 where it does not count; shape (h,).
+        norm: What the sum is divided by; NaN where the measure is undefined; shape (n,).
+    """
+
+    gain: Floats
+    discount: Floats
+    term: Floats
+    norm: Floats
+
+    def values(self, evidence: Evidence) -> Floats:
+        """One value for each query; NaN where undefined; shape (n,)."""
+        total = evidence.per_query(self.term)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return total / self.norm
+
+
+@dataclass(frozen=True, slots=True)
+class Equal:
+    """A tool at a version whose number this is, and what to type there."""
+
+    tool: str
+    typed: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A worked example, run by the tests.
+
+    Attributes:
+        measure: The name to compute.
+        retrieved: Grades by rank; None is a document without a judgment.
+        missed: Grades of judged documents that were not retrieved.
+        value: The result, to the digits given.
+        arithmetic: How to get there by hand.
+    """
+
+    measure: str
+    retrieved: tuple[float | None, ...]
+    missed: tuple[float, ...]
+    value: float
+    arithmetic: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Everything about one measure.
+
+    Attributes:
+        symbol: Its printed name.
+        title: Its name in words.
+        formula: In plain text.
+        says: What it tells, in a sentence a newcomer understands.
+        source: Paper or tool.
+        low: Lowest possible value.
+        high: Highest possible value; None if unbounded.
+        direction: Which way is better; ``none`` for a count that is neither.
+        undefined: When it has no value.
+        function: ``(evidence, k=cutoff, **parameters)`` to ``Terms`` or one value for each query,
+            NaN where undefined.
+        cutoff: Whether ``@k`` is taken: a rank, or a ``recall`` level from 0 to 1, or a
+            ``multiple`` of the number of relevant documents.
+        parameters: In the order printed.
+        aggregate: How the values of queries become one.
+        equals: Tools that give the same number.
+        example: A worked example.
+        aliases: Other spellings of the symbol.
+        trec: trec_eval's name without a cutoff, or None.
+        trec_at: trec_eval's name with one (``{k}``), or None.
+        trec_cutoffs: The cutoffs trec_eval uses when none are given.
+        integer: Printed by trec_eval as a whole number.
+        summary_only: trec_eval prints it for all queries together only.
+        check: Refuses settings that do not go together, with a UsageError.
+    """
+
+    symbol: str
+    title: str
+    formula: str
+    says: str
+    source: str
+    low: float
+    high: float | None
+    undefined: str
+    function: Callable[..., Terms | Floats]
+    direction: Literal["higher", "lower", "none"] = "higher"
+    cutoff: Cutoff = "none"
+    parameters: tuple[Parameter, ...] = ()
+    aggregate: Aggregate = "mean"
+    equals: tuple[Equal, ...] = ()
+    example: Example | None = None
+    aliases: tuple[str, ...] = ()
+    trec: str | None = None
+    trec_at: str | None = None
+    trec_cutoffs: tuple[float, ...] = ()
+    integer: bool = False
+    summary_only: bool = False
+    check: Callable[[Mapping[str, Any]], None] | None = None
+
+    def parameter(self, name: str) -> Parameter:
+        """The parameter of that name.
+
+        Raises:
+            UsageError: there is none; the nearest is named.
+        """
+        names = [parameter.name for parameter in self.parameters]
+        for parameter in self.parameters:
+            if parameter.name == name:
+                return parameter
+        takes = f"it takes {', '.join(names)}" if names else "it takes none"
+        raise UsageError(
+            f"{self.symbol} has no parameter {name!r}; {takes}", nearest=nearest(name, names, 1)
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Measure:
+    """An entry with its parameters and cutoff settled: what a result row is named after.
+
+    Compute it with ``measure(evidence)``; print it with ``str(measure)``, which parses back to
+    the same measure.
+    """
+
+    entry: Entry
+    cutoff: float | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, evidence: Evidence) -> Floats:
+        """One value for each judged query, NaN where the measure is undefined; shape (n,)."""
+        found = self._found(evidence)
+        return found.values(evidence) if isinstance(found, Terms) else found
+
+    def terms(self, evidence: Evidence) -> Terms | None:
+        """What each hit adds, or None for a measure that is not a sum over hits."""
+        found = self._found(evidence)
+        return found if isinstance(found, Terms) else None
+
+    def _found(self, evidence: Evidence) -> Terms | Floats:
+        settings = dict(self.settings)
+        if self.entry.cutoff != "none":
+            settings["k"] = self.cutoff
+        return self.entry.function(evidence, **settings)
+
+    @property
+    def depth(self) -> int | None:
+        """The cutoff k, if the measure has one that is a rank."""
+        ranked = self.entry.cutoff in {"optional", "required"}
+        return int(self.cutoff) if ranked and self.cutoff is not None else None
+
+    def __str__(self) -> str:
+        shown = [
+            f"{parameter.name}={parameter.show(self.settings[parameter.name])}"
+            if parameter.name != "of"
+            else str(self.settings["of"])
+            for parameter in self.entry.parameters
+            if self.settings[parameter.name] != parameter.default
+        ]
+        inside = f"({', '.join(shown)})" if shown else ""
+        at = "" if self.cutoff is None else f"@{show_number(self.cutoff)}"
+        return f"{self.entry.symbol}{inside}{at}"
+
+    def __repr__(self) -> str:
+        return f"<Measure {self}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Measure) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
+def show_number(value: float) -> str:
+    """A number as short as it can be: 10, 0.5, 2.75."""
+    return str(int(value)) if float(value).is_integer() else repr(float(value))

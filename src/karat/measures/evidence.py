@@ -1,0 +1,160 @@
+"""Evidence: all that measures see of a run and its judgments.
+
+*Hits* are the judged documents that were retrieved; *ideals* are each query's judged grades,
+best first. Measures are functions of these two, so their cost follows the number of judgments
+and not the depth of the run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Hits and ideals of ``n`` judged queries, with ``h`` hits and ``j`` judgments.
+
+    Attributes:
+        query_ids: The judged queries, sorted by bytes; length n.
+        returned: Documents retrieved for each; shape (n,).
+        tied: Of these, documents tied with another; shape (n,).
+        query: Index of the query of each hit, ascending; shape (h,).
+        grade: Grade of each hit; shape (h,).
+        rank: Rank of each hit from 1, ascending within a query; shape (h,).
+        tie_start: Rank at which the hit's group of equal scores starts; shape (h,).
+        tie_size: Size of that group, 1 if the score is alone; shape (h,).
+        ideal_query: Index of the query of each judgment, ascending; shape (j,).
+        ideal_grade: Grades, best first within a query; shape (j,).
+    """
+
+    query_ids: list[str]
+    returned: Ints
+    tied: Ints
+    query: Ints
+    grade: Floats
+    rank: Ints
+    tie_start: Ints
+    tie_size: Ints
+    ideal_query: Ints
+    ideal_grade: Floats
+
+    @property
+    def n(self) -> int:
+        """Number of judged queries."""
+        return len(self.query_ids)
+
+    @cached_property
+    def judged(self) -> Mask:
+        """Hits with a grade of 0 or more; below 0 is pooled but not judged, as in TREC."""
+        return self.grade >= 0
+
+    @cached_property
+    def ideal_rank(self) -> Ints:
+        """Rank of each judgment in the ideal ranking, from 1; shape (j,)."""
+        return _place(self.ideal_query, np.ones(len(self.ideal_query), np.bool_))
+
+    def per_query(self, value: Floats | Mask, where: Mask | None = None) -> Floats:
+        """Sum of a value of each hit, query by query, added in rank order; shape (n,)."""
+        if where is not None:
+            return np.bincount(self.query[where], value[where], minlength=self.n)
+        return np.bincount(self.query, value, minlength=self.n)
+
+    def of_ideals(self, value: Floats | Mask, where: Mask | None = None) -> Floats:
+        """Sum of a value of each judgment, query by query, best grade first; shape (n,)."""
+        if where is not None:
+            return np.bincount(self.ideal_query[where], value[where], minlength=self.n)
+        return np.bincount(self.ideal_query, value, minlength=self.n)
+
+    def relevant(self, rel: float) -> Mask:
+        """Hits of grade ``rel`` or better; shape (h,)."""
+        return self.grade >= rel
+
+    def num_rel(self, rel: float) -> Floats:
+        """R: documents judged ``rel`` or better, retrieved or not; shape (n,)."""
+        return self.of_ideals(self.ideal_grade >= rel)
+
+    def so_far(self, counted: Mask) -> Ints:
+        """For each hit, how many counted hits its query has up to and with it; shape (h,)."""
+        return _place(self.query, counted)
+
+    def to_depth(self, depth: int) -> Evidence:
+        """What is left when rankings are cut after ``depth`` documents."""
+        kept = self.rank <= depth
+        # A tied group that straddles the cut is smaller now.
+        size = np.minimum(self.tie_start + self.tie_size - 1, depth) - self.tie_start + 1
+        return self._keep(kept, returned=np.minimum(self.returned, depth), tie_size=size[kept])
+
+    def only_judged(self) -> Evidence:
+        """Rankings condensed to their judged documents (grade 0 or more), as trec_eval -J."""
+        kept = self.judged
+        rank = _place(self.query, kept)[kept]
+        count = np.bincount(self.query[kept], minlength=self.n)
+        group = np.flatnonzero(
+            np.diff(self.query[kept], prepend=-1).astype(bool)
+            | np.diff(self.tie_start[kept], prepend=-1).astype(bool)
+        )
+        size = np.diff(np.append(group, len(rank)))
+        return self._keep(
+            kept,
+            returned=count,
+            rank=rank,
+            tie_start=np.repeat(rank[group], size),
+            tie_size=np.repeat(size, size),
+        )
+
+    def perfectly_reranked(self, depth: int) -> Evidence:
+        """The top ``depth`` as a perfect reranker would order them: best grades first."""
+        cut = self.to_depth(depth)
+        gaining = cut.grade > 0
+        order = np.lexsort((cut.rank, -cut.grade, ~gaining, cut.query))
+        gaining_so_far = cut.so_far(gaining)
+        total = cut.per_query(gaining).astype(np.int64)[cut.query]
+        # A document without gain is pushed down by every gaining one that stood below it.
+        pushed = cut.rank + total - gaining_so_far
+        place = np.empty_like(cut.rank)
+        place[order] = _place(cut.query, gaining[order])
+        rank = np.where(gaining, place, pushed)
+        final = np.lexsort((rank, cut.query))
+        ones = np.ones_like(rank)
+        return cut._keep(
+            final, grade=cut.grade[final], rank=rank[final], tie_start=rank[final], tie_size=ones
+        )
+
+    def at(self, queries: Ints) -> Evidence:
+        """The evidence of some queries only, in the order given (indices, ascending)."""
+        index = np.full(self.n, -1)
+        index[queries] = np.arange(len(queries))
+        hit, ideal = index[self.query] >= 0, index[self.ideal_query] >= 0
+        narrowed = self._keep(hit, returned=self.returned[queries], tied=self.tied[queries])
+        return dataclasses.replace(
+            narrowed,
+            query_ids=[self.query_ids[i] for i in queries],
+            query=index[narrowed.query],
+            ideal_query=index[self.ideal_query[ideal]],
+            ideal_grade=self.ideal_grade[ideal],
+        )
+
+    def _keep(self, hits: Mask | Ints, **changed: Any) -> Evidence:
+        of_hits = ("query", "grade", "rank", "tie_start", "tie_size")
+        kept = {name: getattr(self, name)[hits] for name in of_hits if name not in changed}
+        return dataclasses.replace(self, **kept, **changed)
+
+
+def _place(group: Ints, counted: Mask) -> Ints:
+    """Running count of ``counted`` within each group; groups are contiguous."""
+    total = np.cumsum(counted)
+    if not len(group):
+        return total
+    first = np.flatnonzero(np.diff(group, prepend=group[0] - 1))
+    before = total[first] - counted[first]
+    return total - np.repeat(before, np.diff(np.append(first, len(group))))

@@ -1,0 +1,170 @@
+"""Measures that add up discounted gain: DCG, nDCG, and the ceiling of a perfect reranker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from karat.errors import UsageError
+from karat.measures.entry import Equal, Example, Measure, Parameter, Terms
+from karat.measures.evidence import Evidence, Floats
+from karat.measures.names import parse
+from karat.measures.parameters import (
+    BASE,
+    DISCOUNT,
+    GAIN,
+    Gain,
+    divisor_of,
+    gain_of,
+    read_whole,
+)
+from karat.measures.registry import measure
+
+_JK = "Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418"
+_BURGES = "Burges et al. 2005, doi:10.1145/1102351.1102363 (gain=exp)"
+
+
+def _check_base(settings: Mapping[str, Any]) -> None:
+    discount, base = settings["discount"], settings["base"]
+    if discount == "jk" and base is None:
+        raise UsageError(
+            "discount=jk needs base: papers use 2 and 10, and the number depends on it",
+            fix="nDCG(discount=jk, base=2)@10",
+        )
+    if discount != "jk" and base is not None:
+        raise UsageError(
+            "base belongs to discount=jk; log2(rank+1) has no base to choose",
+            fix=f"nDCG(discount=jk, base={base:g})@10",
+        )
+
+
+@measure(
+    symbol="nDCG",
+    title="normalised discounted cumulative gain",
+    formula="DCG / ideal DCG;  DCG = sum over ranks i of gain(i) / log2(i + 1)",
+    says="how close the ranking is to the best one the judgments allow, graded documents counting "
+    "by grade and early ranks more than late ones",
+    source=f"{_JK}; {_BURGES}",
+    low=0,
+    high=1,
+    undefined="no document with a gain above 0",
+    cutoff="optional",
+    parameters=(GAIN, DISCOUNT, BASE),
+    check=_check_base,
+    equals=(
+        Equal("trec_eval 9.0.8 and 10.0", "ndcg, ndcg_cut_K", "gain=linear, discount=log2"),
+        Equal("ir_measures 0.4.3", "nDCG, nDCG@K", "dcg='exp-log2' is gain=exp"),
+        Equal("ranx 0.3.21", "ndcg@K, ndcg_burges@K", "ndcg_burges is gain=exp"),
+    ),
+    example=Example(
+        "nDCG@5",
+        (3, 2, 0, 1, 0),
+        (),
+        0.9854,
+        "(3/1 + 2/1.585 + 1/2.3219) / (3/1 + 2/1.585 + 1/2) = 4.6925 / 4.7619",
+    ),
+    aliases=("ndcg_burges",),
+    trec="ndcg",
+    trec_at="ndcg_cut_{k}",
+    trec_cutoffs=(5, 10, 15, 20, 30, 100, 200, 500, 1000),
+)
+def ndcg(
+    evidence: Evidence, *, k: float | None, gain: Gain, discount: str, base: float | None
+) -> Terms:
+    """Discounted cumulative gain over the best possible; the ideal is from all judgments."""
+    found = dcg(evidence, k=k, gain=gain, discount=discount, base=base)
+    ideal = ideal_dcg(evidence, k=k, gain=gain, discount=discount, base=base)
+    return Terms(found.gain, found.discount, found.term, np.where(ideal > 0, ideal, np.nan))
+
+
+@measure(
+    symbol="DCG",
+    title="discounted cumulative gain",
+    formula="sum over ranks i of gain(i) / log2(i + 1)",
+    says="the gain a user collects going down the list, discounted by rank; not comparable "
+    "between queries with different judgments",
+    source=_JK,
+    low=0,
+    high=None,
+    undefined="no document with a gain above 0",
+    cutoff="optional",
+    parameters=(GAIN, DISCOUNT, BASE),
+    check=_check_base,
+    equals=(Equal("trec_eval 10.0", "dcg", "no cutoff"), Equal("ranx 0.3.21", "dcg@K")),
+    example=Example("DCG@5", (3, 2, 0, 1, 0), (), 4.6925, "3/1 + 2/1.585 + 1/2.3219"),
+    trec="dcg",
+)
+def dcg(
+    evidence: Evidence, *, k: float | None, gain: Gain, discount: str, base: float | None
+) -> Terms:
+    """Discounted cumulative gain of the hits down to rank k."""
+    gained = gain_of(evidence.grade, gain)
+    divisor = divisor_of(evidence.rank, discount, base)
+    counted = evidence.rank <= (k or np.inf)
+    defined = evidence.of_ideals(gain_of(evidence.ideal_grade, gain) > 0) > 0
+    return Terms(
+        gain=gained,
+        discount=1.0 / divisor,
+        term=np.where(counted, gained / divisor, 0.0),
+        norm=np.where(defined, 1.0, np.nan),
+    )
+
+
+@measure(
+    symbol="IDCG",
+    title="ideal discounted cumulative gain",
+    formula="DCG of the judged documents, best grade first",
+    says="the most DCG the judgments allow: what nDCG divides by",
+    source=_JK,
+    low=0,
+    high=None,
+    direction="none",
+    undefined="never: 0 without a document of gain above 0",
+    cutoff="optional",
+    parameters=(GAIN, DISCOUNT, BASE),
+    check=_check_base,
+    equals=(Equal("trec_eval 10.0", "ideal_dcg", "no cutoff"),),
+    example=Example("IDCG@5", (0, 3), (2, 1), 4.7619, "3/1 + 2/1.585 + 1/2"),
+    trec="ideal_dcg",
+)
+def ideal_dcg(
+    evidence: Evidence, *, k: float | None, gain: Gain, discount: str, base: float | None
+) -> Floats:
+    """DCG of the ideal ranking down to rank k."""
+    gained = gain_of(evidence.ideal_grade, gain)
+    rank = evidence.ideal_rank
+    if not isinstance(gain, str):
+        # A mapping may give a lower grade the higher gain; the ideal goes by gain.
+        order = np.lexsort((-gained, evidence.ideal_query))
+        gained = gained[order]
+    counted = (rank <= (k or np.inf)) & (gained > 0)
+    return evidence.of_ideals(np.where(counted, gained / divisor_of(rank, discount, base), 0.0))
+
+
+@measure(
+    symbol="Ceiling",
+    title="score of a perfect reranker",
+    formula="the measure, after the top `depth` documents are put in the best order",
+    says="what a perfect reranker over the same candidates would reach: retrieval bounds "
+    "everything after it, and the gap to the measure itself is what reranking can win",
+    source="karat; the oracle reranker of e.g. Nogueira & Cho 2019, arXiv:1901.04085",
+    low=0,
+    high=None,
+    undefined="where the measure inside is",
+    parameters=(
+        Parameter("of", "the measure to reach", parse),
+        Parameter("depth", "candidates handed to the reranker", read_whole),
+    ),
+    example=Example(
+        "Ceiling(nDCG@3, depth=5)",
+        (0, 1, None, 0, 3),
+        (2,),
+        0.7625,
+        "reranked 3 1 0: (3/1 + 1/1.585) / (3/1 + 2/1.585 + 1/2) = 3.6309 / 4.7619",
+    ),
+)
+def ceiling(evidence: Evidence, *, of: Measure, depth: int) -> Floats:
+    """The measure over the top ``depth``, reordered best grade first."""
+    return of(evidence.perfectly_reranked(depth))

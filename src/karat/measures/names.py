@@ -1,0 +1,258 @@
+"""Names of measures: read in many spellings, printed one way.
+
+Read without regard to case: karat's own (``nDCG(gain=exp)@10``), ir_measures'
+(``nDCG(dcg='exp-log2')@10``), trec_eval's (``ndcg_cut_10``, ``ndcg_cut.5,10``, ``map``), plain
+words (``MRR@10``, ``HitRate@5``), and a form that needs no quotes in a shell
+(``nDCG:gain=exp@10``).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from karat.errors import UsageError, nearest
+from karat.measures.entry import REQUIRED, Entry, Measure, show_number
+from karat.measures.registry import entries, spellings
+
+DEFAULTS = ("nDCG@10", "RR@10", "P@10", "R@100", "AP")
+"""What is computed when nobody says what to compute."""
+
+_LIKE_PAPERS = re.compile(r"\s*([A-Za-z0-9_]+)\s*(?:\((.*)\))?\s*(?:@\s*([^\s@()]+))?\s*", re.DOTALL)
+_LIKE_SHELL = re.compile(r"\s*([A-Za-z0-9_]+)((?::[^:@]+)+)(?:@([^\s@]+))?\s*")
+_LIKE_TREC = re.compile(r"([A-Za-z0-9_]*?[A-Za-z])[_.](\d[\d.,]*)")
+# ir_measures' words for parameters karat calls otherwise.
+_PARAMETER_ALIASES = {"dcg": "gain", "gains": "gain"}
+
+_CUTOFFS: dict[str, tuple[str, Callable[[float], bool], str]] = {
+    "required": ("a rank from 1", lambda k: k >= 1 and float(k).is_integer(), "10"),
+    "recall": ("a recall level from 0 to 1", lambda k: 0 <= k <= 1, "0.1"),
+    "multiple": ("a multiple of R above 0", lambda k: 0 < k < math.inf, "2"),
+}
+
+
+def parse(text: str, *, rel: float | None = None) -> Measure:
+    """One measure from its name.
+
+    Args:
+        text: The name, in any spelling above.
+        rel: The lowest relevant grade, for measures that have one and do not say it.
+
+    Raises:
+        UsageError: an unknown name, parameter or value, or a missing one; the nearest is named.
+    """
+    found = parse_all([text], rel=rel)
+    if len(found) > 1:
+        raise UsageError(f"{text} names {len(found)} measures, and one is wanted here")
+    return found[0]
+
+
+def parse_all(
+    texts: Iterable[str], *, rel: float | None = None, trec: bool = False
+) -> list[Measure]:
+    """Measures from their names, each once, in the order first named.
+
+    Args:
+        texts: Names; trec_eval's families may stand for several (``P.5,10``, ``ndcg_cut``).
+        rel: As in ``parse``.
+        trec: Read a name that trec_eval and karat both know as trec_eval does (``P`` is all of
+            its cutoffs), and the sets ``official`` and ``all_trec``.
+    """
+    if rel is not None and not 0 < rel < math.inf:
+        raise UsageError(f"rel={rel:g} is not a number above 0")
+    found: dict[Measure, None] = {}
+    for text in texts:
+        for measure in _read(text, rel, trec):
+            found.setdefault(measure)
+    return list(found)
+
+
+def _read(text: str, rel: float | None, trec: bool) -> list[Measure]:
+    if text.strip().casefold() in {"all_trec", "official"}:
+        from karat.measures.trec import named_set
+
+        return [settle(entry, cutoff, {}, rel) for entry, cutoff in named_set(text.strip())]
+    from_trec = _read_trec(text.strip(), trec)
+    if from_trec is not None:
+        entry, cutoffs = from_trec
+        return [settle(entry, cutoff, {}, rel) for cutoff in cutoffs]
+    papers, shell = _LIKE_PAPERS.fullmatch(text), _LIKE_SHELL.fullmatch(text)
+    if papers:
+        name, inside, at = papers.groups()
+        parts = _split(inside or "")
+    elif shell:
+        name, inside, at = shell.groups()
+        parts = inside[1:].split(":")
+    else:
+        raise UsageError(
+            f"{text!r} is not the name of a measure",
+            fix="write it like nDCG@10, P(rel=2)@5, or without quotes nDCG:gain=exp@10",
+        )
+    entry = _named(name)
+    return [settle(entry, at, _settings(entry, parts, rel), rel)]
+
+
+def settle(
+    entry: Entry, cutoff: str | float | None, given: dict[str, Any], rel: float | None = None
+) -> Measure:
+    """An entry with its cutoff and parameters checked and completed.
+
+    Raises:
+        UsageError: a cutoff that is missing, superfluous or out of range, or a parameter without
+            a default that was not given.
+    """
+    at = _cutoff(entry, cutoff)
+    settings: dict[str, Any] = {}
+    for parameter in entry.parameters:
+        if parameter.name in given:
+            settings[parameter.name] = given[parameter.name]
+        elif parameter.name == "rel" and rel is not None:
+            settings["rel"] = float(rel)
+        elif parameter.default is REQUIRED:
+            raise UsageError(
+                f"{entry.symbol} needs {parameter.name}: {parameter.meaning}; tools disagree on "
+                "its value, so it has no default",
+                fix=f"{entry.example.measure}" if entry.example else None,
+            )
+        else:
+            settings[parameter.name] = parameter.default
+    if entry.check:
+        entry.check(settings)
+    return Measure(entry, at, settings)
+
+
+def _settings(entry: Entry, parts: list[str], rel: float | None) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    names = {parameter.name for parameter in entry.parameters}
+    for part in parts:
+        name, equals, value = part.partition("=")
+        name = name.strip()
+        if (not equals or "(" in name) and "of" in names and "of" not in settings:
+            name, value = "of", part
+        elif not equals:
+            raise UsageError(
+                f"{entry.symbol}: {part.strip()!r} is not a parameter",
+                fix="write parameters as name=value",
+            )
+        alias = _PARAMETER_ALIASES.get(name.casefold())
+        name = alias if alias in names else name.casefold()
+        parameter = entry.parameter(name)
+        if name in settings:
+            raise UsageError(f"{entry.symbol}: {name} is given twice")
+        try:
+            typed = value.strip().strip("'\"")
+            settings[name] = parse(typed, rel=rel) if name == "of" else parameter.read(typed)
+        except ValueError as error:
+            raise UsageError(
+                f"{entry.symbol}: {name}={value.strip()} is not {_allowed(error)}"
+            ) from None
+    return settings
+
+
+def _allowed(error: ValueError) -> str:
+    text = str(error)
+    return "a number" if text.startswith(("could not convert", "invalid literal")) else text
+
+
+def _cutoff(entry: Entry, cutoff: str | float | None) -> float | None:
+    if cutoff is None:
+        if entry.cutoff in _CUTOFFS:
+            what, _, typical = _CUTOFFS[entry.cutoff]
+            raise UsageError(f"{entry.symbol} needs {what}", fix=f"{entry.symbol}@{typical}")
+        return None
+    if entry.cutoff == "none":
+        raise UsageError(f"{entry.symbol} takes no cutoff", fix=f"write {entry.symbol}")
+    what, allowed, _ = _CUTOFFS["required" if entry.cutoff == "optional" else entry.cutoff]
+    try:
+        value = float(cutoff)
+    except ValueError:
+        value = math.nan
+    if not allowed(value):
+        raise UsageError(f"{entry.symbol}@{cutoff}: {cutoff!r} is not {what}")
+    return value
+
+
+def lookup(text: str) -> Entry:
+    """The entry a name belongs to, whatever cutoff or parameters it has or lacks.
+
+    Raises:
+        UsageError: there is none; the nearest is named.
+    """
+    name = re.split(r"[(:@]", text.strip(), maxsplit=1)[0].strip()
+    from_trec = _read_trec(name, trec=False)
+    return from_trec[0] if from_trec else _named(name)
+
+
+def _named(name: str) -> Entry:
+    known = spellings()
+    if name.casefold() in known:
+        return known[name.casefold()]
+    by_trec = _trec_names()
+    if name.casefold() in by_trec:
+        return by_trec[name.casefold()]
+    printed = {entry.symbol: None for entry in entries()}
+    printed |= {alias: None for entry in entries() for alias in entry.aliases}
+    raise UsageError(
+        f"there is no measure called {name!r}",
+        nearest=nearest(name, printed),
+        fix="karat measures lists them all",
+    )
+
+
+def _split(inside: str) -> list[str]:
+    """Cut at commas that are not inside brackets or quotes."""
+    parts, depth, start = [], 0, 0
+    for place, letter in enumerate(inside):
+        depth += (letter in "({[") - (letter in ")}]")
+        if letter == "," and depth == 0:
+            parts.append(inside[start:place])
+            start = place + 1
+    parts.append(inside[start:])
+    return [part for part in parts if part.strip()]
+
+
+def _trec_names() -> dict[str, Entry]:
+    return {e.trec.casefold(): e for e in entries() if e.trec} | {
+        _family(e).casefold(): e for e in entries() if e.trec_at
+    }
+
+
+def _family(entry: Entry) -> str:
+    assert entry.trec_at is not None
+    return entry.trec_at.removesuffix("_{k}")
+
+
+def _read_trec(text: str, trec: bool) -> tuple[Entry, list[float | None]] | None:
+    """An entry and its cutoffs, if the text is a name of trec_eval's."""
+    folded = text.casefold()
+    for entry in entries():
+        if entry.trec is not None and folded == entry.trec.casefold():
+            return entry, [None]
+    families = {_family(e).casefold(): e for e in entries() if e.trec_at}
+    if folded in families and (trec or folded not in spellings()):
+        return families[folded], list(families[folded].trec_cutoffs)
+    match = _LIKE_TREC.fullmatch(text)
+    if match and match.group(1).casefold() in families:
+        entry = families[match.group(1).casefold()]
+        try:
+            return entry, sorted(float(part) for part in match.group(2).split(","))
+        except ValueError:
+            return None
+    return None
+
+
+def trec_name(measure: Measure) -> str:
+    """The name trec_eval prints for a measure; karat's own where it has none."""
+    entry = measure.entry
+    if measure.cutoff is None and entry.trec:
+        return entry.trec
+    if measure.cutoff is not None and entry.trec_at:
+        at = (
+            show_number(measure.cutoff)
+            if measure.depth is not None
+            else f"{measure.cutoff:3.2f}"
+        )
+        return entry.trec_at.format(k=at)
+    return str(measure)

@@ -1,0 +1,99 @@
+"""Reduce: a run and its judgments become evidence."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from karat.measures.evidence import Evidence
+from karat.tables.qrels import Qrels
+from karat.tables.run import Run
+
+
+_BLOCK = 1 << 19  # rows joined at a time
+
+
+def reduce(run: Run, qrels: Qrels) -> Evidence:
+    """Join a settled run with its judgments.
+
+    Returns:
+        Evidence over every query of the qrels, sorted by query id (bytes). Queries of the run
+        without judgments are not in it.
+    """
+    query_ids = qrels.query_ids
+    topic = pl.DataFrame({"query_id": query_ids}, schema={"query_id": pl.String}).with_columns(
+        pl.Series("topic", np.arange(len(query_ids)))
+    )
+    in_run = pl.DataFrame({"query_id": run.query_ids}, schema={"query_id": pl.String}).with_columns(
+        pl.Series("query", np.arange(len(run.query_ids), dtype=np.uint32))
+    )
+    counts = np.diff(run.starts)
+    judged = qrels.frame.join(topic, on="query_id", maintain_order="left")
+    wanted = judged.join(in_run, on="query_id").select("query", "doc_id", "topic", "grade")
+
+    hits = _hits(run, wanted.sort("query"))
+    query = hits["query"].to_numpy()
+    row = hits["row"].to_numpy()
+    start = run.starts[query]
+    tie_start, tie_size = _tie_of(row, run)
+
+    of_topic = in_run.join(topic, on="query_id")
+    in_topic, in_query = of_topic["topic"].to_numpy(), of_topic["query"].to_numpy()
+    returned = np.zeros(len(query_ids), np.int64)
+    returned[in_topic] = counts[in_query]
+    tied = np.zeros(len(query_ids), np.int64)
+    tied[in_topic] = _tied_per_query(run)[in_query]
+
+    ideals = judged.select("topic", "grade").sort("topic", "grade", descending=[False, True])
+    return Evidence(
+        query_ids=query_ids,
+        returned=returned,
+        tied=tied,
+        query=hits["topic"].to_numpy(),
+        grade=hits["grade"].to_numpy(),
+        rank=row - start + 1,
+        tie_start=tie_start - start + 1,
+        tie_size=tie_size,
+        ideal_query=ideals["topic"].to_numpy(),
+        ideal_grade=ideals["grade"].to_numpy(),
+    )
+
+
+def _hits(run: Run, wanted: pl.DataFrame) -> pl.DataFrame:
+    """The wanted pairs that the run holds, with their row; block by block, which bounds memory."""
+    counts = np.diff(run.starts)
+    asked = wanted["query"].to_numpy()
+    found = [wanted.clear().with_columns(row=pl.lit(0, pl.Int64))]
+    last = 0
+    while last < len(counts):
+        first = last
+        last = max(first + 1, int(np.searchsorted(run.starts, run.starts[first] + _BLOCK)) - 1)
+        low, high = np.searchsorted(asked, [first, last])
+        if low == high:
+            continue
+        start, stop = int(run.starts[first]), int(run.starts[last])
+        query = np.repeat(np.arange(first, last, dtype=np.uint32), counts[first:last])
+        block = run.rows.slice(start, stop - start).select(
+            "doc_id", pl.Series("query", query), pl.Series("row", np.arange(start, stop))
+        )
+        found.append(
+            wanted.slice(low, high - low)
+            .join(block, on=["query", "doc_id"])
+            .select(found[0].columns)
+        )
+    return pl.concat(found).sort("topic", "row")
+
+
+def _tie_of(row: np.ndarray, run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """First row and size of the tied group of each row; itself and 1 if its score is alone."""
+    if not len(run.tie_start):
+        return row, np.ones(len(row), np.int64)
+    group = np.maximum(np.searchsorted(run.tie_start, row, side="right") - 1, 0)
+    start, size = run.tie_start[group], run.tie_size[group]
+    inside = (row >= start) & (row < start + size)
+    return np.where(inside, start, row), np.where(inside, size, 1)
+
+
+def _tied_per_query(run: Run) -> np.ndarray:
+    query = np.searchsorted(run.starts, run.tie_start, side="right") - 1
+    return np.bincount(query, run.tie_size, minlength=len(run.query_ids)).astype(np.int64)

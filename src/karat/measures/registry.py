@@ -1,0 +1,103 @@
+"""The registry: every measure is registered here once, by the decorator on its function."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from karat.errors import UsageError
+from karat.measures.entry import Entry, Terms
+from karat.measures.evidence import Floats
+
+F = TypeVar("F", bound=Callable[..., "Terms | Floats"])
+
+_ENTRIES: dict[str, Entry] = {}
+_FAMILIES = ("gains", "ranked", "sets", "incomplete", "counts")
+_SYMBOL = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+
+
+def measure(**fields: Any) -> Callable[[F], F]:
+    """Register a measure; the keywords are those of ``Entry``, less ``function``.
+
+    The function takes the evidence and, by keyword, the cutoff as ``k`` (if it has one) and each
+    parameter; it returns ``Terms`` (preferred: then it can be explained) or one value for each
+    query, NaN where it is undefined.
+
+    Raises:
+        UsageError: the symbol is taken, or is not letters and digits.
+    """
+
+    def register(function: F) -> F:
+        entry = Entry(function=function, **fields)
+        if not _SYMBOL.fullmatch(entry.symbol):
+            raise UsageError(
+                f"a measure cannot be called {entry.symbol!r}: letters and digits only"
+            )
+        if not function.__module__.startswith("karat.measures."):
+            _load()  # one's own measure may come first, and karat's names are taken all the same
+        for name in (entry.symbol, *entry.aliases):
+            taken = _ENTRIES.get(name.casefold())
+            if taken is not None and _place(taken.function) != _place(function):
+                raise UsageError(f"the name {name!r} is taken by {taken.symbol} ({taken.title})")
+        for name in (entry.symbol, *entry.aliases):
+            _ENTRIES[name.casefold()] = entry
+        return function
+
+    return register
+
+
+def entries() -> list[Entry]:
+    """Every registered measure once, in the order of its family."""
+    _load()
+    return list(dict.fromkeys(_ENTRIES.values()))
+
+
+def spellings() -> dict[str, Entry]:
+    """Every symbol and alias, folded to lower case."""
+    _load()
+    return dict(_ENTRIES)
+
+
+def symbols() -> Iterator[str]:
+    """The printed symbols."""
+    return (entry.symbol for entry in entries())
+
+
+def _place(function: Callable[..., Any]) -> tuple[str, str]:
+    # A module that is loaded again replaces its own measures and nobody else's.
+    return function.__module__, function.__qualname__
+
+
+def _load() -> None:
+    for family in _FAMILIES:
+        importlib.import_module(f"karat.measures.{family}")
+
+
+def load_module(name: str) -> None:
+    """Import a module that registers measures of its own.
+
+    Args:
+        name: A module on the Python path or in the current folder: ``my_measures``.
+
+    Raises:
+        UsageError: it cannot be imported, or registers nothing.
+    """
+    _load()
+    before = set(_ENTRIES)
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        raise UsageError(
+            f"the module {name!r} of measures cannot be imported: {error}",
+            fix="name it as Python does, without .py: my_measures for ./my_measures.py",
+        ) from None
+    if set(_ENTRIES) == before:
+        raise UsageError(
+            f"the module {name!r} registers no measure",
+            fix="decorate its functions with @karat.measure(symbol=…, …)",
+        )

@@ -1,0 +1,158 @@
+"""Scores: each measure for each query of one run, with what became of the query.
+
+The topic set is decided here and nowhere else: by default every query of the qrels that has a
+relevant document; ``complete`` takes every query of the qrels; trec_eval 9 takes those that the
+run has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from karat.errors import InputError
+from karat.measures.entry import Measure
+from karat.measures.evidence import Evidence, Floats, Mask
+from karat.measures.reduction import reduce
+from karat.measures.trec import Compat
+from karat.tables.qrels import Qrels
+from karat.tables.results import State
+from karat.tables.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How a run is read before it is measured.
+
+    Attributes:
+        rel: Lowest grade that counts as relevant.
+        complete: Count every query of the qrels; those without a relevant document score 0.
+        depth: Cut rankings after so many documents.
+        judged_only: Drop documents without a judgment (after the cut).
+        compat: The trec_eval to reproduce.
+    """
+
+    rel: float = 1.0
+    complete: bool = False
+    depth: int | None = None
+    judged_only: bool = False
+    compat: Compat | None = None
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Values and states of one run over the judged queries.
+
+    Attributes:
+        run: The run.
+        evidence: Its hits and ideals, under the rules.
+        answered: ok | empty | missing | failed for each judged query; shape (n,).
+        topics: Queries of the topic set; shape (n,).
+        unjudged: Queries of the run without judgments, sorted.
+        values: For each measure, one value for each query, NaN where it has none; shape (n,).
+    """
+
+    run: Run
+    evidence: Evidence
+    answered: NDArray[np.str_]
+    topics: Mask
+    unjudged: list[str]
+    values: dict[Measure, Floats]
+
+    def state(self, measure: Measure, index: int) -> State:
+        """What became of one query under one measure."""
+        answered = str(self.answered[index])
+        if answered == "failed" or not np.isnan(self.values[measure][index]):
+            return answered  # type: ignore[return-value]
+        return "undefined"
+
+
+def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> Scores:
+    """Score every judged query of a run.
+
+    Raises:
+        InputError: no query of the run is judged; no grade counts as relevant but some lie just
+            below; or the trec_eval to reproduce refuses the run.
+    """
+    _check_relevance(qrels, rules.rel)
+    if rules.compat and rules.compat.single_precision:
+        run = run.in_single_precision()
+    evidence = reduce(run, qrels)
+    unjudged = sorted(set(run.answers["query_id"]) - set(evidence.query_ids))
+    if len(run) and len(unjudged) == run.answers.height:
+        raise InputError(
+            f"no query of the run is in the qrels: the run has {_few(unjudged)}, the qrels have "
+            f"{_few(evidence.query_ids)}",
+            file=run.source,
+            fix=f"are these the judgments of this run? ({qrels.source})",
+        )
+    answered = _answered(run, evidence)
+    if rules.compat:
+        answered = np.where(answered == "failed", "missing", answered)
+    if rules.depth is not None:
+        evidence = evidence.to_depth(rules.depth)
+    if rules.judged_only:
+        evidence = evidence.only_judged()
+
+    every = np.ones(evidence.n, np.bool_)
+    if rules.complete:
+        topics, blank = every, 0.0
+    elif rules.compat:
+        topics, blank = _trec_topics(rules.compat, run, evidence, answered), 0.0
+    else:
+        topics, blank = evidence.num_rel(rules.rel) > 0, np.nan
+    failed = answered == "failed"
+    values = {}
+    for measure in measures:
+        value = measure(evidence)
+        value = np.where(np.isnan(value), blank, value)
+        values[measure] = np.where(topics & ~failed, value, np.nan)
+    return Scores(run, evidence, answered, topics, unjudged, values)
+
+
+def _answered(run: Run, evidence: Evidence) -> NDArray[np.str_]:
+    states = dict(run.answers.select("query_id", "state").iter_rows())
+    return np.array([states.get(query, "missing") for query in evidence.query_ids], dtype=np.str_)
+
+
+def _trec_topics(
+    compat: Compat, run: Run, evidence: Evidence, answered: NDArray[np.str_]
+) -> Mask:
+    retrieved = answered == "ok"
+    if compat.needs_every_topic and not retrieved.all():
+        lacking = [evidence.query_ids[i] for i in np.flatnonzero(~retrieved)]
+        raise InputError(
+            f"trec_eval 10 aborts here (exit 4): without -c it wants every judged topic in the "
+            f"run, and {_few(lacking)} {'is' if len(lacking) == 1 else 'are'} not; karat prints "
+            "nothing rather than half of it",
+            file=run.source,
+            fix="--complete scores them 0; --compat trec_eval-9 leaves them out",
+        )
+    return retrieved
+
+
+def _check_relevance(qrels: Qrels, rel: float) -> None:
+    grades = qrels.frame["grade"]
+    highest = grades.max()
+    if highest is None or float(highest) >= rel:  # type: ignore[arg-type]
+        return
+    below = grades.filter((grades > 0) & (grades < rel))
+    if below.len():
+        raise InputError(
+            f"no grade reaches {rel:g}, so nothing is relevant; the highest is {highest:g}",
+            file=qrels.source,
+            fix=f"--rel {_threshold(below):g} (the lowest grade that counts as relevant)",
+        )
+
+
+def _threshold(grades: pl.Series) -> float:
+    return float(grades.median())  # type: ignore[arg-type]
+
+
+def _few(ids: Sequence[str], most: int = 3) -> str:
+    shown = ", ".join(ids[:most])
+    return shown if len(ids) <= most else f"{shown} … ({len(ids)} in all)"

@@ -1,0 +1,245 @@
+"""Measures of a set: how much of what is shown is relevant, and how much of it is shown."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from karat.measures.entry import Equal, Example, Parameter, Terms, show_number
+from karat.measures.evidence import Evidence, Floats, Mask
+from karat.measures.parameters import REL, read_positive
+from karat.measures.registry import measure
+
+_TREC_CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+_SWETS = "Cleverdon 1967; Manning, Raghavan & Schütze 2008, ch. 8"
+_WORKED = (1, 0, 1, 0, 0, 1, 0, 0, 0, 0)  # A X B Y Z C W V U T, relevant are A to E
+_NO_REL = "no relevant document"
+
+
+@measure(
+    symbol="P",
+    title="precision",
+    formula="relevant in the top k / k",
+    says="the share of the first k results that is relevant; k counts even if fewer were returned",
+    source=_SWETS,
+    low=0,
+    high=1,
+    undefined="never, where there are judgments",
+    cutoff="required",
+    parameters=(REL,),
+    equals=(
+        Equal("trec_eval 9.0.8 and 10.0", "P_K", "-l LEVEL is rel"),
+        Equal("ir_measures 0.4.3", "P@K"),
+        Equal("ranx 0.3.21", "precision@K"),
+    ),
+    example=Example("P@3", _WORKED, (1, 1), 0.6667, "A and B of A X B: 2/3"),
+    aliases=("Precision",),
+    trec_at="P_{k}",
+    trec_cutoffs=_TREC_CUTOFFS,
+)
+def precision(evidence: Evidence, *, k: float, rel: float) -> Terms:
+    """Relevant in the top k, divided by k."""
+    return _counted(evidence, evidence.relevant(rel) & (evidence.rank <= k), np.full(evidence.n, k))
+
+
+@measure(
+    symbol="R",
+    title="recall",
+    formula="relevant in the top k / all relevant",
+    says="the share of the relevant documents that the first k results hold",
+    source=_SWETS,
+    low=0,
+    high=1,
+    undefined=_NO_REL,
+    cutoff="required",
+    parameters=(REL,),
+    equals=(
+        Equal("trec_eval 9.0.8 and 10.0", "recall_K"),
+        Equal("ir_measures 0.4.3", "R@K"),
+        Equal("ranx 0.3.21", "recall@K"),
+    ),
+    example=Example("R@10", _WORKED, (1, 1), 0.6, "A B C of A B C D E: 3/5"),
+    aliases=("Recall",),
+    trec_at="recall_{k}",
+    trec_cutoffs=_TREC_CUTOFFS,
+)
+def recall(evidence: Evidence, *, k: float, rel: float) -> Terms:
+    """Relevant in the top k, divided by all relevant."""
+    return _counted(
+        evidence, evidence.relevant(rel) & (evidence.rank <= k), _or_nan(evidence.num_rel(rel))
+    )
+
+
+@measure(
+    symbol="Rcap",
+    title="capped recall",
+    formula="relevant in the top k / min(k, all relevant)",
+    says="recall that can reach 1 even where there are more relevant documents than places",
+    source="Thakur et al. 2021, arXiv:2104.08663 (R_cap@k)",
+    low=0,
+    high=1,
+    undefined=_NO_REL,
+    cutoff="required",
+    parameters=(REL,),
+    equals=(
+        Equal("trec_eval 9.0.8 and 10.0", "relative_P_K"),
+        Equal("BEIR 2.2.0", "R_cap@K"),
+    ),
+    example=Example("Rcap@3", _WORKED, (1, 1), 0.6667, "A and B of 3 places (5 relevant): 2/3"),
+    aliases=("R_cap", "CappedRecall", "CappedR"),
+    trec_at="relative_P_{k}",
+    trec_cutoffs=_TREC_CUTOFFS,
+)
+def capped_recall(evidence: Evidence, *, k: float, rel: float) -> Terms:
+    """Relevant in the top k, divided by as many as k places can hold."""
+    most = _or_nan(np.minimum(evidence.num_rel(rel), k))
+    return _counted(evidence, evidence.relevant(rel) & (evidence.rank <= k), most)
+
+
+@measure(
+    symbol="Success",
+    title="success, hit rate",
+    formula="1 if any of the top k is relevant, else 0",
+    says="the share of queries with something relevant in the first k results",
+    source="Tomlinson, trec_eval; also known as hit rate",
+    low=0,
+    high=1,
+    undefined="never, where there are judgments",
+    cutoff="required",
+    parameters=(REL,),
+    equals=(
+        Equal("trec_eval 9.0.8 and 10.0", "success_K"),
+        Equal("ir_measures 0.4.3", "Success@K"),
+        Equal("ranx 0.3.21", "hit_rate@K"),
+    ),
+    example=Example("Success@3", (0, 0, 1, 1), (), 1.0, "the third is relevant"),
+    aliases=("HitRate", "Hit", "Hits"),
+    trec_at="success_{k}",
+    trec_cutoffs=(1, 5, 10),
+)
+def success(evidence: Evidence, *, k: float, rel: float) -> Terms:
+    """1 where the top k holds a relevant document."""
+    relevant = evidence.relevant(rel)
+    first = relevant & (evidence.so_far(relevant) == 1) & (evidence.rank <= k)
+    return _counted(evidence, first, np.ones(evidence.n))
+
+
+@measure(
+    symbol="SetP",
+    title="set precision",
+    formula="relevant retrieved / retrieved",
+    says="the share of everything returned that is relevant",
+    source=_SWETS,
+    low=0,
+    high=1,
+    undefined="never, where there are judgments; 0 if nothing was returned",
+    parameters=(REL,),
+    equals=(Equal("trec_eval 9.0.8 and 10.0", "set_P"), Equal("ir_measures 0.4.3", "SetP")),
+    example=Example("SetP", _WORKED, (1, 1), 0.3, "A B C of ten: 3/10"),
+    trec="set_P",
+)
+def set_precision(evidence: Evidence, *, rel: float) -> Terms:
+    """Relevant retrieved, divided by retrieved."""
+    return _counted(evidence, evidence.relevant(rel), np.maximum(evidence.returned, 1))
+
+
+@measure(
+    symbol="SetR",
+    title="set recall",
+    formula="relevant retrieved / all relevant",
+    says="the share of the relevant documents that was returned at all",
+    source=_SWETS,
+    low=0,
+    high=1,
+    undefined=_NO_REL,
+    parameters=(REL,),
+    equals=(Equal("trec_eval 9.0.8 and 10.0", "set_recall"), Equal("ir_measures 0.4.3", "SetR")),
+    example=Example("SetR", _WORKED, (1, 1), 0.6, "A B C of A B C D E: 3/5"),
+    trec="set_recall",
+)
+def set_recall(evidence: Evidence, *, rel: float) -> Terms:
+    """Relevant retrieved, divided by all relevant."""
+    return _counted(evidence, evidence.relevant(rel), _or_nan(evidence.num_rel(rel)))
+
+
+@measure(
+    symbol="SetF",
+    title="set F",
+    formula="(1 + beta²) P R / (beta² P + R) of the set retrieved",
+    says="set precision and set recall in one number; beta above 1 weighs recall more",
+    source="van Rijsbergen 1979, ch. 7",
+    low=0,
+    high=1,
+    undefined=_NO_REL,
+    parameters=(
+        REL,
+        Parameter("beta", "weight of recall", read_positive, default=1.0, show=show_number),
+    ),
+    equals=(
+        Equal("trec_eval 9.0.8 and 10.0", "set_F", "its parameter is beta squared"),
+        Equal("ir_measures 0.4.3", "SetF", "beta=1 only: it passes beta on as beta squared"),
+    ),
+    example=Example("SetF", _WORKED, (1, 1), 0.4, "2 x .3 x .6 / (.3 + .6)"),
+    trec="set_F",
+)
+def set_f(evidence: Evidence, *, rel: float, beta: float) -> Floats:
+    """Weighted harmonic mean of set precision and set recall."""
+    found = evidence.per_query(evidence.relevant(rel))
+    total = evidence.num_rel(rel)
+    x = beta * beta
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p, r = found / evidence.returned, found / total
+        value = np.where(found > 0, (x + 1.0) * p * r / (x * p + r), 0.0)
+    return np.where(total > 0, value, np.nan)
+
+
+@measure(
+    symbol="SetAP",
+    title="set average precision",
+    formula="set precision x set recall",
+    says="average precision if every relevant document stood at the average place",
+    source="trec_eval (set_map)",
+    low=0,
+    high=1,
+    undefined=_NO_REL,
+    parameters=(REL,),
+    equals=(Equal("trec_eval 9.0.8 and 10.0", "set_map"),),
+    example=Example("SetAP", _WORKED, (1, 1), 0.18, "3 x 3 / (10 x 5)"),
+    trec="set_map",
+)
+def set_average_precision(evidence: Evidence, *, rel: float) -> Floats:
+    """Relevant retrieved squared, divided by retrieved times relevant."""
+    found, total = evidence.per_query(evidence.relevant(rel)), evidence.num_rel(rel)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = (found * found) / (evidence.returned * total)
+    return np.where(total > 0, np.where(evidence.returned > 0, value, 0.0), np.nan)
+
+
+@measure(
+    symbol="SetRcap",
+    title="capped set recall",
+    formula="relevant retrieved / min(retrieved, all relevant)",
+    says="the share of the relevant documents that a list of this length could have held",
+    source="trec_eval (set_relative_P)",
+    low=0,
+    high=1,
+    undefined=_NO_REL,
+    parameters=(REL,),
+    equals=(Equal("trec_eval 9.0.8 and 10.0", "set_relative_P"),),
+    example=Example("SetRcap", _WORKED, (1, 1), 0.6, "3 / min(10, 5)"),
+    trec="set_relative_P",
+)
+def capped_set_recall(evidence: Evidence, *, rel: float) -> Terms:
+    """Relevant retrieved, divided by as many as a list of that length can hold."""
+    total = evidence.num_rel(rel)
+    most = np.where(total > 0, np.maximum(np.minimum(total, evidence.returned), 1), np.nan)
+    return _counted(evidence, evidence.relevant(rel), most)
+
+
+def _counted(evidence: Evidence, counted: Mask, norm: Floats) -> Terms:
+    """A count of hits: each is worth 1 wherever it stands."""
+    ones = np.ones(len(evidence.rank))
+    return Terms(evidence.grade, ones, counted.astype(np.float64), norm)
+
+
+def _or_nan(norm: Floats) -> Floats:
+    return np.where(norm > 0, norm, np.nan)

@@ -1,0 +1,35 @@
+"""Averages over queries: exactly rounded sums, weights everywhere."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+GEOMETRIC_FLOOR = 0.00001
+"""What a value of 0 counts as in a geometric mean, as in trec_eval."""
+
+
+def mean(values: Floats, weights: Floats | None = None) -> float:
+    """Weighted mean by exactly rounded sums: the same in any order of queries.
+
+    Args:
+        values: Shape (n,), n at least 1, no NaN.
+        weights: Shape (n,), above 0; all equal if None.
+    """
+    if weights is None:
+        return math.fsum(values.tolist()) / len(values)
+    return math.fsum((values * weights).tolist()) / math.fsum(weights.tolist())
+
+
+def geometric_mean(values: Floats, weights: Floats | None = None) -> float:
+    """exp of the mean logarithm; values below 0.00001 count as 0.00001, as in trec_eval."""
+    return math.exp(mean(log_floored(values), weights))
+
+
+def log_floored(values: Floats) -> Floats:
+    """Natural logarithm of each value, of 0.00001 where it is less; shape (n,)."""
+    return np.log(np.maximum(values, GEOMETRIC_FLOOR))
