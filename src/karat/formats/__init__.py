@@ -1,0 +1,20 @@
+"""Bytes to tables and back: files plain or compressed, standard input, BEIR folders."""
+
+from karat.formats.catalogue import FORMATS
+from karat.formats.format import ROLES, Format
+from karat.formats.reading import read_documents, read_qrels, read_queries, read_run
+from karat.formats.writing import write_documents, write_qrels, write_queries, write_run
+
+__all__ = [
+    "FORMATS",
+    "ROLES",
+    "Format",
+    "read_documents",
+    "read_qrels",
+    "read_queries",
+    "read_run",
+    "write_documents",
+    "write_qrels",
+    "write_queries",
+    "write_run",
+]

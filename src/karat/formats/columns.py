@@ -1,0 +1,122 @@
+"""The usual names of the columns of qrels, runs, queries and documents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from karat.errors import InputError, nearest
+
+_QUERY_ID = ("query_id", "qid", "q_id", "queryid", "topic", "topic_id")
+_DOC_ID = (
+    "doc_id",
+    "corpus_id",
+    "docid",
+    "docno",
+    "pid",
+    "doc",
+    "document_id",
+    "passage_id",
+)
+_GRADE = ("grade", "relevance", "rel", "label", "judgment", "judgement", "rating")
+
+SPELLINGS: dict[str, dict[str, tuple[str, ...]]] = {
+    "qrels": {"query_id": _QUERY_ID, "doc_id": _DOC_ID, "grade": (*_GRADE, "score")},
+    "run": {
+        "query_id": _QUERY_ID,
+        "doc_id": _DOC_ID,
+        "score": ("score", "sim", "similarity"),
+        "rank": ("rank",),
+        "state": ("state",),
+        "latency_us": ("latency_us",),
+        "error": ("error",),
+    },
+    "queries": {
+        "query_id": (*_QUERY_ID, "_id", "id"),
+        "text": ("text", "query", "query_text"),
+    },
+    "documents": {
+        "doc_id": (*_DOC_ID, "_id", "id"),
+        "title": ("title",),
+        "text": ("text", "contents", "body", "passage"),
+    },
+}
+"""Role to column to its spellings; case, ``-`` and spaces do not matter."""
+
+_REQUIRED = {
+    "qrels": ("query_id", "doc_id", "grade"),
+    "run": ("query_id", "doc_id", "score"),
+    "queries": ("query_id",),
+    "documents": ("doc_id",),
+}
+_LAST_RESORT = {"score", "_id", "id"}  # taken only where no surer name stands
+
+
+def plain(name: str) -> str:
+    """A column name without regard to case, ``-`` and spaces."""
+    return re.sub(r"[-\s]+", "_", name.strip()).casefold()
+
+
+def known(name: str, role: str) -> str | None:
+    """The column a name means in a role, or None."""
+    folded = plain(name)
+    for column, spellings in SPELLINGS[role].items():
+        if folded in spellings:
+            return column
+    return None
+
+
+def is_header(cells: Sequence[str], role: str) -> bool:
+    """Whether cells are names of columns: they name an id, or at least two columns."""
+    found = {column for cell in cells if (column := known(cell, role)) is not None}
+    needed = {column for column in _REQUIRED[role] if column.endswith("_id")}
+    return (bool(found & needed) and len(cells) > 1) or len(found) > 1
+
+
+def choose(names: Sequence[str], role: str, file: str, line: int | None = None) -> dict[str, str]:
+    """Which column of a file is which: column of the table to name in the file.
+
+    Raises:
+        InputError: a required column is missing or stands there under two names.
+    """
+    chosen: dict[str, str] = {}
+    for column, spellings in SPELLINGS[role].items():
+        there = [name for name in names if plain(name) in spellings]
+        sure = [name for name in there if plain(name) not in _LAST_RESORT] or there
+        exact = [name for name in sure if plain(name) == column]
+        if len(exact) == 1:
+            sure = exact
+        if len(sure) > 1:
+            raise InputError(
+                f"columns {sure[0]!r} and {sure[1]!r} both mean {column}",
+                file=file,
+                line=line,
+                fix="keep one of them",
+            )
+        if sure:
+            chosen[column] = sure[0]
+    lacking = [name for name in _REQUIRED[role] if name not in chosen]
+    if lacking == ["score"] and "rank" in chosen:
+        return chosen
+    if lacking:
+        raise InputError(
+            f"no column {lacking[0]!r}; there are {_listed(names)}",
+            file=file,
+            line=line,
+            fix=_rename(lacking[0], names, role, chosen),
+        )
+    return chosen
+
+
+def _rename(lacking: str, names: Sequence[str], role: str, chosen: Mapping[str, str]) -> str:
+    free = [name for name in names if name not in chosen.values()]
+    near = nearest(lacking, free, 1)
+    if near:
+        return f"rename {near[0]!r} to {lacking!r}"
+    spelt = ", ".join(SPELLINGS[role][lacking])
+    return f"name the columns in the first row; this one may be called {spelt}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:12]) or "none"
+    return f"{shown} and {len(names) - 12} more" if len(names) > 12 else shown

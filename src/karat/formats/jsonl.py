@@ -1,0 +1,305 @@
+"""JSONL: one object to a line, in karat's spelling, in BEIR's (``_id``) or in the usual ones.
+
+An object of a query or a document may hold more; that becomes attributes, and a ``metadata``
+object is opened up. A key that stands twice in an object is an error: parsers keep one silently.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
+
+import polars as pl
+
+from karat.errors import InputError
+from karat.formats.cells import Careful, fast, run_rows
+from karat.formats.columns import choose, plain
+from karat.formats.format import Format, Place, Rows
+from karat.formats.lines import ahead
+from karat.formats.outgoing import answered
+from karat.formats.source import Chunk, Source
+from karat.tables import Documents, Qrels, Queries, Run
+
+_INFER = 1000  # lines Polars looks at; a later line that does not fit is read with care
+
+
+class Twice(ValueError):
+    """A key that stands twice in one object."""
+
+
+def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, for ``json.loads(object_pairs_hook=…)``.
+
+    Raises:
+        Twice: a key stands twice.
+    """
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise Twice(f"the key {key!r} stands twice in one object")
+            seen.add(key)
+    return out
+
+
+def read_table(source: Source, role: str) -> Rows:
+    """Qrels or a run."""
+    chunks = source.chunks()
+    first = next(chunks)
+    _, row = next(_objects(first, source.name))
+    chosen = choose(list(row), role, source.name, _first_line(first))
+
+    def every() -> Iterator[Chunk]:
+        yield first
+        yield from chunks
+
+    frames = ahead(lambda chunk: _table(chunk, role, chosen, source.name), every())
+    if role == "qrels":
+        return Rows(frames)
+    # Any line may say how its query was answered, not only the first.
+    told = [frame for frame in frames if frame.height]
+    columns = {column for frame in told for column in frame.columns}
+    return run_rows(told, columns)
+
+
+def read_attributes(source: Source, role: str) -> Rows:
+    """Queries or documents."""
+    key = "query_id" if role == "queries" else "doc_id"
+    careful = Careful(source.name)
+    columns: dict[str, list[Any]] = {}
+    count = 0
+    chosen: dict[tuple[str, ...], dict[str, str]] = {}
+    for chunk in source.chunks():
+        for line, row in _objects(chunk, source.name):
+            names = tuple(row)
+            if names not in chosen:
+                found = choose(names, role, source.name, line)
+                chosen[names] = {name: column for column, name in found.items()}
+            flat = _flat(row, chosen[names])
+            flat[key] = careful.identifier(flat.get(key), key, line)
+            for name, value in flat.items():
+                if name not in columns:
+                    columns[name] = [None] * count
+                columns[name].append(value)
+            count += 1
+            for values in columns.values():
+                if len(values) < count:
+                    values.append(None)
+    return Rows([pl.DataFrame([_series(name, values) for name, values in columns.items()])])
+
+
+def _table(chunk: Chunk, role: str, chosen: Mapping[str, str], name: str) -> pl.DataFrame:
+    frame = _polars(chunk.data, chosen)
+    if frame is not None and (done := fast(frame, chosen)) is not None:
+        return done
+    careful = Careful(name)
+    by_names: dict[tuple[str, ...], dict[str, str]] = {}
+    for line, row in _objects(chunk, name):
+        names = tuple(row)
+        if names not in by_names:
+            by_names[names] = _chosen(row, role, name, line)
+        careful.add({column: row[n] for column, n in by_names[names].items()}, line)
+    return careful.frame()
+
+
+def _chosen(row: Mapping[str, Any], role: str, name: str, line: int) -> dict[str, str]:
+    """The columns of one object; one that says how a query was answered needs no document."""
+    names = list(row)
+    state = next((n for n in names if plain(n) == "state"), None)
+    if role == "run" and state and row[state] in ("empty", "failed"):
+        bare = choose([*names, "doc_id", "score"], role, name, line)
+        return {column: n for column, n in bare.items() if n in row}
+    return choose(names, role, name, line)
+
+
+def _polars(data: bytes, chosen: Mapping[str, str]) -> pl.DataFrame | None:
+    if b"\x00" in data or b"\\u" in data:
+        return None
+    try:
+        frame = pl.read_ndjson(data, infer_schema_length=_INFER)
+    except (pl.exceptions.PolarsError, ValueError):
+        return None
+    names = list(chosen.values())
+    if not set(names) <= set(frame.columns):
+        return None
+    # Polars keeps one of two equal keys: count them. Answers are told by other columns.
+    if any(data.count(json.dumps(name).encode()) != frame.height for name in names):
+        return None
+    if any(plain(name) in ("state", "latency_us", "error") for name in frame.columns):
+        return None
+    return frame
+
+
+def _objects(chunk: Chunk, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Every object with its line."""
+    for line, raw in enumerate(chunk.data.split(b"\n"), chunk.first_line):
+        if not raw.strip():
+            continue
+        row = parsed(raw, name, line)
+        if not isinstance(row, dict):
+            raise InputError(
+                f"a JSON {_kind(row)} where an object is wanted",
+                file=name,
+                line=line,
+                fix='each line is an object, such as {"query_id": "7", …}',
+            )
+        yield line, row
+
+
+def parsed(raw: bytes, name: str, line: int, hook: Any = no_twins) -> Any:
+    """JSON text to values.
+
+    Args:
+        raw: The text.
+        name: What messages call the file.
+        line: The line it starts on.
+        hook: What makes an object of its pairs.
+
+    Raises:
+        InputError: not UTF-8, not JSON, or a key that stands twice.
+    """
+    try:
+        text = raw.decode("utf-8")
+        row = json.loads(text, object_pairs_hook=hook)
+        if "\\ud" in text.lower():
+            json.dumps(row, ensure_ascii=False).encode("utf-8")
+        return row
+    except UnicodeDecodeError as error:
+        at = raw.count(b"\n", 0, error.start)
+        raise InputError(
+            "the line is not UTF-8",
+            file=name,
+            line=line + at,
+            fix=f"if it is Latin-1: iconv -f latin1 -t UTF-8 {name}",
+        ) from None
+    except UnicodeEncodeError:
+        raise InputError(
+            "a \\u escape is half of a surrogate pair, which is no character",
+            file=name,
+            line=line,
+        ) from None
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"not JSON: {error.msg} at character {error.colno}",
+            file=name,
+            line=line + error.lineno - 1,
+            fix=_hint(raw),
+        ) from None
+    except Twice as error:
+        raise InputError(str(error), file=name, line=line, fix="keep one of them") from None
+    except RecursionError:
+        raise InputError("objects are nested too deeply", file=name, line=line) from None
+    except ValueError as error:
+        raise InputError(f"not JSON: {error}", file=name, line=line) from None
+
+
+def _hint(raw: bytes) -> str | None:
+    if b"'" in raw and b'"' not in raw:
+        return "JSON quotes with \", not with '"
+    if raw.strip().startswith(b"{") and not raw.strip().endswith(b"}"):
+        return "is the file complete? The line ends early"
+    return None
+
+
+def _first_line(chunk: Chunk) -> int:
+    blank = len(chunk.data) - len(chunk.data.lstrip())
+    return chunk.first_line + chunk.data.count(b"\n", 0, blank)
+
+
+def _flat(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The object with the names of the table, and its metadata beside them."""
+    out = {names.get(name, name): value for name, value in row.items() if name != "metadata"}
+    metadata = row.get("metadata")
+    if isinstance(metadata, dict):
+        for name, value in metadata.items():
+            out[f"metadata.{name}" if name in out else name] = value
+    elif metadata not in (None, ""):
+        out["metadata"] = metadata
+    return out
+
+
+def _series(name: str, values: list[Any]) -> pl.Series:
+    """Attributes keep their type if they share one; otherwise they become text."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {int, float} and kinds != {int} and kinds:
+        return pl.Series(name, values, dtype=pl.Float64, strict=False)
+    if kinds in ({int}, {bool}):
+        try:
+            return pl.Series(name, values)
+        except (OverflowError, TypeError, pl.exceptions.PolarsError):
+            pass
+    return pl.Series(name, [_text(value) for value in values], dtype=pl.String)
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def _kind(value: Any) -> str:
+    names = {list: "array", str: "text", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "number")
+
+
+def _places(source: Source, role: str) -> Iterator[Place]:
+    for chunk in source.chunks():
+        for line, row in _objects(chunk, source.name):
+            found = (
+                _chosen(row, role, source.name, line)
+                if role == "run"
+                else choose(list(row), role, source.name, line)
+            )
+            ids = tuple(str(row[n]) for c, n in found.items() if c.endswith("_id"))
+            yield Place(line, ids)
+
+
+def write_frame(frame: pl.DataFrame, stream: IO[bytes]) -> None:
+    """Rows as objects; empty cells are left out."""
+    sparse = any(frame.null_count().row(0))
+    infinite = any(
+        frame[name].is_infinite().any() for name, d in frame.schema.items() if d.is_float()
+    )
+    if not sparse and not infinite and not any(d.is_nested() for d in frame.dtypes):
+        frame.write_ndjson(stream)
+        return
+    for row in frame.iter_rows(named=True):
+        kept = {name: value for name, value in row.items() if value is not None}
+        stream.write(line_of(kept))
+
+
+def line_of(row: Mapping[str, Any]) -> bytes:
+    """One object as a line."""
+    return (json.dumps(row, ensure_ascii=False, default=str) + "\n").encode()
+
+
+def _write_qrels(qrels: Qrels, stream: IO[bytes]) -> None:
+    write_frame(qrels.frame, stream)
+
+
+def _write_run(run: Run, stream: IO[bytes]) -> None:
+    write_frame(answered(run), stream)
+
+
+def _write_rows(table: Queries | Documents, stream: IO[bytes]) -> None:
+    write_frame(table.frame, stream)
+
+
+JSONL = Format(
+    name="jsonl",
+    what="one JSON object to a line",
+    extensions=(".jsonl", ".ndjson"),
+    readers={
+        "qrels": lambda source: read_table(source, "qrels"),
+        "run": lambda source: read_table(source, "run"),
+        "queries": lambda source: read_attributes(source, "queries"),
+        "documents": lambda source: read_attributes(source, "documents"),
+    },
+    writers={
+        "qrels": _write_qrels,
+        "run": _write_run,
+        "queries": _write_rows,
+        "documents": _write_rows,
+    },
+    places=_places,
+)

@@ -1,0 +1,82 @@
+"""Tables as they leave: rows in the shape a format can hold, or a refusal that says why."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from karat.errors import InputError
+from karat.tables import Run
+
+
+def answered(run: Run) -> pl.DataFrame:
+    """A run with how each query was answered, where that says more than its rows.
+
+    Columns ``query_id``, ``doc_id``, ``score``, ``rank``; and ``state`` (and ``latency_us``,
+    ``error``) if a query was answered with nothing, failed, or was timed. Such a query has one
+    row without a document.
+    """
+    frame = run.frame()
+    details = [
+        column
+        for column in ("latency_us", "error")
+        if column in run.answers.columns and run.answers[column].null_count() < len(run.answers)
+    ]
+    bare = run.answers.filter(pl.col("state") != "ok")
+    if not details and not bare.height:
+        return frame
+    told = run.answers.select("query_id", "state", *details)
+    with_rows = frame.join(told, on="query_id", how="left", maintain_order="left")
+    without = told.join(frame, on="query_id", how="anti", maintain_order="left")
+    return pl.concat([with_rows, without], how="diagonal")
+
+
+def refuse_failed(run: Run, what: str) -> None:
+    """Refuse a run with failed queries where a format cannot tell failed from absent.
+
+    Raises:
+        InputError: there is one. (A query that was answered with nothing may be left out: absent
+            and empty both score 0.)
+    """
+    failed = run.answers.filter(pl.col("state") == "failed")
+    if failed.height:
+        raise InputError(
+            f"the query failed, which {what} cannot say: it would read as missing, and score 0",
+            file=run.source,
+            query=failed["query_id"][0],
+            fix="write .jsonl, .csv, .parquet or .json, which can",
+        )
+
+
+def refuse_unwritable(
+    frame: pl.DataFrame, columns: tuple[str, ...], pattern: str, what: str, source: str
+) -> None:
+    """Refuse cells that a format would read back as something else.
+
+    Raises:
+        InputError: a cell matches the pattern.
+    """
+    for column in columns:
+        if column not in frame.columns:
+            continue
+        bad = frame[column].str.contains(pattern).fill_null(value=False)
+        if bad.any():
+            row = frame.row(int(bad.arg_max() or 0), named=True)
+            raise InputError(
+                f"the {column} {_short(row[column])} cannot stand in {what}",
+                file=source,
+                query=row.get("query_id"),
+                doc_id=row.get("doc_id"),
+                fix="write .jsonl or .parquet, which hold any text",
+            )
+
+
+def whole(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Numbers without a point where all of them are whole."""
+    values = frame[column]
+    if (values.is_finite() & (values == values.round()) & (values.abs() < 1e15)).all():
+        return frame.with_columns(pl.col(column).cast(pl.Int64))
+    return frame
+
+
+def _short(text: str) -> str:
+    return repr(text[:60] + "…" if len(text) > 60 else text)

@@ -1,0 +1,135 @@
+"""Parquet with named columns: only those that are needed are read, batch by batch."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import IO, Any
+
+import polars as pl
+
+from karat.errors import InputError
+from karat.formats.cells import Careful, fast, run_rows
+from karat.formats.columns import choose
+from karat.formats.format import Format, Rows
+from karat.formats.outgoing import answered
+from karat.formats.source import Source
+from karat.tables import Documents, Qrels, Queries, Run
+
+_BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+
+
+def read_table(source: Source, role: str) -> Rows:
+    """Qrels or a run."""
+    plan, names = _scan(source)
+    chosen = choose(names, role, source.name)
+    schema = _collected(plan.head(0), source).schema
+    for column in ("query_id", "doc_id"):
+        _refuse_floats(schema[chosen[column]], chosen[column], source)
+    frames = _parts(plan.select(*dict.fromkeys(chosen.values())), chosen, source)
+    return run_rows(frames, chosen) if role == "run" else Rows(frames)
+
+
+def read_attributes(source: Source, role: str) -> Rows:
+    """Queries or documents."""
+    plan, names = _scan(source)
+    key = "query_id" if role == "queries" else "doc_id"
+    chosen = choose(names, role, source.name)
+    frame = _collected(plan, source)
+    _refuse_floats(frame[chosen[key]].dtype, chosen[key], source)
+    renamed = {name: column for column, name in chosen.items()}
+    clash = [c for n, c in renamed.items() if n != c and c in names]
+    frame = frame.drop(clash).rename(renamed)
+    metadata = frame.schema.get("metadata")
+    if isinstance(metadata, pl.Struct):
+        fields = [field.name for field in metadata.fields]
+        own = {name: f"metadata.{name}" for name in fields if name in frame.columns}
+        opened = frame["metadata"].struct.unnest().rename(own)
+        frame = pl.concat([frame.drop("metadata"), opened], how="horizontal")
+    return Rows([frame])
+
+
+def _scan(source: Source) -> tuple[pl.LazyFrame, list[str]]:
+    whole_path = source.again if source.compressed is None else None
+    plan = pl.scan_parquet(whole_path or io.BytesIO(source.whole()), glob=False)
+    try:
+        return plan, plan.collect_schema().names()
+    except _BROKEN as error:
+        raise _damaged(error, source) from None
+
+
+def _parts(plan: pl.LazyFrame, chosen: dict[str, str], source: Source) -> Iterator[pl.DataFrame]:
+    """Batches as Polars reads them: the next is read while one is settled."""
+    start = 1
+    try:
+        for part in plan.collect_batches(maintain_order=True):
+            done = fast(part, chosen)
+            if done is None:
+                careful = Careful(source.name, unit="row")
+                for row, cells in enumerate(part.iter_rows(named=True), start):
+                    careful.add({column: cells[name] for column, name in chosen.items()}, row)
+                done = careful.frame()
+            start += part.height
+            yield done
+    except _BROKEN as error:
+        raise _damaged(error, source) from None
+
+
+def _collected(plan: pl.LazyFrame, source: Source) -> pl.DataFrame:
+    try:
+        return plan.collect()
+    except _BROKEN as error:
+        raise _damaged(error, source) from None
+
+
+def _damaged(error: BaseException, source: Source) -> InputError:
+    reason = str(error).split("\n", maxsplit=1)[0].removeprefix("parquet: ")
+    return InputError(
+        f"the Parquet data is damaged or ends early ({reason})",
+        file=source.name,
+        fix="copy or write it again",
+    )
+
+
+def _refuse_floats(dtype: pl.DataType, name: str, source: Source) -> None:
+    if dtype.is_float():
+        raise InputError(
+            f"column {name!r} holds numbers with a decimal point; ids are strings",
+            file=source.name,
+            fix=f"write {name!r} as text, so that 007 stays 007",
+        )
+
+
+def _written(frame: pl.DataFrame, stream: IO[Any]) -> None:
+    frame.write_parquet(stream)
+
+
+def _write_qrels(qrels: Qrels, stream: IO[bytes]) -> None:
+    _written(qrels.frame, stream)
+
+
+def _write_run(run: Run, stream: IO[bytes]) -> None:
+    _written(answered(run), stream)
+
+
+def _write_rows(table: Queries | Documents, stream: IO[bytes]) -> None:
+    _written(table.frame, stream)
+
+
+PARQUET = Format(
+    name="parquet",
+    what="Parquet with named columns",
+    extensions=(".parquet", ".pq"),
+    readers={
+        "qrels": lambda source: read_table(source, "qrels"),
+        "run": lambda source: read_table(source, "run"),
+        "queries": lambda source: read_attributes(source, "queries"),
+        "documents": lambda source: read_attributes(source, "documents"),
+    },
+    writers={
+        "qrels": _write_qrels,
+        "run": _write_run,
+        "queries": _write_rows,
+        "documents": _write_rows,
+    },
+)

@@ -1,0 +1,180 @@
+"""Reading: a path, a BEIR folder or standard input to a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Self
+
+import polars as pl
+
+from karat.errors import InputError
+from karat.formats.catalogue import FORMATS
+from karat.formats.detect import detect, refuse_binary
+from karat.formats.folder import in_folder
+from karat.formats.format import Reader, format_of
+from karat.formats.source import Source
+from karat.tables import Documents, Qrels, Queries, Run
+
+_PACKED = (".gz", ".zst", ".bz2")
+_FURTHER = (".res", ".tsv", ".results")  # usual suffixes of runs besides those karat writes
+
+
+def read_qrels(path: str | Path, input_format: str | None = None) -> Qrels:
+    """Read judgments.
+
+    Args:
+        path: A file, a BEIR folder (its ``test`` split, or the only one), or ``-`` for standard
+            input. Plain or gzip, zstd, bzip2.
+        input_format: A name of ``FORMATS``; told by content if None.
+
+    Raises:
+        InputError: a file that cannot be read, with its line where there is one.
+        UsageError: an unknown format, or one that holds no qrels.
+    """
+    with _Opened(path, "qrels", input_format) as opened:
+        frame = opened.frame()
+        return Qrels(frame, source=opened.source.name)
+
+
+def read_run(path: str | Path, input_format: str | None = None, name: str | None = None) -> Run:
+    """Read a run.
+
+    Args:
+        path: A file, or ``-`` for standard input. Plain or gzip, zstd, bzip2.
+        input_format: A name of ``FORMATS``; told by content if None.
+        name: What results call it; the file's stem if None, ``stdin`` for standard input.
+
+    Raises:
+        InputError: a file that cannot be read, with its line where there is one.
+        UsageError: an unknown format, or one that holds no runs.
+    """
+    with _Opened(path, "run", input_format) as opened:
+        rows = opened.reader(opened.source)
+        run = Run.from_batches(
+            stem(path) if name is None else name,
+            rows.batches,
+            answers=rows.answers,
+            source=opened.source.name,
+        )
+        if not len(run) and not run.answers.height:
+            raise opened.nothing()
+        return run
+
+
+def read_queries(path: str | Path, input_format: str | None = None) -> Queries:
+    """Read queries: every column that is not the id or the text becomes an attribute.
+
+    Args:
+        path: A file, a BEIR folder (``queries.jsonl``), or ``-`` for standard input.
+        input_format: A name of ``FORMATS``; told by content if None.
+
+    Raises:
+        InputError: a file that cannot be read, with its line where there is one.
+        UsageError: an unknown format, or one that holds no queries.
+    """
+    with _Opened(path, "queries", input_format) as opened:
+        frame = opened.frame()
+        opened.unique(frame, "query_id", "the query stands twice")
+        return Queries(frame, source=opened.source.name)
+
+
+def read_documents(path: str | Path, input_format: str | None = None) -> Documents:
+    """Read documents: every column that is not the id, title or text becomes an attribute.
+
+    Args:
+        path: A file, a BEIR folder (``corpus.jsonl``), or ``-`` for standard input.
+        input_format: A name of ``FORMATS``; told by content if None.
+
+    Raises:
+        InputError: a file that cannot be read, with its line where there is one.
+        UsageError: an unknown format, or one that holds no documents.
+    """
+    with _Opened(path, "documents", input_format) as opened:
+        frame = opened.frame()
+        opened.unique(frame, "doc_id", "document {} stands twice")
+        return Documents(frame, source=opened.source.name)
+
+
+def stem(path: str | Path) -> str:
+    """The name of a run: ``runs/bm25.trec.gz`` is bm25, standard input is stdin."""
+    if str(path) == "-":
+        return "stdin"
+    name = Path(path).name
+    formats = {ending for entry in FORMATS.values() for ending in entry.extensions}
+    for endings in (_PACKED, (*formats, *_FURTHER)):
+        ending = Path(name).suffix
+        if ending.lower() in endings and name != ending:
+            name = name.removesuffix(ending)
+    return name
+
+
+class _Opened:
+    """A file opened for a role, its format known; errors of tables get their line."""
+
+    def __init__(self, path: str | Path, role: str, input_format: str | None) -> None:
+        self.role = role
+        if input_format is not None:
+            format_of(FORMATS, input_format, role)
+        if str(path) != "-" and Path(path).is_dir():
+            path = in_folder(Path(path), role)
+        self.source = Source(path)
+        try:
+            name = input_format or detect(self.source, role)
+            if name != "parquet":
+                refuse_binary(self.source)
+        except BaseException:
+            self.source.close()
+            raise
+        self.format = FORMATS[name]
+
+    @property
+    def reader(self) -> Reader:
+        return self.format.readers[self.role]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.source.close()
+        if isinstance(error, InputError) and error.line is None and error.file == self.source.name:
+            ids = tuple(part for part in (error.query, error.doc_id) if part is not None)
+            line = self._line(ids)
+            if line is not None:
+                raise error.at_line(line) from None
+
+    def frame(self) -> pl.DataFrame:
+        """All rows at once."""
+        frames = [batch for batch in self.reader(self.source).batches if batch.height]
+        if not frames:
+            raise self.nothing()
+        return pl.concat(frames, how="vertical_relaxed") if len(frames) > 1 else frames[0]
+
+    def nothing(self) -> InputError:
+        what = {"run": "no ranking", "qrels": "no judgment"}.get(self.role, "no row")
+        return InputError(f"the file holds {what}", file=self.source.name)
+
+    def unique(self, frame: pl.DataFrame, column: str, what: str) -> None:
+        """Refuse an id that stands twice, naming its line."""
+        twice = ~frame[column].is_first_distinct()
+        if twice.any():
+            value = str(frame[column][int(twice.arg_max() or 0)])
+            query = value if self.role == "queries" else None
+            raise InputError(
+                what.format(value), file=self.source.name, query=query, line=self._line((value,))
+            )
+
+    def _line(self, ids: tuple[str, ...]) -> int | None:
+        """The line the ids stand on together: the second if there are two."""
+        if not ids or self.format.places is None or self.source.again is None:
+            return None
+        found: int | None = None
+        try:
+            with Source(self.source.again) as source:
+                for place in self.format.places(source, self.role):
+                    if place.ids == ids:
+                        if found is not None:
+                            return place.line
+                        found = place.line
+        except InputError:
+            return found
+        return found

@@ -1,0 +1,250 @@
+"""Opening bytes: a path or standard input, plain or compressed, in chunks of whole lines.
+
+Files come from strangers: compression is told by content and not by name, lines and expansion
+are bounded, and a damaged file ends in one error that names it.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self, cast
+
+from karat.errors import InputError, nearest
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+CHUNK = 1 << 22
+HEAD = 1 << 16
+LONGEST_LINE = 1 << 26
+"""64 MiB: no line of a qrels, run, query or document file is longer."""
+_BOMB_FROM = 1 << 28
+_BOMB_RATIO = 250  # real text compresses 4 to 40 times; gzip can do 1,030 times
+
+_MAGIC = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd", "bzip2": b"BZh"}
+_BROKEN = (EOFError, gzip.BadGzipFile, zlib.error, OSError, zstd.ZstdError)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some whole lines of a file.
+
+    Attributes:
+        data: The bytes, ending with a newline unless the file does not.
+        first_line: Line number of its first line, from 1.
+    """
+
+    data: bytes
+    first_line: int
+
+
+class Source:
+    """A file opened for reading, its first bytes looked at.
+
+    Use it in a ``with`` statement, or close it.
+
+    Args:
+        path: The path, or ``-`` for standard input.
+
+    Attributes:
+        name: What messages call it.
+        path: The path; None for standard input.
+        again: The path if it can be opened a second time; None for standard input and pipes.
+        head: The first bytes, decompressed, up to 64 KiB.
+        bom: Whether it began with a UTF-8 byte order mark (left out of the data).
+        compressed: gzip | zstd | bzip2 | None.
+
+    Raises:
+        InputError: no such file, a folder, an empty file, or damaged compression.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = None if str(path) == "-" else Path(path)
+        self.name = "standard input" if self.path is None else str(path)
+        self.again = self.path if self.path and self.path.is_file() else None
+        self._produced = 0
+        self._raw = self._open_raw()
+        try:
+            self.compressed, self._stream = self._decompressed()
+            self._look()
+        except BaseException:
+            self.close()
+            raise
+
+    def _look(self) -> None:
+        head = self._read_full(HEAD)
+        if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise InputError(
+                "the file is UTF-16, and karat reads UTF-8",
+                file=self.name,
+                fix=f"iconv -f UTF-16 -t UTF-8 {self.name}",
+            )
+        self.bom = head.startswith(b"\xef\xbb\xbf")
+        self.head = head[3:] if self.bom else head
+        if not self.head.strip():
+            empty = self.compressed and not self.head and not self._read(1)
+            raise InputError(
+                f"the {self.compressed} file holds nothing" if empty else "the file is empty",
+                file=self.name,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; standard input stays open."""
+        if self.path is not None:
+            self._raw.close()
+
+    def chunks(self, size: int = CHUNK) -> Iterator[Chunk]:
+        """The whole file in chunks of whole lines; may be called once.
+
+        Raises:
+            InputError: a line longer than 64 MiB, damaged compression, or a file that expands
+                beyond what real data does.
+        """
+        line, rest = 1, self.head
+        while block := self._read(size):
+            end = block.rfind(b"\n") + 1
+            if end == 0:
+                rest += block
+                self._bound(rest, line)
+                continue
+            data = rest + block[:end]
+            yield Chunk(data, line)
+            line += data.count(b"\n")
+            rest = block[end:]
+        if rest:
+            self._bound(rest, line)
+            yield Chunk(rest, line)
+
+    def _bound(self, rest: bytes, line: int) -> None:
+        """Refuse the last line of the rest if it is too long."""
+        last = rest.rfind(b"\n", 0, -1) + 1
+        if len(rest) - last > LONGEST_LINE:
+            raise InputError(
+                f"the line is longer than {LONGEST_LINE >> 20} MiB",
+                file=self.name,
+                line=line + rest.count(b"\n", 0, last),
+                fix="is this a text file, one record to a line?",
+            )
+
+    def whole(self) -> bytes:
+        """The whole file, its lines unbounded; may be called once, instead of ``chunks``."""
+        return self.head + b"".join(iter(lambda: self._read(CHUNK), b""))
+
+    def _open_raw(self) -> io.BufferedReader:
+        if self.path is None:
+            return cast(io.BufferedReader, sys.stdin.buffer)
+        try:
+            return self.path.open("rb")
+        except FileNotFoundError:
+            raise InputError(
+                "there is no such file", file=self.name, fix=_meant(self.path)
+            ) from None
+        except IsADirectoryError:
+            raise InputError(
+                "this is a folder, and a file is wanted",
+                file=self.name,
+                fix="name a file in it, or a BEIR folder where qrels are wanted",
+            ) from None
+        except OSError as error:
+            raise InputError(f"cannot be opened: {error.strerror}", file=self.name) from None
+
+    def _decompressed(self) -> tuple[str | None, IO[bytes]]:
+        try:
+            magic = self._raw.read(4)
+            if self._raw.seekable():
+                self._raw.seek(-len(magic), io.SEEK_CUR)
+                magic_read = b""
+            else:
+                magic_read = magic
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", file=self.name) from None
+        kind = next((kind for kind, start in _MAGIC.items() if magic.startswith(start)), None)
+        if kind is None and not magic_read:
+            return None, self._raw
+        self._consumed = _Counted(self._raw, magic_read)
+        raw = io.BufferedReader(self._consumed, 1 << 16)
+        if kind == "gzip":
+            return kind, cast(IO[bytes], gzip.GzipFile(fileobj=raw))
+        if kind == "zstd":
+            return kind, cast(IO[bytes], zstd.ZstdFile(raw))
+        if kind == "bzip2":
+            return kind, cast(IO[bytes], bz2.BZ2File(raw))
+        return None, raw
+
+    def _read_full(self, size: int) -> bytes:
+        """Read until the size or the end: decompressors and pipes may hand over less at a time."""
+        parts = []
+        while size > 0 and (part := self._read(size)):
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def _read(self, size: int) -> bytes:
+        try:
+            data = self._stream.read(size)
+        except _BROKEN as error:
+            kind = self.compressed or "file"
+            raise InputError(
+                f"the {kind} data is damaged or ends early ({error})",
+                file=self.name,
+                fix="copy or download it again",
+            ) from None
+        self._produced += len(data)
+        if self.compressed and self._produced > _BOMB_FROM:
+            ratio = self._produced / max(1, self._consumed.count)
+            if ratio > _BOMB_RATIO:
+                raise InputError(
+                    f"the {self.compressed} file expands more than {_BOMB_RATIO} times, which "
+                    "real data does not",
+                    file=self.name,
+                    fix="if it is sound, decompress it first",
+                )
+        return data
+
+
+class _Counted(io.RawIOBase):
+    """Raw bytes, counted, with those in front that were read to tell the compression."""
+
+    def __init__(self, raw: io.BufferedReader, first: bytes) -> None:
+        self._raw, self._first = raw, first
+        self.count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data, self._first = self._first, b""
+        data = data or self._raw.read1(len(buffer))
+        buffer[: len(data)] = data
+        self.count += len(data)
+        return len(data)
+
+
+def _meant(path: Path) -> str | None:
+    try:
+        siblings = [sibling.name for sibling in path.parent.iterdir()]
+    except OSError:
+        return f"the folder {path.parent} does not exist"
+    near = nearest(path.name, siblings, 1)
+    return f"did you mean {path.parent / near[0]}?" if near else None

@@ -1,0 +1,93 @@
+"""TREC qrels and runs: what trec_eval reads.
+
+A qrels line is ``query iteration document grade``, a run line ``query Q0 document rank score
+tag``. White space separates, blank lines and lines that begin with # are skipped (trec_eval 10;
+9.0.8 knows no comments), further fields of a run line are ignored; the rank is checked against
+the score and not trusted. What trec_eval would read as 0 (a score that is no number) is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import IO
+
+import polars as pl
+
+from karat.formats.format import Format, Place, Rows
+from karat.formats.lines import Layout, frames, places
+from karat.formats.outgoing import refuse_failed, refuse_unwritable, whole
+from karat.formats.source import Source
+from karat.tables import Qrels, Run
+
+QRELS = Layout(
+    what="a TREC qrels line",
+    fields=("query", "iteration", "document", "grade"),
+    keep={0: ("query_id", pl.String), 2: ("doc_id", pl.String), 3: ("grade", pl.Float64)},
+)
+RUN = Layout(
+    what="a TREC run line",
+    fields=("query", "Q0", "document", "rank", "score", "tag"),
+    keep={
+        0: ("query_id", pl.String),
+        2: ("doc_id", pl.String),
+        3: ("rank", pl.Int64),
+        4: ("score", pl.Float64),
+    },
+    optional=frozenset({"rank"}),
+    more=True,
+)
+
+
+_SPACE = r"[ \t\n\r\v\f\x00]|^\ufeff"  # a byte order mark would be lost at the start of a file
+
+
+def read_qrels(source: Source) -> Rows:
+    """The judgments of a TREC qrels file."""
+    return Rows(frames(source, QRELS))
+
+
+def read_run(source: Source) -> Rows:
+    """The rows of a TREC run file, chunk by chunk."""
+    return Rows(frames(source, RUN))
+
+
+def write_qrels(qrels: Qrels, stream: IO[bytes], separator: str = " ") -> None:
+    """Lines of a TREC qrels file."""
+    frame = whole(qrels.frame, "grade")
+    _refuse(frame, "TREC qrels", qrels.source)
+    _lines(frame.select("query_id", pl.lit("0"), "doc_id", "grade"), stream, separator)
+
+
+def write_run(run: Run, stream: IO[bytes]) -> None:
+    """Lines of a TREC run file; the tag is the run's name without white space."""
+    tag = re.sub(r"\s+", "_", run.name) or "karat"
+    frame = run.frame()
+    refuse_failed(run, "a TREC run")
+    _refuse(frame, "a TREC run", run.source)
+    columns = ("query_id", pl.lit("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag"))
+    _lines(frame.select(columns), stream, " ")
+
+
+def _refuse(frame: pl.DataFrame, what: str, source: str) -> None:
+    ids = ("query_id", "doc_id")
+    refuse_unwritable(frame, ids, _SPACE, f"{what}, where white space separates", source)
+    refuse_unwritable(frame, ids[:1], "^#", f"{what}, where # begins a comment", source)
+
+
+def _lines(frame: pl.DataFrame, stream: IO[bytes], separator: str) -> None:
+    frame.write_csv(stream, include_header=False, separator=separator, quote_style="never")
+
+
+def _places(source: Source, role: str) -> Iterator[Place]:
+    return places(source, QRELS if role == "qrels" else RUN, (0, 2))
+
+
+TREC = Format(
+    name="trec",
+    what="TREC qrels and runs, as trec_eval reads them",
+    extensions=(".trec", ".txt", ".qrels", ".run"),
+    readers={"qrels": read_qrels, "run": read_run},
+    writers={"qrels": write_qrels, "run": write_run},
+    places=_places,
+)

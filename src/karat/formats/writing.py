@@ -1,0 +1,164 @@
+"""Writing a table: beside its place, then renamed, so that no file is ever half-written."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import os
+import secrets
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+from karat.errors import InputError, UsageError
+from karat.formats.catalogue import FORMATS
+from karat.formats.format import Format, format_of
+from karat.tables import Documents, Qrels, Queries, Run
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+_BY_DEFAULT = {"qrels": "trec", "run": "trec", "queries": "jsonl", "documents": "jsonl"}
+_PACKED: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
+    # No name and no time within, so that the same table gives the same bytes.
+    ".gz": lambda raw: cast(IO[bytes], gzip.GzipFile("", "wb", 6, raw, mtime=0)),
+    ".zst": lambda raw: cast(IO[bytes], zstd.ZstdFile(raw, "wb")),
+    ".bz2": lambda raw: cast(IO[bytes], bz2.BZ2File(raw, "wb")),
+}
+
+
+def write_qrels(qrels: Qrels, path: str | Path, output_format: str | None = None) -> None:
+    """Write judgments.
+
+    Args:
+        qrels: The judgments.
+        path: The file; ``.gz``, ``.zst`` and ``.bz2`` compress it; ``-`` is standard output.
+        output_format: A name of ``FORMATS``; by the file's name if None (TREC on ``-``).
+
+    Raises:
+        UsageError: no such format, or a file name that tells none.
+        InputError: the format cannot hold the table, or the file cannot be written.
+    """
+    _write(qrels, "qrels", path, output_format)
+
+
+def write_run(run: Run, path: str | Path, output_format: str | None = None) -> None:
+    """Write a run.
+
+    Args:
+        run: The run. Formats without answers (TREC, MS MARCO) leave out queries answered with
+            nothing and refuse those that failed; nested JSON keeps both, but no latency.
+        path: The file; ``.gz``, ``.zst`` and ``.bz2`` compress it; ``-`` is standard output.
+        output_format: A name of ``FORMATS``; by the file's name if None (TREC on ``-``).
+
+    Raises:
+        UsageError: no such format, or a file name that tells none.
+        InputError: the format cannot hold the table, or the file cannot be written.
+    """
+    _write(run, "run", path, output_format)
+
+
+def write_queries(queries: Queries, path: str | Path, output_format: str | None = None) -> None:
+    """Write queries with their attributes (MS MARCO: id and text only).
+
+    Args:
+        queries: The queries.
+        path: The file; ``.gz``, ``.zst`` and ``.bz2`` compress it; ``-`` is standard output.
+        output_format: A name of ``FORMATS``; by the file's name if None (JSONL on ``-``).
+
+    Raises:
+        UsageError: no such format, or a file name that tells none.
+        InputError: the format cannot hold the table, or the file cannot be written.
+    """
+    _write(queries, "queries", path, output_format)
+
+
+def write_documents(
+    documents: Documents, path: str | Path, output_format: str | None = None
+) -> None:
+    """Write documents with their attributes (MS MARCO: id and text only).
+
+    Args:
+        documents: The documents.
+        path: The file; ``.gz``, ``.zst`` and ``.bz2`` compress it; ``-`` is standard output.
+        output_format: A name of ``FORMATS``; by the file's name if None (JSONL on ``-``).
+
+    Raises:
+        UsageError: no such format, or a file name that tells none.
+        InputError: the format cannot hold the table, or the file cannot be written.
+    """
+    _write(documents, "documents", path, output_format)
+
+
+def _write(
+    table: Qrels | Run | Queries | Documents, role: str, path: str | Path, name: str | None
+) -> None:
+    entry = format_of(FORMATS, name or _named(path, role), role, writes=True)
+    if str(path) == "-":
+        entry.writers[role](table, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
+    with _beside(Path(path)) as raw:
+        pack = _PACKED.get(Path(path).suffix.lower())
+        if pack is None:
+            entry.writers[role](table, raw)
+        else:
+            with pack(raw) as stream:
+                entry.writers[role](table, stream)
+
+
+def _named(path: str | Path, role: str) -> str:
+    """The format a file's name asks for."""
+    if str(path) == "-":
+        return _BY_DEFAULT[role]
+    name = Path(path)
+    if name.suffix.lower() in _PACKED:
+        name = name.with_suffix("")
+    endings = _endings(role)
+    if (found := endings.get(name.suffix.lower())) is not None:
+        return found
+    raise UsageError(
+        f"the name {Path(path).name} does not tell in which format to write {role}",
+        fix=f"end it in {', '.join(endings)}, or name a format: "
+        f"{', '.join(e.name for e in FORMATS.values() if role in e.writers)}",
+    )
+
+
+def _endings(role: str) -> dict[str, str]:
+    formats: list[Format] = [entry for entry in FORMATS.values() if role in entry.writers]
+    return {ending: entry.name for entry in formats for ending in entry.extensions}
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[IO[bytes]]:
+    """A file beside the path that takes its place at the end, or is removed on failure."""
+    if path.exists() and not path.is_file():
+        if path.is_dir():
+            raise InputError("this is a folder, and a file is wanted", file=str(path))
+        with path.open("wb") as device:  # a pipe or a device cannot be renamed onto
+            yield device
+        return
+    target = path.resolve()  # through a link, to the file it stands for
+    beside = target.with_name(f".{target.name[:80]}.{secrets.token_hex(4)}.part")
+    try:
+        raw = beside.open("xb")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", file=str(path)) from None
+    try:
+        with raw:
+            yield raw
+            raw.flush()
+            os.fsync(raw.fileno())
+        if target.exists():
+            beside.chmod(target.stat().st_mode & 0o7777)
+        beside.replace(target)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise InputError(f"cannot be written: {error.strerror}", file=str(path)) from None
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
