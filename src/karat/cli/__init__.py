@@ -1,0 +1,1 @@
+"""What people type: one file per noun; commands import what they need when they run."""

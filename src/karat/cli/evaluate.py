@@ -1,0 +1,131 @@
+"""karat evaluate."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karat.cli import options
+
+if TYPE_CHECKING:
+    from karat.tables import Results, Run
+
+
+@click.command()
+@click.argument("qrels", metavar="QRELS")
+@click.argument("runs", metavar="RUN…", nargs=-1, required=True)
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    metavar="MEASURE",
+    multiple=True,
+    help="A measure such as nDCG@10, 'P(rel=2)@5', MRR or map; repeat for more.  "
+    "[default: nDCG@10 RR@10 P@10 R@100 AP]",
+)
+@click.option("-q", "--per-query", is_flag=True, help="Each query's value too (trec_eval -q).")
+@click.option(
+    "--by", multiple=True, metavar="ATTRIBUTE", help="Slice by this attribute of the queries."
+)
+@click.option("--queries", metavar="FILE", help="Attributes, weights and strata of the queries.")
+@options.rel
+@click.option("-c", "--complete", is_flag=True, help="Every query of QRELS counts (trec_eval -c).")
+@click.option("-M", "--depth", type=int, metavar="N", help="Cut rankings at N (trec_eval -M).")
+@click.option("-J", "--judged-only", is_flag=True, help="Drop unjudged documents (trec_eval -J).")
+@click.option(
+    "--collapse",
+    metavar="COLUMN",
+    help="Fold chunks into the document this column of the documents names (parent_id).",
+)
+@click.option("--documents", metavar="FILE", help="The documents, for --collapse.")
+@click.option(
+    "--compat",
+    metavar="TOOL",
+    help="trec_eval-9 or trec_eval-10: its numbers to the last printed digit.",
+)
+@click.option(
+    "--interval",
+    type=click.Choice(["t", "bca", "none"]),
+    default="t",
+    show_default=True,
+    help="95 % interval: Student's t, BCa bootstrap, or none.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of --interval bca.")
+@options.output(*options.FORMATS)
+@click.option("--full", is_flag=True, help="All digits and all counts.")
+@options.input_format
+@options.qrels_format
+@click.option(
+    "--measures-from",
+    "modules",
+    multiple=True,
+    metavar="MODULE",
+    help="A Python module that registers measures of your own.",
+)
+def evaluate(
+    qrels: str,
+    runs: tuple[str, ...],
+    measures: tuple[str, ...],
+    output: str,
+    full: bool,
+    input_format: str | None,
+    qrels_format: str | None,
+    modules: tuple[str, ...],
+    **settings: Any,
+) -> None:
+    """Evaluate runs: numbers with intervals, counts and notes.
+
+    QRELS are judgments: a file, a BEIR folder, or - for standard input. RUN… are one or more
+    runs. Formats are told by content: TREC, BEIR, MS MARCO, CSV, TSV, JSONL, Parquet, nested
+    JSON; plain or .gz, .zst, .bz2.
+    """
+    from karat import formats
+    from karat.measures.registry import load_module
+    from karat.workflows.evaluate import evaluate as evaluated
+
+    for name in modules:
+        load_module(name)
+    names = [name for name in measures if name.casefold() != "runid"]
+    folder = qrels if Path(qrels).is_dir() else None
+    settings["queries"] = settings["queries"] or (folder if settings["by"] else None)
+    settings["documents"] = settings["documents"] or (folder if settings["collapse"] else None)
+    read = [formats.read_run(path, input_format) for path in runs]
+    judgments = formats.read_qrels(qrels, qrels_format)
+    results = evaluated(judgments, read, names or None, **settings)
+    if output == "trec":
+        lists = {"official", "all_trec", "runid"}
+        wants_id = not measures or any(name.casefold() in lists for name in measures)
+        _print_trec(results, read, settings["per_query"], wants_id)
+    else:
+        _print(results, output, full)
+
+
+def _print(results: Results, output: str, full: bool) -> None:
+    if output == "table":
+        from karat.reports.terminal import show_results
+
+        show_results(results, options.out(), full=full)
+        return
+    from karat.reports import rows
+
+    write = {
+        "json": rows.to_json,
+        "csv": rows.to_csv,
+        "md": rows.to_markdown,
+        "latex": rows.to_latex,
+    }[output]
+    sys.stdout.write(write(results))
+
+
+def _print_trec(results: Results, runs: list[Run], per_query: bool, wants_id: bool) -> None:
+    from karat.reports.trec import lines
+
+    for run in runs:
+        runid = run.about.get("tag", run.name) if wants_id else None
+        for line in lines(results, run.name, per_query=per_query, runid=runid):
+            print(line)
+    for note in results.notes:
+        print(f"karat: {note}", file=sys.stderr)

@@ -1,0 +1,70 @@
+"""The command line: every command, and what becomes of errors.
+
+Exit codes: 0 fine · 1 fail · 2 usage or bad input · 3 cannot tell · 4 error. Commands import
+inside themselves, so that ``karat --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from karat.cli import demo, evaluate, explain, lint, measures
+from karat.errors import KaratError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="karat", message="%(prog)s %(version)s")
+def karat() -> None:
+    """Tells a team whether its search got better, how sure it can be, and where it fails.
+
+    \b
+    New here?    karat demo
+    Your files?  karat lint FILE…, then karat evaluate QRELS RUN…
+    """
+
+
+for command in (demo.demo, evaluate.evaluate, explain.explain, lint.lint, measures.measures):
+    karat.add_command(command)
+
+
+def main() -> None:
+    """Run the command line; a user's mistake prints no traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    sys.exit(_run())
+
+
+def _run() -> int:
+    try:
+        karat(prog_name="karat", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return 2
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except KaratError as error:
+        print(f"karat: {error}", file=sys.stderr)
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        print("karat: stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader (head, less) has enough; Python would complain again while shutting down.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        print("karat: out of memory", file=sys.stderr)
+        return 4
+    except Exception as error:  # Python's own exit code 1 would read as "fail"
+        import traceback
+
+        traceback.print_exc()
+        print(f"karat: this is a bug in karat ({type(error).__name__})", file=sys.stderr)
+        return 4
+    return 0

@@ -1,0 +1,42 @@
+"""karat measures."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from karat.cli import options
+
+
+@click.command()
+@click.argument("name", metavar="[NAME]", required=False)
+@click.option(
+    "--for",
+    "task",
+    metavar="TASK",
+    help="Which measures to use for rag, code, product, faq, legal or research, and why.",
+)
+@options.output("table", "json", "md")
+def measures(name: str | None, task: str | None, output: str) -> None:
+    """List the measures, explain one, or say which to use for a task.
+
+    NAME may be in any spelling: nDCG@10, ndcg_cut_10, MRR.
+    """
+    from karat.measures import entries
+    from karat.reports import catalogue as shown
+    from karat.workflows import catalogue
+
+    if task is not None:
+        shown.show_task(catalogue.find_task(task), options.out())
+        return
+    found = entries() if name is None else [catalogue.find_entry(name)]
+    if output == "json":
+        rows = [shown.as_json(entry) for entry in found]
+        print(json.dumps(rows if name is None else rows[0], indent=2, ensure_ascii=False))
+    elif output == "md":
+        print(shown.markdown(found), end="")
+    elif name is None:
+        shown.show_entries(found, options.out())
+    else:
+        shown.show_entry(found[0], options.out())

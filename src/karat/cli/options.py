@@ -1,0 +1,50 @@
+"""Options that several commands share, and where their output goes."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FORMATS = ("table", "json", "csv", "md", "latex", "trec")
+
+rel = click.option(
+    "-l",
+    "--rel",
+    type=float,
+    metavar="LEVEL",
+    help="Lowest grade that counts as relevant (trec_eval -l).  [default: 1]",
+)
+input_format = click.option(
+    "--input-format",
+    metavar="FORMAT",
+    help="Format of the runs, where their content does not tell: trec, msmarco, csv, tsv, jsonl, "
+    "parquet, json.",
+)
+qrels_format = click.option(
+    "--qrels-format", metavar="FORMAT", help="The same for the judgments (also beir)."
+)
+
+
+def output(*formats: str) -> click.decorators.FC:  # type: ignore[type-var]
+    """How to print: the first format is the default."""
+    return click.option(  # type: ignore[return-value]
+        "-f",
+        "--format",
+        "output",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help="How to print it.",
+    )
+
+
+def out() -> Console:
+    """The console on standard output; a pipe gets the width of a page, not of a guess."""
+    from karat.reports.terminal import console
+
+    return console(sys.stdout, None if sys.stdout.isatty() else 80)

@@ -1,0 +1,162 @@
+"""The catalogue of measures, printed from their entries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from karat.measures import Entry, Parameter
+from karat.measures.entry import REQUIRED
+from karat.measures.tasks import Task
+
+
+_AT = {"none": "", "optional": "[@k]", "required": "@k", "recall": "@recall", "multiple": "@x"}
+
+
+def show_entries(entries: Sequence[Entry], out: Console) -> None:
+    """Every measure in a line."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("measure", no_wrap=True)
+    table.add_column("what it says")
+    for entry in entries:
+        table.add_row(Text(f"{entry.symbol}{_AT[entry.cutoff]}", "bold"), Text(entry.says))
+    out.print(table)
+    out.print("karat measures NAME explains one; --for rag|code|product|faq|legal|research advises")
+
+
+def show_entry(entry: Entry, out: Console) -> None:
+    """One measure, everything about it."""
+    out.print(Text.assemble((entry.symbol, "bold"), f": {entry.title}"))
+    out.print(f"It says {entry.says}.\n")
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column()
+    top = "∞" if entry.high is None else f"{entry.high:g}"
+    rows = [
+        ("type", as_typed(entry)),
+        ("also", ", ".join(entry.aliases)),
+        ("formula", entry.formula),
+        ("range", f"{entry.low:g} to {top}, better: {entry.direction}"),
+        ("over queries", entry.aggregate),
+        ("undefined", entry.undefined),
+        ("source", entry.source),
+        *((parameter.name, f"{parameter.meaning} ({_default(parameter)})")
+          for parameter in entry.parameters),
+        *(("equals", f"{equal.tool}: {equal.typed}" + (f" ({equal.note})" if equal.note else ""))
+          for equal in entry.equals),
+        ("example", example_text(entry)),
+    ]  # fmt: skip
+    for label, text in rows:
+        if text:
+            grid.add_row(label, Text(text))
+    out.print(grid)
+
+
+def show_task(task: Task, out: Console) -> None:
+    """Which measures for a task, and why."""
+    out.print(Text.assemble((task.name, "bold"), f": {task.title}; {task.users}"))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("measure", no_wrap=True)
+    table.add_column("why")
+    for advice in task.advice:
+        table.add_row(Text(advice.measure, "bold"), Text(advice.why))
+    out.print(table)
+    out.print(f"Beware: {task.beware}.")
+    typed = " ".join(f"-m '{advice.measure}'" for advice in task.advice)
+    out.print(f"\nkarat evaluate QRELS RUN {typed}", soft_wrap=True)
+
+
+def as_json(entry: Entry) -> dict[str, Any]:
+    """One entry as JSON has it."""
+    return {
+        "symbol": entry.symbol,
+        "title": entry.title,
+        "says": entry.says,
+        "typed": as_typed(entry),
+        "aliases": list(entry.aliases),
+        "formula": entry.formula,
+        "low": entry.low,
+        "high": entry.high,
+        "direction": entry.direction,
+        "aggregate": entry.aggregate,
+        "undefined": entry.undefined,
+        "source": entry.source,
+        "parameters": [
+            {"name": p.name, "meaning": p.meaning, "default": _default(p)} for p in entry.parameters
+        ],
+        "equals": [{"tool": e.tool, "typed": e.typed, "note": e.note} for e in entry.equals],
+        "trec_eval": entry.trec_at or entry.trec,
+        "example": example_text(entry) or None,
+    }
+
+
+def as_typed(entry: Entry) -> str:
+    """How to type a measure, parameters and all: ``nDCG(gain=, discount=, base=)@k``."""
+    names = [p.name if p.default is REQUIRED else f"{p.name}=" for p in entry.parameters]
+    inside = f"({', '.join(names)})" if names else ""
+    return f"{entry.symbol}{inside}{_AT[entry.cutoff]}"
+
+
+def markdown(entries: Sequence[Entry]) -> str:
+    """The whole catalogue as the reference page ``docs/reference/measures.md``."""
+    out = [
+        "# Measures\n",
+        "Printed from the registry by `karat measures --format md`; do not edit by hand. Names "
+        "are read without regard to case, in karat's spelling, ir_measures', trec_eval's, or "
+        "without quotes for a shell: `nDCG(gain=exp)@10`, `nDCG(dcg='exp-log2')@10`, "
+        "`ndcg_cut_10`, `nDCG:gain=exp@10`. Relevant means grade 1 or better unless `rel` says "
+        "otherwise.\n",
+    ]
+    for entry in entries:
+        out.append(_page(entry))
+    return "\n".join(out)
+
+
+def _page(entry: Entry) -> str:
+    top = "∞" if entry.high is None else f"{entry.high:g}"
+    lines = [
+        f"## {entry.symbol}: {entry.title}\n",
+        f"It says {entry.says}.\n",
+        f"- Type: `{as_typed(entry)}`"
+        + (f", also {', '.join(f'`{alias}`' for alias in entry.aliases)}" if entry.aliases else ""),
+        f"- Formula: {entry.formula}",
+        f"- Range: {entry.low:g} to {top}; better: {entry.direction}; over queries: "
+        f"{entry.aggregate}",
+        f"- Undefined: {entry.undefined}",
+        f"- Source: {entry.source}",
+    ]
+    for parameter in entry.parameters:
+        lines.append(f"- `{parameter.name}`: {parameter.meaning} ({_default(parameter)})")
+    for equal in entry.equals:
+        note = f" ({equal.note})" if equal.note else ""
+        lines.append(f"- Equals {equal.tool} `{equal.typed}`{note}")
+    if entry.example:
+        lines.append(f"- Example: {example_text(entry)}")
+    return "\n".join(lines) + "\n"
+
+
+def example_text(entry: Entry) -> str:
+    """The worked example in one sentence."""
+    example = entry.example
+    if example is None:
+        return ""
+    grades = " ".join("unjudged" if g is None else f"{g:g}" for g in example.retrieved)
+    missed = " ".join(f"{g:g}" for g in example.missed)
+    lost = f", not retrieved {missed}" if missed else ""
+    return (
+        f"retrieved grades {grades}{lost}: {example.measure} = {example.value:g}; "
+        f"{example.arithmetic}"
+    )
+
+
+def _default(parameter: Parameter) -> str:
+    if parameter.default is REQUIRED:
+        return "no default"
+    if parameter.default is None:
+        return "not set"
+    return f"default {parameter.show(parameter.default)}"

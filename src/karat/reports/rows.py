@@ -1,0 +1,119 @@
+"""Results as rows for machines and papers: JSON, CSV, Markdown, LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from karat.tables import Result, Results
+
+# A spreadsheet runs a cell that starts like this, and ids come from strangers.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def to_json(results: Results) -> str:
+    """The documented JSON object."""
+    return json.dumps(results.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def to_csv(results: Results) -> str:
+    """The result rows; the per-query rows instead, if there are any."""
+    if results.per_query:
+        return _csv([asdict(row) for row in results.per_query])
+    rows = [asdict(row) for row in [*results.results, *results.slices]]
+    if not results.slices:
+        rows = [{k: v for k, v in row.items() if k not in {"attribute", "slice"}} for row in rows]
+    return _csv(rows)
+
+
+def to_markdown(results: Results) -> str:
+    """One table for each slicing, runs as rows and measures as columns, and the notes."""
+    parts = [_markdown_table(_grid(results.results), "run")]
+    for attribute in dict.fromkeys(row.attribute for row in results.slices):
+        rows = [row for row in results.slices if row.attribute == attribute]
+        parts.append(_markdown_table(_grid(rows), f"run, {attribute}"))
+    if results.notes:
+        parts.append("".join(f"- {note}\n" for note in results.notes))
+    return "\n".join(parts)
+
+
+def to_latex(results: Results) -> str:
+    """A booktabs table, runs as rows and measures as columns, the best value of each bold."""
+    grid = _grid(results.results)
+    measures = list(dict.fromkeys(row.measure for row in results.results))
+    best = {
+        measure: max(
+            (row.value for row in results.results if row.measure == measure and row.value), default=0
+        )
+        for measure in measures
+    }
+    lines = [
+        rf"\begin{{tabular}}{{l{'r' * len(measures)}}}",
+        r"\toprule",
+        " & ".join(["run", *map(_tex, measures)]) + r" \\",
+        r"\midrule",
+    ]
+    for name, cells in grid.items():
+        shown = [
+            rf"\textbf{{{_number(row)}}}"
+            if len(grid) > 1 and row.value == best[row.measure]
+            else _number(row)
+            for row in cells
+        ]
+        lines.append(" & ".join([_tex(name), *shown]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _grid(rows: Sequence[Result]) -> dict[str, list[Result]]:
+    grid: dict[str, list[Result]] = {}
+    for row in rows:
+        name = row.run if row.slice is None else f"{row.run}, {row.slice}"
+        grid.setdefault(name, []).append(row)
+    return grid
+
+
+def _markdown_table(grid: dict[str, list[Result]], heading: str) -> str:
+    first = next(iter(grid.values()))
+    lines = [
+        "| " + " | ".join([heading, *(row.measure for row in first), "n"]) + " |",
+        "| " + " | ".join(["---", *("---:" for _ in first), "---:"]) + " |",
+    ]
+    for name, rows in grid.items():
+        cells = [name.replace("|", "\\|"), *map(_with_interval, rows), str(rows[0].n)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _with_interval(row: Result) -> str:
+    if row.ci_low is None or row.ci_high is None:
+        return _number(row)
+    return f"{_number(row)} [{row.ci_low:.3f}, {row.ci_high:.3f}]"
+
+
+def _number(row: Result) -> str:
+    if row.value is None:
+        return "–"
+    return f"{row.value:,.0f}" if row.aggregate == "sum" else f"{row.value:.4f}"
+
+
+def _csv(rows: list[dict[str, Any]]) -> str:
+    out = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(out, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({key: _safe(value) for key, value in row.items()} for row in rows)
+    return out.getvalue()
+
+
+def _safe(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def _tex(text: str) -> str:
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    special |= {letter: f"\\{letter}" for letter in "&%$#_{}"}
+    return "".join(special.get(letter, letter) for letter in text)

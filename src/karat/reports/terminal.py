@@ -1,0 +1,231 @@
+"""Results for eyes in a terminal: readable at 80 columns, notes underneath."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import IO
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from karat.tables import Result, Results
+from karat.tables.explanation import Explanation, Line
+
+_STATE = {
+    "missing": "not in the run, scores 0",
+    "empty": "answered with nothing, scores 0",
+    "failed": "got no answer",
+    "undefined": "has no relevant document: the measure has no value",
+    "unjudged": "has no judgments",
+}
+
+
+def console(file: IO[str], width: int | None = None) -> Console:
+    """A console that prints text as it is: ids from strangers are never read as markup."""
+    return Console(file=file, width=width, markup=False, highlight=False, emoji=False)
+
+
+def show_results(results: Results, out: Console, *, full: bool = False) -> None:
+    """Print result rows run by run, slices, per-query values, and the notes."""
+    runs = list(dict.fromkeys(row.run for row in results.results))
+    out.print(_table(results.results))
+    if full:
+        out.print(_digits_table(results.results))
+        out.print(_counts_table(results.results))
+    for attribute in dict.fromkeys(row.attribute for row in results.slices):
+        for run in runs:
+            chosen = [r for r in results.slices if r.attribute == attribute and r.run == run]
+            out.print(_slice_table(str(attribute), run, chosen))
+    if results.per_query:
+        for run in runs:
+            out.print(_query_table(results, run))
+    show_notes(results.notes, out)
+
+
+def show_explanation(explanation: Explanation, out: Console) -> None:
+    """Print one query's ranking with what each document adds."""
+    value = "no value" if explanation.value is None else f"{explanation.value:.4f}"
+    head = Text.assemble(
+        (explanation.measure, "bold"), " of query ", (explanation.query_id, "bold"),
+        f" in {explanation.run}: ", (value, "bold"),
+    )  # fmt: skip
+    out.print(head)
+    if explanation.state != "ok":
+        out.print(f"The query {_STATE[explanation.state]}.")
+    if explanation.lines:
+        out.print(_ranking(explanation))
+    if explanation.hidden:
+        out.print(f"{explanation.hidden:,} more documents below add nothing.", style="dim")
+    if explanation.missed:
+        count = len(explanation.missed)
+        shown = ", ".join(f"{line.doc_id} ({line.grade:g})" for line in explanation.missed[:8])
+        more = f" and {count - 8:,} more" if count > 8 else ""
+        out.print(f"Relevant and not retrieved ({count:,}): {shown}{more}")
+    show_notes(explanation.notes, out)
+
+
+def show_notes(notes: Sequence[str], out: Console) -> None:
+    """Print notes as a list, wrapped under their bullet."""
+    for note in notes:
+        grid = Table.grid(padding=(0, 1))
+        grid.add_column()
+        grid.add_column()
+        grid.add_row(Text("·", "dim"), Text(note, "dim"))
+        out.print(grid)
+
+
+def _base(title: str = "") -> Table:
+    heading = Text(title, "bold") if title else None
+    return Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+
+
+def _columns(title: str, several: bool, *names: str) -> Table:
+    table = _base(title)
+    table.add_column("measure", no_wrap=True)
+    if several:
+        table.add_column("run", overflow="fold")
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _by_measure(rows: Sequence[Result]) -> Iterator[tuple[list[str | Text], Result, bool]]:
+    """Rows measure by measure, so that runs stand under each other: labels, row, last of its kind.
+
+    The name of a measure, and of the only run, is not repeated.
+    """
+    runs = dict.fromkeys(row.run for row in rows)
+    for measure in dict.fromkeys(row.measure for row in rows):
+        group = [row for row in rows if row.measure == measure]
+        for place, row in enumerate(group):
+            labels: list[str | Text] = [Text(measure if place == 0 else "")]
+            if len(runs) > 1:
+                labels.append(Text(row.run))
+            yield labels, row, len(group) > 1 and place == len(group) - 1
+
+
+def _several(rows: Sequence[Result]) -> bool:
+    return len({row.run for row in rows}) > 1
+
+
+def _title(rows: Sequence[Result]) -> str:
+    return "" if _several(rows) else rows[0].run
+
+
+def _table(rows: Sequence[Result]) -> Table:
+    table = _columns(_title(rows), _several(rows), "value", "95 %", "n", "judged")
+    for labels, row, ends in _by_measure(rows):
+        cells = (_value(row), _interval(row), f"{row.n:,}", _percent(row.judged))
+        table.add_row(*labels, *cells, end_section=ends)
+    return table
+
+
+def _digits_table(rows: Sequence[Result]) -> Table:
+    table = _columns("all digits", _several(rows), "value", "from", "to", "method")
+    for labels, row, ends in _by_measure(rows):
+        digits = ("–" if v is None else f"{v:.12g}" for v in (row.value, row.ci_low, row.ci_high))
+        table.add_row(*labels, *digits, row.ci_method or "–", end_section=ends)
+    return table
+
+
+def _counts_table(rows: Sequence[Result]) -> Table:
+    counts = ("n", "empty", "missing", "failed", "undefined", "unjudged")
+    table = _columns("queries", _several(rows), *counts, "tied")
+    for labels, row, ends in _by_measure(rows):
+        numbers = (f"{getattr(row, name):,}" for name in counts)
+        table.add_row(*labels, *numbers, _percent(row.tied), end_section=ends)
+    return table
+
+
+def _slice_table(attribute: str, run: str, rows: Sequence[Result]) -> Table:
+    measures = list(dict.fromkeys(row.measure for row in rows))
+    table = _base(f"{run}, by {attribute}")
+    table.add_column(attribute, overflow="fold")
+    table.add_column("n", justify="right", no_wrap=True)
+    for measure in measures:
+        table.add_column(Text(measure), justify="right", no_wrap=True)
+    for name in dict.fromkeys(row.slice for row in rows):
+        cells = [row for row in rows if row.slice == name]
+        most = max(row.n for row in cells)
+        table.add_row(Text(str(name)), f"{most:,}", *(_give_or_take(row) for row in cells))
+    return table
+
+
+def _query_table(results: Results, run: str) -> Table:
+    rows = [row for row in results.per_query if row.run == run]
+    measures = list(dict.fromkeys(row.measure for row in rows))
+    table = _base(f"{run}, query by query")
+    table.add_column("query", overflow="fold")
+    for measure in measures:
+        table.add_column(Text(measure), justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    by_query: dict[str, dict[str, str]] = {}
+    states: dict[str, str] = {}
+    for row in rows:
+        shown = "–" if row.value is None else f"{row.value:.4f}"
+        by_query.setdefault(row.query_id, {})[row.measure] = shown
+        if row.state != "ok":
+            states[row.query_id] = row.state
+    for query_id, values in by_query.items():
+        cells = [Text(values.get(measure, "–")) for measure in measures]
+        table.add_row(Text(query_id), *cells, Text(states.get(query_id, ""), "dim"))
+    return table
+
+
+def _ranking(explanation: Explanation) -> Table:
+    additive = any(line.contribution is not None for line in explanation.lines)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("rank", justify="right", no_wrap=True)
+    table.add_column("document", overflow="fold")
+    names = ("grade", "gain", "discount", "adds") if additive else ("grade",)
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+    for line in explanation.lines:
+        table.add_row(*_cells(line, additive))
+    if additive and explanation.value is not None:
+        table.add_section()
+        total = ["", Text("sum"), "", "", "", Text(f"{explanation.value:.4f}", "bold")]
+        table.add_row(*total)
+    return table
+
+
+def _cells(line: Line, additive: bool) -> list[str | Text]:
+    rank = f"{line.rank}{'=' if line.tied else ''}"
+    grade = "unjudged" if line.grade is None else f"{line.grade:g}"
+    relevant = (line.contribution or 0) > 0
+    cells: list[str | Text] = [rank, Text(line.doc_id, "bold" if relevant else "")]
+    cells.append(Text(grade, "dim" if line.grade is None else ""))
+    if additive:
+        cells += [
+            "" if line.gain is None or line.grade is None else f"{line.gain:g}",
+            "" if line.discount is None else f"{line.discount:.4f}",
+            "" if not line.contribution else f"{line.contribution:.4f}",
+        ]
+    return cells
+
+
+def _value(row: Result) -> Text:
+    if row.value is None:
+        return Text("–")
+    return Text(f"{row.value:,.0f}" if row.aggregate == "sum" else f"{row.value:.4f}", "bold")
+
+
+def _interval(row: Result) -> str:
+    if row.ci_low is None or row.ci_high is None:
+        return ""
+    return f"{row.ci_low:.3f} – {row.ci_high:.3f}"
+
+
+def _give_or_take(row: Result) -> Text:
+    if row.value is None:
+        return Text("–")
+    if row.ci_low is None or row.ci_high is None:
+        return Text(f"{row.value:,.0f}" if row.aggregate == "sum" else f"{row.value:.3f}")
+    reach = f"±{(row.ci_high - row.ci_low) / 2:.2f}".replace("0.", ".")
+    return Text.assemble((f"{row.value:.3f}", "bold"), (f" {reach}", "dim"))
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.0f} %"

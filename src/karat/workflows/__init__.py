@@ -1,0 +1,1 @@
+"""The verbs: each a short function that reads like a sentence."""

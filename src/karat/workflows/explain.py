@@ -1,0 +1,139 @@
+"""Explain: why one query scored what it did, rank by rank."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from karat.errors import UsageError, nearest
+from karat.measures import Measure, parse
+from karat.measures.evidence import Evidence
+from karat.measures.scores import Rules, score
+from karat.tables import Qrels, Run
+from karat.tables.explanation import Explanation, Line
+from karat.workflows import given
+
+TOP = 10
+
+
+def explain(
+    qrels: Any,
+    run: Any,
+    query_id: str,
+    measure: str = "nDCG@10",
+    *,
+    rel: float | None = None,
+    top: int = TOP,
+) -> Explanation:
+    """Explain one value.
+
+    Args:
+        qrels: The judgments, as ``evaluate`` takes them.
+        run: The run, likewise.
+        query_id: The query to explain.
+        measure: Name of the measure.
+        rel: Lowest relevant grade, where the measure does not say.
+        top: Show at least so many ranks.
+
+    Raises:
+        UsageError: the query is in neither table; the nearest is named.
+    """
+    asked = parse(measure, rel=rel)
+    qrels, (run, *_) = given.qrels(qrels), given.runs(run)
+    judged = qrels.frame.filter(pl.col("query_id") == query_id)
+    known = set(run.answers["query_id"])
+    if not judged.height:
+        where = "has no judgments" if query_id in known else "is in neither qrels nor run"
+        raise UsageError(
+            f"query {query_id!r} {where}, so there is nothing to explain",
+            nearest=nearest(query_id, qrels.query_ids),
+        )
+    rows = run.of(query_id)
+    alone = _alone(run, query_id, rows)
+    scores = score(alone, Qrels(judged, qrels.source), [asked], Rules(rel=rel or 1.0))
+    value = float(scores.values[asked][0])
+    state = scores.state(asked, 0)
+    lines, notes = _lines(scores.evidence, asked, rows, judged, value)
+    shown = [
+        line
+        for line in lines
+        if (line.rank or 0) <= max(top, asked.depth or 0) or line.contribution
+    ]
+    return Explanation(
+        run=run.name,
+        measure=str(asked),
+        query_id=query_id,
+        value=None if math.isnan(value) else value,
+        state=state,
+        lines=shown,
+        missed=_missed(judged, rows, asked, rel or 1.0),
+        hidden=len(lines) - len(shown),
+        notes=notes,
+    )
+
+
+def _alone(run: Run, query_id: str, rows: pl.DataFrame) -> Run:
+    frame = rows.select(pl.lit(query_id).alias("query_id"), "doc_id", "score")
+    answers = run.answers.filter((pl.col("query_id") == query_id) & (pl.col("state") != "ok"))
+    return Run.from_batches(run.name, [frame], answers=answers, source=run.source)
+
+
+def _lines(
+    evidence: Evidence, measure: Measure, rows: pl.DataFrame, judged: pl.DataFrame, value: float
+) -> tuple[list[Line], list[str]]:
+    grades = dict(judged.select("doc_id", "grade").iter_rows())
+    terms = measure.terms(evidence)
+    at: dict[int, tuple[float, float, float]] = {}
+    notes: list[str] = []
+    if terms is None:
+        notes.append(f"{measure} is not a sum over documents, so none of them has a share of it")
+    elif not math.isnan(value):
+        shares = _adding_up(terms.term / terms.norm[0], value)
+        for place, rank in enumerate(evidence.rank.tolist()):
+            at[rank] = (float(terms.gain[place]), float(terms.discount[place]), shares[place])
+    doc_ids, values = rows["doc_id"].to_list(), rows["score"].to_list()
+    lines = []
+    for index, (doc_id, given) in enumerate(zip(doc_ids, values, strict=True)):
+        gain, discount, share = at.get(index + 1, (None, None, None))
+        if terms is not None and share is None and not math.isnan(value):
+            gain, discount, share = 0.0, None, 0.0
+        neighbours = values[max(0, index - 1) : index] + values[index + 1 : index + 2]
+        lines.append(
+            Line(
+                index + 1, doc_id, given, grades.get(doc_id), gain, discount, share,
+                given in neighbours,
+            )  # fmt: skip
+        )
+    return lines, notes
+
+
+def _adding_up(shares: np.ndarray, value: float) -> list[float]:
+    """Shares whose exact sum rounds to the value: the last bits go to the largest of them."""
+    out: list[float] = shares.tolist()
+    if not out:
+        return out
+    largest = max(range(len(out)), key=lambda place: abs(out[place]))
+    for _ in range(4):
+        off = value - math.fsum(out)
+        if off == 0:
+            break
+        out[largest] += off
+    return out
+
+
+def _missed(
+    judged: pl.DataFrame, rows: pl.DataFrame, measure: Measure, rel: float
+) -> list[Line]:
+    level = measure.settings.get("rel", rel)
+    lost = (
+        judged.filter(pl.col("grade") >= level)
+        .join(rows, on="doc_id", how="anti")
+        .sort(["grade", "doc_id"], descending=[True, False])
+    )
+    return [
+        Line(None, doc_id, None, grade, None, None, None, tied=False)
+        for doc_id, grade in lost.select("doc_id", "grade").iter_rows()
+    ]

@@ -1,0 +1,59 @@
+"""What the caller gave: a path, a dict, a data frame or a table becomes the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from karat import formats
+from karat.tables import Documents, Qrels, Queries, Run
+
+
+def qrels(value: Any) -> Qrels:
+    """Judgments from whatever ``evaluate`` takes.
+
+    Raises:
+        InputError: it cannot be read as judgments.
+    """
+    if isinstance(value, Qrels):
+        return value
+    if isinstance(value, str | Path):
+        return formats.read_qrels(value)
+    if isinstance(value, Mapping):
+        return Qrels.from_dict(value)
+    return Qrels.from_frame(value)
+
+
+def runs(value: Any) -> list[Run]:
+    """One run or several, always as a list."""
+    several = value if isinstance(value, list | tuple) else [value]
+    return [_run(one) for one in several]
+
+
+def queries(value: Any) -> Queries | None:
+    """Queries, or None if none were given."""
+    if value is None or isinstance(value, Queries):
+        return value
+    if isinstance(value, str | Path):
+        return formats.read_queries(value)
+    return Queries.from_frame(value)
+
+
+def documents(value: Any) -> Documents | None:
+    """Documents, or None if none were given."""
+    if value is None or isinstance(value, Documents):
+        return value
+    if isinstance(value, str | Path):
+        return formats.read_documents(value)
+    return Documents.from_frame(value)
+
+
+def _run(value: Any) -> Run:
+    if isinstance(value, Run):
+        return value
+    if isinstance(value, str | Path):
+        return formats.read_run(value)
+    if isinstance(value, Mapping):
+        return Run.from_dict(value)
+    return Run.from_frame(value)

@@ -1,0 +1,260 @@
+"""Lines of fields: TREC, MS MARCO and BEIR qrels and runs, fast where they are sound.
+
+A chunk is handed to the fast parser of the readers first. Only a chunk that it refuses is read
+line by line here, and every line that is wrong is counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from karat.errors import InputError
+from karat.formats import trec
+from karat.formats.lines import Layout, parse
+from karat.formats.source import Chunk, Source
+from karat.workflows.linting.bytewise import LineEnds, look
+from karat.workflows.linting.tally import Tally
+
+_AHEAD = 3  # chunks in work at a time: bounds memory
+_BLANKS = re.compile(r"[ \t\r\v\f]+")
+_ODD = r"[\s\p{Cc}\p{Cf}]"
+
+BEIR_QRELS = Layout(
+    what="a BEIR qrels line",
+    fields=("query", "document", "grade"),
+    keep={0: ("query_id", pl.String), 1: ("doc_id", pl.String), 2: ("grade", pl.Float64)},
+    tabs=True,
+    comments=False,
+)
+MSMARCO_RUN = Layout(
+    what="an MS MARCO run line",
+    fields=("query", "document", "rank"),
+    keep={0: ("query_id", pl.String), 1: ("doc_id", pl.String), 2: ("rank", pl.Int64)},
+    tabs=True,
+    comments=False,
+)
+LAYOUTS = {
+    ("trec", "qrels"): trec.QRELS,
+    ("trec", "run"): trec.RUN,
+    ("beir", "qrels"): BEIR_QRELS,
+    ("msmarco", "qrels"): trec.QRELS,
+    ("msmarco", "run"): MSMARCO_RUN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some rows of a file.
+
+    Attributes:
+        rows: ``line`` (from 1; 0 if there is none) and what the role has: ``query_id``,
+            ``doc_id``, ``grade`` or ``score`` and perhaps ``rank``; or ``id`` and ``empty``.
+        tally: What was wrong with these lines.
+        size: Bytes read.
+    """
+
+    rows: pl.DataFrame
+    tally: Tally
+    size: int
+
+
+def pieces(source: Source, layout: Layout, ends: LineEnds) -> Iterator[Piece]:
+    """The rows of a file of fields, and what is wrong with its lines.
+
+    Raises:
+        InputError: the file cannot be read to its end.
+    """
+    chunks = _without_header(source.chunks(), layout, ends) if layout.tabs else source.chunks()
+    with ThreadPoolExecutor(2) as pool:
+        waiting: deque[Future[Piece]] = deque()
+        try:
+            for chunk in chunks:
+                if not layout.tabs:
+                    ends.see(chunk)
+                waiting.append(pool.submit(_piece, chunk, layout, source.name))
+                if len(waiting) >= _AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def odd_ids(rows: pl.DataFrame, tally: Tally, *columns: str) -> None:
+    """Report ids that hold blanks or invisible characters."""
+    for column in columns:
+        odd = rows.filter(rows[column].str.contains(_ODD).fill_null(value=False))
+        if odd.height:
+            tally.add("id-with-odd-space", odd["line"].to_numpy(), example=odd[column][0])
+
+
+def _without_header(
+    chunks: Iterable[Chunk], layout: Layout, ends: LineEnds
+) -> Iterator[Chunk]:
+    for chunk in chunks:
+        ends.see(chunk)
+        if chunk.first_line == 1:
+            first, newline, rest = chunk.data.partition(b"\n")
+            last = first.rstrip(b"\r").rsplit(b"\t", 1)[-1]
+            if newline and not _is_number(last.decode("utf-8", "replace")) and b"id" in first:
+                if rest:
+                    yield Chunk(rest, 2)
+                continue
+        yield chunk
+
+
+def _piece(chunk: Chunk, layout: Layout, name: str) -> Piece:
+    tally = Tally()
+    looked = look(
+        chunk,
+        tally,
+        spaces=not layout.tabs,
+        comments=layout.comments,
+        fields=len(layout.fields) if layout.more else 0,
+    )
+    plain = chunk.data.isascii()
+    rows = None
+    if plain or _is_utf8(chunk.data):
+        try:
+            rows = parse(looked.chunk, layout, name)
+        except InputError:
+            rows = None
+    if rows is not None and rows.height == len(looked.lines):
+        rows = rows.with_columns(pl.Series("line", looked.lines, dtype=pl.Int64))
+    else:
+        rows = _line_by_line(looked.chunk, layout, tally)
+    if layout is MSMARCO_RUN:
+        rows = rows.with_columns(score=-pl.col("rank").cast(pl.Float64))
+    elif layout.more:
+        _ranks(rows, tally, looked.chunk)
+    if layout.tabs or not plain:
+        odd_ids(rows, tally, "query_id", "doc_id")
+    return Piece(rows, tally, len(chunk.data))
+
+
+def _ranks(rows: pl.DataFrame, tally: Tally, chunk: Chunk) -> None:
+    """Report ranks that are no whole numbers."""
+    if "rank" in rows.columns and not rows["rank"].null_count():
+        return
+    lines = chunk.data.split(b"\n")
+    wrong, example = [], None
+    for line in rows["line"].to_list():
+        fields = lines[line - chunk.first_line].split()
+        if len(fields) > 3 and not re.fullmatch(rb"[-+]?\d+", fields[3]):
+            wrong.append(line)
+            example = example or b" ".join(fields).decode("utf-8", "backslashreplace")
+    tally.add("rank-not-a-number", wrong, example=example)
+
+
+def _line_by_line(chunk: Chunk, layout: Layout, tally: Tally) -> pl.DataFrame:
+    """The rows of the lines that are sound; the others are counted."""
+    columns: dict[str, list[object]] = {column: [] for column, _ in layout.keep.values()}
+    numbers: list[int] = []
+    for number, raw in enumerate(chunk.data.split(b"\n"), chunk.first_line):
+        fields = _fields(raw, layout, tally, number)
+        if fields is None or not _whole(fields, raw, layout, tally, number):
+            continue
+        values = {
+            column: _value(fields[at], column, dtype, layout)
+            for at, (column, dtype) in layout.keep.items()
+        }
+        if _faulty(values, layout, raw, tally, number):
+            continue
+        for column, value in values.items():
+            columns[column].append(value)
+        numbers.append(number)
+    schema = dict(layout.keep.values())
+    return pl.DataFrame(columns, schema=schema).with_columns(
+        pl.Series("line", np.array(numbers, np.int64))
+    )
+
+
+def _fields(raw: bytes, layout: Layout, tally: Tally, number: int) -> list[str] | None:
+    if not raw.strip() or (layout.comments and raw.startswith(b"#")):
+        return None
+    text = text_of(raw, tally, number)
+    return text.split("\t") if layout.tabs else _BLANKS.split(text.strip(" \t\r\v\f"))
+
+
+def text_of(raw: bytes, tally: Tally, number: int) -> str:
+    """A line as text; bytes that are not UTF-8 are reported and kept as ``\\x..``."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        text = raw.decode("utf-8", "backslashreplace")
+        says = f"byte {error.start + 1} of the line is not UTF-8"
+        tally.add("not-utf8", [number], example=text, says=says)
+    if "\x00" in text:
+        tally.add("nul-byte", [number], example=text)
+    return text
+
+
+def _whole(fields: list[str], raw: bytes, layout: Layout, tally: Tally, number: int) -> bool:
+    """Whether the line has the fields it should have."""
+    wanted = len(layout.fields)
+    if len(fields) == wanted or (len(fields) > wanted and layout.more):
+        return True
+    example = raw.decode("utf-8", "backslashreplace")
+    if len(fields) == wanted - 1 and layout.fields[-1] == "grade":
+        what = f"no grade: {wanted - 1} fields where {layout.what} has {wanted}"
+        says = f"{what} ({' '.join(layout.fields)})"
+        tally.add("missing-grade", [number], example=example, says=says)
+        return False
+    said = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
+    says = f"{said} where {layout.what} has {wanted} ({' '.join(layout.fields)})"
+    fix = None
+    if raw.count(b",") >= wanted - 1:
+        fix = "it looks comma-separated: name the columns in a first line, as CSV"
+    elif layout.tabs and b"\t" not in raw:
+        fix = "separate the fields by tabs, not spaces"
+    tally.add("wrong-field-count", [number], example=example, says=says, fix=fix)
+    return False
+
+
+def _value(text: str, column: str, dtype: type[pl.DataType], layout: Layout) -> object:
+    """The value of a field; None if it is not of its type."""
+    if dtype is pl.String:
+        return text
+    if dtype is pl.Int64:
+        return int(text) if re.fullmatch(r"[-+]?[0-9]{1,18}", text) else None
+    return float(text) if _is_number(text) else None
+
+
+def _faulty(
+    values: dict[str, object], layout: Layout, raw: bytes, tally: Tally, number: int
+) -> bool:
+    example = raw.decode("utf-8", "backslashreplace")
+    for column, value in values.items():
+        if value == "":
+            tally.add("missing-id", [number], example=example)
+            return True
+        if value is None and column not in layout.optional:
+            code = "grade-not-a-number" if column == "grade" else "score-not-a-number"
+            says = "the rank is not a whole number" if column == "rank" else None
+            tally.add(code, [number], example=example, says=says)
+            return True
+    return False
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,122 @@
+"""Notes: the sentences that must stand beside numbers, so that none is believed too far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from karat.measures.scores import Rules, Scores
+from karat.stats.intervals import TRUSTED_FROM
+from karat.tables import Qrels, Result
+
+
+def of(
+    qrels: Qrels,
+    scored: Sequence[Scores],
+    results: Sequence[Result],
+    rules: Rules,
+    *,
+    interval: str,
+    seed: int,
+) -> list[str]:
+    """The notes of one evaluation, most important first."""
+    said: list[str] = []
+    for scores in scored:
+        name = f"{scores.run.name}: " if len(scored) > 1 else ""
+        said += [name + note for note in _of_run(scores, rules)]
+    said += _of_ties(scored)
+    said += _of_all(qrels, scored[0], rules)
+    few = min((row.n for row in results), default=0)
+    if interval != "none" and few < TRUSTED_FROM:
+        said.append(
+            f"intervals over fewer than {TRUSTED_FROM} queries are not to be trusted "
+            f"(the least here is {few})"
+        )
+    if interval == "bca":
+        said.append(f"BCa bootstrap intervals from 2,000 resamples, seed {seed}")
+    return said
+
+
+def _of_run(scores: Scores, rules: Rules) -> Iterator[str]:
+    run, evidence = scores.run, scores.evidence
+    for state, becomes in (
+        ("failed", "got no answer and have no value"),
+        ("missing", "are not in the run and score 0"),
+        ("empty", "were answered with nothing and score 0"),
+    ):
+        held = scores.answered == state
+        if rules.compat and not rules.complete:
+            becomes = f"are not in the run and are left out, as in {rules.compat.name}"
+        else:
+            held = held & scores.topics
+        if held.any():
+            yield _counted(held, evidence.query_ids, becomes)
+    if scores.unjudged:
+        listed = _list(scores.unjudged)
+        yield f"{_queries(len(scores.unjudged))} of the run have no judgments, left out: {listed}"
+    if run.contradicted:
+        yield (
+            f"the ranks of {_queries(run.contradicted)} contradict the scores; "
+            "scores decide, ranks do not count"
+        )
+
+
+def _of_ties(scored: Sequence[Scores]) -> Iterator[str]:
+    shares = []
+    for scores in scored:
+        returned, tied = int(scores.evidence.returned.sum()), int(scores.evidence.tied.sum())
+        if tied:
+            name = f" of {scores.run.name}" if len(scored) > 1 else ""
+            shares.append(f"{_percent(tied / returned)}{name}")
+    if shares:
+        yield (
+            f"tied in score with another document: {', '.join(shares)}; ties go by document id, "
+            "descending, as in trec_eval, and another order could give other numbers"
+        )
+
+
+def _of_all(qrels: Qrels, scores: Scores, rules: Rules) -> Iterator[str]:
+    evidence = scores.evidence
+    bare = ~scores.topics
+    if bare.any() and not rules.compat:
+        yield _counted(
+            bare,
+            evidence.query_ids,
+            f"have no document of grade {rules.rel:g} or better and are left out (undefined)",
+        )
+    missing = (scores.answered == "missing") | (scores.answered == "empty")
+    if not rules.compat and not rules.complete and (bare.any() or (missing & scores.topics).any()):
+        yield (
+            "trec_eval differs here: without -c it leaves out queries that the run lacks, which "
+            "flatters a system that fails on hard ones, and it counts queries without a relevant "
+            "document as 0 (--compat trec_eval-9 does as it does)"
+        )
+    negative = int((qrels.frame["grade"] < 0).sum())
+    if negative:
+        yield (
+            f"{negative:,} judgments are below 0: pooled and not judged, as in TREC; they count "
+            "as neither relevant nor judged"
+        )
+    grade = qrels.frame["grade"].to_numpy()
+    if rules.compat and (grade != np.floor(grade)).any():
+        yield "grades are cut to whole numbers, as trec_eval does: 0.9 counts as 0"
+
+
+def _counted(held: np.ndarray, query_ids: list[str], becomes: str) -> str:
+    chosen = [query_ids[i] for i in np.flatnonzero(held)]
+    return f"{_queries(len(chosen))} {becomes}: {_list(chosen)}"
+
+
+def _percent(share: float) -> str:
+    # 99.97 % must not be printed as 100 %, nor 0.03 % as 0 %.
+    digits = 2 if 0.99 < share < 1 or share < 0.01 else 0
+    return f"{100 * share:.{digits}f} %"
+
+
+def _queries(count: int) -> str:
+    return "1 query" if count == 1 else f"{count:,} queries"
+
+
+def _list(ids: Sequence[str], most: int = 5) -> str:
+    return ", ".join(ids[:most]) + ("" if len(ids) <= most else ", …")
