@@ -1,0 +1,1 @@
+"""The worked example: search the documentation of Python's own standard library."""
