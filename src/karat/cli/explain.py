@@ -19,6 +19,7 @@ from karat.cli import options
 @click.option(
     "--top", type=int, metavar="N", default=10, show_default=True, help="Show at least N ranks."
 )
+@click.option("--queries", metavar="FILE", help="The queries, to show what was typed.")
 @options.rel
 @options.output("table", "json")
 @options.input_format
@@ -29,6 +30,7 @@ def explain(
     query_id: str,
     measure: str,
     top: int,
+    queries: str | None,
     rel: float | None,
     output: str,
     input_format: str | None,
@@ -47,6 +49,7 @@ def explain(
         formats.read_run(run, input_format),
         query_id,
         measure,
+        queries=queries or (qrels if options.has_queries(qrels) else None),
         rel=rel,
         top=top,
     )

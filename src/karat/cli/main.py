@@ -18,7 +18,7 @@ from karat.errors import KaratError
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="karat", message="%(prog)s %(version)s")
 def karat() -> None:
-    """Tells a team whether its search got better, how sure it can be, and where it fails.
+    r"""Tells a team whether its search got better, how sure it can be, and where it fails.
 
     \b
     New here?    karat demo
@@ -40,7 +40,7 @@ def main() -> None:
 
 def _run() -> int:
     try:
-        karat(prog_name="karat", standalone_mode=False)
+        code = karat(prog_name="karat", standalone_mode=False)
         sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
@@ -61,10 +61,10 @@ def _run() -> int:
     except MemoryError:
         print("karat: out of memory", file=sys.stderr)
         return 4
-    except Exception as error:  # Python's own exit code 1 would read as "fail"
+    except Exception as error:  # noqa: BLE001 - Python's own exit code 1 would read as "fail"
         import traceback
 
         traceback.print_exc()
         print(f"karat: this is a bug in karat ({type(error).__name__})", file=sys.stderr)
         return 4
-    return 0
+    return code if isinstance(code, int) else 0

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+Command = TypeVar("Command", bound=Callable[..., object])
 
 FORMATS = ("table", "json", "csv", "md", "latex", "trec")
 
@@ -30,9 +34,9 @@ qrels_format = click.option(
 )
 
 
-def output(*formats: str) -> click.decorators.FC:  # type: ignore[type-var]
+def output(*formats: str) -> Callable[[Command], Command]:
     """How to print: the first format is the default."""
-    return click.option(  # type: ignore[return-value]
+    return click.option(
         "-f",
         "--format",
         "output",
@@ -48,3 +52,8 @@ def out() -> Console:
     from karat.reports.terminal import console
 
     return console(sys.stdout, None if sys.stdout.isatty() else 80)
+
+
+def has_queries(path: str) -> bool:
+    """Whether a path is a BEIR folder that holds its queries."""
+    return any(Path(path).glob("queries.jsonl*"))

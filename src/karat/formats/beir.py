@@ -35,9 +35,8 @@ def _places(source: Source, role: str) -> Iterator[Place]:
 
 def _write_qrels(qrels: Qrels, stream: IO[bytes]) -> None:
     frame = whole(qrels.frame, "grade")
-    frame.rename({"query_id": "query-id", "doc_id": "corpus-id", "grade": "score"}).write_csv(
-        stream, separator="\t"
-    )
+    names = dict(zip(("query_id", "doc_id", "grade"), _NAMES, strict=True))
+    delimited.write(frame.rename(names), stream, "\t", qrels.source)
 
 
 def _write_rows(table: Queries | Documents, stream: IO[bytes]) -> None:

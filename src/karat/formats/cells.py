@@ -17,7 +17,7 @@ from karat.formats.format import Rows
 
 STATES = ("ok", "empty", "failed")
 _ANSWER = ("state", "latency_us", "error")
-_NUMBERS = {"grade": pl.Float64, "score": pl.Float64, "rank": pl.Float64, "latency_us": pl.Int64}
+NUMBERS = {"grade": pl.Float64, "score": pl.Float64, "rank": pl.Float64, "latency_us": pl.Int64}
 
 
 def fast(frame: pl.DataFrame, chosen: Mapping[str, str]) -> pl.DataFrame | None:
@@ -32,7 +32,7 @@ def fast(frame: pl.DataFrame, chosen: Mapping[str, str]) -> pl.DataFrame | None:
     out = []
     for column, name in chosen.items():
         series = frame[name].alias(column)
-        number = _NUMBERS.get(column)
+        number = NUMBERS.get(column)
         if series.dtype.is_integer() and number is None:
             series = series.cast(pl.String)
         if number is None and series.dtype in (pl.Categorical, pl.Enum):
@@ -119,7 +119,7 @@ class Careful:
         """What was added."""
         if not self._count:
             return pl.DataFrame()
-        schema = {name: _NUMBERS.get(name, pl.String) for name in self.columns}
+        schema = {name: NUMBERS.get(name, pl.String) for name in self.columns}
         return settled(pl.DataFrame(self.columns, schema=schema))
 
     def identifier(self, cell: Any, column: str, place: int, query: str | None = None) -> str:

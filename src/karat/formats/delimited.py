@@ -7,19 +7,19 @@ Polars, and read again with care when Polars is in doubt.
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
 import polars as pl
 
 from karat.errors import InputError
-from karat.formats.cells import Careful, fast, run_rows
+from karat.formats.cells import NUMBERS, Careful, fast, run_rows
 from karat.formats.columns import choose
 from karat.formats.format import Format, Place, Rows
 from karat.formats.lines import ahead
-from karat.formats.outgoing import answered
-from karat.formats.source import LONGEST_LINE, Chunk, Source
+from karat.formats.outgoing import answered, refuse_unwritable
+from karat.formats.source import BOM, LONGEST_LINE, Chunk, Source
 from karat.tables import Documents, Qrels, Queries, Run
 
 # The longest cell. The csv module has one bound for the whole process, 131,072 by default: too
@@ -164,15 +164,17 @@ def _attributes(piece: Chunk, sheet: Sheet, name: str) -> pl.DataFrame:
 
 def _polars(piece: Chunk, sheet: Sheet) -> pl.DataFrame | None:
     data = piece.data
-    if not data.strip() or b"\x00" in data:
+    if not data.strip() or b"\x00" in data or data.startswith(BOM):
         return None
+    numbers = {} if "state" in sheet.chosen else NUMBERS
+    read_as = {sheet.chosen[c]: dtype for c, dtype in numbers.items() if c in sheet.chosen}
     try:
         frame = pl.read_csv(
             data,
             has_header=False,
             separator=sheet.separator,
             quote_char='"' if b'"' in data else None,
-            schema=dict.fromkeys(sheet.names, pl.String()),
+            schema={name: read_as.get(name, pl.String) for name in sheet.names},
             empty_string_is_null=False,
             extra_columns="raise",
             missing_columns="raise",
@@ -245,29 +247,25 @@ def _plainly(error: str, separator: str) -> str:
     return f"not readable as cells: {error}"
 
 
-def _written(separator: str) -> Callable[[pl.DataFrame, IO[bytes]], None]:
-    def write(frame: pl.DataFrame, stream: IO[bytes]) -> None:
-        # Carriage returns need quotes, which Polars sees only with this style.
-        odd = any(
-            frame[name].str.contains("\r", literal=True).any()
-            for name in frame.columns
-            if frame[name].dtype == pl.String
-        )
-        frame.write_csv(
-            stream, separator=separator, quote_style="non_numeric" if odd else "necessary"
-        )
+def write(frame: pl.DataFrame, stream: IO[bytes], separator: str, source: str) -> None:
+    """Write a frame with its header.
 
-    return write
+    Raises:
+        InputError: a cell holds a NUL byte, which no text file may.
+    """
+    texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
+    refuse_unwritable(frame, tuple(texts), r"\x00", "a text file", source)
+    # Carriage returns need quotes, which Polars does not see by itself.
+    odd = any(frame[name].str.contains("\r", literal=True).any() for name in texts)
+    frame.write_csv(stream, separator=separator, quote_style="non_numeric" if odd else "necessary")
 
 
 def _named(name: str, what: str, extension: str, separator: str) -> Format:
-    write = _written(separator)
-
     def write_qrels(qrels: Qrels, stream: IO[bytes]) -> None:
-        write(qrels.frame, stream)
+        write(qrels.frame, stream, separator, qrels.source)
 
     def write_run(run: Run, stream: IO[bytes]) -> None:
-        write(answered(run), stream)
+        write(answered(run), stream, separator, run.source)
 
     def write_rows(table: Queries | Documents, stream: IO[bytes]) -> None:
         nested = [
@@ -275,7 +273,7 @@ def _named(name: str, what: str, extension: str, separator: str) -> Format:
             for column, dtype in table.frame.schema.items()
             if dtype.is_nested()
         ]
-        write(table.frame.with_columns(nested), stream)
+        write(table.frame.with_columns(nested), stream, separator, table.source)
 
     return Format(
         name=name,

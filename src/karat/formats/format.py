@@ -22,10 +22,12 @@ class Rows:
     Attributes:
         batches: Frames with the columns of the table; may be read once.
         answers: For a run, how queries were answered (``schema.ANSWERS``), where the format says.
+        about: What else the file says of the run; asked when all batches are read.
     """
 
     batches: Iterable[pl.DataFrame]
     answers: pl.DataFrame | None = None
+    about: Callable[[], dict[str, str]] = dict
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.formats.format import Place
-from karat.formats.source import Chunk, Source
+from karat.formats.source import BOM, Chunk, Source
 
 _AHEAD = 3  # chunks parsed ahead of their use: bounds memory
 _BLANKS = re.compile(rb"[ \t\r\v\f]+")
@@ -76,7 +76,7 @@ def parse(chunk: Chunk, layout: Layout, name: str) -> pl.DataFrame:
 
 def _plain(data: bytes, layout: Layout) -> bytes | None:
     """The data with single separators, or None if it must be read with care."""
-    if b"\x00" in data:
+    if b"\x00" in data or data.startswith(BOM):
         return None
     if layout.tabs:
         return data.replace(b"\r\n", b"\n") if b"\r" in data else data

@@ -40,7 +40,7 @@ _DOCUMENTS = Layout(
     comments=False,
     blank=frozenset({"text"}),
 )
-_BREAKS = r"[\t\n\r\x00]|^\ufeff"
+_BREAKS = r"[\t\n\r\x00]"
 
 
 def read_run(source: Source) -> Rows:

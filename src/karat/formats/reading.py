@@ -33,6 +33,7 @@ def read_qrels(path: str | Path, input_format: str | None = None) -> Qrels:
     """
     with _Opened(path, "qrels", input_format) as opened:
         frame = opened.frame()
+        opened.unmarked(frame["query_id"])
         return Qrels(frame, source=opened.source.name)
 
 
@@ -58,6 +59,7 @@ def read_run(path: str | Path, input_format: str | None = None, name: str | None
         )
         if not len(run) and not run.answers.height:
             raise opened.nothing()
+        run.about.update(rows.about())
         return run
 
 
@@ -153,8 +155,22 @@ class _Opened:
         what = {"run": "no ranking", "qrels": "no judgment"}.get(self.role, "no row")
         return InputError(f"the file holds {what}", file=self.source.name)
 
+    def unmarked(self, ids: pl.Series) -> None:
+        """Refuse an id that begins with a byte order mark: it would match nothing."""
+        marked = ids.str.starts_with("\ufeff")
+        if marked.any():
+            bad = ids[int(marked.arg_max() or 0)]
+            raise InputError(
+                f"the {ids.name} {bad!r} begins with a byte order mark",
+                file=self.source.name,
+                line=self._line((bad,)),
+                fix="were files with such marks put together? Remove the marks within",
+            )
+
     def unique(self, frame: pl.DataFrame, column: str, what: str) -> None:
         """Refuse an id that stands twice, naming its line."""
+        if frame[column].dtype == pl.String:
+            self.unmarked(frame[column])
         twice = ~frame[column].is_first_distinct()
         if twice.any():
             value = str(frame[column][int(twice.arg_max() or 0)])
@@ -171,7 +187,7 @@ class _Opened:
         try:
             with Source(self.source.again) as source:
                 for place in self.format.places(source, self.role):
-                    if place.ids == ids:
+                    if place.ids[: len(ids)] == ids:
                         if found is not None:
                             return place.line
                         found = place.line

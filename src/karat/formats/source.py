@@ -26,11 +26,14 @@ else:
 
 CHUNK = 1 << 22
 HEAD = 1 << 16
+TAIL = 1 << 12
 LONGEST_LINE = 1 << 26
 """64 MiB: no line of a qrels, run, query or document file is longer."""
 _BOMB_FROM = 1 << 28
 _BOMB_RATIO = 250  # real text compresses 4 to 40 times; gzip can do 1,030 times
 
+BOM = b"\xef\xbb\xbf"
+"""UTF-8's byte order mark. Polars drops one at the start of any piece it is given."""
 _MAGIC = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd", "bzip2": b"BZh"}
 _BROKEN = (EOFError, gzip.BadGzipFile, zlib.error, OSError, zstd.ZstdError)
 
@@ -63,6 +66,7 @@ class Source:
         head: The first bytes, decompressed, up to 64 KiB.
         bom: Whether it began with a UTF-8 byte order mark (left out of the data).
         compressed: gzip | zstd | bzip2 | None.
+        tail: The last bytes that ``chunks`` handed out.
 
     Raises:
         InputError: no such file, a folder, an empty file, or damaged compression.
@@ -73,6 +77,7 @@ class Source:
         self.name = "standard input" if self.path is None else str(path)
         self.again = self.path if self.path and self.path.is_file() else None
         self._produced = 0
+        self.tail = b""
         self._raw = self._open_raw()
         try:
             self.compressed, self._stream = self._decompressed()
@@ -89,7 +94,7 @@ class Source:
                 file=self.name,
                 fix=f"iconv -f UTF-16 -t UTF-8 {self.name}",
             )
-        self.bom = head.startswith(b"\xef\xbb\xbf")
+        self.bom = head.startswith(BOM)
         self.head = head[3:] if self.bom else head
         if not self.head.strip():
             empty = self.compressed and not self.head and not self._read(1)
@@ -129,11 +134,13 @@ class Source:
                 self._bound(rest, line)
                 continue
             data = rest + block[:end]
+            self.tail = data[-TAIL:]
             yield Chunk(data, line)
             line += data.count(b"\n")
             rest = block[end:]
         if rest:
             self._bound(rest, line)
+            self.tail = rest[-TAIL:]
             yield Chunk(rest, line)
 
     def _bound(self, rest: bytes, line: int) -> None:

@@ -39,7 +39,7 @@ RUN = Layout(
 )
 
 
-_SPACE = r"[ \t\n\r\v\f\x00]|^\ufeff"  # a byte order mark would be lost at the start of a file
+_SPACE = r"[ \t\n\r\v\f\x00]"
 
 
 def read_qrels(source: Source) -> Rows:
@@ -48,8 +48,16 @@ def read_qrels(source: Source) -> Rows:
 
 
 def read_run(source: Source) -> Rows:
-    """The rows of a TREC run file, chunk by chunk."""
-    return Rows(frames(source, RUN))
+    """The rows of a TREC run file, chunk by chunk; the tag of its last line names the run."""
+    return Rows(frames(source, RUN), about=lambda: _tag(source.tail))
+
+
+def _tag(tail: bytes) -> dict[str, str]:
+    for raw in reversed(tail.splitlines()):
+        fields = raw.decode("utf-8", "replace").split()
+        if len(fields) > RUN.fields.index("tag") and not raw.startswith(b"#"):
+            return {"tag": fields[RUN.fields.index("tag")]}
+    return {}
 
 
 def write_qrels(qrels: Qrels, stream: IO[bytes], separator: str = " ") -> None:

@@ -12,9 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
+import polars as pl
+
 from karat.errors import InputError, UsageError
 from karat.formats.catalogue import FORMATS
 from karat.formats.format import Format, format_of
+from karat.formats.outgoing import refuse_unwritable
 from karat.tables import Documents, Qrels, Queries, Run
 
 if sys.version_info >= (3, 14):
@@ -98,6 +101,12 @@ def _write(
     table: Qrels | Run | Queries | Documents, role: str, path: str | Path, name: str | None
 ) -> None:
     entry = format_of(FORMATS, name or _named(path, role), role, writes=True)
+    # It would be lost at the start of a file, and is refused anywhere else.
+    key = "doc_id" if role == "documents" else "query_id"
+    ids = pl.DataFrame({key: table.query_ids}) if isinstance(table, Run) else table.frame
+    refuse_unwritable(
+        ids, (key,), "^\ufeff", "a file: it begins with a byte order mark", table.source
+    )
     if str(path) == "-":
         entry.writers[role](table, sys.stdout.buffer)
         sys.stdout.buffer.flush()

@@ -65,15 +65,11 @@ class Evidence:
 
     def per_query(self, value: Floats | Mask, where: Mask | None = None) -> Floats:
         """Sum of a value of each hit, query by query, added in rank order; shape (n,)."""
-        if where is not None:
-            return np.bincount(self.query[where], value[where], minlength=self.n)
-        return np.bincount(self.query, value, minlength=self.n)
+        return _sums(self.query, value, where, self.n)
 
     def of_ideals(self, value: Floats | Mask, where: Mask | None = None) -> Floats:
         """Sum of a value of each judgment, query by query, best grade first; shape (n,)."""
-        if where is not None:
-            return np.bincount(self.ideal_query[where], value[where], minlength=self.n)
-        return np.bincount(self.ideal_query, value, minlength=self.n)
+        return _sums(self.ideal_query, value, where, self.n)
 
     def relevant(self, rel: float) -> Mask:
         """Hits of grade ``rel`` or better; shape (h,)."""
@@ -126,8 +122,8 @@ class Evidence:
         rank = np.where(gaining, place, pushed)
         final = np.lexsort((rank, cut.query))
         ones = np.ones_like(rank)
-        return cut._keep(
-            final, grade=cut.grade[final], rank=rank[final], tie_start=rank[final], tie_size=ones
+        return dataclasses.replace(
+            cut, grade=cut.grade[final], rank=rank[final], tie_start=rank[final], tie_size=ones
         )
 
     def at(self, queries: Ints) -> Evidence:
@@ -150,11 +146,18 @@ class Evidence:
         return dataclasses.replace(self, **kept, **changed)
 
 
+def _sums(group: Ints, value: Floats | Mask, where: Mask | None, n: int) -> Floats:
+    if where is not None:
+        group, value = group[where], value[where]
+    total = np.bincount(group, value.astype(np.float64, copy=False), minlength=n)
+    return total.astype(np.float64, copy=False)  # whole numbers where there is no hit at all
+
+
 def _place(group: Ints, counted: Mask) -> Ints:
     """Running count of ``counted`` within each group; groups are contiguous."""
-    total = np.cumsum(counted)
+    total: Ints = np.cumsum(counted, dtype=np.int64)
     if not len(group):
         return total
     first = np.flatnonzero(np.diff(group, prepend=group[0] - 1))
-    before = total[first] - counted[first]
+    before: Ints = total[first] - counted[first]
     return total - np.repeat(before, np.diff(np.append(first, len(group))))

@@ -20,7 +20,9 @@ from karat.measures.registry import entries, spellings
 DEFAULTS = ("nDCG@10", "RR@10", "P@10", "R@100", "AP")
 """What is computed when nobody says what to compute."""
 
-_LIKE_PAPERS = re.compile(r"\s*([A-Za-z0-9_]+)\s*(?:\((.*)\))?\s*(?:@\s*([^\s@()]+))?\s*", re.DOTALL)
+_LIKE_PAPERS = re.compile(
+    r"\s*([A-Za-z0-9_]+)\s*(?:\((.*)\))?\s*(?:@\s*([^\s@()]+))?\s*", re.DOTALL
+)
 _LIKE_SHELL = re.compile(r"\s*([A-Za-z0-9_]+)((?::[^:@]+)+)(?:@([^\s@]+))?\s*")
 _LIKE_TREC = re.compile(r"([A-Za-z0-9_]*?[A-Za-z])[_.](\d[\d.,]*)")
 # ir_measures' words for parameters karat calls otherwise.
@@ -237,9 +239,10 @@ def _read_trec(text: str, trec: bool) -> tuple[Entry, list[float | None]] | None
     if match and match.group(1).casefold() in families:
         entry = families[match.group(1).casefold()]
         try:
-            return entry, sorted(float(part) for part in match.group(2).split(","))
+            cutoffs: list[float | None] = [*sorted(map(float, match.group(2).split(",")))]
         except ValueError:
             return None
+        return entry, cutoffs
     return None
 
 
@@ -249,10 +252,6 @@ def trec_name(measure: Measure) -> str:
     if measure.cutoff is None and entry.trec:
         return entry.trec
     if measure.cutoff is not None and entry.trec_at:
-        at = (
-            show_number(measure.cutoff)
-            if measure.depth is not None
-            else f"{measure.cutoff:3.2f}"
-        )
+        at = show_number(measure.cutoff) if measure.depth is not None else f"{measure.cutoff:3.2f}"
         return entry.trec_at.format(k=at)
     return str(measure)

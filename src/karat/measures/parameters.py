@@ -91,7 +91,7 @@ BASE = Parameter(
     "base of the logarithm of discount=jk, a model of the user's patience",
     _read_base,
     default=None,
-    show=lambda base: show_number(base),
+    show=show_number,
 )
 
 

@@ -9,7 +9,6 @@ from karat.measures.evidence import Evidence
 from karat.tables.qrels import Qrels
 from karat.tables.run import Run
 
-
 _BLOCK = 1 << 19  # rows joined at a time
 
 

@@ -8,7 +8,7 @@ run has.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from karat.errors import InputError
 from karat.measures.entry import Measure
-from karat.measures.evidence import Evidence, Floats, Mask
+from karat.measures.evidence import Evidence, Floats, Ints, Mask
 from karat.measures.reduction import reduce
 from karat.measures.trec import Compat
 from karat.tables.qrels import Qrels
@@ -78,8 +78,9 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
         InputError: no query of the run is judged; no grade counts as relevant but some lie just
             below; or the trec_eval to reproduce refuses the run.
     """
-    _check_relevance(qrels, rules.rel)
-    if rules.compat and rules.compat.single_precision:
+    if rules.compat is None:
+        _check_relevance(qrels, rules.rel)  # trec_eval scores everything 0 instead
+    elif rules.compat.single_precision:
         run = run.in_single_precision()
     evidence = reduce(run, qrels)
     unjudged = sorted(set(run.answers["query_id"]) - set(evidence.query_ids))
@@ -94,9 +95,13 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
     if rules.compat:
         answered = np.where(answered == "failed", "missing", answered)
     if rules.depth is not None:
-        evidence = evidence.to_depth(rules.depth)
+        evidence = replace(
+            evidence.to_depth(rules.depth), tied=_tied_above(run, evidence, rules.depth)
+        )
     if rules.judged_only:
         evidence = evidence.only_judged()
+        tied = evidence.per_query(evidence.tie_size > 1).astype(np.int64)
+        evidence = replace(evidence, tied=tied)
 
     every = np.ones(evidence.n, np.bool_)
     if rules.complete:
@@ -119,10 +124,17 @@ def _answered(run: Run, evidence: Evidence) -> NDArray[np.str_]:
     return np.array([states.get(query, "missing") for query in evidence.query_ids], dtype=np.str_)
 
 
-def _trec_topics(
-    compat: Compat, run: Run, evidence: Evidence, answered: NDArray[np.str_]
-) -> Mask:
-    retrieved = answered == "ok"
+def _tied_above(run: Run, evidence: Evidence, depth: int) -> Ints:
+    """Tied documents of each query among its first ``depth``, the other one perhaps below them."""
+    query = np.searchsorted(run.starts, run.tie_start, side="right") - 1
+    above = np.clip(depth - (run.tie_start - run.starts[query]), 0, run.tie_size)
+    counts = np.bincount(query, above, minlength=len(run.query_ids)).astype(np.int64)
+    tied = dict(zip(run.query_ids, counts.tolist(), strict=True))
+    return np.array([tied.get(query_id, 0) for query_id in evidence.query_ids], np.int64)
+
+
+def _trec_topics(compat: Compat, run: Run, evidence: Evidence, answered: NDArray[np.str_]) -> Mask:
+    retrieved: Mask = np.equal(answered, "ok")
     if compat.needs_every_topic and not retrieved.all():
         lacking = [evidence.query_ids[i] for i in np.flatnonzero(~retrieved)]
         raise InputError(
@@ -143,7 +155,7 @@ def _check_relevance(qrels: Qrels, rel: float) -> None:
     below = grades.filter((grades > 0) & (grades < rel))
     if below.len():
         raise InputError(
-            f"no grade reaches {rel:g}, so nothing is relevant; the highest is {highest:g}",
+            f"no grade reaches {rel:g}, so nothing is relevant; the highest is {max(below.to_list()):g}",
             file=qrels.source,
             fix=f"--rel {_threshold(below):g} (the lowest grade that counts as relevant)",
         )

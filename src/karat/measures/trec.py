@@ -9,8 +9,8 @@ from karat.measures.registry import spellings
 
 # The order of the table in trec_eval's measures.c, which is the order it prints in.
 ORDER = (
-    "NumQ", "NumRet", "NumRel", "NumRelRet", "AP", "GMAP", "Rprec", "Bpref", "RR", "IPrec", "P", "R",
-    "infAP", "GMBpref", "RprecMult", "IPrec11", "DCG", "IDCG", "nDCG", "nDCG@", "AP@", "Rcap",
+    "NumQ", "NumRet", "NumRel", "NumRelRet", "AP", "GMAP", "Rprec", "Bpref", "RR", "IPrec", "P",
+    "R", "infAP", "GMBpref", "RprecMult", "IPrec11", "DCG", "IDCG", "nDCG", "nDCG@", "AP@", "Rcap",
     "Success", "SetP", "SetRcap", "SetR", "SetAP", "SetF", "NumNonrelRet",
 )  # fmt: skip
 _OFFICIAL = (

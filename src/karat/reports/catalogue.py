@@ -14,7 +14,12 @@ from karat.measures import Entry, Parameter
 from karat.measures.entry import REQUIRED
 from karat.measures.tasks import Task
 
-
+_INTRODUCTION = """\
+Printed from the registry by `karat measures --format md`; do not edit by hand. Names are read
+without regard to case, in karat's spelling, ir_measures', trec_eval's, or without quotes for a
+shell: `nDCG(gain=exp)@10`, `nDCG(dcg='exp-log2')@10`, `ndcg_cut_10`, `nDCG:gain=exp@10`. Relevant
+means grade 1 or better unless `rel` says otherwise.
+"""
 _AT = {"none": "", "optional": "[@k]", "required": "@k", "recall": "@recall", "multiple": "@x"}
 
 
@@ -106,11 +111,7 @@ def markdown(entries: Sequence[Entry]) -> str:
     """The whole catalogue as the reference page ``docs/reference/measures.md``."""
     out = [
         "# Measures\n",
-        "Printed from the registry by `karat measures --format md`; do not edit by hand. Names "
-        "are read without regard to case, in karat's spelling, ir_measures', trec_eval's, or "
-        "without quotes for a shell: `nDCG(gain=exp)@10`, `nDCG(dcg='exp-log2')@10`, "
-        "`ndcg_cut_10`, `nDCG:gain=exp@10`. Relevant means grade 1 or better unless `rel` says "
-        "otherwise.\n",
+        _INTRODUCTION,
     ]
     for entry in entries:
         out.append(_page(entry))
@@ -125,8 +126,8 @@ def _page(entry: Entry) -> str:
         f"- Type: `{as_typed(entry)}`"
         + (f", also {', '.join(f'`{alias}`' for alias in entry.aliases)}" if entry.aliases else ""),
         f"- Formula: {entry.formula}",
-        f"- Range: {entry.low:g} to {top}; better: {entry.direction}; over queries: "
-        f"{entry.aggregate}",
+        f"- Range: {entry.low:g} to {top}; better: {entry.direction}",
+        f"- Over queries: {entry.aggregate}",
         f"- Undefined: {entry.undefined}",
         f"- Source: {entry.source}",
     ]

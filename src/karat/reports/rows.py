@@ -47,7 +47,8 @@ def to_latex(results: Results) -> str:
     measures = list(dict.fromkeys(row.measure for row in results.results))
     best = {
         measure: max(
-            (row.value for row in results.results if row.measure == measure and row.value), default=0
+            (row.value for row in results.results if row.measure == measure and row.value),
+            default=0,
         )
         for measure in measures
     }

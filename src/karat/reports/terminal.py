@@ -52,6 +52,8 @@ def show_explanation(explanation: Explanation, out: Console) -> None:
         f" in {explanation.run}: ", (value, "bold"),
     )  # fmt: skip
     out.print(head)
+    if explanation.text:
+        out.print(f"“{explanation.text}”")
     if explanation.state != "ok":
         out.print(f"The query {_STATE[explanation.state]}.")
     if explanation.lines:
@@ -142,6 +144,7 @@ def _counts_table(rows: Sequence[Result]) -> Table:
 def _slice_table(attribute: str, run: str, rows: Sequence[Result]) -> Table:
     measures = list(dict.fromkeys(row.measure for row in rows))
     table = _base(f"{run}, by {attribute}")
+    table.padding = (0, 1, 0, 0)  # five measures in 80 columns
     table.add_column(attribute, overflow="fold")
     table.add_column("n", justify="right", no_wrap=True)
     for measure in measures:
@@ -186,8 +189,7 @@ def _ranking(explanation: Explanation) -> Table:
         table.add_row(*_cells(line, additive))
     if additive and explanation.value is not None:
         table.add_section()
-        total = ["", Text("sum"), "", "", "", Text(f"{explanation.value:.4f}", "bold")]
-        table.add_row(*total)
+        table.add_row("", "sum", "", "", "", Text(f"{explanation.value:.4f}", "bold"))
     return table
 
 

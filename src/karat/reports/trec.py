@@ -34,9 +34,7 @@ def lines(
 
 
 def _topics(results: Results, run: str, measures: Sequence[Measure]) -> Iterator[str]:
-    values = {
-        (row.query_id, row.measure): row.value for row in results.per_query if row.run == run
-    }
+    values = {(row.query_id, row.measure): row.value for row in results.per_query if row.run == run}
     printed = [measure for measure in measures if not measure.entry.summary_only]
     for query_id in sorted({query for query, _ in values}, key=str.encode):
         for measure in printed:

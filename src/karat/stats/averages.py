@@ -26,7 +26,7 @@ def mean(values: Floats, weights: Floats | None = None) -> float:
 
 
 def geometric_mean(values: Floats, weights: Floats | None = None) -> float:
-    """exp of the mean logarithm; values below 0.00001 count as 0.00001, as in trec_eval."""
+    """Exp of the mean logarithm; values below 0.00001 count as 0.00001, as in trec_eval."""
     return math.exp(mean(log_floored(values), weights))
 
 

@@ -45,7 +45,7 @@ def _expansion(z: float, df: int) -> float:
         (((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384,
         ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160,
     )
-    return z * (1 + sum(term / df**power for power, term in enumerate(terms, 1)))
+    return z * (1 + math.fsum(term / float(df) ** power for power, term in enumerate(terms, 1)))
 
 
 def _cdf(t: float, df: int) -> float:

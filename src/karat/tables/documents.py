@@ -44,8 +44,7 @@ class Documents:
         """
         if column not in self.frame.columns:
             raise InputError(
-                f"documents have no column {column!r}; they have "
-                f"{', '.join(self.frame.columns)}",
+                f"documents have no column {column!r}; they have {', '.join(self.frame.columns)}",
                 file=self.source,
             )
         given = pl.col(column).cast(pl.String)

@@ -47,6 +47,7 @@ class Explanation:
         missed: Relevant documents that were not retrieved, best first.
         hidden: Documents of the ranking that are not shown.
         notes: What a reader must know.
+        text: What was typed, if known.
     """
 
     run: str
@@ -58,6 +59,7 @@ class Explanation:
     missed: list[Line]
     hidden: int
     notes: list[str]
+    text: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""

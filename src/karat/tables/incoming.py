@@ -37,7 +37,8 @@ def to_polars(frame: Any, source: str) -> pl.DataFrame:
             fix="pass a path, a dict, or a frame of Polars, pandas, PyArrow or DuckDB",
         ) from None
     if isinstance(native, nw.LazyFrame):
-        return native.collect(backend="polars").to_native()
+        collected: pl.DataFrame = native.collect(backend="polars").to_native()
+        return collected
     return pl.DataFrame({name: _column(native[name]) for name in native.columns})
 
 

@@ -51,9 +51,7 @@ class Qrels:
         self.source = source
 
     @classmethod
-    def from_dict(
-        cls, grades: Mapping[str, Mapping[str, float]], source: str = "qrels"
-    ) -> Qrels:
+    def from_dict(cls, grades: Mapping[str, Mapping[str, float]], source: str = "qrels") -> Qrels:
         """Qrels from ``{query_id: {doc_id: grade}}``."""
         query_id = [query for query, docs in grades.items() for _ in docs]
         doc_id = [doc for docs in grades.values() for doc in docs]

@@ -103,8 +103,10 @@ def _queries(
 def _contiguous(batch: pl.DataFrame) -> pl.DataFrame:
     """Bring the rows of each query together, queries in order of first appearance."""
     first = batch.group_by("query_id", maintain_order=True).agg().with_row_index("first")
-    return batch.join(first, on="query_id", how="left").sort("first", maintain_order=True).drop(
-        "first"
+    return (
+        batch.join(first, on="query_id", how="left")
+        .sort("first", maintain_order=True)
+        .drop("first")
     )
 
 
@@ -159,4 +161,5 @@ def _contradicted(
     best = np.minimum.reduceat(rank.fill_null(int(limit.max)).to_numpy(), group)
     query = code[group]
     wrong = (query[1:] == query[:-1]) & (best[1:] <= worst[:-1])
-    return np.unique(query[1:][wrong]).tolist()
+    found: list[int] = np.unique(query[1:][wrong]).tolist()
+    return found

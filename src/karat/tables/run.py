@@ -180,9 +180,11 @@ class Run:
 
     def in_single_precision(self) -> Run:
         """The run as trec_eval 9 sees it: scores rounded to float32, so more of them tie."""
-        frame = self.frame().drop("rank").with_columns(pl.col("score").cast(pl.Float32).cast(
-            pl.Float64
-        ))
+        frame = (
+            self.frame()
+            .drop("rank")
+            .with_columns(pl.col("score").cast(pl.Float32).cast(pl.Float64))
+        )
         return self._again(frame)
 
     def collapse(self, parents: pl.DataFrame) -> Run:
@@ -220,7 +222,8 @@ class Run:
         if given is None or not given.height:
             return held
         given = conform(
-            given.with_columns(returned=pl.lit(0, pl.Int64)) if "returned" not in given.columns
+            given.with_columns(returned=pl.lit(0, pl.Int64))
+            if "returned" not in given.columns
             else given,
             ANSWERS,
             self.source,

@@ -71,8 +71,8 @@ def evaluate(
     asked = _asked(measures, rel, rules)
     if interval not in INTERVALS:
         raise UsageError(f"there is no interval called {interval!r}", nearest=INTERVALS)
-    judgments, about = given.qrels(qrels), given.queries(queries)
-    judgments = _whole_grades(judgments) if rules.compat else judgments
+    as_given, about = given.qrels(qrels), given.queries(queries)
+    judgments = _whole_grades(as_given) if rules.compat else as_given
     systems = _unique_names(given.runs(runs))
     if collapse is not None:
         systems = _collapsed(systems, given.documents(documents), collapse)
@@ -91,7 +91,7 @@ def evaluate(
         for measure in asked
     ]
     values = [row for scores in scored for row in _per_query(scores, rules)] if per_query else []
-    said = notes.of(judgments, scored, results, rules, interval=interval, seed=seed)
+    said = notes.of(as_given, scored, results, rules, interval=interval, seed=seed)
     return Results(results, slices, values, [*said, *aggregation.reasons()])
 
 
@@ -218,7 +218,8 @@ class _Aggregation:
         aggregate = self._value(measure, summed[used], used)
         span = self._interval(measure, values, used)
         if span.reason:
-            self._without.setdefault(span.reason, {})[str(measure)] = None
+            label = str(measure) if value is None else f"{measure} where {attribute} is {value}"
+            self._without.setdefault(span.reason, {})[label] = None
         failed = chosen & (scores.answered == "failed")
         evidence = scores.evidence
         returned = float(evidence.returned[used].sum())

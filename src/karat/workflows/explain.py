@@ -12,7 +12,7 @@ from karat.errors import UsageError, nearest
 from karat.measures import Measure, parse
 from karat.measures.evidence import Evidence
 from karat.measures.scores import Rules, score
-from karat.tables import Qrels, Run
+from karat.tables import Qrels, Queries, Run
 from karat.tables.explanation import Explanation, Line
 from karat.workflows import given
 
@@ -25,6 +25,7 @@ def explain(
     query_id: str,
     measure: str = "nDCG@10",
     *,
+    queries: Any = None,
     rel: float | None = None,
     top: int = TOP,
 ) -> Explanation:
@@ -35,6 +36,7 @@ def explain(
         run: The run, likewise.
         query_id: The query to explain.
         measure: Name of the measure.
+        queries: The texts of the queries, to show this one's.
         rel: Lowest relevant grade, where the measure does not say.
         top: Show at least so many ranks.
 
@@ -72,7 +74,15 @@ def explain(
         missed=_missed(judged, rows, asked, rel or 1.0),
         hidden=len(lines) - len(shown),
         notes=notes,
+        text=_text(given.queries(queries), query_id),
     )
+
+
+def _text(queries: Queries | None, query_id: str) -> str | None:
+    if queries is None or "text" not in queries.frame.columns:
+        return None
+    found = queries.frame.filter(pl.col("query_id") == query_id)["text"].to_list()
+    return found[0] if found else None
 
 
 def _alone(run: Run, query_id: str, rows: pl.DataFrame) -> Run:
@@ -94,19 +104,15 @@ def _lines(
         shares = _adding_up(terms.term / terms.norm[0], value)
         for place, rank in enumerate(evidence.rank.tolist()):
             at[rank] = (float(terms.gain[place]), float(terms.discount[place]), shares[place])
-    doc_ids, values = rows["doc_id"].to_list(), rows["score"].to_list()
+    doc_ids, points = rows["doc_id"].to_list(), rows["score"].to_list()
     lines = []
-    for index, (doc_id, given) in enumerate(zip(doc_ids, values, strict=True)):
+    for index, (doc_id, point) in enumerate(zip(doc_ids, points, strict=True)):
         gain, discount, share = at.get(index + 1, (None, None, None))
         if terms is not None and share is None and not math.isnan(value):
             gain, discount, share = 0.0, None, 0.0
-        neighbours = values[max(0, index - 1) : index] + values[index + 1 : index + 2]
-        lines.append(
-            Line(
-                index + 1, doc_id, given, grades.get(doc_id), gain, discount, share,
-                given in neighbours,
-            )  # fmt: skip
-        )
+        neighbours = points[max(0, index - 1) : index] + points[index + 1 : index + 2]
+        grade, tied = grades.get(doc_id), point in neighbours
+        lines.append(Line(index + 1, doc_id, point, grade, gain, discount, share, tied))
     return lines, notes
 
 
@@ -124,9 +130,7 @@ def _adding_up(shares: np.ndarray, value: float) -> list[float]:
     return out
 
 
-def _missed(
-    judged: pl.DataFrame, rows: pl.DataFrame, measure: Measure, rel: float
-) -> list[Line]:
+def _missed(judged: pl.DataFrame, rows: pl.DataFrame, measure: Measure, rel: float) -> list[Line]:
     level = measure.settings.get("rel", rel)
     lost = (
         judged.filter(pl.col("grade") >= level)

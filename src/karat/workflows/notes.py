@@ -40,25 +40,26 @@ def of(
 
 def _of_run(scores: Scores, rules: Rules) -> Iterator[str]:
     run, evidence = scores.run, scores.evidence
-    for state, becomes in (
-        ("failed", "got no answer and have no value"),
-        ("missing", "are not in the run and score 0"),
-        ("empty", "were answered with nothing and score 0"),
+    for state, usual in (
+        ("failed", "got no answer: no value"),
+        ("missing", "not in the run: scored 0"),
+        ("empty", "answered with nothing: scored 0"),
     ):
         held = scores.answered == state
+        what = usual
         if rules.compat and not rules.complete:
-            becomes = f"are not in the run and are left out, as in {rules.compat.name}"
+            what = f"not in the run: left out, as in {rules.compat.name}"
         else:
             held = held & scores.topics
         if held.any():
-            yield _counted(held, evidence.query_ids, becomes)
+            yield _counted(held, evidence.query_ids, what)
     if scores.unjudged:
         listed = _list(scores.unjudged)
-        yield f"{_queries(len(scores.unjudged))} of the run have no judgments, left out: {listed}"
+        yield f"{_queries(len(scores.unjudged))} of the run without judgments: left out ({listed})"
     if run.contradicted:
         yield (
-            f"the ranks of {_queries(run.contradicted)} contradict the scores; "
-            "scores decide, ranks do not count"
+            f"ranks contradict scores in {_queries(run.contradicted)}: scores decide, ranks do "
+            "not count"
         )
 
 
@@ -83,7 +84,7 @@ def _of_all(qrels: Qrels, scores: Scores, rules: Rules) -> Iterator[str]:
         yield _counted(
             bare,
             evidence.query_ids,
-            f"have no document of grade {rules.rel:g} or better and are left out (undefined)",
+            f"without a document of grade {rules.rel:g} or better: left out (undefined)",
         )
     missing = (scores.answered == "missing") | (scores.answered == "empty")
     if not rules.compat and not rules.complete and (bare.any() or (missing & scores.topics).any()):
@@ -92,20 +93,20 @@ def _of_all(qrels: Qrels, scores: Scores, rules: Rules) -> Iterator[str]:
             "flatters a system that fails on hard ones, and it counts queries without a relevant "
             "document as 0 (--compat trec_eval-9 does as it does)"
         )
-    negative = int((qrels.frame["grade"] < 0).sum())
+    grade = qrels.frame["grade"].to_numpy()
+    negative = int((grade <= -1 if rules.compat else grade < 0).sum())
     if negative:
         yield (
-            f"{negative:,} judgments are below 0: pooled and not judged, as in TREC; they count "
-            "as neither relevant nor judged"
+            f"{'1 judgment is' if negative == 1 else f'{negative:,} judgments are'} below 0, which "
+            "means pooled and not judged, as in TREC: counted as neither relevant nor judged"
         )
-    grade = qrels.frame["grade"].to_numpy()
     if rules.compat and (grade != np.floor(grade)).any():
         yield "grades are cut to whole numbers, as trec_eval does: 0.9 counts as 0"
 
 
-def _counted(held: np.ndarray, query_ids: list[str], becomes: str) -> str:
+def _counted(held: np.ndarray, query_ids: list[str], what: str) -> str:
     chosen = [query_ids[i] for i in np.flatnonzero(held)]
-    return f"{_queries(len(chosen))} {becomes}: {_list(chosen)}"
+    return f"{_queries(len(chosen))} {what} ({_list(chosen)})"
 
 
 def _percent(share: float) -> str:

@@ -39,9 +39,7 @@ class LineEnds:
             fewer, other = ("crlf", "LF") if crlf <= lf else ("lf", "CR LF")
             name = "CR LF" if fewer == "crlf" else "LF"
             says = f"these lines end in {name}, the others in {other}"
-            tally.add(
-                "mixed-line-ends", self.first[fewer][:KEPT], count=min(crlf, lf), says=says
-            )
+            tally.add("mixed-line-ends", self.first[fewer][:KEPT], count=min(crlf, lf), says=says)
         elif crlf:
             tally.add("crlf", self.first["crlf"][:KEPT], count=crlf)
 
@@ -114,23 +112,12 @@ def look(chunk: Chunk, tally: Tally, *, spaces: bool, comments: bool, fields: in
         skipped |= comment
         _count(tally, "comment-line", comment, chunk)
     if fields and int(np.count_nonzero(white)) != fields * len(starts):
-        _more_fields(tally, white, starts, ~skipped, fields, chunk)
+        begins = ~white
+        begins[1:] &= white[:-1]
+        many = np.add.reduceat(begins, starts, dtype=np.int64) > fields
+        _count(tally, "extra-fields", many & ~skipped, chunk)
     lines = np.flatnonzero(~skipped) + chunk.first_line
     return Looked(Chunk(data, chunk.first_line), lines)
-
-
-def _more_fields(
-    tally: Tally,
-    white: NDArray[np.bool_],
-    starts: NDArray[np.int64],
-    data: NDArray[np.bool_],
-    fields: int,
-    chunk: Chunk,
-) -> None:
-    begins = ~white
-    begins[1:] &= white[:-1]
-    more = data & (np.add.reduceat(begins, starts, dtype=np.int64) > fields)
-    _count(tally, "extra-fields", more, chunk)
 
 
 def _count(tally: Tally, code: str, held: NDArray[np.bool_], chunk: Chunk) -> None:

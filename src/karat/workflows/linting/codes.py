@@ -200,7 +200,12 @@ _ALL = (
         "tied-scores", "warning", "documents share their score with another of the same query",
         "their order is arbitrary: trec_eval and karat take document ids descending, others the "
         "order of the file, and the numbers differ",
-        "write scores with all their digits, or break ties where the ranking is made", "row",
+        "write scores with all their digits, or break ties where the ranking is made", "document",
+    ),
+    Code(
+        "rare-ties", "info", "a few documents share their score with another of the same query",
+        "as tied-scores, for less than 1 % of the documents",
+        "nothing, unless a difference hangs on them", "document",
     ),
     Code(
         "score-not-descending", "info", "the rows are not in the order of their scores",

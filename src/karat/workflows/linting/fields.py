@@ -1,4 +1,4 @@
-"""Lines of fields: TREC, MS MARCO and BEIR qrels and runs, fast where they are sound.
+"""Lines of fields: TREC qrels and runs, MS MARCO runs, fast where they are sound.
 
 A chunk is handed to the fast parser of the readers first. Only a chunk that it refuses is read
 line by line here, and every line that is wrong is counted.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -26,24 +26,15 @@ _AHEAD = 3  # chunks in work at a time: bounds memory
 _BLANKS = re.compile(r"[ \t\r\v\f]+")
 _ODD = r"[\s\p{Cc}\p{Cf}]"
 
-BEIR_QRELS = Layout(
-    what="a BEIR qrels line",
-    fields=("query", "document", "grade"),
-    keep={0: ("query_id", pl.String), 1: ("doc_id", pl.String), 2: ("grade", pl.Float64)},
-    tabs=True,
-    comments=False,
-)
 MSMARCO_RUN = Layout(
     what="an MS MARCO run line",
     fields=("query", "document", "rank"),
     keep={0: ("query_id", pl.String), 1: ("doc_id", pl.String), 2: ("rank", pl.Int64)},
     tabs=True,
-    comments=False,
 )
 LAYOUTS = {
     ("trec", "qrels"): trec.QRELS,
     ("trec", "run"): trec.RUN,
-    ("beir", "qrels"): BEIR_QRELS,
     ("msmarco", "qrels"): trec.QRELS,
     ("msmarco", "run"): MSMARCO_RUN,
 }
@@ -71,13 +62,11 @@ def pieces(source: Source, layout: Layout, ends: LineEnds) -> Iterator[Piece]:
     Raises:
         InputError: the file cannot be read to its end.
     """
-    chunks = _without_header(source.chunks(), layout, ends) if layout.tabs else source.chunks()
     with ThreadPoolExecutor(2) as pool:
         waiting: deque[Future[Piece]] = deque()
         try:
-            for chunk in chunks:
-                if not layout.tabs:
-                    ends.see(chunk)
+            for chunk in source.chunks():
+                ends.see(chunk)
                 waiting.append(pool.submit(_piece, chunk, layout, source.name))
                 if len(waiting) >= _AHEAD:
                     yield waiting.popleft().result()
@@ -94,21 +83,6 @@ def odd_ids(rows: pl.DataFrame, tally: Tally, *columns: str) -> None:
         odd = rows.filter(rows[column].str.contains(_ODD).fill_null(value=False))
         if odd.height:
             tally.add("id-with-odd-space", odd["line"].to_numpy(), example=odd[column][0])
-
-
-def _without_header(
-    chunks: Iterable[Chunk], layout: Layout, ends: LineEnds
-) -> Iterator[Chunk]:
-    for chunk in chunks:
-        ends.see(chunk)
-        if chunk.first_line == 1:
-            first, newline, rest = chunk.data.partition(b"\n")
-            last = first.rstrip(b"\r").rsplit(b"\t", 1)[-1]
-            if newline and not _is_number(last.decode("utf-8", "replace")) and b"id" in first:
-                if rest:
-                    yield Chunk(rest, 2)
-                continue
-        yield chunk
 
 
 def _piece(chunk: Chunk, layout: Layout, name: str) -> Piece:
@@ -162,10 +136,7 @@ def _line_by_line(chunk: Chunk, layout: Layout, tally: Tally) -> pl.DataFrame:
         fields = _fields(raw, layout, tally, number)
         if fields is None or not _whole(fields, raw, layout, tally, number):
             continue
-        values = {
-            column: _value(fields[at], column, dtype, layout)
-            for at, (column, dtype) in layout.keep.items()
-        }
+        values = {column: _value(fields[at], dtype) for at, (column, dtype) in layout.keep.items()}
         if _faulty(values, layout, raw, tally, number):
             continue
         for column, value in values.items():
@@ -185,7 +156,7 @@ def _fields(raw: bytes, layout: Layout, tally: Tally, number: int) -> list[str] 
 
 
 def text_of(raw: bytes, tally: Tally, number: int) -> str:
-    """A line as text; bytes that are not UTF-8 are reported and kept as ``\\x..``."""
+    """A line as text; bytes that are not UTF-8 are reported and kept as escapes."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -219,7 +190,7 @@ def _whole(fields: list[str], raw: bytes, layout: Layout, tally: Tally, number: 
     return False
 
 
-def _value(text: str, column: str, dtype: type[pl.DataType], layout: Layout) -> object:
+def _value(text: str, dtype: type[pl.DataType]) -> object:
     """The value of a field; None if it is not of its type."""
     if dtype is pl.String:
         return text

@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from karat.workflows.linting.tally import Tally
 from karat.workflows.linting.texts import absent
 
+# As in karat.tables.ranking: mixes the query into the hash of a document id.
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-_SELF_SHARE = 0.1
-_SHALLOW = range(5, 100)
+_MANY_TIES = 1.0  # percent of the documents
+_SELF_SHARE = 0.1  # of the queries, with themselves at the top
+_SHALLOW = range(5, 100)  # R@100 and AP look deeper
 
 
 class Rankings:
@@ -31,7 +33,7 @@ class Rankings:
     def __init__(self, documents: NDArray[np.uint64] | None = None) -> None:
         self.tally = Tally()
         self.first_line: dict[str, int] = {}
-        self.scattered = False
+        self._back: dict[str, int] = {}
         self.rows = 0
         self._documents = documents
         self._depths: list[NDArray[np.int64]] = []
@@ -46,8 +48,19 @@ class Rankings:
         for batch in whole_queries(pieces):
             self._batch(batch)
 
+    @property
+    def scattered(self) -> bool:
+        """Whether a query came back after others."""
+        return bool(self._back)
+
+    def report_scattered(self, tally: Tally) -> None:
+        """Say which queries came back."""
+        if self._back:
+            query = next(iter(self._back))
+            tally.add("non-contiguous-query", list(self._back.values()), query=query)
+
     def finish(self) -> Tally:
-        """Everything that was found."""
+        """Everything else that was found."""
         self._report_ties()
         self._report_selves()
         self._report_depth()
@@ -59,20 +72,11 @@ class Rankings:
         starts = _starts(code)
         lines = batch["line"].to_numpy()
         query_ids = batch["query_id"].gather(starts).to_list()
-        back = []
         for query, start in zip(query_ids, starts.tolist(), strict=True):
             if query in self.first_line:
-                back.append((query, int(lines[start])))
+                self._back.setdefault(query, int(lines[start]))
             else:
                 self.first_line[query] = int(lines[start])
-        if back:
-            self.scattered = True
-            self.tally.add(
-                "non-contiguous-query",
-                [line for _, line in back],
-                count=len({query for query, _ in back}),
-                query=back[0][0],
-            )
         self._depths.append(np.diff(np.append(starts, len(code))))
         self._of_depth += query_ids
         self._scores(batch, code, lines)
@@ -192,7 +196,7 @@ class Rankings:
             said = f"{min(share, 99.99):.2f}"
         of = "1 query" if self._tied_queries == 1 else f"{self._tied_queries:,} queries"
         self.tally.add(
-            "tied-scores",
+            "tied-scores" if share >= _MANY_TIES else "rare-ties",
             sorted(self._tie_lines)[:5],
             count=self._tied,
             query=self._tie_query,

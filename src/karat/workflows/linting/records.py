@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from karat.errors import InputError
-from karat.formats.columns import choose, known
+from karat.formats.columns import choose, is_header, known
 from karat.formats.source import LONGEST_LINE, Chunk, Source
 from karat.workflows.linting.bytewise import LineEnds
 from karat.workflows.linting.fields import Piece, odd_ids, text_of
@@ -32,6 +32,7 @@ SCHEMAS: dict[str, dict[str, type[pl.DataType]]] = {
 }
 _ID = {"queries": "query_id", "documents": "doc_id"}
 _SEPARATOR = {"csv": ",", "tsv": "\t"}
+_BEIR = ("query-id", "corpus-id", "score")
 
 Record = tuple[int, Mapping[str, Any], str]
 """Line, values by column of the table, the record as text."""
@@ -50,8 +51,11 @@ def pieces(source: Source, role: str, name: str, ends: LineEnds) -> Iterator[Pie
     if name == "json":
         records: Iterable[Record] = _nested(source, role)
         sized.size = len(source.head)
-    elif name in _SEPARATOR:
-        records = _table(sized, role, _SEPARATOR[name])
+    elif name in _SEPARATOR or (name == "beir" and role == "qrels"):
+        first = source.head.partition(b"\n")[0].decode("utf-8", "replace")
+        bare = name == "beir" and not is_header(first.strip("\r").split("\t"), role)
+        separator = _SEPARATOR.get(name, "\t")
+        records = _table(sized, role, separator, _BEIR if bare else ())
     elif name == "msmarco":
         records = _id_tab_text(sized, role)
     else:
@@ -142,33 +146,35 @@ def _row(
         return row
     if state in ("empty", "failed"):
         return {**row, "state": state}
-    return _numbered(row, values, role, text, tally, line)
+    return (
+        _grade(row, values, text, tally, line)
+        if role == "qrels"
+        else _score(row, values, text, tally, line)
+    )
 
 
 def _ids(role: str) -> tuple[str, ...]:
     return (_ID[role],) if role in _ID else ("query_id", "doc_id")
 
 
-def _numbered(
-    row: dict[str, Any],
-    values: Mapping[str, Any],
-    role: str,
-    text: str,
-    tally: Tally,
-    line: int,
+def _grade(
+    row: dict[str, Any], values: Mapping[str, Any], text: str, tally: Tally, line: int
 ) -> dict[str, Any] | None:
-    query = row["query_id"]
-    if role == "qrels":
-        given = values.get("grade")
-        if given is None or given == "":
-            tally.add("missing-grade", [line], example=text, query=query)
-            return None
-        row["grade"] = _number(given)
-        if row["grade"] is None:
-            tally.add("grade-not-a-number", [line], example=text, query=query)
-            return None
-        return row
-    rank = values.get("rank")
+    given = values.get("grade")
+    if given is None or given == "":
+        tally.add("missing-grade", [line], example=text, query=row["query_id"])
+        return None
+    row["grade"] = _number(given)
+    if row["grade"] is None:
+        tally.add("grade-not-a-number", [line], example=text, query=row["query_id"])
+        return None
+    return row
+
+
+def _score(
+    row: dict[str, Any], values: Mapping[str, Any], text: str, tally: Tally, line: int
+) -> dict[str, Any] | None:
+    rank, query = values.get("rank"), row["query_id"]
     row["rank"] = _whole(rank)
     if row["rank"] is None and rank not in (None, ""):
         tally.add("rank-not-a-number", [line], example=text, query=query)
@@ -201,27 +207,27 @@ def _whole(value: Any) -> int | None:
     return number if abs(number) < 1 << 62 and number == float(value) else None
 
 
-def _table(sized: _Sized, role: str, separator: str) -> Iterator[Record]:
+def _table(sized: _Sized, role: str, separator: str, names: Sequence[str] = ()) -> Iterator[Record]:
     """CSV or TSV with names in the first line; a record may span several lines."""
-    csv.field_size_limit(LONGEST_LINE)
+    csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST_LINE))
     last = 0
 
     def physical() -> Iterator[str]:
         nonlocal last
         for number, text in sized.lines():
             last = number
-            if text.strip() or number > 1:
-                yield text + "\n"
+            yield text + "\n"
 
-    quoting: Any = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL
-    reader = csv.reader(physical(), delimiter=separator, quoting=quoting, strict=True)
-    names: list[str] = []
-    chosen: dict[str, int] = {}
+    reader = csv.reader(physical(), delimiter=separator, strict=True)
+    chosen = {column: at for at, column in enumerate(("query_id", "doc_id", "grade")) if names}
     begins = 1
     try:
         for cells in reader:
             here, begins = begins, last + 1
             if not names:
+                if not any(cell.strip() for cell in cells):
+                    sized.tally.add("blank-line", [here])
+                    continue
                 names = [cell.strip().strip('"') for cell in cells]
                 named = choose(names, role, sized.name, here)
                 chosen = {column: names.index(name) for column, name in named.items()}
@@ -233,7 +239,7 @@ def _table(sized: _Sized, role: str, separator: str) -> Iterator[Record]:
             if len(cells) != len(names):
                 short = len(cells) == len(names) - 1 and chosen.get("grade") == len(cells)
                 code = "missing-grade" if short else "wrong-field-count"
-                says = f"{len(cells)} fields where line 1 names {len(names)}"
+                says = f"{len(cells)} fields where there are {len(names)} columns"
                 sized.tally.add(code, [here], example=text, says=says)
                 continue
             yield here, {column: cells[at] for column, at in chosen.items()}, text
@@ -358,7 +364,10 @@ def _typed(part: pl.DataFrame, role: str, start: int) -> Piece:
     odd_ids(part, tally, *ids)
     if role in _ID:
         texts = [c for c in ("text", "title") if c in part.columns]
-        empty = [pl.col(c).cast(pl.String, strict=False).fill_null("").str.strip_chars() == "" for c in texts]
+        empty = [
+            pl.col(c).cast(pl.String, strict=False).fill_null("").str.strip_chars() == ""
+            for c in texts
+        ]
         told = pl.all_horizontal(empty) if empty else pl.lit(value=False)
         rows = part.select(pl.col(ids[0]).alias("id"), told.alias("empty"), "line")
         return Piece(rows, tally, rows.height * 16)
@@ -374,4 +383,3 @@ def _typed(part: pl.DataFrame, role: str, start: int) -> Piece:
         tally.add(code, lost["line"].to_numpy(), query=lost["query_id"][0])
         part = part.filter(pl.col(value).is_not_null() | ~unstated)
     return Piece(part, tally, part.height * 32)
-

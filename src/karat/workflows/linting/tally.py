@@ -81,8 +81,8 @@ class Tally:
     def __contains__(self, code: str) -> bool:
         return code in self._entries
 
-    def findings(self, file: str) -> list[Finding]:
-        """What was found, worst first."""
+    def findings(self, file: str, unit: str = "line") -> list[Finding]:
+        """What was found, worst first; lines are rows where the unit says so."""
         found = [
             Finding(
                 code=name,
@@ -92,7 +92,7 @@ class Tally:
                 why=CODES[name].why,
                 fix=(entry.fix or CODES[name].fix).replace("FILE", file),
                 count=entry.count,
-                noun=CODES[name].noun,
+                noun=unit if CODES[name].noun == "line" else CODES[name].noun,
                 lines=tuple(entry.lines),
                 query=None if entry.query is None else shown(entry.query),
                 example=None if entry.example is None else shown(entry.example),

@@ -32,9 +32,7 @@ class Texts:
         if empty.height:
             first = empty["id"][0]
             query = first if self.role == "queries" else None
-            tally.add(
-                _CODES[self.role][1], empty["line"].to_numpy(), example=first, query=query
-            )
+            tally.add(_CODES[self.role][1], empty["line"].to_numpy(), example=first, query=query)
         self._hashes.append(rows["id"].hash().to_numpy())
         self._lines.append(rows["line"].to_numpy())
         if self.role == "queries":
