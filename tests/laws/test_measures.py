@@ -79,9 +79,7 @@ JUDGED = st.dictionaries(st.sampled_from(DOCS), GRADES, min_size=1)
 def sets(draw: st.DrawFn) -> Set:
     """A few queries, each with judgments and a ranking that may be empty."""
     grades = {f"q{index}": draw(JUDGED) for index in range(draw(st.integers(1, 4)))}
-    rankings = {
-        query: draw(st.lists(st.sampled_from(DOCS), unique=True)) for query in grades
-    }
+    rankings = {query: draw(st.lists(st.sampled_from(DOCS), unique=True)) for query in grades}
     return Set(rankings, grades)
 
 
@@ -113,7 +111,7 @@ def undefined(measure: Measure, evidence: Evidence) -> np.ndarray:
 
 
 @given(sets())
-@settings(max_examples=80)
+@settings(max_examples=60)
 def test_values_lie_in_the_range_and_are_undefined_only_as_said(case: Set) -> None:
     evidence = case.evidence()
     for measure in MEASURES:
@@ -155,7 +153,7 @@ def test_a_perfect_ranking_scores_exactly_1(grades: dict[str, dict[str, float]])
 
 
 @given(sets(), st.data())
-@settings(max_examples=80)
+@settings(max_examples=60)
 def test_a_relevant_document_moved_up_lowers_nothing(case: Set, data: st.DataObject) -> None:
     query = data.draw(st.sampled_from(sorted(case.rankings)))
     grade_of = {doc: case.grades[query].get(doc, -math.inf) for doc in DOCS}
@@ -182,7 +180,7 @@ def test_a_relevant_document_moved_up_lowers_nothing(case: Set, data: st.DataObj
 
 
 @given(sets(), st.data())
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_names_and_the_order_of_queries_do_not_matter(case: Set, data: st.DataObject) -> None:
     # New names in the same order by bytes: ties, which go by name, stay as they are.
     new_doc = {doc: f"é{doc}/x" for doc in DOCS}
@@ -247,7 +245,7 @@ def test_printed_names_are_read_back(entry: Entry) -> None:
 
 
 @given(sets(), st.integers(1, 10))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_no_order_of_the_candidates_beats_the_ceiling(case: Set, depth: int) -> None:
     evidence = case.evidence()
     ceiling = parse("Ceiling(AP, depth=1)")
@@ -261,7 +259,7 @@ def test_no_order_of_the_candidates_beats_the_ceiling(case: Set, depth: int) -> 
 
 
 @given(sets(), st.integers(1, 10))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_a_perfect_ranking_is_its_own_ceiling(case: Set, depth: int) -> None:
     perfect = {query: best_first(judged) for query, judged in case.grades.items()}
     evidence = Set(perfect, case.grades).evidence()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,7 @@ Grades = Sequence[float | None]
 def evidence_by_rank(retrieved: Grades, missed: Sequence[float] = ()) -> Evidence:
     """One query; a grade of None is a document that nobody judged."""
     ranked = {f"d{rank:03}": -float(rank) for rank in range(1, len(retrieved) + 1)}
-    judged = {
-        doc: grade for doc, grade in zip(ranked, retrieved, strict=True) if grade is not None
-    }
+    judged = {doc: grade for doc, grade in zip(ranked, retrieved, strict=True) if grade is not None}
     judged |= {f"missed{place}": grade for place, grade in enumerate(missed)}
     return reduce(Run.from_dict({"q": ranked}), Qrels.from_dict({"q": judged}))
 
@@ -41,12 +39,12 @@ def value_of() -> Callable[..., float]:
 
 
 @pytest.fixture
-def own_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A copy of the registry: what a test registers is gone after it."""
     registry.entries()  # the families are loaded before the copy is made
     copy = dict(registry._ENTRIES)
     monkeypatch.setattr(registry, "_ENTRIES", copy)
-    yield copy
+    return copy
 
 
 Ranking = list[tuple[str, float]]

@@ -17,9 +17,7 @@ def entry(request: pytest.FixtureRequest) -> Entry:
     return ENTRIES[request.param]
 
 
-def test_the_example_comes_out_to_four_digits(
-    entry: Entry, value_of: Callable[..., float]
-) -> None:
+def test_the_example_comes_out_to_four_digits(entry: Entry, value_of: Callable[..., float]) -> None:
     example = entry.example
     assert example is not None, f"{entry.symbol} has no worked example"
     assert example.arithmetic

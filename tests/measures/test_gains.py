@@ -32,7 +32,10 @@ Value = Callable[..., float]
     ],
 )
 def test_worked_examples(
-    measure: str, grades: tuple[float, ...], missed: tuple[float, ...], value: float,
+    measure: str,
+    grades: tuple[float, ...],
+    missed: tuple[float, ...],
+    value: float,
     value_of: Value,
 ) -> None:
     assert round(value_of(measure, grades, missed), 4) == value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -23,14 +25,17 @@ FIELDS: dict[str, Any] = {
 }
 
 
-def test_ones_own_measure_is_named_and_computed_like_the_others(own_registry: dict[str, Entry]) -> None:
+def test_ones_own_measure_is_named_and_computed_like_the_others(
+    own_registry: dict[str, Entry],
+) -> None:
     @measure(symbol="Clean", parameters=(REL,), cutoff="optional", aliases=("Spotless",), **FIELDS)
     def clean(evidence: Evidence, *, k: float | None, rel: float) -> np.ndarray:
         bad = evidence.judged & ~evidence.relevant(rel) & (evidence.rank <= (k or np.inf))
         return (evidence.per_query(bad) == 0).astype(np.float64)
 
     evidence = reduce(
-        Run.from_dict({"q": {"a": 3.0, "b": 2.0, "c": 1.0}}), Qrels.from_dict({"q": {"a": 2, "c": 0}})
+        Run.from_dict({"q": {"a": 3.0, "b": 2.0, "c": 1.0}}),
+        Qrels.from_dict({"q": {"a": 2, "c": 0}}),
     )
     assert parse("clean")(evidence).tolist() == [0]
     assert parse("Clean@2")(evidence).tolist() == [1]
@@ -78,9 +83,6 @@ def test_a_symbol_is_letters_and_digits(symbol: str, own_registry: dict[str, Ent
 
 def test_names_of_the_families_are_taken_before_they_are_loaded() -> None:
     # A plug-in may register before anything was parsed, when no family is loaded yet.
-    import subprocess
-    import sys
-
     script = (
         "from karat.measures import measure, parse\n"
         "from karat.errors import UsageError\n"

@@ -26,15 +26,15 @@ DOCS = tuple(f"{letter}{number}" for letter in "aBé" for number in range(8))
 # The last three are 1 in float32, and 1e-60 is 0: ties for trec_eval 9 alone.
 TIED = st.sampled_from((3.0, 2.0, 1.0, 0.0, -1.0, 1.000000001, 1.000000002, 0.99999999, 1e-60))
 FREE = st.floats(-100, 100, allow_nan=False)
-# -2 is spam in TREC Web, -1 pooled and not judged. A topic with nothing above -2 crashes
-# pytrec_eval (its array of counts gets a negative size), so each topic has a grade of -1 or more.
+# -2 is spam in TREC Web, -1 pooled and not judged. A topic with nothing but those crashes or hangs
+# pytrec_eval (its counts by grade get no room or less), so each topic has a grade of 0 or more.
 GRADE = st.sampled_from((-2, -1, 0, 0, 0, 1, 1, 2, 3))
 
 
 def judged(draw: st.DrawFn) -> dict[str, int]:
     grades = draw(st.dictionaries(st.sampled_from(DOCS), GRADE, min_size=1))
-    if max(grades.values()) < -1:
-        grades[min(grades)] = draw(st.sampled_from((-1, 0, 1)))
+    if max(grades.values()) < 0:
+        grades[min(grades)] = draw(st.sampled_from((0, 1)))
     return grades
 
 
@@ -107,19 +107,19 @@ def assert_equal_to_trec_eval(qrels: Grades, run: Scores, level: int) -> None:
 
 
 @given(qrels_and_runs())
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_trec_eval_9_to_the_last_bit(case: tuple[Grades, Scores]) -> None:
     assert_equal_to_trec_eval(*case, level=1)
 
 
 @given(qrels_and_runs(), st.sampled_from((2, 3)))
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_at_a_higher_level_of_relevance(case: tuple[Grades, Scores], level: int) -> None:
     assert_equal_to_trec_eval(*case, level=level)
 
 
 @given(qrels_and_runs())
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_only_judged_documents(case: tuple[Grades, Scores]) -> None:
     # trec_eval -J. Where nothing judged was returned its IPrec is 0/0, so that is left out.
     pytrec_eval = pytest.importorskip("pytrec_eval", reason="needs pytrec_eval-terrier")
@@ -149,9 +149,10 @@ def test_a_query_the_run_lacks_scores_0_with_us_and_is_left_out_there() -> None:
 def irm(names: list[str], qrels: Grades, run: Scores) -> dict[tuple[str, str], float]:
     """ir_measures' value of each (query, measure)."""
     ir_measures = pytest.importorskip("ir_measures", reason="needs ir_measures")
-    measures = [ir_measures.parse_measure(name) for name in names]
-    found = ir_measures.iter_calc(measures, qrels, run)
-    return {(metric.query_id, str(metric.measure)): metric.value for metric in found}
+    # Its NumRelRet prints as NumRet(rel=1), so results are matched by measure and not by name.
+    asked = {ir_measures.parse_measure(name): name for name in names}
+    found = ir_measures.iter_calc(list(asked), qrels, run)
+    return {(metric.query_id, asked[metric.measure]): metric.value for metric in found}
 
 
 def untied(draw: st.DrawFn, query: str) -> dict[str, float]:
@@ -194,7 +195,7 @@ PROVIDED = {
 
 
 @given(untied_runs())
-@settings(max_examples=60)
+@settings(max_examples=20)
 def test_ir_measures(case: tuple[Grades, Scores]) -> None:
     qrels, run = case
     if not run:
@@ -208,10 +209,12 @@ def test_ir_measures(case: tuple[Grades, Scores]) -> None:
 
 
 @given(untied_runs())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_judged_share_of_ir_measures(case: tuple[Grades, Scores]) -> None:
     # ir_measures counts any line of the qrels as judged; with us a grade below 0 is not.
-    qrels = {query: {doc: abs(grade) for doc, grade in held.items()} for query, held in case[0].items()}
+    qrels = {
+        query: {doc: abs(grade) for doc, grade in held.items()} for query, held in case[0].items()
+    }
     run = case[1]
     if not run:
         return

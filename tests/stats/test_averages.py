@@ -18,9 +18,7 @@ VALUES = st.lists(st.floats(0, 1e6, allow_subnormal=False), min_size=1, max_size
 @given(values=VALUES, data=st.data())
 def test_the_order_of_queries_changes_no_bit(values: list[float], data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(len(values))))
-    weights = data.draw(
-        st.lists(st.floats(0.01, 100), min_size=len(values), max_size=len(values))
-    )
+    weights = data.draw(st.lists(st.floats(0.01, 100), min_size=len(values), max_size=len(values)))
     value, weight = np.array(values), np.array(weights)
     assert mean(value[order]) == mean(value)
     assert mean(value[order], weight[order]) == mean(value, weight)

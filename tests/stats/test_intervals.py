@@ -55,9 +55,7 @@ def test_strata_go_by_the_stratified_mean() -> None:
     values = np.concatenate([sample(12, 1), sample(20, 2) + 3, sample(8, 3) - 2])
     strata = np.repeat([5, 1, 9], [12, 20, 8])
     variance = sum(
-        (np.sum(strata == h) / 40) ** 2
-        * values[strata == h].var(ddof=1)
-        / np.sum(strata == h)
+        (np.sum(strata == h) / 40) ** 2 * values[strata == h].var(ddof=1) / np.sum(strata == h)
         for h in (1, 5, 9)
     )
     reach = t_quantile(0.975, 40 - 3) * math.sqrt(variance)
@@ -82,9 +80,7 @@ def test_weighted_strata_are_the_textbook_case_too() -> None:
     weights = np.repeat([900 / 10, 100 / 15], sizes)
     share = np.array(population) / 1000
     means = [values[strata == h].mean() for h in (0, 1)]
-    variance = sum(
-        share[h] ** 2 * values[strata == h].var(ddof=1) / sizes[h] for h in (0, 1)
-    )
+    variance = sum(share[h] ** 2 * values[strata == h].var(ddof=1) / sizes[h] for h in (0, 1))
     centre = float(share @ means)
     reach = t_quantile(0.975, 23) * math.sqrt(variance)
     got = t_interval(values, weights, strata)

@@ -26,7 +26,9 @@ def test_there_and_back() -> None:
 
 
 def test_queries_are_sorted_by_bytes_and_documents_stay_in_order() -> None:
-    qrels = Qrels.from_dict({"𝄞": {"a": 1}, "\ue000": {"a": 1}, "b": {"z": 1, "a": 1}, "B": {"x": 1}})
+    qrels = Qrels.from_dict(
+        {"𝄞": {"a": 1}, "\ue000": {"a": 1}, "b": {"z": 1, "a": 1}, "B": {"x": 1}}
+    )
     assert qrels.query_ids == ["B", "b", "\ue000", "𝄞"]
     assert qrels.frame["doc_id"].to_list() == ["x", "z", "a", "a", "a"]
 

@@ -261,7 +261,10 @@ def test_answers_keep_latency_and_error() -> None:
         ("q2", "failed", 0, 30_000_000, "timeout"),
         ("q3", "empty", 0, 900, None),
     ]
-    for again in (run.in_single_precision(), run.collapse(pl.DataFrame({"doc_id": ["a"], "parent": ["p"]}))):
+    for again in (
+        run.in_single_precision(),
+        run.collapse(pl.DataFrame({"doc_id": ["a"], "parent": ["p"]})),
+    ):
         assert again.answers.rows() == run.answers.rows()
 
 

@@ -94,6 +94,8 @@ def evaluate(
     settings["documents"] = settings["documents"] or (folder if settings["collapse"] else None)
     read = [formats.read_run(path, input_format) for path in runs]
     judgments = formats.read_qrels(qrels, qrels_format)
+    if output == "trec":
+        settings["interval"] = "none"  # trec_eval prints none
     results = evaluated(judgments, read, names or None, **settings)
     if output == "trec":
         lists = {"official", "all_trec", "runid"}
@@ -123,9 +125,10 @@ def _print(results: Results, output: str, full: bool) -> None:
 def _print_trec(results: Results, runs: list[Run], per_query: bool, wants_id: bool) -> None:
     from karat.reports.trec import lines
 
-    for run in runs:
+    names = dict.fromkeys(row.run for row in results.results)
+    for name, run in zip(names, runs, strict=True):
         runid = run.about.get("tag", run.name) if wants_id else None
-        for line in lines(results, run.name, per_query=per_query, runid=runid):
+        for line in lines(results, name, per_query=per_query, runid=runid):
             print(line)
     for note in results.notes:
         print(f"karat: {note}", file=sys.stderr)

@@ -15,7 +15,20 @@ from karat.cli import demo, evaluate, explain, lint, measures
 from karat.errors import KaratError
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _EnoughError(Exception):
+    """The reader of standard output (head, less) has gone."""
+
+
+class _Commands(click.Group):
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; click would make a reader that has gone an exit of 1, "fail"."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise _EnoughError from None
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="karat", message="%(prog)s %(version)s")
 def karat() -> None:
     r"""Tells a team whether its search got better, how sure it can be, and where it fails.
@@ -54,8 +67,8 @@ def _run() -> int:
     except (KeyboardInterrupt, click.Abort):
         print("karat: stopped", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        # The reader (head, less) has enough; Python would complain again while shutting down.
+    except (BrokenPipeError, _EnoughError):
+        # Python would complain again while shutting down.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError:

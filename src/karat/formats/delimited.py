@@ -175,14 +175,16 @@ def _polars(piece: Chunk, sheet: Sheet) -> pl.DataFrame | None:
             separator=sheet.separator,
             quote_char='"' if b'"' in data else None,
             schema={name: read_as.get(name, pl.String) for name in sheet.names},
-            empty_string_is_null=False,
             extra_columns="raise",
             missing_columns="raise",
         )
     except (pl.exceptions.PolarsError, ValueError):
         return None
-    # A cell that is not there is null, one that is empty is not: blank and short lines show.
-    return None if sum(frame.null_count().row(0)) else frame
+    # A cell that is not there and one that is empty are both null. Short and blank lines lack the
+    # last cell, so if that is always there the others are only empty.
+    if frame[:, -1].null_count():
+        return None
+    return frame.with_columns(pl.col(pl.String).fill_null(""))
 
 
 def _whole_records(piece: Chunk, sheet: Sheet, name: str) -> Iterator[tuple[int, list[str]]]:

@@ -58,9 +58,11 @@ def read_table(source: Source, role: str) -> Rows:
     frames = ahead(lambda chunk: _table(chunk, role, chosen, source.name), every())
     if role == "qrels":
         return Rows(frames)
-    # Any line may say how its query was answered, not only the first.
+    # Any line may say how its query was answered, or lack a rank, not only the first.
     told = [frame for frame in frames if frame.height]
     columns = {column for frame in told for column in frame.columns}
+    if any(set(frame.columns) != columns for frame in told):
+        told = [pl.concat(told, how="diagonal_relaxed")]
     return run_rows(told, columns)
 
 
@@ -127,6 +129,12 @@ def _polars(data: bytes, chosen: Mapping[str, str]) -> pl.DataFrame | None:
     # Polars keeps one of two equal keys: count them. Answers are told by other columns.
     if any(data.count(json.dumps(name).encode()) != frame.height for name in names):
         return None
+    # It also turns numbers among texts into text: 7.0 would become an id.
+    for column, name in chosen.items():
+        if column.endswith("_id") and frame[name].dtype == pl.String:
+            key = json.dumps(name).encode()
+            if data.count(key + b': "') + data.count(key + b':"') != frame.height:
+                return None
     if any(plain(name) in ("state", "latency_us", "error") for name in frame.columns):
         return None
     return frame

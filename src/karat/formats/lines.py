@@ -109,7 +109,6 @@ def _fast(data: bytes, layout: Layout, without: frozenset[str]) -> pl.DataFrame 
             comment_prefix="#" if layout.comments and b"#" in data else None,
             extra_columns="ignore" if layout.more else "raise",
             missing_columns="raise",
-            empty_string_is_null=not layout.blank,
         )
     except (pl.exceptions.PolarsError, ValueError):
         return None
@@ -117,9 +116,25 @@ def _fast(data: bytes, layout: Layout, without: frozenset[str]) -> pl.DataFrame 
     checked = frame if not layout.more else frame.select([name for name, _ in kept.values()])
     if sum(sum(row) for row in checked.null_count().iter_rows()):
         return None
-    if layout.blank and (frame.select(pl.exclude(layout.blank)) == "").sum().sum_horizontal()[0]:
+    if (
+        layout.more
+        and not layout.tabs
+        and _too_few_blanks(data, frame.height, len(layout.fields) - 1)
+    ):
         return None
-    return frame.select([column for column, _ in kept.values()])
+    # What was left out because it does not parse is null, so that all chunks have one shape.
+    lost = [
+        pl.lit(None, dtype).alias(name) for name, dtype in layout.keep.values() if name in without
+    ]
+    return frame.with_columns(lost).select([name for name, _ in layout.keep.values()])
+
+
+def _too_few_blanks(data: bytes, lines: int, each: int) -> bool:
+    """Whether some line must lack a field that is not kept, and so was not looked at."""
+    if b"#" in data:
+        return False
+    blanks = np.count_nonzero(np.frombuffer(data, np.uint8) == ord(" "))
+    return bool(blanks < lines * each)
 
 
 def _careful(chunk: Chunk, layout: Layout, name: str) -> pl.DataFrame:

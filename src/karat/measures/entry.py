@@ -198,6 +198,12 @@ class Measure:
         return self.entry.function(evidence, **settings)
 
     @property
+    def aggregate(self) -> Aggregate:
+        """How the values of queries become one; a measure of a measure goes by the inner one."""
+        inner = self.settings.get("of")
+        return inner.aggregate if isinstance(inner, Measure) else self.entry.aggregate
+
+    @property
     def depth(self) -> int | None:
         """The cutoff k, if the measure has one that is a rank."""
         ranked = self.entry.cutoff in {"optional", "required"}

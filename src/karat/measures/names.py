@@ -168,7 +168,7 @@ def _cutoff(entry: Entry, cutoff: str | float | None) -> float | None:
         raise UsageError(f"{entry.symbol} takes no cutoff", fix=f"write {entry.symbol}")
     what, allowed, _ = _CUTOFFS["required" if entry.cutoff == "optional" else entry.cutoff]
     try:
-        value = float(cutoff)
+        value = math.nan if isinstance(cutoff, str) and "_" in cutoff else float(cutoff)
     except ValueError:
         value = math.nan
     if not allowed(value):

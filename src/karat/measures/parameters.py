@@ -16,7 +16,7 @@ Gain = str | Mapping[float, float]
 def read_number(text: str) -> float:
     """A finite number; raises ValueError."""
     value = float(text)
-    if not math.isfinite(value):
+    if not math.isfinite(value) or "_" in text:
         raise ValueError("a finite number")
     return value
 
@@ -48,11 +48,15 @@ def _read_gain(text: str) -> Gain:
     plain = {"linear": "linear", "exp": "exp", "log2": "linear", "exp-log2": "exp"}
     if text.casefold() in plain:
         return plain[text.casefold()]
-    pairs = text.strip("{}").replace("=", ":").split(",")
+    pairs = [pair.split(":") for pair in text.strip("{}").replace("=", ":").split(",")]
     try:
-        gains = {read_number(g): read_number(v) for g, v in (pair.split(":") for pair in pairs)}
+        gains = {read_number(grade): read_number(value) for grade, value in pairs}
     except ValueError:
-        raise ValueError("linear, exp, or grade=gain pairs such as 1=3,2=9") from None
+        raise ValueError("linear, exp, or a gain for each grade such as {1: 3, 2: 9}") from None
+    if len(gains) < len(pairs):
+        raise ValueError("one gain for each grade")
+    if min(gains.values()) < 0:
+        raise ValueError("gains of 0 or more")
     return dict(sorted(gains.items()))
 
 

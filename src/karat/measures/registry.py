@@ -91,9 +91,9 @@ def load_module(name: str) -> None:
         sys.path.insert(0, "")
     try:
         importlib.import_module(name)
-    except ImportError as error:
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a stranger's code raises
         raise UsageError(
-            f"the module {name!r} of measures cannot be imported: {error}",
+            f"the module {name!r} of measures cannot be imported: {error or type(error).__name__}",
             fix="name it as Python does, without .py: my_measures for ./my_measures.py",
         ) from None
     if set(_ENTRIES) == before:

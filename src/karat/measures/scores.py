@@ -155,7 +155,8 @@ def _check_relevance(qrels: Qrels, rel: float) -> None:
     below = grades.filter((grades > 0) & (grades < rel))
     if below.len():
         raise InputError(
-            f"no grade reaches {rel:g}, so nothing is relevant; the highest is {max(below.to_list()):g}",
+            f"no grade reaches {rel:g}, so nothing is relevant; the highest is "
+            f"{max(below.to_list()):g}",
             file=qrels.source,
             fix=f"--rel {_threshold(below):g} (the lowest grade that counts as relevant)",
         )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from karat.measures import parse
 from karat.tables import Result, Results
 
 # A spreadsheet runs a cell that starts like this, and ids come from strangers.
@@ -45,13 +46,7 @@ def to_latex(results: Results) -> str:
     """A booktabs table, runs as rows and measures as columns, the best value of each bold."""
     grid = _grid(results.results)
     measures = list(dict.fromkeys(row.measure for row in results.results))
-    best = {
-        measure: max(
-            (row.value for row in results.results if row.measure == measure and row.value),
-            default=0,
-        )
-        for measure in measures
-    }
+    best = {measure: _best(measure, results.results) for measure in measures}
     lines = [
         rf"\begin{{tabular}}{{l{'r' * len(measures)}}}",
         r"\toprule",
@@ -61,12 +56,21 @@ def to_latex(results: Results) -> str:
     for name, cells in grid.items():
         shown = [
             rf"\textbf{{{_number(row)}}}"
-            if len(grid) > 1 and row.value == best[row.measure]
+            if row.value is not None and row.value == best[row.measure]
             else _number(row)
             for row in cells
         ]
         lines.append(" & ".join([_tex(name), *shown]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _best(measure: str, rows: Sequence[Result]) -> float | None:
+    """The value to print bold; none where runs do not differ, or neither way is better."""
+    values = [row.value for row in rows if row.measure == measure and row.value is not None]
+    direction = parse(measure).entry.direction
+    if len(set(values)) < 2 or direction == "none":
+        return None
+    return max(values) if direction == "higher" else min(values)
 
 
 def _grid(rows: Sequence[Result]) -> dict[str, list[Result]]:
@@ -80,13 +84,17 @@ def _grid(rows: Sequence[Result]) -> dict[str, list[Result]]:
 def _markdown_table(grid: dict[str, list[Result]], heading: str) -> str:
     first = next(iter(grid.values()))
     lines = [
-        "| " + " | ".join([heading, *(row.measure for row in first), "n"]) + " |",
+        "| " + " | ".join([_cell(heading), *(row.measure for row in first), "n"]) + " |",
         "| " + " | ".join(["---", *("---:" for _ in first), "---:"]) + " |",
     ]
     for name, rows in grid.items():
-        cells = [name.replace("|", "\\|"), *map(_with_interval, rows), str(rows[0].n)]
+        cells = [_cell(name), *map(_with_interval, rows), str(rows[0].n)]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")  # a line break would end the row
 
 
 def _with_interval(row: Result) -> str:

@@ -24,7 +24,13 @@ _STATE = {
 
 def console(file: IO[str], width: int | None = None) -> Console:
     """A console that prints text as it is: ids from strangers are never read as markup."""
-    return Console(file=file, width=width, markup=False, highlight=False, emoji=False)
+    return _Console(file=file, width=width, markup=False, highlight=False, emoji=False)
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        # Rich would exit with 1, which reads as "fail"; the command line knows better.
+        raise BrokenPipeError
 
 
 def show_results(results: Results, out: Console, *, full: bool = False) -> None:
@@ -225,9 +231,13 @@ def _give_or_take(row: Result) -> Text:
         return Text("–")
     if row.ci_low is None or row.ci_high is None:
         return Text(f"{row.value:,.0f}" if row.aggregate == "sum" else f"{row.value:.3f}")
-    reach = f"±{(row.ci_high - row.ci_low) / 2:.2f}".replace("0.", ".")
-    return Text.assemble((f"{row.value:.3f}", "bold"), (f" {reach}", "dim"))
+    reach = f"{(row.ci_high - row.ci_low) / 2:.2f}".removeprefix("0")
+    return Text.assemble((f"{row.value:.3f}", "bold"), (f" ±{reach}", "dim"))
 
 
 def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.0f} %"
+    if share is None:
+        return ""
+    if 0.01 <= share <= 0.99 or share in (0, 1):
+        return f"{100 * share:.0f} %"
+    return f"{min(max(100 * share, 0.1), 99.9):.1f} %"  # neither none nor all

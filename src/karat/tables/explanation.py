@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -62,5 +63,9 @@ class Explanation:
     text: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return asdict(self)
+        """As JSON has it, which knows no infinity: such a score is null."""
+        out = asdict(self)
+        for line in (*out["lines"], *out["missed"]):
+            if line["score"] is not None and math.isinf(line["score"]):
+                line["score"] = None
+        return out

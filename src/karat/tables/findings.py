@@ -26,7 +26,8 @@ class Finding:
         why: Why it matters.
         fix: What to do about it.
         count: How often it occurs: lines, or what ``noun`` says.
-        noun: What is counted: line, row (of Parquet), query, document, file.
+        noun: What is counted: line, row (of Parquet), entry (of nested JSON), query, document,
+            file.
         lines: The first five lines (from 1) it occurs on; rows (from 1) in Parquet; empty where
             there are none, as in nested JSON.
         query: A query it concerns.

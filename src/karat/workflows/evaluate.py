@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,12 +29,12 @@ INTERVALS = ("t", "bca", "none")
 def evaluate(
     qrels: Any,
     runs: Any,
-    measures: Iterable[str] | None = None,
+    measures: str | Iterable[str] | None = None,
     *,
     queries: Any = None,
     documents: Any = None,
     per_query: bool = False,
-    by: Sequence[str] = (),
+    by: str | Sequence[str] = (),
     interval: str = "t",
     seed: int = 0,
     rel: float | None = None,
@@ -49,11 +50,11 @@ def evaluate(
         qrels: The judgments: a path, ``{query: {document: grade}}``, a data frame, or Qrels.
         runs: One run or a list of them: a path, ``{query: {document: score}}``, a data frame, or
             a Run. Names that stand twice are made unique.
-        measures: Names of measures; ``karat.measures.DEFAULTS`` if None.
+        measures: Name or names of measures; ``karat.measures.DEFAULTS`` if None.
         queries: Weights, strata and attributes of the queries: a path, a frame, or Queries.
         documents: Needed to collapse: a path, a frame, or Documents.
         per_query: Keep the value of each query too.
-        by: Query attributes to slice by.
+        by: Query attribute or attributes to slice by.
         interval: t | bca | none.
         seed: Of the bootstrap.
         rel: Lowest grade that counts as relevant, where a measure does not say.
@@ -68,9 +69,12 @@ def evaluate(
         InputError: runs and judgments that do not belong together.
     """
     rules = _rules(rel, complete, depth, judged_only, compat)
-    asked = _asked(measures, rel, rules)
+    asked = _asked([measures] if isinstance(measures, str) else measures, rel, rules)
+    by = [by] if isinstance(by, str) else by
     if interval not in INTERVALS:
         raise UsageError(f"there is no interval called {interval!r}", nearest=INTERVALS)
+    if seed < 0:
+        raise UsageError(f"a seed of {seed} is below 0", fix="--seed 0, for example")
     as_given, about = given.qrels(qrels), given.queries(queries)
     judgments = _whole_grades(as_given) if rules.compat else as_given
     systems = _unique_names(given.runs(runs))
@@ -78,7 +82,8 @@ def evaluate(
         systems = _collapsed(systems, given.documents(documents), collapse)
 
     scored = [score(run, judgments, asked, rules) for run in systems]
-    weighing = _Weighing.of(about, scored[0].evidence.query_ids)
+    # trec_eval knows neither weights nor strata.
+    weighing = _Weighing.of(None if rules.compat else about, scored[0].evidence.query_ids)
     drawn = _drawn(interval, seed, weighing)
     aggregation = _Aggregation(rules, weighing, interval, drawn)
     everything = np.ones(scored[0].evidence.n, np.bool_)
@@ -133,12 +138,17 @@ def _collapsed(runs: Sequence[Run], documents: Documents | None, column: str) ->
 def _unique_names(runs: Sequence[Run]) -> list[Run]:
     if not runs:
         raise UsageError("no run to evaluate", fix="karat evaluate QRELS RUN")
-    taken: dict[str, int] = {}
+    named: dict[str, Run] = {}
     for run in runs:
-        taken[run.name] = taken.get(run.name, 0) + 1
-        if taken[run.name] > 1:
-            run.name = f"{run.name}-{taken[run.name]}"
-    return list(runs)
+        name, count = run.name, 1
+        while name in named:
+            count += 1
+            name = f"{run.name}-{count}"
+        if name != run.name:
+            run = copy(run)  # noqa: PLW2901 - the caller's run keeps its name
+            run.name = name
+        named[name] = run
+    return list(named.values())
 
 
 def _whole_grades(qrels: Qrels) -> Qrels:
@@ -228,7 +238,7 @@ class _Aggregation:
             run=scores.run.name,
             measure=str(measure),
             value=aggregate,
-            aggregate=measure.entry.aggregate,
+            aggregate=measure.aggregate,
             ci_low=span.low,
             ci_high=span.high,
             ci_method=self.interval if span.low is not None else None,
@@ -255,23 +265,23 @@ class _Aggregation:
         if not len(values):
             return None
         weights, _ = self.weighing.at(used)
-        if measure.entry.aggregate == "sum":
+        if measure.aggregate == "sum":
             return math.fsum(values.tolist())
         if self.rules.compat:
             # trec_eval adds from left to right in the order of topic names, then divides.
-            geometric = measure.entry.aggregate == "geometric"
+            geometric = measure.aggregate == "geometric"
             total = sum((log_floored(values) if geometric else values).tolist())
             return math.exp(total / len(values)) if geometric else total / len(values)
-        if measure.entry.aggregate == "geometric":
+        if measure.aggregate == "geometric":
             return geometric_mean(values, weights)
         return mean(values, weights)
 
     def _interval(self, measure: Measure, values: Floats, used: Mask) -> Interval:
-        if measure.entry.aggregate == "sum":
-            return Interval(None, None, "it is a sum")
         if self.interval == "none":
-            return Interval(None, None, "none was asked for")
-        geometric = measure.entry.aggregate == "geometric"
+            return Interval(None, None)
+        if measure.aggregate == "sum":
+            return Interval(None, None, "it is a sum")
+        geometric = measure.aggregate == "geometric"
         taken = log_floored(values[used]) if geometric else values[used]
         weights, strata = self.weighing.at(used)
         if self.drawn is not None:
@@ -285,9 +295,10 @@ class _Aggregation:
     def _judged(self, scores: Scores, measure: Measure, used: Mask) -> float | None:
         if measure.depth is None:
             return None
-        share = parse(f"Judged@{measure.depth}")(scores.evidence)[used]
-        share = share[~np.isnan(share)]
-        return mean(share) if len(share) else None
+        share = parse(f"Judged@{measure.depth}")(scores.evidence)
+        answered = used & ~np.isnan(share)
+        weights, _ = self.weighing.at(answered)
+        return mean(share[answered], weights) if answered.any() else None
 
 
 def _slices(

@@ -55,10 +55,11 @@ def explain(
         )
     rows = run.of(query_id)
     alone = _alone(run, query_id, rows)
-    scores = score(alone, Qrels(judged, qrels.source), [asked], Rules(rel=rel or 1.0))
-    value = float(scores.values[asked][0])
-    state = scores.state(asked, 0)
-    lines, notes = _lines(scores.evidence, asked, rows, judged, value)
+    scores = score(alone, qrels, [asked], Rules(rel=rel or 1.0))
+    index = scores.evidence.query_ids.index(query_id)
+    value = float(scores.values[asked][index])
+    state = scores.state(asked, index)
+    lines, notes = _lines(scores.evidence.at(np.array([index])), asked, rows, judged, value)
     shown = [
         line
         for line in lines
@@ -121,12 +122,14 @@ def _adding_up(shares: np.ndarray, value: float) -> list[float]:
     out: list[float] = shares.tolist()
     if not out:
         return out
-    largest = max(range(len(out)), key=lambda place: abs(out[place]))
-    for _ in range(4):
+    by_size = sorted((place for place in range(len(out)) if out[place]), key=lambda i: abs(out[i]))
+    for turn in range(8):
         off = value - math.fsum(out)
-        if off == 0:
+        if off == 0 or not by_size:
             break
-        out[largest] += off
+        # A sum halfway between two numbers would jump from one to the other for ever; a small
+        # share can take half of the difference.
+        out[by_size[-1 if turn % 2 == 0 else 0]] += off if turn % 2 == 0 else off / 2
     return out
 
 

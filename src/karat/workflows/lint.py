@@ -87,7 +87,7 @@ def lint(
     )
     findings: list[Finding] = []
     for each in found:
-        unit = "row" if each.format == "parquet" else "line"
+        unit = {"parquet": "row", "json": "entry"}.get(each.format or "", "line")
         findings += each.tally.findings(each.name, unit)
     return Findings(
         files=[
@@ -137,9 +137,10 @@ def _format(source: Source, role: str) -> str:
     try:
         return detect(source, role)
     except InputError:
+        # Every line that does not fit will be counted, which says more than one error does.
         line = next((raw for raw in source.head.split(b"\n") if raw.strip()), b"")
         if role in ("qrels", "run") and b"," not in line and len(line.split()) >= 3:
-            return "trec"  # every line will be counted as wrong, which says more
+            return "msmarco" if role == "run" and line.count(b"\t") == 2 else "trec"
         raise
 
 

@@ -49,7 +49,7 @@ def _of_run(scores: Scores, rules: Rules) -> Iterator[str]:
         what = usual
         if rules.compat and not rules.complete:
             what = f"not in the run: left out, as in {rules.compat.name}"
-        else:
+        elif state != "failed":
             held = held & scores.topics
         if held.any():
             yield _counted(held, evidence.query_ids, what)
@@ -111,8 +111,9 @@ def _counted(held: np.ndarray, query_ids: list[str], what: str) -> str:
 
 def _percent(share: float) -> str:
     # 99.97 % must not be printed as 100 %, nor 0.03 % as 0 %.
-    digits = 2 if 0.99 < share < 1 or share < 0.01 else 0
-    return f"{100 * share:.{digits}f} %"
+    if 0.01 <= share <= 0.99 or share == 1:
+        return f"{100 * share:.0f} %"
+    return f"{min(max(100 * share, 0.01), 99.99):.2f} %"
 
 
 def _queries(count: int) -> str:

@@ -63,10 +63,12 @@ class Looked:
     Attributes:
         chunk: The same lines, ending in LF; where white space separates, all of it is spaces.
         lines: Line number of each line that holds data: neither blank nor a comment.
+        short: Whether one of them has fewer fields than was asked about.
     """
 
     chunk: Chunk
     lines: NDArray[np.int64]
+    short: bool
 
 
 def look(chunk: Chunk, tally: Tally, *, spaces: bool, comments: bool, fields: int = 0) -> Looked:
@@ -77,7 +79,7 @@ def look(chunk: Chunk, tally: Tally, *, spaces: bool, comments: bool, fields: in
         tally: Where to count.
         spaces: White space separates fields; tabs otherwise.
         comments: Lines that begin with # are comments.
-        fields: If above 0: lines with more fields than this have ``extra-fields``.
+        fields: If above 0: count lines with more fields than this, and look for shorter ones.
     """
     data = chunk.data.replace(b"\r\n", b"\n") if b"\r" in chunk.data else chunk.data
     if spaces:
@@ -111,13 +113,15 @@ def look(chunk: Chunk, tally: Tally, *, spaces: bool, comments: bool, fields: in
         comment = letters[np.minimum(starts, len(letters) - 1)] == _HASH
         skipped |= comment
         _count(tally, "comment-line", comment, chunk)
+    short = False
     if fields and int(np.count_nonzero(white)) != fields * len(starts):
         begins = ~white
         begins[1:] &= white[:-1]
-        many = np.add.reduceat(begins, starts, dtype=np.int64) > fields
-        _count(tally, "extra-fields", many & ~skipped, chunk)
+        held = np.add.reduceat(begins, starts, dtype=np.int64)
+        _count(tally, "extra-fields", (held > fields) & ~skipped, chunk)
+        short = bool(((held < fields) & ~skipped).any())
     lines = np.flatnonzero(~skipped) + chunk.first_line
-    return Looked(Chunk(data, chunk.first_line), lines)
+    return Looked(Chunk(data, chunk.first_line), lines, short)
 
 
 def _count(tally: Tally, code: str, held: NDArray[np.bool_], chunk: Chunk) -> None:

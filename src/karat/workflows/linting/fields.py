@@ -96,7 +96,7 @@ def _piece(chunk: Chunk, layout: Layout, name: str) -> Piece:
     )
     plain = chunk.data.isascii()
     rows = None
-    if plain or _is_utf8(chunk.data):
+    if (plain or _is_utf8(chunk.data)) and not looked.short:
         try:
             rows = parse(looked.chunk, layout, name)
         except InputError:

@@ -1,0 +1,295 @@
+"""The reference says what the code says.
+
+Four pages are printed from the code; after a change, print them again:
+
+    python tests/docs/test_reference.py
+
+The others are written by hand, and their names are compared with the code.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "docs/reference"
+AGAIN = "run: python tests/docs/test_reference.py"
+
+
+def measures() -> str:
+    """What `karat measures --format md` prints, less measures that other tests have registered."""
+    from karat.measures import entries
+    from karat.reports.catalogue import markdown
+
+    return markdown([e for e in entries() if e.function.__module__.startswith("karat.")])
+
+
+def cli() -> str:
+    """The help of every command, at 80 columns."""
+    from karat.cli.main import karat
+
+    out = [
+        "# Commands\n",
+        "Printed from the help of each command by `python tests/docs/test_reference.py`; do not "
+        "edit by hand. [Exit codes](exit-codes.md) and [formats](formats.md) have pages of their "
+        "own.\n",
+    ]
+    top = click.Context(karat, info_name="karat", terminal_width=80)
+    commands: dict[str, click.Command] = {"karat": karat}
+    commands |= {f"karat {name}": karat.commands[name] for name in sorted(karat.commands)}
+    for name, command in commands.items():
+        context = top
+        if command is not karat:
+            context = click.Context(
+                command, parent=top, info_name=command.name, terminal_width=80
+            )
+        shown = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
+        out.append(f"## {name}\n\n```text\n{shown}\n```\n")
+    return "\n".join(out)
+
+
+def tables() -> str:
+    """Every column of every table."""
+    from karat.tables.schema import TABLES
+
+    what = {
+        "qrels": "Judgments: one row for each judged pair of query and document. In Python: "
+        "`karat.Qrels`.",
+        "rankings": "What a system returned: one row for each query and document. In Python: "
+        "`karat.Run`, whose `frame()` gives these columns.",
+        "answers": "How a run answered: one row for each query asked. In Python: `Run.answers`.",
+        "queries": "What was asked: one row for each query. Every further column is an attribute, "
+        "to slice by with `--by`. In Python: `karat.Queries`.",
+        "documents": "What can be found: one row for each document. Every further column is an "
+        "attribute. In Python: `karat.Documents`.",
+    }
+    out = [
+        "# Tables\n",
+        "Printed from `karat.tables.schema` by `python tests/docs/test_reference.py`; do not edit "
+        "by hand.\n",
+        "Whatever format a file is in, karat turns it into these tables. Ids are always strings: "
+        "`007` stays `007`, and `NA` stays `NA`. How columns may be called in files is told in "
+        "[formats](formats.md).\n",
+    ]
+    for name, columns in TABLES.items():
+        out.append(f"## {name}\n\n{what[name]}\n")
+        rows = [
+            f"| `{c.name}` | {c.dtype} | {'' if c.optional else 'yes'} | {_cell(c.meaning)} |"
+            for c in columns
+        ]
+        head = ["| column | type | required | meaning |", "| --- | --- | --- | --- |"]
+        out.append("\n".join([*head, *rows]) + "\n")
+    return "\n".join(out)
+
+
+def python() -> str:
+    """The public names with their signatures, and the first sentence of each docstring."""
+    karat = importlib.import_module("karat")
+    out = [
+        "# Python\n",
+        "Printed from `karat.__all__` by `python tests/docs/test_reference.py`; do not edit by "
+        "hand. `help(karat.evaluate)` tells more, argument by argument. How to use these is told "
+        "in [from Python](../how-to/from-python.md).\n",
+    ]
+    for name in karat.__all__:
+        thing = getattr(karat, name)
+        out.append(f"## karat.{name}\n")
+        out.append(f"```text\n{name}{_signature(thing)}\n```\n")
+        out.append(f"{_first_sentence(thing)}\n")
+        if isinstance(thing, type) and not issubclass(thing, Exception):
+            members = list(_members(thing))
+            out.append("\n".join(members) + "\n" if members else "")
+    return "\n".join(part for part in out if part)
+
+
+def _members(thing: type) -> Iterator[str]:
+    fields = dataclasses.fields(thing) if dataclasses.is_dataclass(thing) else ()
+    meanings = _attributes(thing)
+    for field in fields:
+        yield f"- `{field.name}`: {meanings.get(field.name, '')}"
+    for name, member in vars(thing).items():
+        if name.startswith("_") or name in {f.name for f in fields}:
+            continue
+        if isinstance(member, property):
+            yield f"- `{name}`: {_first_sentence(member)}"
+        elif isinstance(member, classmethod):
+            method = getattr(thing, name)
+            yield f"- `{thing.__name__}.{name}{_signature(method)}`: {_first_sentence(method)}"
+        elif inspect.isfunction(member):
+            yield f"- `.{name}{_signature(member)}`: {_first_sentence(member)}"
+
+
+def _attributes(thing: type) -> dict[str, str]:
+    """The lines of ``Attributes:`` in a docstring, each in one."""
+    _, _, told = inspect.cleandoc(thing.__doc__ or "").partition("Attributes:\n")
+    found: dict[str, str] = {}
+    name = ""
+    for line in told.splitlines():
+        if match := re.match(r"    (\w+): (.*)", line):
+            name = match[1]
+            found[name] = match[2]
+        elif name and line.strip():
+            found[name] += f" {line.strip()}"
+    return {name: text.replace("``", "`") for name, text in found.items()}
+
+
+def _signature(thing: Callable[..., Any]) -> str:
+    """A signature whose annotations are printed as they are written."""
+    if isinstance(thing, type) and thing.__init__ is Exception.__init__:
+        return "(message)"
+    signature = inspect.signature(thing)
+    shown: list[str] = []
+    starred = False
+    for parameter in signature.parameters.values():
+        if parameter.name == "self":
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            shown.append("*")
+            starred = True
+        stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}
+        text = stars.get(parameter.kind, "") + parameter.name
+        if parameter.annotation is not parameter.empty:
+            text += f": {_annotation(parameter.annotation)}"
+        if parameter.default is not parameter.empty:
+            default = repr(parameter.default)
+            text += f" = {'[]' if default == '<factory>' else default}"
+        shown.append(text)
+    returned = signature.return_annotation
+    gives = "" if returned in (signature.empty, None) else f" -> {_annotation(returned)}"
+    joined = ", ".join(shown)
+    if len(joined) > 80:
+        joined = "\n    " + ",\n    ".join(shown) + ",\n"
+    return f"({joined}){gives}"
+
+
+def _annotation(annotation: Any) -> str:
+    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+
+
+def _first_sentence(thing: Any) -> str:
+    """The first paragraph of a docstring, in one line."""
+    paragraph = inspect.cleandoc(thing.__doc__ or "").split("\n\n", maxsplit=1)[0]
+    return " ".join(paragraph.split()).replace("``", "`")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+PRINTED = {
+    "measures.md": measures,
+    "cli.md": cli,
+    "tables.md": tables,
+    "python.md": python,
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_a_printed_page_is_what_the_code_prints(name: str) -> None:
+    page = (REFERENCE / name).read_text(encoding="utf-8")
+    assert page == PRINTED[name](), f"docs/reference/{name} is out of date; {AGAIN}"
+
+
+def first_cells(page: str, heading: str) -> list[str]:
+    """The names in the first column of the first table under a heading."""
+    text = (REFERENCE / page).read_text(encoding="utf-8")
+    _, found, after = text.partition(f"\n## {heading}\n")
+    assert found, f"docs/reference/{page} has no heading {heading!r}"
+    section = after.split("\n## ", maxsplit=1)[0]
+    return re.findall(r"^\| `([^`|]+)` \|", section, re.MULTILINE)
+
+
+def test_the_json_page_names_every_field() -> None:
+    from karat.tables import QueryValue, Result
+    from karat.tables.explanation import Explanation, Line
+
+    told = {
+        "A result row": Result,
+        "A per-query row": QueryValue,
+        "The object of explain": Explanation,
+        "A line of explain": Line,
+    }
+    for heading, row in told.items():
+        fields = [field.name for field in dataclasses.fields(row)]
+        assert first_cells("json.md", heading) == fields, heading
+
+
+def test_the_json_page_names_every_state() -> None:
+    from typing import get_args
+
+    from karat.tables import State
+
+    assert first_cells("json.md", "States") == list(get_args(State))
+
+
+def test_the_json_page_names_the_keys_of_the_whole_object() -> None:
+    from karat.tables import Results
+
+    keys = [field.name for field in dataclasses.fields(Results)]
+    assert first_cells("json.md", "The object of evaluate") == keys
+
+
+def test_the_formats_page_has_every_format() -> None:
+    from karat.formats import FORMATS, ROLES
+
+    rows = [
+        f"| `{entry.name}` | {', '.join(r for r in ROLES if r in entry.readers)} "
+        f"| {', '.join(r for r in ROLES if r in entry.writers)} "
+        f"| {', '.join(f'`{e}`' for e in entry.extensions)} |".replace("|  |", "| |")
+        for entry in FORMATS.values()
+    ]
+    text = (REFERENCE / "formats.md").read_text(encoding="utf-8")
+    lacking = [row for row in rows if row not in text]
+    assert not lacking, "put into the table of docs/reference/formats.md:\n" + "\n".join(lacking)
+    headings = re.findall(r"^## `(\w+)`", text, re.MULTILINE)
+    assert headings == list(FORMATS), "one section for each format, in this order"
+
+
+def test_the_formats_page_has_every_spelling_of_a_column() -> None:
+    from karat.formats.columns import SPELLINGS
+
+    text = (REFERENCE / "formats.md").read_text(encoding="utf-8")
+    rows = [
+        f"| {role} | `{column}` | {', '.join(f'`{name}`' for name in names)} |"
+        for role, columns in SPELLINGS.items()
+        for column, names in columns.items()
+    ]
+    lacking = [row for row in rows if row not in text]
+    assert not lacking, "put into docs/reference/formats.md:\n" + "\n".join(lacking)
+
+
+def test_the_page_of_exit_codes_names_every_error() -> None:
+    from karat import errors
+
+    text = (REFERENCE / "exit-codes.md").read_text(encoding="utf-8")
+    kinds = [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, errors.KaratError)
+    ]
+    for kind in kinds:
+        row = f"| `karat.{kind.__name__}` | {kind.exit_code} |"
+        assert row in text, f"docs/reference/exit-codes.md lacks {row}"
+
+
+def test_every_page_stands_in_the_index_of_its_folder() -> None:
+    for folder in ("reference", "explanation"):
+        index = (ROOT / "docs" / folder / "index.md").read_text(encoding="utf-8")
+        for page in (ROOT / "docs" / folder).glob("*.md"):
+            if page.name != "index.md":
+                assert f"]({page.name})" in index, f"docs/{folder}/index.md lacks {page.name}"
+
+
+if __name__ == "__main__":
+    for page_name, print_page in PRINTED.items():
+        (REFERENCE / page_name).write_text(print_page(), encoding="utf-8", newline="\n")
+        print(f"docs/reference/{page_name}")
