@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
+import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -103,7 +104,7 @@ def python() -> str:
     for name in karat.__all__:
         thing = getattr(karat, name)
         out.append(f"## karat.{name}\n")
-        out.append(f"```text\n{name}{_signature(thing)}\n```\n")
+        out.append(f"```text\n{name}{_signature(thing, 70)}\n```\n")
         out.append(f"{_first_sentence(thing)}\n")
         if isinstance(thing, type) and not issubclass(thing, Exception):
             members = list(_members(thing))
@@ -142,8 +143,8 @@ def _attributes(thing: type) -> dict[str, str]:
     return {name: text.replace("``", "`") for name, text in found.items()}
 
 
-def _signature(thing: Callable[..., Any]) -> str:
-    """A signature whose annotations are printed as they are written."""
+def _signature(thing: Callable[..., Any], longest: float = math.inf) -> str:
+    """A signature with its annotations as they are written, a line each where it is long."""
     if isinstance(thing, type) and thing.__init__ is Exception.__init__:
         return "(message)"
     signature = inspect.signature(thing)
@@ -166,7 +167,7 @@ def _signature(thing: Callable[..., Any]) -> str:
     returned = signature.return_annotation
     gives = "" if returned in (signature.empty, None) else f" -> {_annotation(returned)}"
     joined = ", ".join(shown)
-    if len(joined) > 80:
+    if len(joined) > longest:
         joined = "\n    " + ",\n    ".join(shown) + ",\n"
     return f"({joined}){gives}"
 

@@ -163,8 +163,7 @@ class Careful:
 
 def run_rows(frames: Iterable[pl.DataFrame], chosen: Iterable[str]) -> Rows:
     """Rows of a run; those that tell how a query was answered are taken out."""
-    columns = set(chosen)
-    if not columns & {*_ANSWER}:
+    if not set(chosen) & {*_ANSWER}:
         return Rows(frames)
     whole = [frame for frame in frames if frame.height]
     if not whole:

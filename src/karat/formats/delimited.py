@@ -119,7 +119,7 @@ def _sheet(
         if end == len(first.data) or first.data.count(b'"', skipped, end) % 2 == 0:
             break
     header = list(_records(Chunk(first.data[skipped:end], line), separator, source.name))
-    named = tuple(name.strip() for name in header[0][1])
+    named = tuple(name.strip() for name in header[0][1]) if header else ()
     if len(set(named)) < len(named):
         twice = next(name for i, name in enumerate(named) if name in named[:i])
         raise InputError(

@@ -130,11 +130,13 @@ def _with_header(source: Source, lines: Sequence[str], role: str) -> str | None:
     first = lines[0]
     for separator, name in (("\t", "tsv"), (",", "csv")):
         cells = [cell.strip().strip('"') for cell in first.split(separator)]
-        if len(cells) < 2 and not (len(cells) == 1 and separator == ","):
-            continue
-        if len(cells) == 1 and known(cells[0], role) not in ("query_id", "doc_id"):
-            continue
-        if not any(is_header(cells, each) for each in (role, *SPELLINGS)):
+        if len(cells) == 1:
+            # A list of ids under their name.
+            if separator == "\t" or role in ("qrels", "run") or known(cells[0], role) is None:
+                continue
+        elif ("\t" in first and separator == ",") or not any(
+            is_header(cells, each) for each in (role, *SPELLINGS)
+        ):
             continue
         _refuse_other_role(source, cells, role)
         if name == "tsv" and [plain(cell) for cell in cells] == _BEIR_HEADER:

@@ -123,7 +123,7 @@ def _opened(file: _File) -> Source | None:
                 "its content does not tell whether it holds qrels, a run, queries or documents",
                 fix=f"--role {file.path}={'|'.join(ROLES)}",
             )
-        file.format = _format(source, file.role)
+        file.format = _format(file, source, file.role)
     except InputError as error:
         source.close()
         _unreadable(file.tally, error)
@@ -133,14 +133,17 @@ def _opened(file: _File) -> Source | None:
     return source
 
 
-def _format(source: Source, role: str) -> str:
+def _format(file: _File, source: Source, role: str) -> str:
     try:
         return detect(source, role)
-    except InputError:
+    except InputError as error:
         # Every line that does not fit will be counted, which says more than one error does.
         line = next((raw for raw in source.head.split(b"\n") if raw.strip()), b"")
         if role in ("qrels", "run") and b"," not in line and len(line.split()) >= 3:
-            return "msmarco" if role == "run" and line.count(b"\t") == 2 else "trec"
+            if role != "run" or line.count(b"\t") != 2:
+                return "trec"
+            file.tally.add("ambiguous-format", count=1, says=error.what, fix=error.fix)
+            return "msmarco"
         raise
 
 
@@ -179,6 +182,8 @@ def _read(
             known = _texts(file, seen())
     finally:
         ends.report(file.tally)
+    if not file.rows and not any(f.severity == "error" for f in file.tally.findings("")):
+        file.tally.add("empty-file", count=1, says="the file holds no row")
     return known
 
 

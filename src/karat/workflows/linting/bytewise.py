@@ -63,12 +63,12 @@ class Looked:
     Attributes:
         chunk: The same lines, ending in LF; where white space separates, all of it is spaces.
         lines: Line number of each line that holds data: neither blank nor a comment.
-        short: Whether one of them has fewer fields than was asked about.
+        short: Those of them that have fewer fields than was asked about.
     """
 
     chunk: Chunk
     lines: NDArray[np.int64]
-    short: bool
+    short: NDArray[np.int64]
 
 
 def look(chunk: Chunk, tally: Tally, *, spaces: bool, comments: bool, fields: int = 0) -> Looked:
@@ -113,13 +113,13 @@ def look(chunk: Chunk, tally: Tally, *, spaces: bool, comments: bool, fields: in
         comment = letters[np.minimum(starts, len(letters) - 1)] == _HASH
         skipped |= comment
         _count(tally, "comment-line", comment, chunk)
-    short = False
+    short = np.empty(0, np.int64)
     if fields and int(np.count_nonzero(white)) != fields * len(starts):
         begins = ~white
         begins[1:] &= white[:-1]
         held = np.add.reduceat(begins, starts, dtype=np.int64)
         _count(tally, "extra-fields", (held > fields) & ~skipped, chunk)
-        short = bool(((held < fields) & ~skipped).any())
+        short = np.flatnonzero((held < fields) & ~skipped) + chunk.first_line
     lines = np.flatnonzero(~skipped) + chunk.first_line
     return Looked(Chunk(data, chunk.first_line), lines, short)
 

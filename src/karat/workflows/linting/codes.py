@@ -41,10 +41,19 @@ _ALL = (
         "as the message says, or tell the role: --role FILE=qrels|run|queries|documents", "file",
     ),
     Code(
+        "ambiguous-format", "warning", "the file fits two formats",
+        "karat evaluate refuses to guess", "karat evaluate --input-format", "file",
+    ),
+    Code(
         "bom", "warning", "the file begins with a byte order mark",
         "karat leaves it out; other tools make it part of the first id, which then matches "
         "nothing",
         "save as UTF-8 without a byte order mark", "file",
+    ),
+    Code(
+        "bom-within", "error", "an id begins with a byte order mark",
+        "files with such marks were put together: the id matches nothing, and karat refuses it",
+        "remove the marks: sed -i 's/\\xef\\xbb\\xbf//g' FILE",
     ),
     Code(
         "crlf", "info", "lines end in CR LF, as on Windows",

@@ -19,9 +19,10 @@ from karat.errors import InputError
 from karat.formats import trec
 from karat.formats.lines import Layout, parse
 from karat.formats.source import Chunk, Source
-from karat.workflows.linting.bytewise import LineEnds, look
+from karat.workflows.linting.bytewise import LineEnds, Looked, look
 from karat.workflows.linting.tally import Tally
 
+_BLOCK = 1000  # lines
 _AHEAD = 3  # chunks in work at a time: bounds memory
 _BLANKS = re.compile(r"[ \t\r\v\f]+")
 _ODD = r"[\s\p{Cc}\p{Cf}]"
@@ -80,6 +81,10 @@ def pieces(source: Source, layout: Layout, ends: LineEnds) -> Iterator[Piece]:
 def odd_ids(rows: pl.DataFrame, tally: Tally, *columns: str) -> None:
     """Report ids that hold blanks or invisible characters."""
     for column in columns:
+        marked = rows.filter(rows[column].str.starts_with("\ufeff").fill_null(value=False))
+        if marked.height:
+            lines = marked["line"].to_numpy()
+            tally.add("bom-within", lines, example=marked[column][0])
         odd = rows.filter(rows[column].str.contains(_ODD).fill_null(value=False))
         if odd.height:
             tally.add("id-with-odd-space", odd["line"].to_numpy(), example=odd[column][0])
@@ -95,16 +100,14 @@ def _piece(chunk: Chunk, layout: Layout, name: str) -> Piece:
         fields=len(layout.fields) if layout.more else 0,
     )
     plain = chunk.data.isascii()
-    rows = None
-    if (plain or _is_utf8(chunk.data)) and not looked.short:
-        try:
-            rows = parse(looked.chunk, layout, name)
-        except InputError:
-            rows = None
-    if rows is not None and rows.height == len(looked.lines):
-        rows = rows.with_columns(pl.Series("line", looked.lines, dtype=pl.Int64))
-    else:
-        rows = _line_by_line(looked.chunk, layout, tally)
+    rows = _fast(looked, layout, name)
+    if rows is None:
+        # Few lines are faulty, as a rule: the others are read fast all the same.
+        blocks = []
+        for block in _blocks(looked):
+            fast = _fast(block, layout, name)
+            blocks.append(_line_by_line(block.chunk, layout, tally) if fast is None else fast)
+        rows = pl.concat(blocks, how="diagonal")
     if layout is MSMARCO_RUN:
         rows = rows.with_columns(score=-pl.col("rank").cast(pl.Float64))
     elif layout.more:
@@ -112,6 +115,32 @@ def _piece(chunk: Chunk, layout: Layout, name: str) -> Piece:
     if layout.tabs or not plain:
         odd_ids(rows, tally, "query_id", "doc_id")
     return Piece(rows, tally, len(chunk.data))
+
+
+def _fast(looked: Looked, layout: Layout, name: str) -> pl.DataFrame | None:
+    """The rows by the parser of the readers; None if it finds fault with a line."""
+    if len(looked.short) or not _is_utf8(looked.chunk.data):
+        return None
+    try:
+        rows = parse(looked.chunk, layout, name)
+    except (InputError, pl.exceptions.PanicException):
+        return None
+    if rows.height != len(looked.lines):
+        return None
+    return rows.with_columns(pl.Series("line", looked.lines, dtype=pl.Int64))
+
+
+def _blocks(looked: Looked) -> Iterator[Looked]:
+    data, line, start = looked.chunk.data, looked.chunk.first_line, 0
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))[_BLOCK - 1 :: _BLOCK] + 1
+    for end in (*ends.tolist(), len(data)):
+        if end > start:
+            block = Chunk(data[start:end], line)
+            after = line + _BLOCK
+            inside = (looked.lines >= line) & (looked.lines < after)
+            short = (looked.short >= line) & (looked.short < after)
+            yield Looked(block, looked.lines[inside], looked.short[short])
+            line, start = after, end
 
 
 def _ranks(rows: pl.DataFrame, tally: Tally, chunk: Chunk) -> None:
@@ -220,7 +249,7 @@ def _is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return "_" not in text
+    return "_" not in text and text.isascii()
 
 
 def _is_utf8(data: bytes) -> bool:

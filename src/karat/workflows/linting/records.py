@@ -17,6 +17,7 @@ from karat.workflows.linting.fields import Piece, odd_ids, text_of
 from karat.workflows.linting.tally import Tally
 
 _BATCH = 50_000
+_BLANK = " \t\r\v\f"  # JSON knows no other blanks
 
 SCHEMAS: dict[str, dict[str, type[pl.DataType]]] = {
     "qrels": {"query_id": pl.String, "doc_id": pl.String, "grade": pl.Float64},
@@ -49,7 +50,7 @@ def pieces(source: Source, role: str, name: str, ends: LineEnds) -> Iterator[Pie
         return
     sized = _Sized(source, ends)
     if name == "json":
-        records: Iterable[Record] = _nested(source, role)
+        records: Iterable[Record] = _nested(source, role, sized.tally)
         sized.size = len(source.head)
     elif name in _SEPARATOR or (name == "beir" and role == "qrels"):
         first = source.head.partition(b"\n")[0].decode("utf-8", "replace")
@@ -177,7 +178,9 @@ def _score(
     rank, query = values.get("rank"), row["query_id"]
     row["rank"] = _whole(rank)
     if row["rank"] is None and rank not in (None, ""):
-        tally.add("rank-not-a-number", [line], example=text, query=query)
+        says = "the rank is not a whole number"
+        tally.add("score-not-a-number", [line], example=text, query=query, says=says)
+        return None
     if "score" not in values and row["rank"] is not None:
         row["score"] = -float(row["rank"])
         return row
@@ -189,7 +192,7 @@ def _score(
 
 
 def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or "_" in str(value):
+    if isinstance(value, bool) or "_" in str(value) or not str(value).isascii():
         return None
     try:
         return float(value)
@@ -216,7 +219,8 @@ def _table(sized: _Sized, role: str, separator: str, names: Sequence[str] = ()) 
         nonlocal last
         for number, text in sized.lines():
             last = number
-            yield text + "\n"
+            # A lone CR would end the record; as a blank it is seen within an id.
+            yield text.replace("\r", " ") + "\n"
 
     reader = csv.reader(physical(), delimiter=separator, strict=True)
     chosen = {column: at for at, column in enumerate(("query_id", "doc_id", "grade")) if names}
@@ -228,7 +232,7 @@ def _table(sized: _Sized, role: str, separator: str, names: Sequence[str] = ()) 
                 if not any(cell.strip() for cell in cells):
                     sized.tally.add("blank-line", [here])
                     continue
-                names = [cell.strip().strip('"') for cell in cells]
+                names = [cell.strip() for cell in cells]
                 named = choose(names, role, sized.name, here)
                 chosen = {column: names.index(name) for column, name in named.items()}
                 continue
@@ -269,7 +273,7 @@ def _objects(sized: _Sized, role: str) -> Iterator[Record]:
     """One JSON object to a line."""
     meanings: dict[tuple[str, ...], dict[str, str] | str] = {}
     for number, text in sized.lines():
-        if not text.strip():
+        if not text.strip(_BLANK):
             sized.tally.add("blank-line", [number])
             continue
         try:
@@ -302,7 +306,7 @@ def _meaning(keys: Sequence[str], role: str, file: str) -> dict[str, str] | str:
         return error.what
 
 
-def _nested(source: Source, role: str) -> Iterator[Record]:
+def _nested(source: Source, role: str, tally: Tally) -> Iterator[Record]:
     """``{query: {document: number}}``, keys that stand twice included."""
     whole = source.whole()
     try:
@@ -314,7 +318,11 @@ def _nested(source: Source, role: str) -> Iterator[Record]:
             line=getattr(error, "lineno", None),
         ) from None
     column = "grade" if role == "qrels" else "score"
+    seen: set[str] = set()
     for query, documents in queries if isinstance(queries, _Pairs) else ():
+        if query in seen:
+            tally.add("duplicate-query", [0], query=query, example=query)
+        seen.add(query)
         if not isinstance(documents, _Pairs):
             state = "failed" if documents is None else ""
             yield 0, {"query_id": query, "state": state}, f"{query}: {documents}"

@@ -1,0 +1,56 @@
+"""The tutorial shows what karat prints, although the demo's numbers differ from Python to Python.
+
+Its ```text blocks that begin with ``$`` are run in order, in one folder. On the Python that the
+page names, each must print what the page shows (``…`` as in tests/house/test_docs.py). On another
+one, the commands must succeed, and the words of the tables must be there.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/tutorials/first-evaluation.md"
+
+
+def house() -> ModuleType:
+    """tests/house/test_docs.py, which knows how to run a page."""
+    spec = spec_from_file_location("house_test_docs", ROOT / "tests/house/test_docs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def words(text: str) -> list[str]:
+    """Names and words; numbers and what stands around them are left out."""
+    return re.findall(r"[A-Za-z_][A-Za-z_@.]+", text)
+
+
+def test_the_tutorial_shows_what_karat_prints(tmp_path: Path) -> None:
+    docs = house()
+    text = PAGE.read_text(encoding="utf-8")
+    named = re.search(r"printed with Python ([\d.]+\d)", text)
+    assert named
+    page = docs.Page(tmp_path)
+    exact = platform.python_version() == named[1]
+    for found in docs.FENCE.finditer(text):
+        if found["language"] != "text" or not found["body"].startswith("$ "):
+            continue
+        ((command, shown),) = docs.commands(found["body"])
+        code, output = page.bash(command)
+        assert code == 0, f"$ {command}\n{output}"
+        if exact:
+            pattern = docs.as_pattern(shown)
+            same = re.fullmatch(pattern, f"{docs.tidy(output)}\n")
+            assert same, f"$ {command}\nprinted\n{output}\nand the page shows\n{shown}"
+        elif "evaluate" in command:
+            lacking = [word for word in words(shown) if word not in words(output)]
+            assert not lacking, f"$ {command}\nprinted\n{output}\nwithout {lacking}"

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from karat import formats
+from karat.errors import InputError
+from karat.formats.detect import detect
+from karat.formats.source import Source
+
+TOLD = [
+    ("qrels", "1 0 a 1\n", "trec"),
+    ("qrels", "1\t0\ta\t1\n", "trec"),  # MS MARCO's qrels read the same
+    ("qrels", "# c\n\n1 0 a 1\n", "trec"),
+    ("qrels", "1 0 a\n1 0 b 1\n1 0 c 1\n", "trec"),  # most lines tell, not the first
+    ("qrels", "query-id\tcorpus-id\tscore\n1\ta\t1\n", "beir"),
+    ("qrels", "1\ta\t1\n", "beir"),
+    ("qrels", "1\ta\t0.5\n", "beir"),
+    ("qrels", "qid\tdocno\tlabel\n1\ta\t1\n", "tsv"),
+    ("qrels", "query_id,doc_id,grade\n1,a,1\n", "csv"),
+    ("qrels", '"Query ID","Doc-ID","Grade"\n1,a,1\n', "csv"),
+    ("qrels", '{"1": {"a": 1}}', "json"),
+    ("qrels", '{\n  "1": {\n    "a": 1\n  }\n}', "json"),
+    ("qrels", '{"query_id": "1", "doc_id": "a", "grade": 1}\n', "jsonl"),
+    ("run", "1 Q0 a 1 2.5 x\n", "trec"),
+    ("run", "1 Q0 a 1 2.5 x more\n", "trec"),
+    ("run", "1\ta\t1\n1\tb\t2\n2\tc\t1\n", "msmarco"),
+    ("run", "1\ta\t0.9\n1\tb\t0.8\n", "tsv"),
+    ("run", "qid,docno,sim\n1,a,1\n", "csv"),
+    ("run", "query-id\tcorpus-id\tscore\n1\ta\t12.75\n", "tsv"),
+    ("run", '{"1": {}, "2": null}', "json"),
+    ("run", '{"q": {"d": 1}, "r": {', "json"),
+    ("queries", '{"_id": "1", "text": "x"}\n', "beir"),
+    ("queries", '{"metadata": {}, "_id": "1", "text": "x"}\n{"_id": "2"}\n', "beir"),
+    ("queries", '{"query_id": "1", "text": "x"}\n', "jsonl"),
+    ("queries", "1\thow far, and why\n", "msmarco"),
+    ("queries", "query_id,text\n1,x\n", "csv"),
+    ("queries", "qid\tquery\n1\tx\n", "tsv"),
+    ("queries", "query_id\n1\n", "csv"),
+    ("documents", "1\tonce upon a time\n", "msmarco"),
+    ("documents", "id,title,text\n1,x,y\n", "csv"),
+]
+
+
+@pytest.mark.parametrize(("role", "text", "name"), TOLD)
+def test_told_by_content(role: str, text: str, name: str, tmp_path: Path) -> None:
+    path = tmp_path / "misleading.parquet"
+    for data in (text, text.removesuffix("\n"), text.replace("\n", "\r\n"), "\ufeff" + text):
+        path.write_bytes(data.encode())
+        with Source(path) as source:
+            assert detect(source, role) == name
+
+
+WRONG = [
+    ("qrels", "1 Q0 a 1 2.5 x\n", "looks like a TREC run"),
+    ("run", "1 0 a 1\n", "looks like TREC qrels"),
+    ("run", "query-id\tcorpus-id\tscore\n1\ta\t1\n", "looks like BEIR qrels"),
+    ("run", "query_id,doc_id,grade\n1,a,1\n", "looks like qrels"),
+    ("qrels", "query_id,doc_id,rank,score\n1,a,1,2\n", "looks like a run"),
+    ("qrels", '{"query_id": "1", "doc_id": "a", "rank": 1, "score": 2}\n', "looks like a run"),
+    ("qrels", "".join(f"1\td{i}\t{i}\n" for i in range(1, 20)), "looks like an MS MARCO run"),
+    ("queries", "1 0 a 1\n", "looks like TREC qrels"),
+    ("queries", "1 Q0 a 1 2.5 x\n", "looks like a TREC run"),
+    ("documents", '{"1": {"a": 1}}', "nested JSON"),
+]
+
+
+@pytest.mark.parametrize(("role", "text", "says"), WRONG)
+def test_a_file_of_another_role(role: str, text: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text(text)
+    with pytest.raises(InputError, match=says) as caught:
+        getattr(formats, f"read_{role}")(tmp_path / "x")
+    if role in ("qrels", "run"):
+        assert "the order is QRELS RUN" in (caught.value.fix or "")
+
+
+@pytest.mark.parametrize(
+    "text", ["1\ta\t7\n1\tb\t5\n", "1\ta\t1\n2\tb\t1\n", "1\ta\t2\n1\tb\t1\n", "1\ta\t1\n1\tb\t3\n"]
+)
+def test_ambiguity_names_both(text: str, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text(text)
+    with pytest.raises(InputError) as caught:
+        formats.read_run(tmp_path / "x")
+    assert re.search("MS MARCO.*TSV", caught.value.what)
+    assert caught.value.fix == "add --input-format msmarco or --input-format tsv"
+
+
+def test_a_topic_file_is_no_queries(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("<top>\n<num> Number: 301\n<title> crime\n</top>\n")
+    with pytest.raises(InputError, match="cannot be told"):
+        formats.read_queries(tmp_path / "x")

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from karat.errors import InputError
+from karat.formats.source import Source
+
+
+def test_chunks_are_whole_lines_and_know_their_number(tmp_path: Path) -> None:
+    lines = b"".join(b"line %d\n" % i for i in range(50_000))
+    (tmp_path / "x").write_bytes(lines)
+    with Source(tmp_path / "x") as source:
+        chunks = list(source.chunks(1000))
+    assert b"".join(chunk.data for chunk in chunks) == lines
+    for chunk in chunks:
+        assert chunk.data.endswith(b"\n")
+        assert chunk.data.startswith(b"line %d\n" % (chunk.first_line - 1))
+
+
+def test_several_gzip_members_are_one_file(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(gzip.compress(b"1 0 a 1\n") + gzip.compress(b"1 0 b 1\n"))
+    with Source(tmp_path / "x") as source:
+        assert source.compressed == "gzip"
+        assert source.whole() == b"1 0 a 1\n1 0 b 1\n"
+
+
+def test_a_mark_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"\xef\xbb\xbf1 0 a 1\n")
+    with Source(tmp_path / "x") as source:
+        assert source.bom
+        assert source.whole() == b"1 0 a 1\n"
+
+
+def test_a_file_nobody_may_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a folder"):
+        Source(tmp_path)
+    with pytest.raises(InputError, match="does not exist"):
+        Source(tmp_path / "nowhere" / "x")

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from karat import formats
+from karat.errors import InputError, UsageError
+from karat.tables import Qrels, Run
+
+RUN = Run.from_dict({"1": {"a": 2.0}})
+QRELS = Qrels.from_dict({"1": {"a": 2.0}})
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("x.trec", b"1 Q0 a"),
+        ("x.TXT", b"1 Q0 a"),
+        ("x.qrels", b"1 Q0 a"),
+        ("x.run", b"1 Q0 a"),
+        ("x.tsv", b"query_id\tdoc_id"),
+        ("x.csv", b"query_id,doc_id"),
+        ("x.jsonl", b'{"query_id"'),
+        ("x.parquet", b"PAR1"),
+        ("x.json", b"{\n"),
+        ("x.run.gz", b"\x1f\x8b"),
+        ("x.csv.zst", b"\x28\xb5\x2f\xfd"),
+        ("x.json.bz2", b"BZh"),
+    ],
+)
+def test_the_name_tells_the_format(name: str, start: bytes, tmp_path: Path) -> None:
+    formats.write_run(RUN, tmp_path / name)
+    assert (tmp_path / name).read_bytes().startswith(start)
+    assert formats.read_run(tmp_path / name).to_dict() == RUN.to_dict()
+
+
+def test_a_name_that_tells_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="does not tell"):
+        formats.write_run(RUN, tmp_path / "x.doc")
+    with pytest.raises(UsageError, match=r"\.jsonl"):
+        formats.write_queries(formats.read_queries(_queries(tmp_path)), tmp_path / "x.trec")
+    with pytest.raises(UsageError, match="no format called"):
+        formats.write_run(RUN, tmp_path / "x", "trek")
+
+
+def _queries(folder: Path) -> Path:
+    (folder / "q.jsonl").write_text('{"query_id": "1", "text": "x"}\n')
+    return folder / "q.jsonl"
+
+
+def test_no_such_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be written: No such file"):
+        formats.write_run(RUN, tmp_path / "nowhere" / "x.run")
+    with pytest.raises(InputError, match="a folder"):
+        formats.write_run(RUN, tmp_path, "trec")
+
+
+def test_links_and_modes_stay(tmp_path: Path) -> None:
+    (tmp_path / "real.run").write_text("old")
+    (tmp_path / "real.run").chmod(0o600)
+    (tmp_path / "link.run").symlink_to("real.run")
+    formats.write_run(RUN, tmp_path / "link.run")
+    assert (tmp_path / "link.run").is_symlink()
+    assert (tmp_path / "real.run").read_text().startswith("1 Q0 a")
+    assert (tmp_path / "real.run").stat().st_mode & 0o777 == 0o600
+
+
+def test_interrupted_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.fsync", stop)
+    with pytest.raises(KeyboardInterrupt):
+        formats.write_qrels(QRELS, tmp_path / "x.qrels")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_same_table_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a.run.gz", "b.run.gz"):
+        formats.write_run(RUN, tmp_path / name)
+    assert (tmp_path / "a.run.gz").read_bytes() == (tmp_path / "b.run.gz").read_bytes()
+
+
+def test_a_device_is_written_to_and_not_renamed_over() -> None:
+    formats.write_run(RUN, Path("/dev/null"), "trec")
+    assert not Path("/dev/null").is_file()

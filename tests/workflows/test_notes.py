@@ -1,0 +1,136 @@
+"""Notes: what must stand beside numbers."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from karat.tables import Qrels, Run
+from karat.workflows.evaluate import evaluate
+from karat.workflows.notes import _percent
+
+
+def said(qrels: dict[str, dict[str, float]], *runs: Run, **rules: object) -> str:
+    return "\n".join(evaluate(qrels, list(runs), ["RR"], **rules).notes)  # type: ignore[arg-type]
+
+
+JUDGED = {f"q{i:02}": {"a": 1.0, "b": 0.0} for i in range(30)}
+
+
+def answered(count: int, name: str = "run") -> Run:
+    """RR 1 and 1/2 in turns for the first queries of JUDGED."""
+    docs = ({"a": 2.0, "b": 1.0}, {"a": 1.0, "b": 2.0})
+    return Run.from_dict({f"q{i:02}": docs[i % 2] for i in range(count)}, name=name)
+
+
+def test_nothing_is_said_where_nothing_is_to_say() -> None:
+    assert said(JUDGED, answered(30)) == ""
+
+
+def test_few_queries_are_not_to_be_trusted() -> None:
+    few = {query: JUDGED[query] for query in list(JUDGED)[:24]}
+    assert "fewer than 25 queries are not to be trusted (the least here is 24)" in said(
+        few, answered(24)
+    )
+    assert said(few, answered(24), interval="none") == ""
+    enough = {query: JUDGED[query] for query in list(JUDGED)[:25]}
+    assert said(enough, answered(25)) == ""
+
+
+def test_ids_are_listed_up_to_five() -> None:
+    note = said(JUDGED, answered(24))
+    assert "6 queries not in the run: scored 0 (q24, q25, q26, q27, q28, …)" in note
+    assert "1 query not in the run: scored 0 (q29)" in said(JUDGED, answered(29))
+
+
+def test_several_runs_are_named() -> None:
+    note = said(JUDGED, answered(30, "old"), answered(29, "new"))
+    assert "new: 1 query not in the run" in note
+    assert "old: " not in note
+
+
+def test_a_failed_query_is_said_whether_or_not_it_had_something_to_find() -> None:
+    run = Run.from_dict({"q1": {"a": 1.0}, "q2": None, "q3": None})
+    note = said({"q1": {"a": 1}, "q2": {"a": 1}, "q3": {"a": 0}}, run, interval="none")
+    assert "2 queries got no answer: no value (q2, q3)" in note
+
+
+def test_queries_without_judgments_are_listed() -> None:
+    run = Run.from_dict({"q1": {"a": 1.0}, "z": {"a": 1.0}, "y": {"a": 1.0}})
+    note = said({"q1": {"a": 1}}, run)
+    assert "2 queries of the run without judgments: left out (y, z)" in note
+
+
+def test_queries_with_nothing_to_find_are_listed() -> None:
+    note = said({"q1": {"a": 1}, "q2": {"a": 1}}, Run.from_dict({"q1": {"a": 1.0}}), rel=1.0)
+    assert "without a document" not in note
+    note = said({"q1": {"a": 2}, "q2": {"a": 1}}, Run.from_dict({"q1": {"a": 1.0}}), rel=2.0)
+    assert "1 query without a document of grade 2 or better: left out (undefined) (q2)" in note
+
+
+def test_ranks_that_contradict_scores_do_not_count() -> None:
+    frame = pl.DataFrame(
+        {"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0], "rank": [2, 1]}
+    )
+    results = evaluate({"q": {"a": 1}}, Run.from_frame(frame), ["RR"])
+    assert results.results[0].value == 1.0
+    note = "\n".join(results.notes)
+    assert "ranks contradict scores in 1 query: scores decide, ranks do not count" in note
+
+
+def test_ties_are_said_with_their_share() -> None:
+    tied = Run.from_dict({"q": {"a": 1.0, "b": 1.0, "c": 0.5}}, name="flat")
+    assert "tied in score with another document: 67 %;" in said({"q": {"a": 1}}, tied)
+    untied = Run.from_dict({"q": {"a": 1.0}}, name="sharp")
+    assert "another document: 67 % of flat;" in said({"q": {"a": 1}}, tied, untied)
+
+
+def test_no_document_is_left_that_could_tie() -> None:
+    run = Run.from_dict({"q": {"x": 1.0, "y": 1.0}})
+    assert "tied" not in said({"q": {"a": 1}}, run, judged_only=True)
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        (1.0, "100 %"),
+        (0.99999, "99.99 %"),
+        (0.9997, "99.97 %"),
+        (0.99, "99 %"),
+        (0.5, "50 %"),
+        (0.01, "1 %"),
+        (0.0003, "0.03 %"),
+        (0.00001, "0.01 %"),
+    ],
+)
+def test_nearly_all_is_not_printed_as_all(share: float, shown: str) -> None:
+    assert _percent(share) == shown
+
+
+def test_grades_below_0_are_said() -> None:
+    run = Run.from_dict({"q": {"a": 1.0}})
+    note = said({"q": {"a": 1, "b": -1}}, run)
+    assert "1 judgment is below 0, which means pooled and not judged" in note
+    assert "2 judgments are below 0" in said({"q": {"a": 1, "b": -1, "c": -2}}, run)
+
+
+def test_what_trec_eval_cuts_from_grades_is_said() -> None:
+    qrels = Qrels.from_dict({"q": {"a": 1.5, "b": 0.9, "c": -0.5}})
+    run = Run.from_dict({"q": {"b": 2.0, "a": 1.0}})
+    results = evaluate(qrels, run, ["RR"], compat="trec_eval-9")
+    assert results.results[0].value == 0.5  # b's 0.9 counts as 0
+    note = "\n".join(results.notes)
+    assert "grades are cut to whole numbers" in note
+    assert "below 0" not in note, "-0.5 is cut to 0"
+    assert "cut" not in "\n".join(evaluate(qrels, run, ["RR"]).notes)
+
+
+def test_what_trec_eval_leaves_out_is_said() -> None:
+    run = Run.from_dict({"q1": {"a": 1.0}})
+    note = said({"q1": {"a": 1}, "q2": {"a": 1}}, run, compat="trec_eval-9")
+    assert "1 query not in the run: left out, as in trec_eval-9 (q2)" in note
+
+
+def test_bca_says_its_seed() -> None:
+    note = said(JUDGED, answered(30), interval="bca", seed=3)
+    assert note == "BCa bootstrap intervals from 2,000 resamples, seed 3"
