@@ -158,6 +158,7 @@ CASES: list[tuple[str, str, bytes, int | None, str]] = [
     ("beir", "qrels", b"query-id\tcorpus-id\tscore\n", None, "no judgment"),
     ("beir", "qrels", b"1\ta\t1\n1\ta\t2\n", 2, "judged twice"),
     ("beir", "qrels", b'1\ta\t1\n1\t"b\t2\n', 2, "never closed"),
+    ("beir", "qrels", b'query-id\tcorpus-id\tscore\n1\ta\t"', 2, "never closed"),
     ("beir", "qrels", b"query-id,corpus-id,score\n1\ta\t1\n", 2, "1 cell where"),
     ("beir", "queries", b'{"_id": "1", "text": "x"}\n{"text": "y"}\n', 2, "no column 'query_id'"),
     ("beir", "queries", b'{"_id": "1", "text": "x"}\n{"_id": "1"}\n', 2, "stands twice"),

@@ -40,9 +40,11 @@ def cli() -> str:
 
     out = [
         "# Commands\n",
-        "Printed from the help of each command by `python tests/docs/test_reference.py`; do not "
-        "edit by hand. [Exit codes](exit-codes.md) and [formats](formats.md) have pages of their "
-        "own.\n",
+        (
+            "Printed from the help of each command by `python tests/docs/test_reference.py`; do not "
+            "edit by hand. [Exit codes](exit-codes.md) and [formats](formats.md) have pages of their "
+            "own.\n"
+        ),
     ]
     top = click.Context(karat, info_name="karat", terminal_width=80)
     commands: dict[str, click.Command] = {"karat": karat}
@@ -50,9 +52,7 @@ def cli() -> str:
     for name, command in commands.items():
         context = top
         if command is not karat:
-            context = click.Context(
-                command, parent=top, info_name=command.name, terminal_width=80
-            )
+            context = click.Context(command, parent=top, info_name=command.name, terminal_width=80)
         shown = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
         out.append(f"## {name}\n\n```text\n{shown}\n```\n")
     return "\n".join(out)
@@ -75,11 +75,15 @@ def tables() -> str:
     }
     out = [
         "# Tables\n",
-        "Printed from `karat.tables.schema` by `python tests/docs/test_reference.py`; do not edit "
-        "by hand.\n",
-        "Whatever format a file is in, karat turns it into these tables. Ids are always strings: "
-        "`007` stays `007`, and `NA` stays `NA`. How columns may be called in files is told in "
-        "[formats](formats.md).\n",
+        (
+            "Printed from `karat.tables.schema` by `python tests/docs/test_reference.py`; do not edit "
+            "by hand.\n"
+        ),
+        (
+            "Whatever format a file is in, karat turns it into these tables. Ids are always strings: "
+            "`007` stays `007`, and `NA` stays `NA`. How columns may be called in files is told in "
+            "[formats](formats.md).\n"
+        ),
     ]
     for name, columns in TABLES.items():
         out.append(f"## {name}\n\n{what[name]}\n")
@@ -97,9 +101,11 @@ def python() -> str:
     karat = importlib.import_module("karat")
     out = [
         "# Python\n",
-        "Printed from `karat.__all__` by `python tests/docs/test_reference.py`; do not edit by "
-        "hand. `help(karat.evaluate)` tells more, argument by argument. How to use these is told "
-        "in [from Python](../how-to/from-python.md).\n",
+        (
+            "Printed from `karat.__all__` by `python tests/docs/test_reference.py`; do not edit by "
+            "hand. `help(karat.evaluate)` tells more, argument by argument. How to use these is told "
+            "in [from Python](../how-to/from-python.md).\n"
+        ),
     ]
     for name in karat.__all__:
         thing = getattr(karat, name)

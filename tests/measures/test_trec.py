@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
-from karat.measures import parse_all
+from karat.measures import parse, parse_all
 from karat.measures.names import trec_name
 from karat.measures.trec import COMPAT, as_in, in_trec_order, named_set
-from karat.measures import parse
 
 # As trec_eval 9.0.8 prints them without -m.
-OFFICIAL = """
-num_q num_ret num_rel num_rel_ret map gm_map Rprec bpref recip_rank
-iprec_at_recall_0.00 iprec_at_recall_0.10 iprec_at_recall_0.20 iprec_at_recall_0.30
-iprec_at_recall_0.40 iprec_at_recall_0.50 iprec_at_recall_0.60 iprec_at_recall_0.70
-iprec_at_recall_0.80 iprec_at_recall_0.90 iprec_at_recall_1.00
-P_5 P_10 P_15 P_20 P_30 P_100 P_200 P_500 P_1000
-""".split()
+OFFICIAL = [
+    "num_q",
+    "num_ret",
+    "num_rel",
+    "num_rel_ret",
+    "map",
+    "gm_map",
+    "Rprec",
+    "bpref",
+    "recip_rank",
+    "iprec_at_recall_0.00",
+    "iprec_at_recall_0.10",
+    "iprec_at_recall_0.20",
+    "iprec_at_recall_0.30",
+    "iprec_at_recall_0.40",
+    "iprec_at_recall_0.50",
+    "iprec_at_recall_0.60",
+    "iprec_at_recall_0.70",
+    "iprec_at_recall_0.80",
+    "iprec_at_recall_0.90",
+    "iprec_at_recall_1.00",
+    "P_5",
+    "P_10",
+    "P_15",
+    "P_20",
+    "P_30",
+    "P_100",
+    "P_200",
+    "P_500",
+    "P_1000",
+]
 
 
 def test_official_is_what_trec_eval_prints_without_m() -> None:

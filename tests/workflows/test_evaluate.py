@@ -68,7 +68,7 @@ def test_the_states_of_queries_and_their_counts() -> None:
 def test_each_state_is_said_with_its_queries() -> None:
     said = evaluate(QRELS, Run.from_dict(RUN), ["RR"]).notes
     for name in ("failed", "missing", "empty", "stranger", "bare"):
-        assert any(f"1 query" in note and name in note for note in said), name
+        assert any("1 query" in note and name in note for note in said), name
 
 
 def test_complete_takes_every_judged_query() -> None:

@@ -108,9 +108,7 @@ def test_shares_add_up_exactly_for_every_additive_measure(
 @settings(max_examples=300)
 # Halfway between 1 and the next number: 1 + 2^-53 rounds to 1, and 1 + 3 x 2^-53 to 1 + 2^-51.
 @example(shares=[1.0, 2.0**-53], ulps=1)
-@given(
-    shares=st.lists(st.floats(1e-6, 1), min_size=1, max_size=50), ulps=st.integers(-3, 3)
-)
+@given(shares=st.lists(st.floats(1e-6, 1), min_size=1, max_size=50), ulps=st.integers(-3, 3))
 def test_the_last_bits_go_to_some_share(shares: list[float], ulps: int) -> None:
     value = math.fsum(shares)
     value += ulps * math.ulp(value)
@@ -174,7 +172,7 @@ def test_the_text_of_the_query_is_shown_where_it_is_known() -> None:
 
 
 def test_an_unknown_query_names_the_nearest() -> None:
-    with pytest.raises(UsageError, match="'othr' is in neither qrels nor run.*did you mean other"):
+    with pytest.raises(UsageError, match=r"'othr' is in neither qrels nor run.*did you mean other"):
         explain(QRELS, RUN, "othr")
     with pytest.raises(UsageError, match="query 'new' has no judgments"):
         explain(QRELS, RUN | {"new": {"a": 1.0}}, "new")

@@ -17,7 +17,7 @@ from karat.errors import InputError
 from karat.formats.cells import NUMBERS, Careful, fast, run_rows
 from karat.formats.columns import choose
 from karat.formats.format import Format, Place, Rows
-from karat.formats.lines import ahead
+from karat.formats.lines import FAULTS, ahead
 from karat.formats.outgoing import answered, refuse_unwritable
 from karat.formats.source import BOM, LONGEST_LINE, Chunk, Source
 from karat.tables import Documents, Qrels, Queries, Run
@@ -164,7 +164,9 @@ def _attributes(piece: Chunk, sheet: Sheet, name: str) -> pl.DataFrame:
 
 def _polars(piece: Chunk, sheet: Sheet) -> pl.DataFrame | None:
     data = piece.data
-    if not data.strip() or b"\x00" in data or data.startswith(BOM):
+    quotes = data.count(b'"')
+    # Polars panics on some cells whose quote is never closed.
+    if not data.strip() or b"\x00" in data or data.startswith(BOM) or quotes % 2:
         return None
     numbers = {} if "state" in sheet.chosen else NUMBERS
     read_as = {sheet.chosen[c]: dtype for c, dtype in numbers.items() if c in sheet.chosen}
@@ -173,12 +175,12 @@ def _polars(piece: Chunk, sheet: Sheet) -> pl.DataFrame | None:
             data,
             has_header=False,
             separator=sheet.separator,
-            quote_char='"' if b'"' in data else None,
+            quote_char='"' if quotes else None,
             schema={name: read_as.get(name, pl.String) for name in sheet.names},
             extra_columns="raise",
             missing_columns="raise",
         )
-    except (pl.exceptions.PolarsError, ValueError):
+    except FAULTS:
         return None
     # A cell that is not there and one that is empty are both null. Short and blank lines lack the
     # last cell, so if that is always there the others are only empty.

@@ -16,7 +16,7 @@ from karat.errors import InputError
 from karat.formats.cells import Careful, fast, run_rows
 from karat.formats.columns import choose, plain
 from karat.formats.format import Format, Place, Rows
-from karat.formats.lines import ahead
+from karat.formats.lines import FAULTS, ahead
 from karat.formats.outgoing import answered
 from karat.formats.source import Chunk, Source
 from karat.tables import Documents, Qrels, Queries, Run
@@ -121,7 +121,7 @@ def _polars(data: bytes, chosen: Mapping[str, str]) -> pl.DataFrame | None:
         return None
     try:
         frame = pl.read_ndjson(data, infer_schema_length=_INFER)
-    except (pl.exceptions.PolarsError, ValueError):
+    except FAULTS:
         return None
     names = list(chosen.values())
     if not set(names) <= set(frame.columns):

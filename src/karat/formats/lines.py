@@ -22,6 +22,8 @@ from karat.formats.source import BOM, Chunk, Source
 
 _AHEAD = 3  # chunks parsed ahead of their use: bounds memory
 _BLANKS = re.compile(rb"[ \t\r\v\f]+")
+FAULTS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError)
+"""What Polars' parsers raise on text they do not read."""
 _SPACE = b" \t\r\v\f"
 _NUMBERS: dict[type[pl.DataType], Callable[[str], float | int]] = {
     pl.Float64: float,
@@ -110,7 +112,7 @@ def _fast(data: bytes, layout: Layout, without: frozenset[str]) -> pl.DataFrame 
             extra_columns="ignore" if layout.more else "raise",
             missing_columns="raise",
         )
-    except (pl.exceptions.PolarsError, ValueError):
+    except FAULTS:
         return None
     # A short line comes back with nulls at its end: the careful way says which one it is.
     checked = frame if not layout.more else frame.select([name for name, _ in kept.values()])

@@ -93,7 +93,7 @@ def load_module(name: str) -> None:
         importlib.import_module(name)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a stranger's code raises
         raise UsageError(
-            f"the module {name!r} of measures cannot be imported: {error or type(error).__name__}",
+            f"the module {name!r} of measures cannot be imported: {str(error) or type(error)}",
             fix="name it as Python does, without .py: my_measures for ./my_measures.py",
         ) from None
     if set(_ENTRIES) == before:

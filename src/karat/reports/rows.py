@@ -119,7 +119,10 @@ def _csv(rows: list[dict[str, Any]]) -> str:
 
 
 def _safe(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    if not isinstance(value, str):
+        return value
+    # Python's csv leaves a carriage return unquoted, where other readers end the row.
+    return ("'" if value.startswith(_FORMULA) else "") + value.replace("\r", " ")
 
 
 def _tex(text: str) -> str:

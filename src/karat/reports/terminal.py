@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -14,8 +15,8 @@ from karat.tables import Result, Results
 from karat.tables.explanation import Explanation, Line
 
 _STATE = {
-    "missing": "not in the run, scores 0",
-    "empty": "answered with nothing, scores 0",
+    "missing": "is not in the run and scores 0",
+    "empty": "was answered with nothing and scores 0",
     "failed": "got no answer",
     "undefined": "has no relevant document: the measure has no value",
     "unjudged": "has no judgments",
@@ -27,7 +28,24 @@ def console(file: IO[str], width: int | None = None) -> Console:
     return _Console(file=file, width=width, markup=False, highlight=False, emoji=False)
 
 
+# Escape sequences in ids from strangers could repaint the screen; all but the line break.
+_CONTROLS = dict.fromkeys((*range(32), *range(127, 160)), "\N{REPLACEMENT CHARACTER}")
+del _CONTROLS[ord("\n")]
+
+
+def _plain(text: str, style: str = "") -> Text:
+    """Text for a cell: made harmless before its width is measured."""
+    return Text(text.translate(_CONTROLS), style)
+
+
 class _Console(Console):
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            text, style, control = segment
+            yield segment if control else Segment(text.translate(_CONTROLS), style)
+
     def on_broken_pipe(self) -> None:
         # Rich would exit with 1, which reads as "fail"; the command line knows better.
         raise BrokenPipeError
@@ -79,13 +97,13 @@ def show_notes(notes: Sequence[str], out: Console) -> None:
     for note in notes:
         grid = Table.grid(padding=(0, 1))
         grid.add_column()
-        grid.add_column()
-        grid.add_row(Text("·", "dim"), Text(note, "dim"))
+        grid.add_column(overflow="fold")
+        grid.add_row(_plain("·", "dim"), _plain(note, "dim"))
         out.print(grid)
 
 
 def _base(title: str = "") -> Table:
-    heading = Text(title, "bold") if title else None
+    heading = _plain(title, "bold") if title else None
     return Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
 
 
@@ -108,9 +126,9 @@ def _by_measure(rows: Sequence[Result]) -> Iterator[tuple[list[str | Text], Resu
     for measure in dict.fromkeys(row.measure for row in rows):
         group = [row for row in rows if row.measure == measure]
         for place, row in enumerate(group):
-            labels: list[str | Text] = [Text(measure if place == 0 else "")]
+            labels: list[str | Text] = [_plain(measure if place == 0 else "")]
             if len(runs) > 1:
-                labels.append(Text(row.run))
+                labels.append(_plain(row.run))
             yield labels, row, len(group) > 1 and place == len(group) - 1
 
 
@@ -154,11 +172,11 @@ def _slice_table(attribute: str, run: str, rows: Sequence[Result]) -> Table:
     table.add_column(attribute, overflow="fold")
     table.add_column("n", justify="right", no_wrap=True)
     for measure in measures:
-        table.add_column(Text(measure), justify="right", no_wrap=True)
+        table.add_column(_plain(measure), justify="right", no_wrap=True)
     for name in dict.fromkeys(row.slice for row in rows):
         cells = [row for row in rows if row.slice == name]
         most = max(row.n for row in cells)
-        table.add_row(Text(str(name)), f"{most:,}", *(_give_or_take(row) for row in cells))
+        table.add_row(_plain(str(name)), f"{most:,}", *(_give_or_take(row) for row in cells))
     return table
 
 
@@ -168,7 +186,7 @@ def _query_table(results: Results, run: str) -> Table:
     table = _base(f"{run}, query by query")
     table.add_column("query", overflow="fold")
     for measure in measures:
-        table.add_column(Text(measure), justify="right", no_wrap=True)
+        table.add_column(_plain(measure), justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     by_query: dict[str, dict[str, str]] = {}
     states: dict[str, str] = {}
@@ -178,8 +196,8 @@ def _query_table(results: Results, run: str) -> Table:
         if row.state != "ok":
             states[row.query_id] = row.state
     for query_id, values in by_query.items():
-        cells = [Text(values.get(measure, "–")) for measure in measures]
-        table.add_row(Text(query_id), *cells, Text(states.get(query_id, ""), "dim"))
+        cells = [_plain(values.get(measure, "–")) for measure in measures]
+        table.add_row(_plain(query_id), *cells, _plain(states.get(query_id, ""), "dim"))
     return table
 
 
@@ -195,7 +213,7 @@ def _ranking(explanation: Explanation) -> Table:
         table.add_row(*_cells(line, additive))
     if additive and explanation.value is not None:
         table.add_section()
-        table.add_row("", "sum", "", "", "", Text(f"{explanation.value:.4f}", "bold"))
+        table.add_row("", "sum", "", "", "", _plain(f"{explanation.value:.4f}", "bold"))
     return table
 
 
@@ -203,8 +221,8 @@ def _cells(line: Line, additive: bool) -> list[str | Text]:
     rank = f"{line.rank}{'=' if line.tied else ''}"
     grade = "unjudged" if line.grade is None else f"{line.grade:g}"
     relevant = (line.contribution or 0) > 0
-    cells: list[str | Text] = [rank, Text(line.doc_id, "bold" if relevant else "")]
-    cells.append(Text(grade, "dim" if line.grade is None else ""))
+    cells: list[str | Text] = [rank, _plain(line.doc_id, "bold" if relevant else "")]
+    cells.append(_plain(grade, "dim" if line.grade is None else ""))
     if additive:
         cells += [
             "" if line.gain is None or line.grade is None else f"{line.gain:g}",
@@ -216,8 +234,8 @@ def _cells(line: Line, additive: bool) -> list[str | Text]:
 
 def _value(row: Result) -> Text:
     if row.value is None:
-        return Text("–")
-    return Text(f"{row.value:,.0f}" if row.aggregate == "sum" else f"{row.value:.4f}", "bold")
+        return _plain("–")
+    return _plain(f"{row.value:,.0f}" if row.aggregate == "sum" else f"{row.value:.4f}", "bold")
 
 
 def _interval(row: Result) -> str:
@@ -228,9 +246,9 @@ def _interval(row: Result) -> str:
 
 def _give_or_take(row: Result) -> Text:
     if row.value is None:
-        return Text("–")
+        return _plain("–")
     if row.ci_low is None or row.ci_high is None:
-        return Text(f"{row.value:,.0f}" if row.aggregate == "sum" else f"{row.value:.3f}")
+        return _plain(f"{row.value:,.0f}" if row.aggregate == "sum" else f"{row.value:.3f}")
     reach = f"{(row.ci_high - row.ci_low) / 2:.2f}".removeprefix("0")
     return Text.assemble((f"{row.value:.3f}", "bold"), (f" ±{reach}", "dim"))
 

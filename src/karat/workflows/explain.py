@@ -12,7 +12,7 @@ from karat.errors import UsageError, nearest
 from karat.measures import Measure, parse
 from karat.measures.evidence import Evidence
 from karat.measures.scores import Rules, score
-from karat.tables import Qrels, Queries, Run
+from karat.tables import Queries, Run
 from karat.tables.explanation import Explanation, Line
 from karat.workflows import given
 
