@@ -54,6 +54,7 @@ def make() -> str:
             demo.demo.callback(Path("karat-demo"))
     finally:
         options.out = shown
+    recorder.print()  # room below the last line
     return own(recorder.export_svg(title="karat demo", theme=THEME, unique_id="karat-demo"))
 
 

@@ -23,6 +23,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs/reference"
+BY = "by `python tests/docs/test_reference.py`; do not edit by hand"
 AGAIN = "run: python tests/docs/test_reference.py"
 
 
@@ -40,11 +41,8 @@ def cli() -> str:
 
     out = [
         "# Commands\n",
-        (
-            "Printed from the help of each command by `python tests/docs/test_reference.py`; do not "
-            "edit by hand. [Exit codes](exit-codes.md) and [formats](formats.md) have pages of their "
-            "own.\n"
-        ),
+        f"Printed from the help of each command {BY}.\n",
+        "[Exit codes](exit-codes.md) and [formats](formats.md) have pages of their own.\n",
     ]
     top = click.Context(karat, info_name="karat", terminal_width=80)
     commands: dict[str, click.Command] = {"karat": karat}
@@ -75,14 +73,11 @@ def tables() -> str:
     }
     out = [
         "# Tables\n",
+        f"Printed from `karat.tables.schema` {BY}.\n",
         (
-            "Printed from `karat.tables.schema` by `python tests/docs/test_reference.py`; do not edit "
-            "by hand.\n"
-        ),
-        (
-            "Whatever format a file is in, karat turns it into these tables. Ids are always strings: "
-            "`007` stays `007`, and `NA` stays `NA`. How columns may be called in files is told in "
-            "[formats](formats.md).\n"
+            "Whatever format a file is in, karat turns it into these tables. Ids are always "
+            "strings: `007` stays `007`, and `NA` stays `NA`. [Formats](formats.md) tells how columns "
+            "may be called in files.\n"
         ),
     ]
     for name, columns in TABLES.items():
@@ -101,10 +96,10 @@ def python() -> str:
     karat = importlib.import_module("karat")
     out = [
         "# Python\n",
+        f"Printed from `karat.__all__` {BY}.\n",
         (
-            "Printed from `karat.__all__` by `python tests/docs/test_reference.py`; do not edit by "
-            "hand. `help(karat.evaluate)` tells more, argument by argument. How to use these is told "
-            "in [from Python](../how-to/from-python.md).\n"
+            "`help(karat.evaluate)` tells more, argument by argument. "
+            "[Use karat from Python](../how-to/from-python.md) shows how these are used.\n"
         ),
     ]
     for name in karat.__all__:

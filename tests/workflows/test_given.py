@@ -67,3 +67,11 @@ def test_anything_else_is_refused() -> None:
         given.qrels(7)
     with pytest.raises(InputError, match="pass a path, a dict, or a frame"):
         given.runs({"q", "r"})
+
+
+def test_runs_may_come_with_names() -> None:
+    run = {"q1": {"a": 2.0, "b": 1.0}}
+    named = given.runs({"bm25": run, "dense": Run.from_dict(run)})
+    assert [one.name for one in named] == ["bm25", "dense"]
+    assert [one.name for one in given.runs(run)] == ["run"]
+    assert [one.name for one in given.runs({"q1": {}, "q2": None})] == ["run"]

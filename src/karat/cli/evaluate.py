@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -89,14 +89,14 @@ def evaluate(
     for name in modules:
         load_module(name)
     names = [name for name in measures if name.casefold() != "runid"]
-    folder = qrels if Path(qrels).is_dir() else None
+    folder = qrels if os.path.isdir(qrels) else None  # noqa: PTH112 - False for any odd name
     settings["queries"] = settings["queries"] or (folder if settings["by"] else None)
     settings["documents"] = settings["documents"] or (folder if settings["collapse"] else None)
     read = [formats.read_run(path, input_format) for path in runs]
     judgments = formats.read_qrels(qrels, qrels_format)
     if output == "trec":
         settings["interval"] = "none"  # trec_eval prints none
-    results = evaluated(judgments, read, names or None, **settings)
+    results = evaluated(judgments, read, names if measures else None, **settings)
     if output == "trec":
         lists = {"official", "all_trec", "runid"}
         wants_id = not measures or any(name.casefold() in lists for name in measures)

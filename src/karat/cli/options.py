@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -56,4 +57,4 @@ def out() -> Console:
 
 def has_queries(path: str) -> bool:
     """Whether a path is a BEIR folder that holds its queries."""
-    return any(Path(path).glob("queries.jsonl*"))
+    return os.path.isdir(path) and any(Path(path).glob("queries.jsonl*"))  # noqa: PTH112

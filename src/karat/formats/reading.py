@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Self
 
@@ -117,7 +118,7 @@ class _Opened:
         self.role = role
         if input_format is not None:
             format_of(FORMATS, input_format, role)
-        if str(path) != "-" and Path(path).is_dir():
+        if os.path.isdir(path):  # noqa: PTH112 - False, not an error, for any odd name
             path = in_folder(Path(path), role)
         self.source = Source(path)
         try:

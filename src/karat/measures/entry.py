@@ -195,7 +195,12 @@ class Measure:
         settings = dict(self.settings)
         if self.entry.cutoff != "none":
             settings["k"] = self.cutoff
-        return self.entry.function(evidence, **settings)
+        try:
+            return self.entry.function(evidence, **settings)
+        except Exception as error:
+            if self.entry.function.__module__.startswith("karat."):
+                raise
+            raise UsageError(f"the measure {self} failed: {error!r}") from error
 
     @property
     def aggregate(self) -> Aggregate:

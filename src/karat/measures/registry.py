@@ -86,7 +86,7 @@ def load_module(name: str) -> None:
         UsageError: it cannot be imported, or registers nothing.
     """
     _load()
-    before = set(_ENTRIES)
+    before, loaded = set(_ENTRIES), name in sys.modules
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
@@ -96,7 +96,7 @@ def load_module(name: str) -> None:
             f"the module {name!r} of measures cannot be imported: {str(error) or type(error)}",
             fix="name it as Python does, without .py: my_measures for ./my_measures.py",
         ) from None
-    if set(_ENTRIES) == before:
+    if set(_ENTRIES) == before and not loaded:
         raise UsageError(
             f"the module {name!r} registers no measure",
             fix="decorate its functions with @karat.measure(symbol=…, …)",

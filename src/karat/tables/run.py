@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -177,6 +178,12 @@ class Run:
             if state == "empty":
                 out.setdefault(query_id, {})
         return out
+
+    def named(self, name: str) -> Run:
+        """The same run under another name; this one keeps its own."""
+        again = copy(self)
+        again.name = name
+        return again
 
     def in_single_precision(self) -> Run:
         """The run as trec_eval 9 sees it: scores rounded to float32, so more of them tie."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,10 +143,7 @@ def _unique_names(runs: Sequence[Run]) -> list[Run]:
         while name in named:
             count += 1
             name = f"{run.name}-{count}"
-        if name != run.name:
-            run = copy(run)  # noqa: PLW2901 - the caller's run keeps its name
-            run.name = name
-        named[name] = run
+        named[name] = run if name == run.name else run.named(name)
     return list(named.values())
 
 

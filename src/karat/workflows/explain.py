@@ -44,7 +44,10 @@ def explain(
         UsageError: the query is in neither table; the nearest is named.
     """
     asked = parse(measure, rel=rel)
-    qrels, (run, *_) = given.qrels(qrels), given.runs(run)
+    qrels, runs = given.qrels(qrels), given.runs(run)
+    if len(runs) != 1:
+        raise UsageError(f"explain takes one run, and {len(runs)} were given")
+    run = runs[0]
     judged = qrels.frame.filter(pl.col("query_id") == query_id)
     known = set(run.answers["query_id"])
     if not judged.height:

@@ -26,9 +26,19 @@ def qrels(value: Any) -> Qrels:
 
 
 def runs(value: Any) -> list[Run]:
-    """One run or several, always as a list."""
+    """One run, a list of them, or ``{name: run}``; always as a list."""
+    if isinstance(value, Mapping) and _names_runs(value):
+        return [_run(one).named(name) for name, one in value.items()]
     several = value if isinstance(value, list | tuple) else [value]
     return [_run(one) for one in several]
+
+
+def _names_runs(value: Mapping[Any, Any]) -> bool:
+    """Whether a mapping is ``{name: run}`` and not itself a run, ``{query: {document: score}}``."""
+    one = next(iter(value.values()), None)
+    if isinstance(one, Mapping):
+        return any(isinstance(docs, Mapping) for docs in one.values())
+    return one is not None
 
 
 def queries(value: Any) -> Queries | None:
