@@ -44,13 +44,15 @@ def cli() -> str:
         f"Printed from the help of each command {BY}.\n",
         "[Exit codes](exit-codes.md) and [formats](formats.md) have pages of their own.\n",
     ]
-    top = click.Context(karat, info_name="karat", terminal_width=80)
+    # click leaves two columns free: this is what a terminal of 80 shows.
+    wide: dict[str, Any] = {"resilient_parsing": True, "terminal_width": 78}
+    top = karat.make_context("karat", [], **wide)
     commands: dict[str, click.Command] = {"karat": karat}
     commands |= {f"karat {name}": karat.commands[name] for name in sorted(karat.commands)}
     for name, command in commands.items():
         context = top
         if command is not karat:
-            context = click.Context(command, parent=top, info_name=command.name, terminal_width=80)
+            context = command.make_context(command.name, [], parent=top, **wide)
         shown = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
         out.append(f"## {name}\n\n```text\n{shown}\n```\n")
     return "\n".join(out)
@@ -76,8 +78,8 @@ def tables() -> str:
         f"Printed from `karat.tables.schema` {BY}.\n",
         (
             "Whatever format a file is in, karat turns it into these tables. Ids are always "
-            "strings: `007` stays `007`, and `NA` stays `NA`. [Formats](formats.md) tells how columns "
-            "may be called in files.\n"
+            "strings: `007` stays `007`, and `NA` stays `NA`. [Formats](formats.md) tells how "
+            "columns may be called in files.\n"
         ),
     ]
     for name, columns in TABLES.items():

@@ -14,10 +14,11 @@ from typing import IO
 import polars as pl
 
 from karat.errors import InputError
+from karat.formats.ahead import ahead
 from karat.formats.cells import NUMBERS, Careful, fast, run_rows
 from karat.formats.columns import choose
 from karat.formats.format import Format, Place, Rows
-from karat.formats.lines import FAULTS, ahead
+from karat.formats.lines import FAULTS
 from karat.formats.outgoing import answered, refuse_unwritable
 from karat.formats.source import BOM, LONGEST_LINE, Chunk, Source
 from karat.tables import Documents, Qrels, Queries, Run

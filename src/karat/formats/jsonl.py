@@ -13,10 +13,11 @@ from typing import IO, Any
 import polars as pl
 
 from karat.errors import InputError
+from karat.formats.ahead import ahead
 from karat.formats.cells import Careful, fast, run_rows
 from karat.formats.columns import choose, plain
 from karat.formats.format import Format, Place, Rows
-from karat.formats.lines import FAULTS, ahead
+from karat.formats.lines import FAULTS
 from karat.formats.outgoing import answered
 from karat.formats.source import Chunk, Source
 from karat.tables import Documents, Qrels, Queries, Run

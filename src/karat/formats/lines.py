@@ -8,15 +8,14 @@ line by line in Python, which either understands it or says which line is wrong.
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from karat.errors import InputError
+from karat.formats.ahead import ahead
 from karat.formats.format import Place
 from karat.formats.source import BOM, Chunk, Source
 
@@ -211,22 +210,6 @@ def places(source: Source, layout: Layout, ids: tuple[int, ...]) -> Iterator[Pla
             fields = split(raw, layout, source.name, number)
             if fields is not None and len(fields) > max(ids):
                 yield Place(number, tuple(fields[at] for at in ids))
-
-
-def ahead(work: Callable[[Chunk], pl.DataFrame], chunks: Iterable[Chunk]) -> Iterator[pl.DataFrame]:
-    """Map in order, a few chunks ahead, in two threads."""
-    with ThreadPoolExecutor(2) as pool:
-        waiting: deque[Future[pl.DataFrame]] = deque()
-        try:
-            for chunk in chunks:
-                waiting.append(pool.submit(work, chunk))
-                if len(waiting) >= _AHEAD:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
 
 
 def _count(fields: int) -> str:

@@ -9,6 +9,7 @@ from typing import Self
 import polars as pl
 
 from karat.errors import InputError
+from karat.formats.ahead import ahead
 from karat.formats.catalogue import FORMATS
 from karat.formats.detect import detect, refuse_binary
 from karat.formats.folder import in_folder
@@ -57,6 +58,7 @@ def read_run(path: str | Path, input_format: str | None = None, name: str | None
             rows.batches,
             answers=rows.answers,
             source=opened.source.name,
+            mapped=ahead,
         )
         if not len(run) and not run.answers.height:
             raise opened.nothing()

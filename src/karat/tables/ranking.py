@@ -66,7 +66,8 @@ def settle(batch: pl.DataFrame, source: str) -> Settled:
             doc_id=row["doc_id"],
             fix="give it a score, or leave the document out",
         )
-    _refuse_duplicates(batch, code, source)
+    counts = np.diff(np.append(starts, len(code)))
+    _refuse_duplicates(batch, code, counts, source)
 
     same = code[1:] == code[:-1]
     equal = same & (score[1:] == score[:-1])
@@ -83,7 +84,7 @@ def settle(batch: pl.DataFrame, source: str) -> Settled:
     tie_start, tie_size = _groups(equal)
     return Settled(
         query_ids=query_ids,
-        counts=np.diff(np.append(starts, len(code))),
+        counts=counts,
         rows=batch.select("doc_id", "score"),
         tie_start=tie_start,
         tie_size=tie_size,
@@ -110,11 +111,15 @@ def _contiguous(batch: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _refuse_duplicates(batch: pl.DataFrame, code: NDArray[np.uint32], source: str) -> None:
+def _refuse_duplicates(
+    batch: pl.DataFrame, code: NDArray[np.uint32], counts: NDArray[np.int64], source: str
+) -> None:
     # Sorting 64-bit hashes is far cheaper than grouping strings; equal hashes are confirmed.
     key = batch["doc_id"].hash().to_numpy() ^ (code * _MIX)
-    key.sort()
-    if not (key[1:] == key[:-1]).any():
+    if (counts == counts[0]).all():
+        key = key.reshape(len(counts), -1)  # the usual case, and short rows sort faster
+    key = np.sort(key, axis=-1)
+    if not (key[..., 1:] == key[..., :-1]).any():
         return
     twice = batch.select("query_id", "doc_id").is_duplicated()
     if twice.any():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -76,6 +76,7 @@ class Run:
         answers: pl.DataFrame | None = None,
         about: Mapping[str, str] | None = None,
         source: str | None = None,
+        mapped: Callable[..., Iterable[Settled]] = map,
     ) -> Run:
         """A run from frames of rows, in any order, a query perhaps cut between two of them.
 
@@ -85,14 +86,13 @@ class Run:
             answers: States of queries; those with rows are ``ok`` unless it says otherwise.
             about: What is known of the run.
             source: What messages call it.
+            mapped: How batches are settled one by one: ``map``, or one that does it in threads.
 
         Raises:
             InputError: a NaN score, or a document that stands twice for one query.
         """
         source = source or name
-        parts: list[Settled] = []
-        for batch in _whole_queries(batches):
-            parts.append(settle(batch, source))
+        parts = list(mapped(lambda batch: settle(batch, source), _whole_queries(batches)))
         seen = [query for part in parts for query in part.query_ids]
         if len(set(seen)) < len(seen):
             # A query came back after others: gather everything and settle it as one batch.
@@ -277,26 +277,40 @@ class Run:
 
 
 def _whole_queries(batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Cut batches between queries: the last query of each waits for its next rows."""
+    """Cut batches between queries: the last query of each waits for its next rows.
+
+    Only rows of a query that was cut are copied; the rest of a batch is handed on as it is.
+    """
     waiting: list[pl.DataFrame] = []
     for batch in batches:
         if not batch.height:
             continue
-        code = batch["query_id"].rle_id()
-        first, last = batch["query_id"][0], int(code[-1])
-        cut = 0 if last == 0 else int(code.search_sorted(last))
-        continues = bool(waiting) and waiting[-1]["query_id"][0] == first
-        if last == 0 and (continues or not waiting):
-            waiting.append(batch)
-            continue
-        head = batch.head(cut)
+        query_id = batch["query_id"]
+        start = 0
         if waiting:
-            yield pl.concat([*waiting, head]) if cut else pl.concat(waiting)
-        elif cut:
-            yield head
+            start = _run_of(query_id, waiting[-1]["query_id"][0])
+            waiting.append(batch.head(start))
+            if start == batch.height:
+                continue
+            yield pl.concat(waiting)
+        cut = batch.height - _run_of(query_id.reverse(), query_id[-1])
+        if cut > start:
+            yield batch.slice(start, cut - start)
         waiting = [batch.slice(cut)]
     if waiting:
         yield pl.concat(waiting)
+
+
+def _run_of(query_id: pl.Series, value: str) -> int:
+    """How many rows at the start hold one value; most of a long series is not looked at."""
+    size = 1024
+    while True:
+        other = query_id.head(size) != value
+        if other.any():
+            return int(other.arg_max() or 0)
+        if size >= query_id.len():
+            return query_id.len()
+        size *= 4
 
 
 def _unsettle(part: Settled) -> pl.DataFrame:
