@@ -32,16 +32,20 @@ def fast(frame: pl.DataFrame, chosen: Mapping[str, str]) -> pl.DataFrame | None:
     out = []
     for column, name in chosen.items():
         series = frame[name].alias(column)
-        number = NUMBERS.get(column)
+        number: type[pl.DataType] | None = NUMBERS.get(column)
         if series.dtype.is_integer() and number is None:
             series = series.cast(pl.String)
         if number is None and series.dtype in (pl.Categorical, pl.Enum):
             series = series.cast(pl.String)
+        if column == "rank" and series.dtype.is_integer():
+            number = pl.Int64
         if number is not None and (series.dtype.is_numeric() or series.dtype == pl.String):
             series = series.cast(number, strict=False)
         if series.dtype != (number or pl.String) or series.null_count():
             return None
-        if series.is_nan().any() if number == pl.Float64 else (series == "").any():
+        if series.dtype == pl.String and (series == "").any():
+            return None
+        if series.dtype.is_float() and series.is_nan().any():
             return None
         out.append(series)
     return settled(pl.DataFrame(out))
@@ -53,6 +57,8 @@ def settled(frame: pl.DataFrame) -> pl.DataFrame:
         return frame
     if "score" not in frame.columns:
         return frame.with_columns(score=-pl.col("rank")).drop("rank")
+    if frame["rank"].dtype == pl.Int64:
+        return frame
     rank = pl.col("rank")
     whole = rank.is_finite() & (rank.abs() < 1e15)
     return frame.with_columns(pl.when(whole).then(rank).cast(pl.Int64).alias("rank"))

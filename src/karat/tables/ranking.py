@@ -8,6 +8,7 @@ out of order is sorted.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +28,7 @@ class Settled:
     Attributes:
         query_ids: The queries, in order of first appearance.
         counts: Documents of each query.
-        rows: ``doc_id`` and ``score``, query by query.
+        rows: ``doc_id``, ``score`` and ``doc_hash``, query by query.
         tie_start: First row of each group of equal scores with more than one member.
         tie_size: Members of that group.
         contradicted: Ids of the queries whose given ranks contradict their scores.
@@ -66,13 +67,12 @@ def settle(batch: pl.DataFrame, source: str) -> Settled:
             doc_id=row["doc_id"],
             fix="give it a score, or leave the document out",
         )
-    counts = np.diff(np.append(starts, len(code)))
-    _refuse_duplicates(batch, code, counts, source)
-
     same = code[1:] == code[:-1]
     equal = same & (score[1:] == score[:-1])
-    rising = same & (score[1:] > score[:-1])
-    if rising.any() or not _ties_descend(batch["doc_id"], equal):
+    # As long as no score rises, ranks that ascend row by row cannot contradict the scores.
+    rising = bool((same & (score[1:] > score[:-1])).any())
+    agrees = not rising and _ranks_ascend(batch, same)
+    if rising:
         batch = (
             batch.with_columns(pl.Series("code", code), pl.col("score") + 0.0)  # -0.0 equals 0.0
             .sort(["code", "score", "doc_id"], descending=[False, True, True])
@@ -80,15 +80,21 @@ def settle(batch: pl.DataFrame, source: str) -> Settled:
         )
         score = batch["score"].to_numpy()
         equal = same & (score[1:] == score[:-1])
+    else:
+        batch = _ties_in_order(batch, equal, ["doc_id"] if agrees else batch.columns)
 
+    counts = np.diff(np.append(starts, len(code)))
+    rows = batch.select("doc_id", "score", batch["doc_id"].hash().alias("doc_hash"))
+    _refuse_duplicates(batch, mixed(rows["doc_hash"], code), counts, source)
     tie_start, tie_size = _groups(equal)
+    contradicted = [] if agrees else _contradicted(batch, code, equal)
     return Settled(
         query_ids=query_ids,
         counts=counts,
-        rows=batch.select("doc_id", "score"),
+        rows=rows,
         tie_start=tie_start,
         tie_size=tie_size,
-        contradicted=[query_ids[index] for index in _contradicted(batch, code, equal)],
+        contradicted=[query_ids[index] for index in contradicted],
     )
 
 
@@ -111,14 +117,19 @@ def _contiguous(batch: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def mixed(doc_hash: pl.Series, query: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    """One 64-bit key for each pair of query and document."""
+    key: NDArray[np.uint64] = doc_hash.to_numpy() ^ (query * _MIX)
+    return key
+
+
 def _refuse_duplicates(
-    batch: pl.DataFrame, code: NDArray[np.uint32], counts: NDArray[np.int64], source: str
+    batch: pl.DataFrame, key: NDArray[np.uint64], counts: NDArray[np.int64], source: str
 ) -> None:
     # Sorting 64-bit hashes is far cheaper than grouping strings; equal hashes are confirmed.
-    key = batch["doc_id"].hash().to_numpy() ^ (code * _MIX)
     if (counts == counts[0]).all():
         key = key.reshape(len(counts), -1)  # the usual case, and short rows sort faster
-    key = np.sort(key, axis=-1)
+    key.sort(axis=-1)
     if not (key[..., 1:] == key[..., :-1]).any():
         return
     twice = batch.select("query_id", "doc_id").is_duplicated()
@@ -133,11 +144,29 @@ def _refuse_duplicates(
         )
 
 
-def _ties_descend(doc_id: pl.Series, equal: NDArray[np.bool_]) -> bool:
+def _ties_in_order(
+    batch: pl.DataFrame, equal: NDArray[np.bool_], columns: Collection[str]
+) -> pl.DataFrame:
+    """The columns of a batch with rows of equal score by document id, descending.
+
+    Only those rows are sorted.
+    """
     below = np.flatnonzero(equal) + 1
-    if not len(below):
-        return True
-    return bool((doc_id.gather(below) < doc_id.gather(below - 1)).all())
+    doc_id = batch["doc_id"]
+    if not len(below) or (doc_id.gather(below) < doc_id.gather(below - 1)).all():
+        return batch
+    start, size = _groups(equal)
+    tied = np.repeat(start - np.concatenate(([0], np.cumsum(size)[:-1])), size)
+    tied += np.arange(len(tied))
+    group = np.repeat(np.arange(len(start)), size)
+    ordered = pl.DataFrame({"group": group, "doc_id": doc_id.gather(tied), "row": tied}).sort(
+        ["group", "doc_id"], descending=[False, True]
+    )
+    order = np.arange(batch.height)
+    order[tied] = ordered["row"].to_numpy()
+    # Within a tie only the documents change places, and their ranks if those matter.
+    moved = [name for name in ("doc_id", "rank") if name in columns]
+    return batch.with_columns(batch[name].gather(order) for name in moved)
 
 
 def _groups(equal: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -149,6 +178,15 @@ def _groups(equal: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int
     return start, np.flatnonzero(edge == -1) - start + 1
 
 
+def _ranks_ascend(batch: pl.DataFrame, same: NDArray[np.bool_]) -> bool:
+    if "rank" not in batch.columns:
+        return True
+    if batch["rank"].null_count():
+        return False
+    given = batch["rank"].to_numpy()
+    return bool(((given[1:] > given[:-1]) | ~same).all())
+
+
 def _contradicted(
     batch: pl.DataFrame, code: NDArray[np.uint32], equal: NDArray[np.bool_]
 ) -> list[int]:
@@ -156,10 +194,6 @@ def _contradicted(
     if "rank" not in batch.columns:
         return []
     rank, limit = batch["rank"].cast(pl.Int64), np.iinfo(np.int64)
-    if not rank.null_count():
-        given = rank.to_numpy()
-        if ((given[1:] > given[:-1]) | (code[1:] != code[:-1])).all():
-            return []  # the usual case: ranks ascend
     # Among documents of one score any order will do, so it is groups of them that must fall.
     group = np.flatnonzero(np.concatenate(([True], ~equal)))
     worst = np.maximum.reduceat(rank.fill_null(int(limit.min)).to_numpy(), group)

@@ -32,7 +32,7 @@ class Run:
         name: What results call it; a file's stem, usually.
         query_ids: Queries with at least one document, in order of first appearance.
         starts: Row where each of them starts, and the row count at the end; shape (queries + 1,).
-        rows: ``doc_id`` and ``score``, query by query, best first.
+        rows: ``doc_id``, ``score`` and ``doc_hash``, query by query, best first.
         tie_start: First row of each group of equal scores (two or more members).
         tie_size: Members of that group.
         contradicted: Queries whose given ranks contradict their scores (the scores are used).
@@ -58,7 +58,9 @@ class Run:
         self.rows = (
             pl.concat([part.rows for part in parts])
             if parts
-            else pl.DataFrame(schema={"doc_id": pl.String, "score": pl.Float64})
+            else pl.DataFrame(
+                schema={"doc_id": pl.String, "score": pl.Float64, "doc_hash": pl.UInt64}
+            )
         )
         none = np.empty(0, np.int64)
         shifted = [part.tie_start + at for part, at in zip(parts, heights, strict=False)]
@@ -165,9 +167,9 @@ class Run:
         try:
             index = self.query_ids.index(query_id)
         except ValueError:
-            return self.rows.clear()
+            return self.rows.clear().drop("doc_hash")
         start, stop = int(self.starts[index]), int(self.starts[index + 1])
-        return self.rows.slice(start, stop - start)
+        return self.rows.slice(start, stop - start).drop("doc_hash")
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """``{query_id: {doc_id: score}}``, best first; queries answered with nothing are empty."""
@@ -288,12 +290,12 @@ def _whole_queries(batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         query_id = batch["query_id"]
         start = 0
         if waiting:
-            start = _run_of(query_id, waiting[-1]["query_id"][0])
+            start = _length_of(query_id, waiting[-1]["query_id"][0], from_end=False)
             waiting.append(batch.head(start))
             if start == batch.height:
                 continue
             yield pl.concat(waiting)
-        cut = batch.height - _run_of(query_id.reverse(), query_id[-1])
+        cut = batch.height - _length_of(query_id, query_id[-1], from_end=True)
         if cut > start:
             yield batch.slice(start, cut - start)
         waiting = [batch.slice(cut)]
@@ -301,13 +303,14 @@ def _whole_queries(batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         yield pl.concat(waiting)
 
 
-def _run_of(query_id: pl.Series, value: str) -> int:
-    """How many rows at the start hold one value; most of a long series is not looked at."""
+def _length_of(query_id: pl.Series, value: str, *, from_end: bool) -> int:
+    """How many rows at one end hold a value; most of a long series is not looked at."""
     size = 1024
     while True:
-        other = query_id.head(size) != value
-        if other.any():
-            return int(other.arg_max() or 0)
+        near = query_id.tail(size) if from_end else query_id.head(size)
+        others = np.flatnonzero((near != value).to_numpy())
+        if len(others):
+            return near.len() - 1 - int(others[-1]) if from_end else int(others[0])
         if size >= query_id.len():
             return query_id.len()
         size *= 4
