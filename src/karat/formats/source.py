@@ -9,10 +9,11 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import os
 import sys
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, cast
@@ -38,17 +39,32 @@ _MAGIC = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd", "bzip2": b"BZh"}
 _BROKEN = (EOFError, gzip.BadGzipFile, zlib.error, OSError, zstd.ZstdError)
 
 
-@dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some whole lines of a file.
+    """Some whole lines of a file, read when they are asked for.
 
-    Attributes:
-        data: The bytes, ending with a newline unless the file does not.
-        first_line: Line number of its first line, from 1.
+    Args:
+        data: The bytes, ending with a newline unless the file does not; or how to get them.
+        first_line: Line number of the first line, from 1; or how to find it out.
     """
 
-    data: bytes
-    first_line: int
+    def __init__(
+        self, data: bytes | Callable[[], bytes], first_line: int | Callable[[], int]
+    ) -> None:
+        self._data, self._first_line = data, first_line
+
+    @property
+    def data(self) -> bytes:
+        """The bytes."""
+        if callable(self._data):
+            self._data = self._data()
+        return self._data
+
+    @property
+    def first_line(self) -> int:
+        """The number of the first line, from 1."""
+        if callable(self._first_line):
+            self._first_line = self._first_line()
+        return self._first_line
 
 
 class Source:
@@ -126,33 +142,66 @@ class Source:
             InputError: a line longer than 64 MiB, damaged compression, or a file that expands
                 beyond what real data does.
         """
-        line, rest = 1, self.head
-        while block := self._read(size):
-            end = block.rfind(b"\n") + 1
-            if end == 0:
-                rest += block
-                self._bound(rest, line)
-                continue
-            data = rest + block[:end]
+        if self._can_be_cut():
+            yield from self._cut(size)
+            return
+        line, data = 1, self.head
+        while data:
+            if not data.endswith(b"\n"):
+                data += self._rest_of_line(data, line)
             self.tail = data[-TAIL:]
             yield Chunk(data, line)
             line += data.count(b"\n")
-            rest = block[end:]
-        if rest:
-            self._bound(rest, line)
-            self.tail = rest[-TAIL:]
-            yield Chunk(rest, line)
+            data = self._read(size)
 
-    def _bound(self, rest: bytes, line: int) -> None:
-        """Refuse the last line of the rest if it is too long."""
-        last = rest.rfind(b"\n", 0, -1) + 1
-        if len(rest) - last > LONGEST_LINE:
-            raise InputError(
-                f"the line is longer than {LONGEST_LINE >> 20} MiB",
-                file=self.name,
-                line=line + rest.count(b"\n", 0, last),
-                fix="is this a text file, one record to a line?",
-            )
+    def _can_be_cut(self) -> bool:
+        """Whether the file lies on disk, plain, and is worth reading in parallel."""
+        plain = self.again is not None and self.compressed is None and hasattr(os, "pread")
+        return plain and os.fstat(self._raw.fileno()).st_size > 2 * CHUNK
+
+    def _cut(self, size: int) -> Iterator[Chunk]:
+        """Chunks that whoever parses them reads, so that reading is in parallel too."""
+        start, end = len(BOM) if self.bom else 0, os.fstat(self._raw.fileno()).st_size
+        while start < end:
+            stop = min(start + size, end)
+            if stop < end:
+                stop = self._line_end(stop)
+            self.tail = self._piece(max(start, stop - TAIL), stop)
+            yield Chunk(partial(self._piece, start, stop), partial(self._line_at, start))
+            start = stop
+
+    def _piece(self, start: int, stop: int) -> bytes:
+        try:
+            return os.pread(self._raw.fileno(), stop - start, start)
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", file=self.name) from None
+
+    def _line_end(self, start: int) -> int:
+        """Where the line that holds this byte ends."""
+        place = start
+        while piece := self._piece(place, place + HEAD):
+            found = piece.find(b"\n")
+            if found >= 0:
+                return place + found + 1
+            place += len(piece)
+            if place - start > LONGEST_LINE:
+                raise _too_long(self.name, self._line_at(start))
+        return place
+
+    def _line_at(self, start: int) -> int:
+        """The line number of a byte: only errors ask, so the file is counted again."""
+        return 1 + sum(
+            self._piece(place, min(place + CHUNK, start)).count(b"\n")
+            for place in range(0, start, CHUNK)
+        )
+
+    def _rest_of_line(self, data: bytes, line: int) -> bytes:
+        """What is still to be read of the last line, refused if that line is too long."""
+        rest = self._read(LONGEST_LINE + 1, to_line_end=True)
+        begun = len(data) - data.rfind(b"\n") - 1
+        if begun + len(rest) > LONGEST_LINE:
+            raise _too_long(self.name, line + data.count(b"\n"))
+        return rest
 
     def whole(self) -> bytes:
         """The whole file, its lines unbounded; may be called once, instead of ``chunks``."""
@@ -207,9 +256,9 @@ class Source:
             size -= len(part)
         return b"".join(parts)
 
-    def _read(self, size: int) -> bytes:
+    def _read(self, size: int, *, to_line_end: bool = False) -> bytes:
         try:
-            data = self._stream.read(size)
+            data = self._stream.readline(size) if to_line_end else self._stream.read(size)
         except _BROKEN as error:
             kind = self.compressed or "file"
             raise InputError(
@@ -246,6 +295,15 @@ class _Counted(io.RawIOBase):
         buffer[: len(data)] = data
         self.count += len(data)
         return len(data)
+
+
+def _too_long(name: str, line: int) -> InputError:
+    return InputError(
+        f"the line is longer than {LONGEST_LINE >> 20} MiB",
+        file=name,
+        line=line,
+        fix="is this a text file, one record to a line?",
+    )
 
 
 def _meant(path: Path) -> str | None:
