@@ -55,4 +55,4 @@ def test_markdown(karat: Karat) -> None:
 
 @pytest.mark.parametrize("task", ["rag", "code", "product", "faq", "legal", "research"])
 def test_advice(task: str, karat: Karat) -> None:
-    assert "karat evaluate QRELS RUN -m '" in karat("--for", task)
+    assert "karat evaluate QRELS RUN -m " in karat("--for", task)

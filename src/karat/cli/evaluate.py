@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from karat.cli import options
+from karat.cli.progress import watching
 
 if TYPE_CHECKING:
     from karat.tables import Results, Run
@@ -35,12 +35,8 @@ if TYPE_CHECKING:
 @click.option("-c", "--complete", is_flag=True, help="Every query of QRELS counts (trec_eval -c).")
 @click.option("-M", "--depth", type=int, metavar="N", help="Cut rankings at N (trec_eval -M).")
 @click.option("-J", "--judged-only", is_flag=True, help="Drop unjudged documents (trec_eval -J).")
-@click.option(
-    "--collapse",
-    metavar="COLUMN",
-    help="Fold chunks into the document this column of the documents names (parent_id).",
-)
-@click.option("--documents", metavar="FILE", help="The documents, for --collapse.")
+@options.collapse
+@options.documents
 @click.option(
     "--compat",
     metavar="TOOL",
@@ -58,13 +54,7 @@ if TYPE_CHECKING:
 @click.option("--full", is_flag=True, help="All digits and all counts.")
 @options.input_format
 @options.qrels_format
-@click.option(
-    "--measures-from",
-    "modules",
-    multiple=True,
-    metavar="MODULE",
-    help="A Python module that registers measures of your own.",
-)
+@options.measures_from
 def evaluate(
     qrels: str,
     runs: tuple[str, ...],
@@ -73,7 +63,6 @@ def evaluate(
     full: bool,
     input_format: str | None,
     qrels_format: str | None,
-    modules: tuple[str, ...],
     **settings: Any,
 ) -> None:
     """Evaluate runs: numbers with intervals, counts and notes.
@@ -83,16 +72,14 @@ def evaluate(
     JSON; plain or .gz, .zst, .bz2.
     """
     from karat import formats
-    from karat.measures.registry import load_module
     from karat.workflows.evaluate import evaluate as evaluated
 
-    for name in modules:
-        load_module(name)
     names = [name for name in measures if name.casefold() != "runid"]
-    folder = qrels if os.path.isdir(qrels) else None  # noqa: PTH112 - False for any odd name
+    folder = options.folder(qrels)
     settings["queries"] = settings["queries"] or (folder if settings["by"] else None)
     settings["documents"] = settings["documents"] or (folder if settings["collapse"] else None)
-    read = [formats.read_run(path, input_format) for path in runs]
+    with watching() as watch:
+        read = [formats.read_run(path, input_format, watch=watch) for path in runs]
     judgments = formats.read_qrels(qrels, qrels_format)
     if output == "trec":
         settings["interval"] = "none"  # trec_eval prints none

@@ -20,7 +20,10 @@ from karat.cli import options
     "--top", type=int, metavar="N", default=10, show_default=True, help="Show at least N ranks."
 )
 @click.option("--queries", metavar="FILE", help="The queries, to show what was typed.")
+@options.collapse
+@options.documents
 @options.rel
+@options.measures_from
 @options.output("table", "json")
 @options.input_format
 @options.qrels_format
@@ -31,6 +34,8 @@ def explain(
     measure: str,
     top: int,
     queries: str | None,
+    collapse: str | None,
+    documents: str | None,
     rel: float | None,
     output: str,
     input_format: str | None,
@@ -50,6 +55,8 @@ def explain(
         query_id,
         measure,
         queries=queries or (qrels if options.has_queries(qrels) else None),
+        documents=documents or options.folder(qrels),
+        collapse=collapse,
         rel=rel,
         top=top,
     )

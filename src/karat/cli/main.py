@@ -28,15 +28,35 @@ class _Commands(click.Group):
             raise _EnoughError from None
 
 
+def _version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if not wanted:
+        return
+    from importlib import metadata
+
+    try:
+        version = metadata.version("karat")
+    except metadata.PackageNotFoundError:
+        version = "(run from its source, not installed)"
+    click.echo(f"karat {version}")
+    ctx.exit()
+
+
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="karat", message="%(prog)s %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_version,
+    help="Print the version and stop.",
+)
 def karat() -> None:
-    r"""Tells a team whether its search got better, how sure it can be, and where it fails.
+    """Tells a team whether its search got better, how sure it can be, and where it fails.
 
     \b
     New here?    karat demo
     Your files?  karat lint FILE…, then karat evaluate QRELS RUN…
-    """
+    """  # noqa: D301 - click wants a real backspace before what it must not wrap
 
 
 for command in (demo.demo, evaluate.evaluate, explain.explain, lint.lint, measures.measures):

@@ -17,6 +17,7 @@ from karat.cli import options
     metavar="TASK",
     help="Which measures to use for rag, code, product, faq, legal or research, and why.",
 )
+@options.measures_from
 @options.output("table", "json", "md")
 def measures(name: str | None, task: str | None, output: str) -> None:
     """List the measures, explain one, or say which to use for a task.

@@ -24,6 +24,20 @@ rel = click.option(
     metavar="LEVEL",
     help="Lowest grade that counts as relevant (trec_eval -l).  [default: 1]",
 )
+collapse = click.option(
+    "--collapse",
+    metavar="COLUMN",
+    help="Fold chunks into the document this column of the documents names (parent_id).",
+)
+documents = click.option("--documents", metavar="FILE", help="The documents, for --collapse.")
+measures_from = click.option(
+    "--measures-from",
+    multiple=True,
+    expose_value=False,
+    callback=lambda _context, _option, modules: _load(modules),
+    metavar="MODULE",
+    help="A Python module that registers measures of your own.",
+)
 input_format = click.option(
     "--input-format",
     metavar="FORMAT",
@@ -46,6 +60,20 @@ def output(*formats: str) -> Callable[[Command], Command]:
         show_default=True,
         help="How to print it.",
     )
+
+
+def _load(modules: tuple[str, ...]) -> None:
+    if not modules:
+        return
+    from karat.measures.registry import load_module
+
+    for module in modules:
+        load_module(module)
+
+
+def folder(path: str) -> str | None:
+    """The path if it is a folder: a BEIR folder holds queries and documents too."""
+    return path if os.path.isdir(path) else None  # noqa: PTH112 - False for any odd name
 
 
 def out() -> Console:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -39,19 +41,27 @@ def read_qrels(path: str | Path, input_format: str | None = None) -> Qrels:
         return Qrels(frame, source=opened.source.name)
 
 
-def read_run(path: str | Path, input_format: str | None = None, name: str | None = None) -> Run:
+def read_run(
+    path: str | Path,
+    input_format: str | None = None,
+    name: str | None = None,
+    watch: Callable[[str, int], None] | None = None,
+) -> Run:
     """Read a run.
 
     Args:
         path: A file, or ``-`` for standard input. Plain or gzip, zstd, bzip2.
         input_format: A name of ``FORMATS``; told by content if None.
         name: What results call it; the file's stem if None, ``stdin`` for standard input.
+        watch: Told the file's name and the bytes read since the last call; not for Parquet.
 
     Raises:
         InputError: a file that cannot be read, with its line where there is one.
         UsageError: an unknown format, or one that holds no runs.
     """
     with _Opened(path, "run", input_format) as opened:
+        if watch is not None:
+            opened.source.watch = partial(watch, opened.source.name)
         rows = opened.reader(opened.source)
         run = Run.from_batches(
             stem(path) if name is None else name,

@@ -83,6 +83,7 @@ class Source:
         bom: Whether it began with a UTF-8 byte order mark (left out of the data).
         compressed: gzip | zstd | bzip2 | None.
         tail: The last bytes that ``chunks`` handed out.
+        watch: Told the size of each chunk as it is handed out; may be set.
 
     Raises:
         InputError: no such file, a folder, an empty file, or damaged compression.
@@ -94,6 +95,7 @@ class Source:
         self.again = self.path if self.path and self.path.is_file() else None
         self._produced = 0
         self.tail = b""
+        self.watch: Callable[[int], None] = lambda _size: None
         self._raw = self._open_raw()
         try:
             self.compressed, self._stream = self._decompressed()
@@ -150,6 +152,7 @@ class Source:
             if not data.endswith(b"\n"):
                 data += self._rest_of_line(data, line)
             self.tail = data[-TAIL:]
+            self.watch(len(data))
             yield Chunk(data, line)
             line += data.count(b"\n")
             data = self._read(size)
@@ -167,6 +170,7 @@ class Source:
             if stop < end:
                 stop = self._line_end(stop)
             self.tail = self._piece(max(start, stop - TAIL), stop)
+            self.watch(stop - start)
             yield Chunk(partial(self._piece, start, stop), partial(self._line_at, start))
             start = stop
 

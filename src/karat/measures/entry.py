@@ -163,6 +163,8 @@ class Entry:
         for parameter in self.parameters:
             if parameter.name == name:
                 return parameter
+        if name in {"k", "cutoff"} and self.cutoff != "none":
+            raise UsageError(f"{self.symbol} takes its cutoff after @", fix=f"{self.symbol}@10")
         takes = f"it takes {', '.join(names)}" if names else "it takes none"
         raise UsageError(
             f"{self.symbol} has no parameter {name!r}; {takes}", nearest=nearest(name, names, 1)

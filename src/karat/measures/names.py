@@ -81,6 +81,12 @@ def _read(text: str, rel: float | None, trec: bool) -> list[Measure]:
         entry, cutoffs = from_trec
         return [settle(entry, cutoff, {}, rel) for cutoff in cutoffs]
     papers, shell = _LIKE_PAPERS.fullmatch(text), _LIKE_SHELL.fullmatch(text)
+    outer = spellings().get(text.partition(":")[0].strip().casefold())
+    if not papers and outer and any(parameter.name == "of" for parameter in outer.parameters):
+        raise UsageError(
+            f"{outer.symbol} holds another measure, so it is written with brackets",
+            fix=f"'{outer.example.measure}'" if outer.example else None,
+        )
     if papers:
         name, inside, at = papers.groups()
         parts = _split(inside or "")
@@ -114,8 +120,8 @@ def settle(
             settings["rel"] = float(rel)
         elif parameter.default is REQUIRED:
             raise UsageError(
-                f"{entry.symbol} needs {parameter.name}: {parameter.meaning}; tools disagree on "
-                "its value, so it has no default",
+                f"{entry.symbol} needs {parameter.name}: {parameter.meaning}; the number depends "
+                "on it, so it has no default",
                 fix=f"{entry.example.measure}" if entry.example else None,
             )
         else:

@@ -179,6 +179,7 @@ def set_recall(evidence: Evidence, *, rel: float) -> Terms:
         Equal("ir_measures 0.4.3", "SetF", "beta=1 only: it passes beta on as beta squared"),
     ),
     example=Example("SetF", _WORKED, (1, 1), 0.4, "2 x .3 x .6 / (.3 + .6)"),
+    aliases=("F1",),
     trec="set_F",
 )
 def set_f(evidence: Evidence, *, rel: float, beta: float) -> Floats:

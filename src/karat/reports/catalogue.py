@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -72,7 +73,7 @@ def show_task(task: Task, out: Console) -> None:
         table.add_row(Text(advice.measure, "bold"), Text(advice.why))
     out.print(table)
     out.print(f"Beware: {task.beware}.")
-    typed = " ".join(f"-m '{advice.measure}'" for advice in task.advice)
+    typed = " ".join(f"-m {shlex.quote(advice.measure)}" for advice in task.advice)
     out.print(f"\nkarat evaluate QRELS RUN {typed}", soft_wrap=True)
 
 

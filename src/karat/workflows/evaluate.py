@@ -18,7 +18,7 @@ from karat.measures.trec import COMPAT, as_in
 from karat.stats import bca_interval, mean, resample, t_interval
 from karat.stats.averages import geometric_mean, log_floored
 from karat.stats.intervals import Interval
-from karat.tables import Documents, Qrels, Queries, QueryValue, Result, Results, Run
+from karat.tables import Qrels, Queries, QueryValue, Result, Results, Run
 from karat.workflows import given, notes
 
 RESAMPLES = 2000
@@ -78,7 +78,7 @@ def evaluate(
     judgments = _whole_grades(as_given) if rules.compat else as_given
     systems = _unique_names(given.runs(runs))
     if collapse is not None:
-        systems = _collapsed(systems, given.documents(documents), collapse)
+        systems = given.collapsed(systems, documents, collapse)
 
     scored = [score(run, judgments, asked, rules) for run in systems]
     # trec_eval knows neither weights nor strata.
@@ -122,16 +122,6 @@ def _asked(measures: Iterable[str] | None, rel: float | None, rules: Rules) -> l
         return parse_all(DEFAULTS if measures is None else measures, rel=rel)
     found = parse_all(["official"] if measures is None else measures, rel=rel, trec=True)
     return [as_in(rules.compat, measure) for measure in found]
-
-
-def _collapsed(runs: Sequence[Run], documents: Documents | None, column: str) -> list[Run]:
-    if documents is None:
-        raise UsageError(
-            "collapsing chunks needs to know which document each belongs to",
-            fix="--documents FILE, with doc_id and the column to collapse by",
-        )
-    parents = documents.parents(column)
-    return [run.collapse(parents) for run in runs]
 
 
 def _unique_names(runs: Sequence[Run]) -> list[Run]:

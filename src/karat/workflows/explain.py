@@ -26,6 +26,8 @@ def explain(
     measure: str = "nDCG@10",
     *,
     queries: Any = None,
+    documents: Any = None,
+    collapse: str | None = None,
     rel: float | None = None,
     top: int = TOP,
 ) -> Explanation:
@@ -37,6 +39,8 @@ def explain(
         query_id: The query to explain.
         measure: Name of the measure.
         queries: The texts of the queries, to show this one's.
+        documents: As ``evaluate`` takes them, to collapse.
+        collapse: Fold chunks into the document named in this column.
         rel: Lowest relevant grade, where the measure does not say.
         top: Show at least so many ranks.
 
@@ -47,7 +51,7 @@ def explain(
     qrels, runs = given.qrels(qrels), given.runs(run)
     if len(runs) != 1:
         raise UsageError(f"explain takes one run, and {len(runs)} were given")
-    run = runs[0]
+    run = (given.collapsed(runs, documents, collapse) if collapse else runs)[0]
     judged = qrels.frame.filter(pl.col("query_id") == query_id)
     known = set(run.answers["query_id"])
     if not judged.height:

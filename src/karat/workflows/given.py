@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from karat import formats
+from karat.errors import UsageError
 from karat.tables import Documents, Qrels, Queries, Run
 
 
@@ -57,6 +58,23 @@ def documents(value: Any) -> Documents | None:
     if isinstance(value, str | Path):
         return formats.read_documents(value)
     return Documents.from_frame(value)
+
+
+def collapsed(systems: list[Run], chunks: Any, column: str) -> list[Run]:
+    """Runs with their chunks folded into the documents that a column names.
+
+    Raises:
+        UsageError: no documents were given, so nobody knows which belongs to which.
+        InputError: they have no such column.
+    """
+    table = documents(chunks)
+    if table is None:
+        raise UsageError(
+            "collapsing chunks needs to know which document each belongs to",
+            fix="--documents FILE, with doc_id and the column to collapse by",
+        )
+    parents = table.parents(column)
+    return [run.collapse(parents) for run in systems]
 
 
 def _run(value: Any) -> Run:

@@ -40,6 +40,11 @@ def of(
 
 def _of_run(scores: Scores, rules: Rules) -> Iterator[str]:
     run, evidence = scores.run, scores.evidence
+    if evidence.returned.any() and not len(evidence.rank):
+        yield (
+            "none of the documents retrieved is judged: do document ids mean the same in run and "
+            "qrels? (chunks fold into documents with --collapse)"
+        )
     for state, usual in (
         ("failed", "got no answer: no value"),
         ("missing", "not in the run: scored 0"),

@@ -1,0 +1,56 @@
+"""A progress bar for whatever takes longer than a second to read."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_PATIENCE = 1.0  # seconds before anything moves on the screen
+
+
+@contextmanager
+def watching() -> Iterator[Callable[[str, int], None]]:
+    """A progress bar on standard error, if that is a terminal and it takes longer."""
+    if not sys.stderr.isatty():
+        yield lambda _file, _size: None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    from karat.reports.terminal import console
+    from karat.tables.findings import shown
+
+    began = time.monotonic()
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
+    progress = Progress(
+        *columns, TransferSpeedColumn(), console=console(sys.stderr), transient=True
+    )
+    tasks: dict[str, float] = {}
+    started = False
+
+    def watch(file: str, size: int) -> None:
+        nonlocal started
+        tasks[file] = tasks.get(file, 0) + size
+        if time.monotonic() - began < _PATIENCE:
+            return
+        if not started:
+            started = True
+            progress.start()
+        if not progress.tasks or progress.tasks[-1].fields["file"] != file:
+            progress.add_task(shown(file, 30), total=_size(file), file=file)
+        progress.update(progress.tasks[-1].id, completed=tasks[file])
+
+    try:
+        yield watch
+    finally:
+        if started:
+            progress.stop()
+
+
+def _size(file: str) -> int | None:
+    """Bytes of a file, unless it is compressed or no file."""
+    path = Path(file)
+    packed = path.suffix in (".gz", ".zst", ".bz2", ".parquet")
+    return path.stat().st_size if path.is_file() and not packed else None
