@@ -77,7 +77,9 @@ karat.write_run(karat.read_run(sys.argv[1]), sys.argv[2])
 
 def main() -> None:
     """Measure everything in turn and print seconds, memory and ratios."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("folder", nargs="?", default="benchmarks/data", type=Path)
     parser.add_argument("--peers", default=sys.executable, help="interpreter that has the peers")
     parser.add_argument("--trec-eval", help="a trec_eval binary")
@@ -99,7 +101,8 @@ def main() -> None:
         ("ir_measures", IR_MEASURES, 1),
         ("ranx", RANX, 1),
     ):
-        if subprocess.run([options.peers, "-c", f"import {name}"], capture_output=True).returncode:
+        probe = [options.peers, "-c", f"import {name}"]
+        if subprocess.run(probe, capture_output=True, check=False).returncode:
             print(f"{name} is not installed for {options.peers}: left out")
             continue
         commands[name], rounds[name] = [options.peers, "-c", script, qrels, run], turns

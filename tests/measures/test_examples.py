@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from karat.measures import Entry, entries, parse
-from karat.measures.registry import symbols
 
 ENTRIES = {entry.symbol: entry for entry in entries()}
 
@@ -78,8 +77,3 @@ def test_no_name_is_read_as_two_measures() -> None:
             assert taken.setdefault(name, entry.symbol) == entry.symbol or not name
         for name in families:
             assert taken.setdefault(name.casefold(), entry.symbol) == entry.symbol
-
-
-def test_symbols_are_those_of_the_entries() -> None:
-    assert list(symbols()) == list(ENTRIES)
-    assert len(ENTRIES) == len(entries())

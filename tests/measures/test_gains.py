@@ -106,12 +106,14 @@ def test_terms_add_up_to_the_value(by_rank: Callable[..., Evidence]) -> None:
 
 
 def test_the_ceiling_of_a_reranker(value_of: Value) -> None:
-    # The top two are 0 and 1; reranked 1 0: 1 / (3 + 1/log2(3)), where nDCG had less.
+    # The top two are 0 and 1; reranked 1 0 3: (1 + 3/log2(4)) / (3 + 1/log2(3)).
     assert value_of("Ceiling(nDCG, depth=2)", (0, 1, 3)) == pytest.approx(
-        1 / (3 + 1 / math.log2(3))
+        2.5 / (3 + 1 / math.log2(3))
     )
+    # By gain and not by grade, where a table makes a lower grade worth more.
+    assert value_of("Ceiling(nDCG(gain={1: 9, 2: 3}), depth=2)", (2, 1)) == 1
     assert value_of("Ceiling(nDCG, depth=3)", (0, 1, 3)) == 1
-    assert value_of("Ceiling(RR, depth=2)", (0, 0, 1)) == 0
+    assert value_of("Ceiling(RR, depth=2)", (0, 0, 1)) == pytest.approx(1 / 3)
     assert value_of("Ceiling(P(rel=2)@1, depth=3)", (1, 0, 2)) == 1
     # Unjudged documents go below those that gain, in the order they had.
     assert value_of("Ceiling(AP, depth=4)", (None, 1, None, 1)) == 1

@@ -83,6 +83,7 @@ def test_perfectly_reranked_puts_the_best_first_and_leaves_the_rest(
         candidates = [doc for doc, _ in ranking[:depth]]
         # sorted is stable: documents of one grade, and all without gain, keep their order.
         best = sorted(candidates, key=lambda doc: -max(grades[query].get(doc, 0.0), 0.0))
+        best += [doc for doc, _ in ranking[depth:]]  # what the reranker did not see stays
         return [(doc, -float(rank)) for rank, doc in enumerate(best)]
 
     evidence = reduce(Run.from_dict(scores), Qrels.from_dict(grades))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from karat.errors import InputError
-from karat.measures import parse
+from karat.measures import Measure, parse
 from karat.measures.scores import Rules, Scores, score
 from karat.measures.trec import COMPAT
 from karat.tables import Qrels, Run
@@ -22,8 +22,8 @@ RUN = Run.from_dict(
 )
 
 
-def scored(**rules: Any) -> Scores:
-    return score(RUN, QRELS, [RR], Rules(**rules))
+def scored(measure: Measure = RR, **rules: Any) -> Scores:
+    return score(RUN, QRELS, [measure], Rules(**rules))
 
 
 def test_the_default_topic_set_is_what_has_something_to_find() -> None:
@@ -42,7 +42,13 @@ def test_complete_takes_all() -> None:
 
 
 def test_rel_decides_the_topic_set() -> None:
-    assert scored(rel=2.0).topics.tolist() == [False, False, False, True]
+    relevant_from_2 = parse("RR", rel=2.0)
+    assert scored(relevant_from_2, rel=2.0).topics.tolist() == [False, False, False, True]
+    # A measure with a lower level of its own may find something where others do not.
+    halves = Qrels.from_dict({"found": {"a": 0.5}, "missing": {"a": 1}})
+    half = parse("R(rel=0.5)@5")
+    assert score(RUN, halves, [RR, half], Rules()).topics.tolist() == [True, True]
+    assert score(RUN, halves, [RR], Rules()).topics.tolist() == [False, True]
 
 
 def test_trec_eval_9_takes_what_was_retrieved_and_knows_no_failure() -> None:
@@ -73,8 +79,8 @@ def test_trec_eval_9_sees_float32() -> None:
 
 def test_a_level_above_all_grades_is_an_error_but_not_for_trec_eval() -> None:
     with pytest.raises(InputError, match="no grade reaches 3, so nothing is relevant") as caught:
-        scored(rel=3.0)
-    # The lower of the grades 1, 1, 2 that half of the relevant ones reach.
+        scored(measure=parse("RR", rel=3.0), rel=3.0)
+    # The lowest of the grades that are above 0: 1, 1, 2.
     assert "--rel 1 " in str(caught.value)
     assert scored(rel=3.0, compat=COMPAT["trec_eval-9"]).topics.tolist() == (
         [True, False, True, False]

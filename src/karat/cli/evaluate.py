@@ -9,6 +9,7 @@ import click
 
 from karat.cli import options
 from karat.cli.progress import watching
+from karat.errors import UsageError
 
 if TYPE_CHECKING:
     from karat.tables import Results, Run
@@ -78,6 +79,8 @@ def evaluate(
     folder = options.folder(qrels)
     settings["queries"] = settings["queries"] or (folder if settings["by"] else None)
     settings["documents"] = settings["documents"] or (folder if settings["collapse"] else None)
+    if measures and not names and output != "trec":
+        raise UsageError("runid is no measure", fix="--format trec prints it")
     with watching() as watch:
         read = [formats.read_run(path, input_format, watch=watch) for path in runs]
     judgments = formats.read_qrels(qrels, qrels_format)
@@ -107,15 +110,22 @@ def _print(results: Results, output: str, full: bool) -> None:
         "latex": rows.to_latex,
     }[output]
     sys.stdout.write(write(results))
+    if output in {"csv", "latex"}:
+        _notes_aside(results)
 
 
 def _print_trec(results: Results, runs: list[Run], per_query: bool, wants_id: bool) -> None:
     from karat.reports.trec import lines
 
     names = dict.fromkeys(row.run for row in results.results)
-    for name, run in zip(names, runs, strict=True):
+    for name, run in zip(names or [run.name for run in runs], runs, strict=True):
         runid = run.about.get("tag", run.name) if wants_id else None
         for line in lines(results, name, per_query=per_query, runid=runid):
             print(line)
+    _notes_aside(results)
+
+
+def _notes_aside(results: Results) -> None:
+    """Notes on standard error, for formats that have no place for them."""
     for note in results.notes:
         print(f"karat: {note}", file=sys.stderr)

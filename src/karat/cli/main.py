@@ -82,7 +82,7 @@ def _run() -> int:
         error.show()
         return 2
     except KaratError as error:
-        print(f"karat: {error}", file=sys.stderr)
+        print(f"karat: {_printable(str(error))}", file=sys.stderr)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         print("karat: stopped", file=sys.stderr)
@@ -91,6 +91,10 @@ def _run() -> int:
         # Python would complain again while shutting down.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # a full disk, a folder nobody may write to
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"karat: {_printable(where)}{error.strerror or error}", file=sys.stderr)
+        return 4
     except MemoryError:
         print("karat: out of memory", file=sys.stderr)
         return 4
@@ -101,3 +105,8 @@ def _run() -> int:
         print(f"karat: this is a bug in karat ({type(error).__name__})", file=sys.stderr)
         return 4
     return code if isinstance(code, int) else 0
+
+
+def _printable(text: str) -> str:
+    """Ids and file names come from strangers: nothing in them may command the terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)

@@ -183,7 +183,16 @@ def run_rows(frames: Iterable[pl.DataFrame], chosen: Iterable[str]) -> Rows:
     columns = dict.fromkeys(("state", *answer))
     answers = (
         frame.group_by("query_id", maintain_order=True)
-        .agg(pl.col(column).drop_nulls().first() for column in columns)
+        .agg(
+            # But "failed" is not to be lost beside an "ok": the two together are an error.
+            pl.coalesce(
+                pl.col(column).filter(pl.col(column) != "ok").first(),
+                pl.col(column).drop_nulls().first(),
+            )
+            if column == "state"
+            else pl.col(column).drop_nulls().first()
+            for column in columns
+        )
         .with_columns(pl.col("state").fill_null("ok"))
     )
     return Rows([rankings], answers)

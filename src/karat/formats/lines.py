@@ -19,7 +19,6 @@ from karat.formats.ahead import ahead
 from karat.formats.format import Place
 from karat.formats.source import BOM, Chunk, Source
 
-_AHEAD = 3  # chunks parsed ahead of their use: bounds memory
 _BLANKS = re.compile(rb"[ \t\r\v\f]+")
 FAULTS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError)
 """What Polars' parsers raise on text they do not read."""
@@ -200,7 +199,12 @@ def _value(text: str, at: int, layout: Layout, name: str, number: int) -> object
     except ValueError:
         if column in layout.optional:
             return None
-        raise InputError(f"the {column} {text!r} is not a number", file=name, line=number) from None
+        raise InputError(
+            f"the {column} {text!r} is not a number",
+            file=name,
+            line=number,
+            fix="karat lint lists every such line",
+        ) from None
 
 
 def places(source: Source, layout: Layout, ids: tuple[int, ...]) -> Iterator[Place]:

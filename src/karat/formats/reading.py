@@ -72,6 +72,7 @@ def read_run(
         )
         if not len(run) and not run.answers.height:
             raise opened.nothing()
+        opened.unmarked(pl.Series("query_id", run.query_ids, dtype=pl.String))
         run.about.update(rows.about())
         return run
 

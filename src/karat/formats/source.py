@@ -95,6 +95,7 @@ class Source:
         self.again = self.path if self.path and self.path.is_file() else None
         self._produced = 0
         self.tail = b""
+        self._size = 0
         self.watch: Callable[[int], None] = lambda _size: None
         self._raw = self._open_raw()
         try:
@@ -160,11 +161,13 @@ class Source:
     def _can_be_cut(self) -> bool:
         """Whether the file lies on disk, plain, and is worth reading in parallel."""
         plain = self.again is not None and self.compressed is None and hasattr(os, "pread")
-        return plain and os.fstat(self._raw.fileno()).st_size > 2 * CHUNK
+        if plain:
+            self._size = os.fstat(self._raw.fileno()).st_size
+        return plain and self._size > 2 * CHUNK
 
     def _cut(self, size: int) -> Iterator[Chunk]:
         """Chunks that whoever parses them reads, so that reading is in parallel too."""
-        start, end = len(BOM) if self.bom else 0, os.fstat(self._raw.fileno()).st_size
+        start, end = len(BOM) if self.bom else 0, self._size
         while start < end:
             stop = min(start + size, end)
             if stop < end:
@@ -176,9 +179,12 @@ class Source:
 
     def _piece(self, start: int, stop: int) -> bytes:
         try:
-            return os.pread(self._raw.fileno(), stop - start, start)
+            data = os.pread(self._raw.fileno(), stop - start, start)
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", file=self.name) from None
+        if len(data) < stop - start and stop <= self._size:
+            raise InputError("the file changed while it was read", file=self.name)
+        return data
 
     def _line_end(self, start: int) -> int:
         """Where the line that holds this byte ends."""

@@ -197,12 +197,22 @@ class Measure:
         settings = dict(self.settings)
         if self.entry.cutoff != "none":
             settings["k"] = self.cutoff
+        ours = self.entry.function.__module__.startswith("karat.")
         try:
-            return self.entry.function(evidence, **settings)
+            found = self.entry.function(evidence, **settings)
         except Exception as error:
-            if self.entry.function.__module__.startswith("karat."):
+            if ours:
                 raise
             raise UsageError(f"the measure {self} failed: {error!r}") from error
+        if not ours and not isinstance(found, Terms):
+            found = np.asarray(found, np.float64)
+            if found.shape != (evidence.n,):
+                raise UsageError(
+                    f"the measure {self} returned an array of shape {found.shape} and not "
+                    f"({evidence.n},)",
+                    fix="return one value for each query of the evidence, NaN where there is none",
+                )
+        return found
 
     @property
     def aggregate(self) -> Aggregate:

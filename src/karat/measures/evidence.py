@@ -108,22 +108,30 @@ class Evidence:
             tie_size=np.repeat(size, size),
         )
 
-    def perfectly_reranked(self, depth: int) -> Evidence:
-        """The top ``depth`` as a perfect reranker would order them: best grades first."""
-        cut = self.to_depth(depth)
-        gaining = cut.grade > 0
-        order = np.lexsort((cut.rank, -cut.grade, ~gaining, cut.query))
-        gaining_so_far = cut.so_far(gaining)
-        total = cut.per_query(gaining).astype(np.int64)[cut.query]
+    def perfectly_reranked(self, depth: int, worth: Floats | None = None) -> Evidence:
+        """Rankings whose first ``depth`` documents a perfect reranker has put in the best order.
+
+        Args:
+            depth: Documents handed to the reranker; what stands below them stays where it is.
+            worth: What each hit gains; its grade if None; shape (h,).
+        """
+        worth = self.grade if worth is None else worth
+        head = self.rank <= depth
+        gaining = head & (worth > 0)
+        order = np.lexsort((self.rank, -worth, ~gaining, self.query))
+        total = self.per_query(gaining).astype(np.int64)[self.query]
         # A document without gain is pushed down by every gaining one that stood below it.
-        pushed = cut.rank + total - gaining_so_far
-        place = np.empty_like(cut.rank)
-        place[order] = _place(cut.query, gaining[order])
+        pushed = np.where(head, self.rank + total - self.so_far(gaining), self.rank)
+        place = np.empty_like(self.rank)
+        place[order] = _place(self.query, gaining[order])
         rank = np.where(gaining, place, pushed)
-        final = np.lexsort((rank, cut.query))
-        ones = np.ones_like(rank)
+        final = np.lexsort((rank, self.query))
         return dataclasses.replace(
-            cut, grade=cut.grade[final], rank=rank[final], tie_start=rank[final], tie_size=ones
+            self,
+            grade=self.grade[final],
+            rank=rank[final],
+            tie_start=rank[final],
+            tie_size=np.ones_like(rank),
         )
 
     def at(self, queries: Ints) -> Evidence:

@@ -65,7 +65,6 @@ def _check_base(settings: Mapping[str, Any]) -> None:
         0.9854,
         "(3/1 + 2/1.585 + 1/2.3219) / (3/1 + 2/1.585 + 1/2) = 4.6925 / 4.7619",
     ),
-    aliases=("ndcg_burges",),
     trec="ndcg",
     trec_at="ndcg_cut_{k}",
     trec_cutoffs=(5, 10, 15, 20, 30, 100, 200, 500, 1000),
@@ -146,7 +145,7 @@ def ideal_dcg(
 @measure(
     symbol="Ceiling",
     title="score of a perfect reranker",
-    formula="the measure, after the top `depth` documents are put in the best order",
+    formula="the measure after the top `depth` documents are put in the best order, the rest left",
     says="what a perfect reranker over the same candidates would reach: retrieval bounds "
     "everything after it, and the gap to the measure itself is what reranking can win",
     source="karat; the oracle reranker of e.g. Nogueira & Cho 2019, arXiv:1901.04085",
@@ -166,5 +165,6 @@ def ideal_dcg(
     ),
 )
 def ceiling(evidence: Evidence, *, of: Measure, depth: int) -> Floats:
-    """The measure over the top ``depth``, reordered best grade first."""
-    return of(evidence.perfectly_reranked(depth))
+    """The measure after the top ``depth`` are put in the best order for it."""
+    gain = of.settings.get("gain", "linear")
+    return of(evidence.perfectly_reranked(depth, gain_of(evidence.grade, gain)))

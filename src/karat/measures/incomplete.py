@@ -38,8 +38,9 @@ _INFAP_EPSILON = 0.00001  # trec_eval's smoothing, as in the paper
 def bpref(evidence: Evidence, *, rel: float) -> Terms:
     """Share of judged preferences the ranking keeps."""
     contribution, total = _preferences(evidence, rel)
+    relevant = evidence.relevant(rel)
     return Terms(
-        evidence.grade, contribution, np.where(evidence.relevant(rel), contribution, 0.0), total
+        relevant.astype(np.float64), contribution, np.where(relevant, contribution, 0.0), total
     )
 
 
@@ -101,7 +102,7 @@ def inferred_average_precision(evidence: Evidence, *, rel: float) -> Terms:
     at = np.where(evidence.rank == 1, 1.0, estimate)
     total = evidence.num_rel(rel)
     norm = np.where(total > 0, total, np.nan)
-    return Terms(evidence.grade, at, np.where(relevant, at, 0.0), norm)
+    return Terms(relevant.astype(np.float64), at, np.where(relevant, at, 0.0), norm)
 
 
 @measure(
@@ -125,7 +126,7 @@ def judged_share(evidence: Evidence, *, k: float) -> Terms:
     there = np.minimum(evidence.returned, k).astype(np.float64)
     ones = np.ones(len(evidence.rank))
     norm = np.where(there > 0, there, np.nan)
-    return Terms(evidence.grade, ones, counted.astype(np.float64), norm)
+    return Terms(counted.astype(np.float64), ones, counted.astype(np.float64), norm)
 
 
 def _preferences(evidence: Evidence, rel: float) -> tuple[Floats, Floats]:

@@ -25,6 +25,7 @@ _LIKE_PAPERS = re.compile(
 )
 _LIKE_SHELL = re.compile(r"\s*([A-Za-z0-9_]+)((?::[^:@]+)+)(?:@([^\s@]+))?\s*")
 _LIKE_TREC = re.compile(r"([A-Za-z0-9_]*?[A-Za-z])[_.](\d[\d.,]*)")
+_DEEPEST = 8
 # ir_measures' words for parameters karat calls otherwise.
 _PARAMETER_ALIASES = {"dcg": "gain", "gains": "gain"}
 
@@ -66,6 +67,8 @@ def parse_all(
         raise UsageError(f"rel={rel:g} is not a number above 0")
     found: dict[Measure, None] = {}
     for text in texts:
+        if text.count("(") > _DEEPEST:
+            raise UsageError(f"a measure nested {text.count('(')} deep is not a measure")
         for measure in _read(text, rel, trec):
             found.setdefault(measure)
     return list(found)

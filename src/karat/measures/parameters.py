@@ -7,8 +7,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from karat.errors import InputError
 from karat.measures.entry import Parameter, show_number
 from karat.measures.evidence import Floats, Ints
+
+_HIGHEST_EXPONENT = 1000
 
 Gain = str | Mapping[float, float]
 
@@ -104,6 +107,11 @@ def gain_of(grade: Floats, gain: Gain) -> Floats:
     if gain == "linear":
         return np.maximum(grade, 0.0)
     if gain == "exp":
+        if len(grade) and grade.max() > _HIGHEST_EXPONENT:
+            raise InputError(
+                f"grade {grade.max():g} is too high for gain=exp: 2^grade - 1 is infinite",
+                fix="gain=linear, or grades on a scale such as 0 to 3",
+            )
         return np.where(grade > 0, np.exp2(np.maximum(grade, 0.0)) - 1.0, 0.0)
     assert not isinstance(gain, str)
     gained = np.maximum(grade, 0.0)

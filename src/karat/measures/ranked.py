@@ -40,7 +40,9 @@ def reciprocal_rank(evidence: Evidence, *, k: float | None, rel: float) -> Terms
     relevant = evidence.relevant(rel)
     first = relevant & (evidence.so_far(relevant) == 1) & (evidence.rank <= (k or np.inf))
     discount = 1.0 / evidence.rank
-    return Terms(evidence.grade, discount, np.where(first, discount, 0.0), np.ones(evidence.n))
+    return Terms(
+        first.astype(np.float64), discount, np.where(first, discount, 0.0), np.ones(evidence.n)
+    )
 
 
 @measure(
@@ -73,7 +75,7 @@ def average_precision(evidence: Evidence, *, k: float | None, rel: float) -> Ter
     counted = relevant & (evidence.rank <= (k or np.inf))
     total = evidence.num_rel(rel)
     norm = np.where(total > 0, total, np.nan)
-    return Terms(evidence.grade, at, np.where(counted, at, 0.0), norm)
+    return Terms(counted.astype(np.float64), at, np.where(counted, at, 0.0), norm)
 
 
 @measure(
@@ -119,7 +121,10 @@ def r_precision(evidence: Evidence, *, rel: float) -> Terms:
     counted = evidence.relevant(rel) & (evidence.rank <= total[evidence.query])
     ones = np.ones(len(evidence.rank))
     return Terms(
-        evidence.grade, ones, counted.astype(np.float64), np.where(total > 0, total, np.nan)
+        counted.astype(np.float64),
+        ones,
+        counted.astype(np.float64),
+        np.where(total > 0, total, np.nan),
     )
 
 
@@ -235,7 +240,10 @@ def r_precision_multiple(evidence: Evidence, *, k: float, rel: float) -> Terms:
     counted = evidence.relevant(rel) & (evidence.rank <= places[evidence.query])
     ones = np.ones(len(evidence.rank))
     return Terms(
-        evidence.grade, ones, counted.astype(np.float64), np.where(places > 0, places, np.nan)
+        counted.astype(np.float64),
+        ones,
+        counted.astype(np.float64),
+        np.where(places > 0, places, np.nan),
     )
 
 

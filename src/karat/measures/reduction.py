@@ -62,13 +62,13 @@ def reduce(run: Run, qrels: Qrels) -> Evidence:
 def _hits(run: Run, wanted: pl.DataFrame) -> pl.DataFrame:
     """The wanted pairs that the run holds, with their row.
 
-    A table of bits, set where a wanted pair's key falls, leaves a row or two in a hundred; only
+    A table marked where a wanted pair's key falls leaves a row or two in a hundred; only
     those are joined by string. Block by block, which bounds memory.
     """
     counts = np.diff(run.starts)
-    bits = np.uint64((1 << max(20, (64 * wanted.height).bit_length())) - 1)
-    marked = np.zeros(int(bits) + 1, np.bool_)
-    marked[mixed(wanted["doc_id"].hash(), wanted["query"].to_numpy()) & bits] = True
+    mask = np.uint64((1 << min(26, max(20, (64 * wanted.height).bit_length()))) - 1)
+    marked = np.zeros(int(mask) + 1, np.bool_)
+    marked[mixed(wanted["doc_id"].hash(), wanted["query"].to_numpy()) & mask] = True
     found = [np.empty(0, np.int64)]
     last = 0
     while last < len(counts):
@@ -77,7 +77,7 @@ def _hits(run: Run, wanted: pl.DataFrame) -> pl.DataFrame:
         start, stop = int(run.starts[first]), int(run.starts[last])
         query = np.repeat(np.arange(first, last, dtype=np.uint32), counts[first:last])
         key = mixed(run.rows["doc_hash"].slice(start, stop - start), query)
-        found.append(np.flatnonzero(marked[key & bits]) + start)
+        found.append(np.flatnonzero(marked[key & mask]) + start)
     row = np.concatenate(found)
     query = (np.searchsorted(run.starts, row, side="right") - 1).astype(np.uint32)
     likely = pl.DataFrame({"query": query, "doc_id": run.rows["doc_id"].gather(row), "row": row})

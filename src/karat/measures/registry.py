@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from karat.errors import UsageError
@@ -59,11 +59,6 @@ def spellings() -> dict[str, Entry]:
     """Every symbol and alias, folded to lower case."""
     _load()
     return dict(_ENTRIES)
-
-
-def symbols() -> Iterator[str]:
-    """The printed symbols."""
-    return (entry.symbol for entry in entries())
 
 
 def _place(function: Callable[..., Any]) -> tuple[str, str]:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from karat.errors import InputError
@@ -53,6 +52,7 @@ class Scores:
         answered: ok | empty | missing | failed for each judged query; shape (n,).
         topics: Queries of the topic set; shape (n,).
         unjudged: Queries of the run without judgments, sorted.
+        lowest_rel: Lowest grade that any measure asked counts as relevant.
         values: For each measure, one value for each query, NaN where it has none; shape (n,).
     """
 
@@ -61,6 +61,7 @@ class Scores:
     answered: NDArray[np.str_]
     topics: Mask
     unjudged: list[str]
+    lowest_rel: float
     values: dict[Measure, Floats]
 
     def state(self, measure: Measure, index: int) -> State:
@@ -78,8 +79,10 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
         InputError: no query of the run is judged; no grade counts as relevant but some lie just
             below; or the trec_eval to reproduce refuses the run.
     """
+    # A query counts if any measure asked may find a relevant document in it.
+    lowest = min([rules.rel, *(measure.settings.get("rel", rules.rel) for measure in measures)])
     if rules.compat is None:
-        _check_relevance(qrels, rules.rel)  # trec_eval scores everything 0 instead
+        _check_relevance(qrels, lowest)  # trec_eval scores everything 0 instead
     elif rules.compat.single_precision:
         run = run.in_single_precision()
     evidence = reduce(run, qrels)
@@ -109,14 +112,15 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
     elif rules.compat:
         topics, blank = _trec_topics(rules.compat, run, evidence, answered), 0.0
     else:
-        topics, blank = evidence.num_rel(rules.rel) > 0, np.nan
+        topics, blank = evidence.num_rel(lowest) > 0, np.nan
     failed = answered == "failed"
     values = {}
     for measure in measures:
         value = measure(evidence)
-        value = np.where(np.isnan(value), blank, value)
+        if measure.entry.direction != "none":  # the judged share of nothing is not 0
+            value = np.where(np.isnan(value), blank, value)
         values[measure] = np.where(topics & ~failed, value, np.nan)
-    return Scores(run, evidence, answered, topics, unjudged, values)
+    return Scores(run, evidence, answered, topics, unjudged, lowest, values)
 
 
 def _answered(run: Run, evidence: Evidence) -> NDArray[np.str_]:
@@ -158,12 +162,8 @@ def _check_relevance(qrels: Qrels, rel: float) -> None:
             f"no grade reaches {rel:g}, so nothing is relevant; the highest is "
             f"{max(below.to_list()):g}",
             file=qrels.source,
-            fix=f"--rel {_threshold(below):g} (the lowest grade that counts as relevant)",
+            fix=f"--rel {min(below.to_list()):g} (the lowest grade that counts as relevant)",
         )
-
-
-def _threshold(grades: pl.Series) -> float:
-    return float(grades.median())  # type: ignore[arg-type]
 
 
 def _few(ids: Sequence[str], most: int = 3) -> str:

@@ -112,7 +112,7 @@ def capped_recall(evidence: Evidence, *, k: float, rel: float) -> Terms:
         Equal("ranx 0.3.21", "hit_rate@K"),
     ),
     example=Example("Success@3", (0, 0, 1, 1), (), 1.0, "the third is relevant"),
-    aliases=("HitRate", "Hit", "Hits"),
+    aliases=("HitRate", "Hit"),
     trec_at="success_{k}",
     trec_cutoffs=(1, 5, 10),
 )
@@ -179,7 +179,6 @@ def set_recall(evidence: Evidence, *, rel: float) -> Terms:
         Equal("ir_measures 0.4.3", "SetF", "beta=1 only: it passes beta on as beta squared"),
     ),
     example=Example("SetF", _WORKED, (1, 1), 0.4, "2 x .3 x .6 / (.3 + .6)"),
-    aliases=("F1",),
     trec="set_F",
 )
 def set_f(evidence: Evidence, *, rel: float, beta: float) -> Floats:
@@ -239,7 +238,8 @@ def capped_set_recall(evidence: Evidence, *, rel: float) -> Terms:
 def _counted(evidence: Evidence, counted: Mask, norm: Floats) -> Terms:
     """A count of hits: each is worth 1 wherever it stands."""
     ones = np.ones(len(evidence.rank))
-    return Terms(evidence.grade, ones, counted.astype(np.float64), norm)
+    worth = counted.astype(np.float64)
+    return Terms(worth, ones, worth, norm)
 
 
 def _or_nan(norm: Floats) -> Floats:

@@ -11,9 +11,10 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from karat.tables import Result, Results
+from karat.tables import QueryValue, Result, Results
 from karat.tables.explanation import Explanation, Line
 
+_LONGEST_HEADING = 20  # longer names of measures are folded
 _STATE = {
     "missing": "is not in the run and scores 0",
     "empty": "was answered with nothing and scores 0",
@@ -61,10 +62,14 @@ def show_results(results: Results, out: Console, *, full: bool = False) -> None:
     for attribute in dict.fromkeys(row.attribute for row in results.slices):
         for run in runs:
             chosen = [r for r in results.slices if r.attribute == attribute and r.run == run]
-            out.print(_slice_table(str(attribute), run, chosen))
+            for measures in _blocks(chosen, 10, out.width - 15, gap=2):
+                block = [row for row in chosen if row.measure in measures]
+                out.print(_slice_table(str(attribute), run, block))
     if results.per_query:
         for run in runs:
-            out.print(_query_table(results, run))
+            chosen_values = [row for row in results.per_query if row.run == run]
+            for measures in _blocks(chosen_values, 6, out.width - 28, gap=3):
+                out.print(_query_table(chosen_values, run, measures))
     show_notes(results.notes, out)
 
 
@@ -109,7 +114,7 @@ def _base(title: str = "") -> Table:
 
 def _columns(title: str, several: bool, *names: str) -> Table:
     table = _base(title)
-    table.add_column("measure", no_wrap=True)
+    table.add_column("measure", overflow="fold")
     if several:
         table.add_column("run", overflow="fold")
     for name in names:
@@ -172,7 +177,8 @@ def _slice_table(attribute: str, run: str, rows: Sequence[Result]) -> Table:
     table.add_column(attribute, overflow="fold")
     table.add_column("n", justify="right", no_wrap=True)
     for measure in measures:
-        table.add_column(_plain(measure), justify="right", no_wrap=True)
+        least = max(min(len(measure), _LONGEST_HEADING), 10)
+        table.add_column(_plain(measure), justify="right", overflow="fold", min_width=least)
     for name in dict.fromkeys(row.slice for row in rows):
         cells = [row for row in rows if row.slice == name]
         most = max(row.n for row in cells)
@@ -180,13 +186,29 @@ def _slice_table(attribute: str, run: str, rows: Sequence[Result]) -> Table:
     return table
 
 
-def _query_table(results: Results, run: str) -> Table:
-    rows = [row for row in results.per_query if row.run == run]
-    measures = list(dict.fromkeys(row.measure for row in rows))
+def _blocks(
+    rows: Sequence[Result] | Sequence[QueryValue], cell: int, room: int, *, gap: int
+) -> Iterator[list[str]]:
+    """Measures in as many blocks as columns of that width need; a value is never cut."""
+    block: list[str] = []
+    used = 0
+    for measure in dict.fromkeys(row.measure for row in rows):
+        width = max(min(len(measure), _LONGEST_HEADING), cell) + gap
+        if block and used + width > room:
+            yield block
+            block, used = [], 0
+        block.append(measure)
+        used += width
+    if block:
+        yield block
+
+
+def _query_table(rows: Sequence[QueryValue], run: str, measures: Sequence[str]) -> Table:
     table = _base(f"{run}, query by query")
     table.add_column("query", overflow="fold")
     for measure in measures:
-        table.add_column(_plain(measure), justify="right", no_wrap=True)
+        least = max(min(len(measure), _LONGEST_HEADING), 6)
+        table.add_column(_plain(measure), justify="right", overflow="fold", min_width=least)
     table.add_column("", no_wrap=True)
     by_query: dict[str, dict[str, str]] = {}
     states: dict[str, str] = {}

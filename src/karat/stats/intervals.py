@@ -92,6 +92,7 @@ def bca_interval(
     values: Floats,
     drawn: Floats,
     weights: Floats | None = None,
+    strata: NDArray[np.int64] | None = None,
     confidence: float = 0.95,
 ) -> Interval:
     """Bias-corrected and accelerated bootstrap interval of the mean.
@@ -100,6 +101,7 @@ def bca_interval(
         values: One for each query; shape (n,).
         drawn: From ``resample``, for the same queries; shape (resamples, n).
         weights: Above 0; shape (n,).
+        strata: As ``resample`` was given, for these queries; shape (n,).
         confidence: As in ``t_interval``.
 
     Source: Efron 1987, doi:10.1080/01621459.1987.10478410.
@@ -121,7 +123,9 @@ def bca_interval(
     bias = normal.inv_cdf(float(below))
     total, sum_of = weight.sum(), (weight * values).sum()
     without = (sum_of - weight * values) / (total - weight)
-    spread = without.mean() - without
+    # Samples vary within strata only, and so does the acceleration.
+    groups = _pooled(strata, len(values))
+    spread = (np.bincount(groups, without) / np.bincount(groups))[groups] - without
     acceleration = float((spread**3).sum() / (6 * ((spread**2).sum()) ** 1.5))
     ends = []
     for probability in (0.5 - confidence / 2, 0.5 + confidence / 2):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -40,6 +40,46 @@ def to_polars(frame: Any, source: str) -> pl.DataFrame:
         collected: pl.DataFrame = native.collect(backend="polars").to_native()
         return collected
     return pl.DataFrame({name: _column(native[name]) for name in native.columns})
+
+
+def from_pairs(values: Mapping[Any, Any], column: str, source: str) -> pl.DataFrame:
+    """``{query_id: {doc_id: number}}`` as a frame; queries with None for a dict are left out.
+
+    Raises:
+        InputError: an id that is not text, or a value that is not a number.
+    """
+    rows: list[tuple[str, str, float]] = []
+    for query_id, docs in values.items():
+        _text(query_id, source)
+        if docs is None:
+            continue
+        if not isinstance(docs, Mapping):
+            raise InputError(
+                f"a {type(docs).__name__} stands where {{document: {column}}} is wanted",
+                file=source,
+                query=query_id,
+            )
+        for doc_id, value in docs.items():
+            _text(doc_id, source)
+            try:
+                rows.append((query_id, doc_id, float(value)))
+            except (TypeError, ValueError, OverflowError):
+                raise InputError(
+                    f"the {column} {value!r} of document {doc_id} is not a number",
+                    file=source,
+                    query=query_id,
+                ) from None
+    schema = {"query_id": pl.String, "doc_id": pl.String, column: pl.Float64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _text(value: Any, source: str) -> None:
+    if not isinstance(value, str):
+        raise InputError(
+            f"id {value!r} is a {type(value).__name__}; ids are strings",
+            file=source,
+            fix="use str(id), so that 007 stays 007",
+        )
 
 
 def conform(

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from karat.errors import InputError
-from karat.tables.incoming import conform, to_polars
+from karat.tables.incoming import conform, from_pairs, to_polars
 from karat.tables.schema import QRELS
 
 
@@ -53,15 +53,7 @@ class Qrels:
     @classmethod
     def from_dict(cls, grades: Mapping[str, Mapping[str, float]], source: str = "qrels") -> Qrels:
         """Qrels from ``{query_id: {doc_id: grade}}``."""
-        query_id = [query for query, docs in grades.items() for _ in docs]
-        doc_id = [doc for docs in grades.values() for doc in docs]
-        grade = [float(value) for docs in grades.values() for value in docs.values()]
-        strings = {"query_id": pl.String, "doc_id": pl.String, "grade": pl.Float64}
-        _only_strings([*grades, *doc_id], source)
-        frame = pl.DataFrame(
-            {"query_id": query_id, "doc_id": doc_id, "grade": grade}, schema=strings
-        )
-        return cls(frame, source)
+        return cls(from_pairs(grades, "grade", source), source)
 
     @classmethod
     def from_frame(cls, frame: Any, source: str = "qrels") -> Qrels:
@@ -85,13 +77,3 @@ class Qrels:
 
     def __repr__(self) -> str:
         return f"<Qrels {self.source}: {len(self)} judgments, {len(self.query_ids)} queries>"
-
-
-def _only_strings(ids: list[Any], source: str) -> None:
-    for value in ids:
-        if not isinstance(value, str):
-            raise InputError(
-                f"id {value!r} is a {type(value).__name__}; ids are strings",
-                file=source,
-                fix="use str(id), so that 007 stays 007",
-            )

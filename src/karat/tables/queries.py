@@ -20,7 +20,7 @@ class Queries:
         source: What messages call it.
 
     Raises:
-        InputError: a query that stands twice, or a weight that is not above 0.
+        InputError: a query that stands twice, or a weight that is not from 1e-9 to 1e9.
     """
 
     def __init__(self, frame: pl.DataFrame, source: str = "queries") -> None:
@@ -32,11 +32,11 @@ class Queries:
             raise InputError("the query stands twice", file=source, query=query)
         if "weight" in self.frame.columns:
             weight = self.frame["weight"]
-            bad = ~(weight.is_finite() & (weight > 0)).fill_null(value=False)
+            bad = ~weight.is_between(1e-9, 1e9).fill_null(value=False)
             if bad.any():
                 row = self.frame.row(int(bad.arg_max() or 0), named=True)
                 raise InputError(
-                    f"weight {row['weight']} is not a number above 0",
+                    f"weight {row['weight']} is not a number from 1e-9 to 1e9",
                     file=source,
                     query=row["query_id"],
                 )

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from karat.errors import InputError
-from karat.tables.incoming import conform, to_polars
+from karat.tables.incoming import conform, from_pairs, to_polars
 from karat.tables.ranking import Settled, settle
 from karat.tables.schema import ANSWERS, RANKINGS, Column
 
@@ -116,20 +116,7 @@ class Run:
         the dict means it got no answer (``failed``).
         """
         source = source or name
-        query_id = [query for query, docs in scores.items() for _ in docs or ()]
-        doc_id = [doc for docs in scores.values() for doc in docs or ()]
-        score = [float(s) for docs in scores.values() for s in (docs or {}).values()]
-        for value in (*scores, *doc_id):
-            if not isinstance(value, str):
-                raise InputError(
-                    f"id {value!r} is a {type(value).__name__}; ids are strings",
-                    file=source,
-                    fix="use str(id), so that 007 stays 007",
-                )
-        frame = pl.DataFrame(
-            {"query_id": query_id, "doc_id": doc_id, "score": score},
-            schema={"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64},
-        )
+        frame = from_pairs(scores, "score", source)
         states = {
             query: "failed" if docs is None else "empty"
             for query, docs in scores.items()

@@ -95,7 +95,8 @@ def evaluate(
         for measure in asked
     ]
     values = [row for scores in scored for row in _per_query(scores, rules)] if per_query else []
-    said = notes.of(as_given, scored, results, rules, interval=interval, seed=seed)
+    every_row = [*results, *slices]
+    said = notes.of(as_given, scored, every_row, rules, interval=interval, seed=seed)
     return Results(results, slices, values, [*said, *aggregation.reasons()])
 
 
@@ -111,7 +112,7 @@ def _rules(
     return Rules(
         rel=1.0 if rel is None else rel,
         complete=complete,
-        depth=depth,
+        depth=None if depth is None else min(depth, 1 << 62),
         judged_only=judged_only,
         compat=COMPAT[compat] if compat else None,
     )
@@ -256,7 +257,8 @@ class _Aggregation:
         if self.rules.compat:
             # trec_eval adds from left to right in the order of topic names, then divides.
             geometric = measure.aggregate == "geometric"
-            total = sum((log_floored(values) if geometric else values).tolist())
+            # Not sum(): since Python 3.12 it compensates, and would be more exact than trec_eval.
+            total = float(np.cumsum(log_floored(values) if geometric else values)[-1])
             return math.exp(total / len(values)) if geometric else total / len(values)
         if measure.aggregate == "geometric":
             return geometric_mean(values, weights)
@@ -271,11 +273,13 @@ class _Aggregation:
         taken = log_floored(values[used]) if geometric else values[used]
         weights, strata = self.weighing.at(used)
         if self.drawn is not None:
-            span = bca_interval(taken, self.drawn[:, used], weights)
+            span = bca_interval(taken, self.drawn[:, used], weights, strata)
         else:
             span = t_interval(taken, weights, strata)
         if geometric and span.low is not None and span.high is not None:
-            return Interval(math.exp(span.low), math.exp(span.high))
+            # Few queries make the logarithms spread so far that e to their power means nothing.
+            most = math.inf if measure.entry.high is None else measure.entry.high
+            return Interval(math.exp(span.low), min(math.exp(min(span.high, 700.0)), most))
         return span
 
     def _judged(self, scores: Scores, measure: Measure, used: Mask) -> float | None:

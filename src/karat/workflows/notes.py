@@ -26,9 +26,9 @@ def of(
         name = f"{scores.run.name}: " if len(scored) > 1 else ""
         said += [name + note for note in _of_run(scores, rules)]
     said += _of_ties(scored)
-    said += _of_all(qrels, scored[0], rules)
-    few = min((row.n for row in results), default=0)
-    if interval != "none" and few < TRUSTED_FROM:
+    said += _of_all(qrels, scored, rules)
+    few = min((row.n for row in results if row.ci_low is not None), default=TRUSTED_FROM)
+    if few < TRUSTED_FROM:
         said.append(
             f"intervals over fewer than {TRUSTED_FROM} queries are not to be trusted "
             f"(the least here is {few})"
@@ -82,17 +82,19 @@ def _of_ties(scored: Sequence[Scores]) -> Iterator[str]:
         )
 
 
-def _of_all(qrels: Qrels, scores: Scores, rules: Rules) -> Iterator[str]:
-    evidence = scores.evidence
-    bare = ~scores.topics
+def _of_all(qrels: Qrels, scored: Sequence[Scores], rules: Rules) -> Iterator[str]:
+    evidence = scored[0].evidence
+    bare = ~scored[0].topics
     if bare.any() and not rules.compat:
         yield _counted(
             bare,
             evidence.query_ids,
-            f"without a document of grade {rules.rel:g} or better: left out (undefined)",
+            f"without a document of grade {scored[0].lowest_rel:g} or better: left out (undefined)",
         )
-    missing = (scores.answered == "missing") | (scores.answered == "empty")
-    if not rules.compat and not rules.complete and (bare.any() or (missing & scores.topics).any()):
+    silent = any(
+        (np.isin(scores.answered, ["missing", "empty"]) & scores.topics).any() for scores in scored
+    )
+    if not rules.compat and not rules.complete and (bare.any() or silent):
         yield (
             "trec_eval differs here: without -c it leaves out queries that the run lacks, which "
             "flatters a system that fails on hard ones, and it counts queries without a relevant "

@@ -176,7 +176,7 @@ class Rankings:
     ) -> None:
         at = np.flatnonzero(held)
         row = batch.row(int(at[0]), named=True)
-        example = f"{row['query_id']} {row['doc_id']} {row['score']:g}"
+        example = f"{row['query_id']} {row['doc_id']} {_number(row['score'])}"
         self.tally.add(code, lines[at], query=row["query_id"], example=example)
 
     def _add_queries(
@@ -184,7 +184,7 @@ class Rankings:
     ) -> None:
         row = batch.row(int(at[0]), named=True)
         given = "" if row.get("rank") is None else f" rank {row['rank']}"
-        example = f"{row['query_id']} {row['doc_id']}{given} score {row['score']:g}"
+        example = f"{row['query_id']} {row['doc_id']}{given} score {_number(row['score'])}"
         self.tally.add(code, lines[at], query=row["query_id"], example=example)
 
     def _report_ties(self) -> None:
@@ -277,3 +277,7 @@ def _first_of_each(code: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np
     """The first of the positions in each query; positions and codes ascend."""
     found: NDArray[np.int64] = at[np.unique(code[at], return_index=True)[1]]
     return found
+
+
+def _number(score: float | None) -> str:
+    return "without a score" if score is None else f"{score:g}"
