@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -40,10 +41,12 @@ def demo(directory: Path) -> None:
             "their grades are kept and count as not found."
         )
     where = shlex.quote(str(made.directory))
+    # From a clone, karat lies in the environment that dev.py made and not on the path.
+    karat = "karat" if shutil.which("karat") else shlex.quote(sys.argv[0])
     screen.print("\nTry next:", style="bold")
     for command in (
-        f"karat evaluate {where} {where}/runs/*.trec --by class",
-        f"karat explain {where} {where}/runs/semantic.trec q01",
-        f"karat lint {where} {where}/runs/*.trec",
+        f"{karat} evaluate {where} {where}/runs/*.trec --by class",
+        f"{karat} explain {where} {where}/runs/semantic.trec q01",
+        f"{karat} lint {where} {where}/runs/*.trec",
     ):
         screen.print(f"  {command}", soft_wrap=True)
