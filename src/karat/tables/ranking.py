@@ -54,7 +54,7 @@ def settle(batch: pl.DataFrame, source: str) -> Settled:
     """
     code, starts, query_ids = _queries(batch)
     if len(set(query_ids)) < len(query_ids):
-        batch = _contiguous(batch)
+        batch = gathered(batch)
         code, starts, query_ids = _queries(batch)
     score = batch["score"].to_numpy()
     if batch["score"].null_count() or np.isnan(score).any():
@@ -107,11 +107,11 @@ def _queries(
     return code, starts, batch["query_id"].gather(starts).to_list()
 
 
-def _contiguous(batch: pl.DataFrame) -> pl.DataFrame:
+def gathered(batch: pl.DataFrame) -> pl.DataFrame:
     """Bring the rows of each query together, queries in order of first appearance."""
     first = batch.group_by("query_id", maintain_order=True).agg().with_row_index("first")
     return (
-        batch.join(first, on="query_id", how="left")
+        batch.join(first, on="query_id", how="left", maintain_order="left")
         .sort("first", maintain_order=True)
         .drop("first")
     )

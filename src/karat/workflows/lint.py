@@ -15,10 +15,11 @@ from karat.formats import ROLES
 from karat.formats.detect import detect, refuse_binary
 from karat.formats.source import Source
 from karat.tables.findings import Finding, Findings, LintedFile
+from karat.tables.ranking import gathered
 from karat.workflows.linting import between, fields, judgments, records, roles
 from karat.workflows.linting.bytewise import LineEnds
 from karat.workflows.linting.fields import Piece
-from karat.workflows.linting.rankings import Rankings, gathered
+from karat.workflows.linting.rankings import Rankings
 from karat.workflows.linting.tally import Tally
 from karat.workflows.linting.texts import Texts, absent
 

@@ -7,9 +7,7 @@ line by line here, and every line that is wrong is counted.
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,13 +15,13 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.formats import trec
+from karat.formats.ahead import ahead
 from karat.formats.lines import Layout, parse
 from karat.formats.source import Chunk, Source
 from karat.workflows.linting.bytewise import LineEnds, Looked, look
 from karat.workflows.linting.tally import Tally
 
 _BLOCK = 1000  # lines
-_AHEAD = 3  # chunks in work at a time: bounds memory
 _BLANKS = re.compile(r"[ \t\r\v\f]+")
 _ODD = r"[\s\p{Cc}\p{Cf}]"
 
@@ -63,19 +61,13 @@ def pieces(source: Source, layout: Layout, ends: LineEnds) -> Iterator[Piece]:
     Raises:
         InputError: the file cannot be read to its end.
     """
-    with ThreadPoolExecutor(2) as pool:
-        waiting: deque[Future[Piece]] = deque()
-        try:
-            for chunk in source.chunks():
-                ends.see(chunk)
-                waiting.append(pool.submit(_piece, chunk, layout, source.name))
-                if len(waiting) >= _AHEAD:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+
+    def seen() -> Iterator[Chunk]:
+        for chunk in source.chunks():
+            ends.see(chunk)
+            yield chunk
+
+    yield from ahead(lambda chunk: _piece(chunk, layout, source.name), seen())
 
 
 def odd_ids(rows: pl.DataFrame, tally: Tally, *columns: str) -> None:

@@ -13,11 +13,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from karat.tables.ranking import mixed
 from karat.workflows.linting.tally import Tally
 from karat.workflows.linting.texts import absent
 
 # As in karat.tables.ranking: mixes the query into the hash of a document id.
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 _MANY_TIES = 1.0  # percent of the documents
 _SELF_SHARE = 0.1  # of the queries, with themselves at the top
 _SHALLOW = range(5, 100)  # R@100 and AP look deeper
@@ -157,7 +157,7 @@ class Rankings:
         self, batch: pl.DataFrame, code: NDArray[np.int64], lines: NDArray[np.int64]
     ) -> None:
         # Sorting 64-bit hashes is far cheaper than grouping strings; equal hashes are confirmed.
-        key = batch["doc_id"].hash().to_numpy() ^ (code.astype(np.uint64) * _MIX)
+        key = mixed(batch["doc_id"].hash(), code.astype(np.uint32))
         key.sort()
         if not (key[1:] == key[:-1]).any():
             return
@@ -255,16 +255,6 @@ def whole_queries(pieces: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         waiting.append(piece.slice(cut))
     if waiting:
         yield pl.concat(waiting, how="diagonal")
-
-
-def gathered(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows of each query brought together, queries in order of first appearance."""
-    first = rows.group_by("query_id", maintain_order=True).agg().with_row_index("first")
-    return (
-        rows.join(first, on="query_id", how="left", maintain_order="left")
-        .sort("first", maintain_order=True)
-        .drop("first")
-    )
 
 
 def _starts(code: NDArray[np.int64]) -> NDArray[np.int64]:
