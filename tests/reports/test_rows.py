@@ -46,7 +46,8 @@ def test_csv_has_a_column_for_each_field() -> None:
         "run": "bm25", "measure": "nDCG@10", "value": "0.5", "aggregate": "mean",
         "ci_low": "0.25", "ci_high": "0.75", "ci_method": "t", "n": "30", "empty": "0",
         "missing": "1", "failed": "2", "undefined": "3", "unjudged": "4", "judged": "0.9",
-        "tied": "0.125",
+        "tied": "0.125", "tie_low": "", "tie_expected": "", "tie_high": "", "unjudged_low": "",
+        "unjudged_high": "",
     }  # fmt: skip
 
 

@@ -128,6 +128,13 @@ class Entry:
         integer: Printed by trec_eval as a whole number.
         summary_only: trec_eval prints it for all queries together only.
         check: Refuses settings that do not go together, with a UsageError.
+        swaps: Whether a better document that moves up past a worse one never lowers the value.
+            Then the best and the worst order of tied documents are known, and with them the
+            exact band.
+        expected: ``(evidence, k=cutoff, **parameters)`` to the mean over all orders of tied
+            documents, for each query; None if nobody has a closed form.
+        bounds: ``(evidence, k=cutoff, **parameters)`` to the lowest and the highest value over
+            all grades that unjudged documents could have; None if nobody knows how.
     """
 
     symbol: str
@@ -152,6 +159,9 @@ class Entry:
     integer: bool = False
     summary_only: bool = False
     check: Callable[[Mapping[str, Any]], None] | None = None
+    swaps: bool = False
+    expected: Callable[..., Floats] | None = None
+    bounds: Callable[..., tuple[Floats, Floats]] | None = None
 
     def parameter(self, name: str) -> Parameter:
         """The parameter of that name.
@@ -193,10 +203,24 @@ class Measure:
         found = self._found(evidence)
         return found if isinstance(found, Terms) else None
 
-    def _found(self, evidence: Evidence) -> Terms | Floats:
+    def expected(self, evidence: Evidence) -> Floats | None:
+        """The mean over all orders of tied documents; shape (n,); None without a closed form."""
+        function = self.entry.expected
+        return None if function is None else function(evidence, **self._arguments())
+
+    def bounds(self, evidence: Evidence) -> tuple[Floats, Floats] | None:
+        """Lowest and highest value over all grades of the unjudged; None if not known how."""
+        function = self.entry.bounds
+        return None if function is None else function(evidence, **self._arguments())
+
+    def _arguments(self) -> dict[str, Any]:
         settings = dict(self.settings)
         if self.entry.cutoff != "none":
             settings["k"] = self.cutoff
+        return settings
+
+    def _found(self, evidence: Evidence) -> Terms | Floats:
+        settings = self._arguments()
         ours = self.entry.function.__module__.startswith("karat.")
         try:
             found = self.entry.function(evidence, **settings)

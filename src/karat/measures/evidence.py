@@ -35,6 +35,7 @@ class Evidence:
         tie_size: Size of that group, 1 if the score is alone; shape (h,).
         ideal_query: Index of the query of each judgment, ascending; shape (j,).
         ideal_grade: Grades, best first within a query; shape (j,).
+        scale: Lowest and highest grade that a judgment could have given.
     """
 
     query_ids: list[str]
@@ -47,6 +48,7 @@ class Evidence:
     tie_size: Ints
     ideal_query: Ints
     ideal_grade: Floats
+    scale: tuple[float, float] = (0.0, 1.0)
 
     @property
     def n(self) -> int:

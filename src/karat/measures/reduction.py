@@ -56,6 +56,7 @@ def reduce(run: Run, qrels: Qrels) -> Evidence:
         tie_size=tie_size,
         ideal_query=ideals["topic"].to_numpy(),
         ideal_grade=ideals["grade"].to_numpy(),
+        scale=qrels.scale,
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
-from karat.errors import InputError
+from karat.errors import InputError, UsageError
 from karat.tables.incoming import conform, from_pairs, to_polars
 from karat.tables.schema import QRELS
 
@@ -20,13 +21,20 @@ class Qrels:
             dropped. Grade 0 is judged and not relevant; a negative grade means pooled but not
             judged, as in TREC; fractions are allowed.
         source: What messages call it: a path, usually.
+        scale: Lowest and highest grade a judgment can give; if None, from 0 to the largest grade
+            there is.
 
     Raises:
-        InputError: a missing column, an empty id, a grade that is not finite, or a pair that is
-            judged twice.
+        InputError: a missing column, an empty id, a grade that is not finite, a pair that is
+            judged twice, or a grade above the scale.
     """
 
-    def __init__(self, frame: pl.DataFrame, source: str = "qrels") -> None:
+    def __init__(
+        self,
+        frame: pl.DataFrame,
+        source: str = "qrels",
+        scale: tuple[float, float] | None = None,
+    ) -> None:
         frame = conform(frame, QRELS, source)
         bad = ~frame["grade"].is_finite().fill_null(value=False)
         if bad.any():
@@ -49,6 +57,44 @@ class Qrels:
             )
         self.frame = frame.sort("query_id", maintain_order=True)
         self.source = source
+        self.declared = scale
+        if scale is not None:
+            self._check_scale(*scale)
+
+    def on_scale(self, low: float, high: float) -> Qrels:
+        """The same judgments on a declared scale.
+
+        Raises:
+            UsageError: the scale is empty or not finite.
+            InputError: a grade lies above it, or between 0 and its lower end.
+        """
+        return Qrels(self.frame, self.source, (low, high))
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """Lowest and highest grade a judgment can give: declared, or 0 to the largest there is."""
+        if self.declared is not None:
+            return self.declared
+        highest = self.frame["grade"].max()
+        return 0.0, max(float(highest), 0.0) if isinstance(highest, int | float) else 0.0
+
+    def _check_scale(self, low: float, high: float) -> None:
+        if not (0 <= low < high < math.inf):
+            raise UsageError(
+                f"a scale from {low:g} to {high:g} holds no grades",
+                fix="--scale 0-3, for example: the lowest and the highest grade, from 0 up",
+            )
+        grade = self.frame["grade"]
+        off = (grade > high) | ((grade >= 0) & (grade < low))
+        if off.any():
+            row = self.frame.row(int(off.arg_max() or 0), named=True)
+            raise InputError(
+                f"grade {row['grade']:g} of document {row['doc_id']} is not on the scale "
+                f"{low:g} to {high:g}",
+                file=self.source,
+                query=row["query_id"],
+                doc_id=row["doc_id"],
+            )
 
     @classmethod
     def from_dict(cls, grades: Mapping[str, Mapping[str, float]], source: str = "qrels") -> Qrels:

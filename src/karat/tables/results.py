@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -37,6 +38,14 @@ class Result:
         judged: Mean Judged@k over the ``n`` queries that returned anything, for a measure with a
             cutoff k, else None.
         tied: Share of the retrieved documents that are tied with another, 0 to 1.
+        tie_low: The lowest value over all orders of tied documents; None if not known (a note
+            says why).
+        tie_expected: The mean over all orders of tied documents; None likewise.
+        tie_high: The highest value over all orders of tied documents; None likewise.
+        unjudged_low: The lowest value over all grades that unjudged documents retrieved (in the
+            top k) could have, those nobody retrieved not being relevant; None if not known or
+            not asked for.
+        unjudged_high: The highest; None likewise.
         attribute: The query attribute sliced by, or None for all queries.
         slice: Its value, or None for all queries.
     """
@@ -56,6 +65,11 @@ class Result:
     unjudged: int
     judged: float | None
     tied: float | None
+    tie_low: float | None = None
+    tie_expected: float | None = None
+    tie_high: float | None = None
+    unjudged_low: float | None = None
+    unjudged_high: float | None = None
     attribute: str | None = None
     slice: str | None = None
 
@@ -71,6 +85,97 @@ class QueryValue:
     state: State
 
 
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """How long one run took to answer, in microseconds.
+
+    Attributes:
+        run: Name of the run.
+        n: Answers that have a time, failed ones among them.
+        p50_us: Half of them were at least so quick.
+        p95_us: 95 % of them.
+        p99_us: 99 % of them.
+        max_us: The slowest.
+    """
+
+    run: str
+    n: int
+    p50_us: float
+    p95_us: float
+    p99_us: float
+    max_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a measure goes with an outcome of the user's own, query by query.
+
+    Attributes:
+        run: Name of the run.
+        measure: Canonical name of the measure.
+        outcome: Name of the outcome.
+        n: Queries that have both.
+        spearman: Rank correlation, -1 to 1; None where one of the two is the same everywhere.
+        ci_low: Lower end of its 95 % interval; None where there is none.
+        ci_high: Upper end.
+        kendall: Kendall's tau-b, -1 to 1; None likewise.
+        auc: For an outcome of yes and no: how often a query with yes has the higher value, ties
+            counting half; 0 to 1; None for other outcomes.
+    """
+
+    run: str
+    measure: str
+    outcome: str
+    n: int
+    spearman: float | None
+    ci_low: float | None
+    ci_high: float | None
+    kendall: float | None
+    auc: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """What a threshold on the score of the first document would do.
+
+    Attributes:
+        threshold: Answers whose best score lies below it are withheld.
+        no_answer: Share of the no-answer queries that then get nothing (right); 0 to 1.
+        answerable: Share of the queries with a relevant document that then get nothing (wrong);
+            0 to 1; None if there are none.
+    """
+
+    threshold: float
+    no_answer: float
+    answerable: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """How one run treats the queries that have no right answer.
+
+    Attributes:
+        run: Name of the run.
+        n: No-answer queries, without the failed ones.
+        silent: Of these, answered with nothing (empty or missing), or with a best score below
+            ``threshold`` if there is one.
+        share: ``silent / n``, 0 to 1; None if n is 0.
+        missing: Of the silent, not in the run at all.
+        failed: No-answer queries that got no answer; not in n.
+        threshold: The threshold asked for, or None.
+        curve: The same for every threshold that makes a difference, lowest first.
+    """
+
+    run: str
+    n: int
+    silent: int
+    share: float | None
+    missing: int
+    failed: int
+    threshold: float | None
+    curve: list[Silence]
+
+
 @dataclass(frozen=True)
 class Results:
     """Everything one evaluation found.
@@ -80,12 +185,23 @@ class Results:
         slices: The same for each value of each attribute asked for with ``by``.
         per_query: One row for each run, measure and query; empty unless asked for.
         notes: Sentences a reader must know: what was left out, what differs, what is None.
+        no_answer: One row for each run, where queries are marked as having no right answer.
+        latency: One row for each run whose answers have times.
+        outcomes: One row for each run, measure and outcome asked for.
+        shown: How a notebook shows it, given by the workflow that made it.
     """
 
     results: list[Result]
     slices: list[Result] = field(default_factory=list)
     per_query: list[QueryValue] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    no_answer: list[NoAnswer] = field(default_factory=list)
+    latency: list[Latency] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    shown: Callable[[Results], str] | None = field(default=None, compare=False, repr=False)
+
+    def _repr_html_(self) -> str | None:
+        return None if self.shown is None else self.shown(self)
 
     def value(self, measure: str, run: str | None = None) -> float | None:
         """The aggregate of one measure (of one run, if there are several).
@@ -110,6 +226,9 @@ class Results:
             out["slices"] = [asdict(row) for row in self.slices]
         if self.per_query:
             out["per_query"] = [asdict(row) for row in self.per_query]
+        for name in ("no_answer", "latency", "outcomes"):
+            if rows := getattr(self, name):
+                out[name] = [asdict(row) for row in rows]
         out["notes"] = list(self.notes)
         return out
 
