@@ -28,6 +28,7 @@ _WORKED = (1, 0, None, 1)
     trec="num_q",
     integer=True,
     summary_only=True,
+    ordered=False,
 )
 def num_q(evidence: Evidence) -> Floats:
     """One for each query."""
@@ -49,6 +50,7 @@ def num_q(evidence: Evidence) -> Floats:
     example=Example("NumRet", _WORKED, (1,), 4, "four returned"),
     trec="num_ret",
     integer=True,
+    ordered=False,
 )
 def num_ret(evidence: Evidence) -> Floats:
     """Documents returned."""
@@ -71,6 +73,7 @@ def num_ret(evidence: Evidence) -> Floats:
     example=Example("NumRel", _WORKED, (1,), 3, "two retrieved and one missed"),
     trec="num_rel",
     integer=True,
+    ordered=False,
 )
 def num_rel(evidence: Evidence, *, rel: float) -> Floats:
     """Documents judged relevant."""
@@ -95,6 +98,7 @@ def num_rel(evidence: Evidence, *, rel: float) -> Floats:
     example=Example("NumRelRet", _WORKED, (1,), 2, "the first and the fourth"),
     trec="num_rel_ret",
     integer=True,
+    ordered=False,
 )
 def num_rel_ret(evidence: Evidence, *, rel: float) -> Floats:
     """Documents returned and judged relevant."""
@@ -117,6 +121,7 @@ def num_rel_ret(evidence: Evidence, *, rel: float) -> Floats:
     example=Example("NumNonrelRet", _WORKED, (1,), 1, "the second"),
     trec="num_nonrel_judged_ret",
     integer=True,
+    ordered=False,
 )
 def num_nonrel_ret(evidence: Evidence, *, rel: float) -> Floats:
     """Documents returned and judged, but not relevant."""

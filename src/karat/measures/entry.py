@@ -131,6 +131,7 @@ class Entry:
         swaps: Whether a better document that moves up past a worse one never lowers the value.
             Then the best and the worst order of tied documents are known, and with them the
             exact band.
+        ordered: Whether the order of documents matters at all; if not, ties do not either.
         expected: ``(evidence, k=cutoff, **parameters)`` to the mean over all orders of tied
             documents, for each query; None if nobody has a closed form.
         bounds: ``(evidence, k=cutoff, **parameters)`` to the lowest and the highest value over
@@ -160,6 +161,7 @@ class Entry:
     summary_only: bool = False
     check: Callable[[Mapping[str, Any]], None] | None = None
     swaps: bool = False
+    ordered: bool = True
     expected: Callable[..., Floats] | None = None
     bounds: Callable[..., tuple[Floats, Floats]] | None = None
 
@@ -202,6 +204,17 @@ class Measure:
         """What each hit adds, or None for a measure that is not a sum over hits."""
         found = self._found(evidence)
         return found if isinstance(found, Terms) else None
+
+    @property
+    def swaps(self) -> bool:
+        """Whether moving a better document up never lowers it, here and in the measure inside."""
+        inner = self.settings.get("of")
+        return self.entry.swaps and (inner.swaps if isinstance(inner, Measure) else True)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the order of documents matters at all."""
+        return self.entry.ordered
 
     def expected(self, evidence: Evidence) -> Floats | None:
         """The mean over all orders of tied documents; shape (n,); None without a closed form."""

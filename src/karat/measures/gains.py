@@ -9,7 +9,7 @@ import numpy as np
 
 from karat.errors import UsageError
 from karat.measures.entry import Equal, Example, Measure, Parameter, Terms
-from karat.measures.evidence import Evidence, Floats
+from karat.measures.evidence import Evidence, Floats, Ints
 from karat.measures.names import parse
 from karat.measures.parameters import (
     BASE,
@@ -21,8 +21,11 @@ from karat.measures.parameters import (
     read_whole,
 )
 from karat.measures.registry import measure
+from karat.measures.ties import Discount, expected_sum
+from karat.measures.unjudged import Bounds, normalised_bounds, sum_bounds
 
 _JK = "Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418"
+_MOST_GRADES = 100  # of a scale: a mapping of gains names fewer
 _BURGES = "Burges et al. 2005, doi:10.1145/1102351.1102363 (gain=exp)"
 
 
@@ -38,6 +41,57 @@ def _check_base(settings: Mapping[str, Any]) -> None:
             "base belongs to discount=jk; log2(rank+1) has no base to choose",
             fix=f"nDCG(discount=jk, base={base:g})@10",
         )
+
+
+def _discount(discount: str, base: float | None) -> Discount:
+    def left(rank: Ints) -> Floats:
+        return 1.0 / divisor_of(rank, discount, base)
+
+    return left
+
+
+def _possible(evidence: Evidence, gain: Gain) -> Floats:
+    """The gains of the grades that an unjudged document could get."""
+    low, high = evidence.scale
+    whole = np.arange(np.ceil(low), min(np.floor(high), low + _MOST_GRADES) + 1)
+    return np.unique(gain_of(np.concatenate([[low, high], whole]), gain))
+
+
+def _expected_dcg(
+    evidence: Evidence, *, k: float | None, gain: Gain, discount: str, base: float | None
+) -> Floats:
+    found = dcg(evidence, k=k, gain=gain, discount=discount, base=base)
+    return expected_sum(evidence, found.gain, _discount(discount, base), k) / found.norm
+
+
+def _expected_ndcg(
+    evidence: Evidence, *, k: float | None, gain: Gain, discount: str, base: float | None
+) -> Floats:
+    found = ndcg(evidence, k=k, gain=gain, discount=discount, base=base)
+    return expected_sum(evidence, found.gain, _discount(discount, base), k) / found.norm
+
+
+def _dcg_bounds(
+    evidence: Evidence, *, k: float | None, gain: Gain, discount: str, base: float | None
+) -> Bounds:
+    found = dcg(evidence, k=k, gain=gain, discount=discount, base=base)
+    possible = _possible(evidence, gain)
+    ends = float(possible.min()), float(possible.max())
+    value = evidence.per_query(found.term)
+    return sum_bounds(evidence, value, ends, _discount(discount, base), k)
+
+
+def _ndcg_bounds(
+    evidence: Evidence, *, k: float | None, gain: Gain, discount: str, base: float | None
+) -> Bounds:
+    return normalised_bounds(
+        evidence,
+        gain_of(evidence.grade, gain),
+        gain_of(evidence.ideal_grade, gain),
+        _possible(evidence, gain),
+        _discount(discount, base),
+        k,
+    )
 
 
 @measure(
@@ -65,6 +119,9 @@ def _check_base(settings: Mapping[str, Any]) -> None:
         0.9854,
         "(3/1 + 2/1.585 + 1/2.3219) / (3/1 + 2/1.585 + 1/2) = 4.6925 / 4.7619",
     ),
+    swaps=True,
+    expected=_expected_ndcg,
+    bounds=_ndcg_bounds,
     trec="ndcg",
     trec_at="ndcg_cut_{k}",
     trec_cutoffs=(5, 10, 15, 20, 30, 100, 200, 500, 1000),
@@ -93,6 +150,9 @@ def ndcg(
     check=_check_base,
     equals=(Equal("trec_eval 10.0", "dcg", "no cutoff"), Equal("ranx 0.3.21", "dcg@K")),
     example=Example("DCG@5", (3, 2, 0, 1, 0), (), 4.6925, "3/1 + 2/1.585 + 1/2.3219"),
+    swaps=True,
+    expected=_expected_dcg,
+    bounds=_dcg_bounds,
     trec="dcg",
 )
 def dcg(
@@ -126,6 +186,7 @@ def dcg(
     check=_check_base,
     equals=(Equal("trec_eval 10.0", "ideal_dcg", "no cutoff"),),
     example=Example("IDCG@5", (0, 3), (2, 1), 4.7619, "3/1 + 2/1.585 + 1/2"),
+    ordered=False,
     trec="ideal_dcg",
 )
 def ideal_dcg(
@@ -163,6 +224,7 @@ def ideal_dcg(
         0.7625,
         "reranked 3 1 0: (3/1 + 1/1.585) / (3/1 + 2/1.585 + 1/2) = 3.6309 / 4.7619",
     ),
+    swaps=True,
 )
 def ceiling(evidence: Evidence, *, of: Measure, depth: int) -> Floats:
     """The measure after the top ``depth`` are put in the best order for it."""

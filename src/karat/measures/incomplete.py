@@ -8,9 +8,17 @@ from karat.measures.entry import Equal, Example, Terms
 from karat.measures.evidence import Evidence, Floats
 from karat.measures.parameters import REL
 from karat.measures.registry import measure
+from karat.measures.ties import expected_bpref
 
 _NO_REL = "no relevant document"
 _INFAP_EPSILON = 0.00001  # trec_eval's smoothing, as in the paper
+
+
+def _expected_bpref(evidence: Evidence, *, rel: float) -> Floats:
+    relevant = evidence.relevant(rel)
+    total, others = evidence.num_rel(rel), _num_nonrel(evidence, rel)
+    expected = expected_bpref(evidence, relevant, evidence.judged & ~relevant, total, others)
+    return expected / np.where(total > 0, total, np.nan)
 
 
 @measure(
@@ -34,6 +42,8 @@ _INFAP_EPSILON = 0.00001  # trec_eval's smoothing, as in the paper
         "R = 3, N = 2: (1 + (1 - 1/2) + 0) / 3",
     ),
     trec="bpref",
+    swaps=True,
+    expected=_expected_bpref,
 )
 def bpref(evidence: Evidence, *, rel: float) -> Terms:
     """Share of judged preferences the ranking keeps."""
@@ -59,6 +69,8 @@ def bpref(evidence: Evidence, *, rel: float) -> Terms:
     example=Example("GMBpref", (1, 0, None, 1), (1, 0), 0.5, "of one query: its Bpref"),
     trec="gm_bpref",
     summary_only=True,
+    swaps=True,
+    expected=_expected_bpref,
 )
 def geometric_bpref(evidence: Evidence, *, rel: float) -> Terms:
     """Bpref; the geometric mean is taken over queries."""
@@ -133,10 +145,14 @@ def _preferences(evidence: Evidence, rel: float) -> tuple[Floats, Floats]:
     relevant = evidence.relevant(rel)
     nonrelevant = evidence.judged & ~relevant
     above = evidence.so_far(nonrelevant)
-    ideal = evidence.ideal_grade
-    non_total = evidence.of_ideals((ideal >= 0) & (ideal < rel))
+    non_total = _num_nonrel(evidence, rel)
     total = evidence.num_rel(rel)
     r, n = total[evidence.query], non_total[evidence.query]
     with np.errstate(divide="ignore", invalid="ignore"):
         lost = np.minimum(above, r) / np.minimum(n, r)
     return np.where(above > 0, 1.0 - lost, 1.0), np.where(total > 0, total, np.nan)
+
+
+def _num_nonrel(evidence: Evidence, rel: float) -> Floats:
+    ideal = evidence.ideal_grade
+    return evidence.of_ideals((ideal >= 0) & (ideal < rel))

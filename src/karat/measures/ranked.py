@@ -10,9 +10,40 @@ from karat.measures.entry import Equal, Example, Parameter, Terms
 from karat.measures.evidence import Evidence, Floats, Ints
 from karat.measures.parameters import REL
 from karat.measures.registry import measure
+from karat.measures.ties import expected_average_precision, expected_cascade, expected_within
+from karat.measures.unjudged import Bounds, average_precision_bounds, first_bounds
 
 _NO_REL = "no relevant document"
 _LEVELS = tuple(level / 10 for level in range(11))
+
+
+def _expected_reciprocal(evidence: Evidence, *, k: float | None, rel: float) -> Floats:
+    relevant = evidence.relevant(rel).astype(np.float64)
+    return expected_cascade(evidence, relevant, lambda rank: 1.0 / rank, k)
+
+
+def _reciprocal_bounds(evidence: Evidence, *, k: float | None, rel: float) -> Bounds:
+    return first_bounds(evidence, k, rel)
+
+
+def _expected_ap(evidence: Evidence, *, rel: float, k: float | None = None) -> Floats:
+    found = average_precision(evidence, k=k, rel=rel)
+    return expected_average_precision(evidence, evidence.relevant(rel), k) / found.norm
+
+
+def _ap_bounds(evidence: Evidence, *, rel: float, k: float | None = None) -> Bounds:
+    return average_precision_bounds(evidence, k, rel)
+
+
+def _expected_r_precision(evidence: Evidence, *, rel: float) -> Floats:
+    found = r_precision(evidence, rel=rel)
+    total = evidence.num_rel(rel)
+    return expected_within(evidence, evidence.relevant(rel), total) / found.norm
+
+
+def _expected_r_multiple(evidence: Evidence, *, k: float, rel: float) -> Floats:
+    norm = r_precision_multiple(evidence, k=k, rel=rel).norm
+    return expected_within(evidence, evidence.relevant(rel), np.nan_to_num(norm)) / norm
 
 
 @measure(
@@ -34,6 +65,9 @@ _LEVELS = tuple(level / 10 for level in range(11))
     example=Example("RR@10", (0, 0, 1, 0, 1), (), 0.3333, "the first relevant is third: 1/3"),
     aliases=("MRR",),
     trec="recip_rank",
+    swaps=True,
+    expected=_expected_reciprocal,
+    bounds=_reciprocal_bounds,
 )
 def reciprocal_rank(evidence: Evidence, *, k: float | None, rel: float) -> Terms:
     """One over the rank of the first relevant document."""
@@ -67,6 +101,9 @@ def reciprocal_rank(evidence: Evidence, *, k: float | None, rel: float) -> Terms
     trec="map",
     trec_at="map_cut_{k}",
     trec_cutoffs=(5, 10, 15, 20, 30, 100, 200, 500, 1000),
+    swaps=True,
+    expected=_expected_ap,
+    bounds=_ap_bounds,
 )
 def average_precision(evidence: Evidence, *, k: float | None, rel: float) -> Terms:
     """Precision at each relevant document, averaged over all relevant documents."""
@@ -94,6 +131,9 @@ def average_precision(evidence: Evidence, *, k: float | None, rel: float) -> Ter
     example=Example("GMAP", (1, 0, 1, 0, 1), (), 0.7556, "of one query: its AP"),
     trec="gm_map",
     summary_only=True,
+    swaps=True,
+    expected=_expected_ap,
+    bounds=_ap_bounds,
 )
 def geometric_average_precision(evidence: Evidence, *, rel: float) -> Terms:
     """AP; the geometric mean is taken over queries."""
@@ -114,6 +154,8 @@ def geometric_average_precision(evidence: Evidence, *, rel: float) -> Terms:
     example=Example("Rprec", (1, 0, 1, 0, 1), (), 0.6667, "R = 3: 2 of the first three"),
     aliases=("RPrecision",),
     trec="Rprec",
+    swaps=True,
+    expected=_expected_r_precision,
 )
 def r_precision(evidence: Evidence, *, rel: float) -> Terms:
     """Precision at the number of relevant documents."""
@@ -177,6 +219,7 @@ _ROUNDING = Parameter(
     ),
     trec_at="iprec_at_recall_{k}",
     trec_cutoffs=_LEVELS,
+    swaps=True,
 )
 def interpolated_precision(evidence: Evidence, *, k: float, rel: float, rounding: str) -> Floats:
     """Best precision at or after the point where recall reaches level k."""
@@ -207,6 +250,7 @@ def interpolated_precision(evidence: Evidence, *, k: float, rel: float, rounding
     ),
     aliases=("11pt",),
     trec="11pt_avg",
+    swaps=True,
 )
 def eleven_point(evidence: Evidence, *, rel: float, rounding: str) -> Floats:
     """Interpolated precision averaged over eleven recall levels."""
@@ -232,6 +276,8 @@ def eleven_point(evidence: Evidence, *, rel: float, rounding: str) -> Floats:
     example=Example("RprecMult@2", (1, 0, 1, 0, 1), (), 0.5, "R = 3: 3 relevant in 6 places"),
     trec_at="Rprec_mult_{k}",
     trec_cutoffs=(0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0),
+    swaps=True,
+    expected=_expected_r_multiple,
 )
 def r_precision_multiple(evidence: Evidence, *, k: float, rel: float) -> Terms:
     """Precision at k times the number of relevant documents."""

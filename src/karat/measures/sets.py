@@ -8,11 +8,58 @@ from karat.measures.entry import Equal, Example, Parameter, Terms, show_number
 from karat.measures.evidence import Evidence, Floats, Mask
 from karat.measures.parameters import REL, read_positive
 from karat.measures.registry import measure
+from karat.measures.ties import expected_cascade, expected_within
+from karat.measures.unjudged import Bounds, ratio, relevant_bounds
 
 _TREC_CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 _SWETS = "Cleverdon 1967; Manning, Raghavan & Schütze 2008, ch. 8"
 _WORKED = (1, 0, 1, 0, 0, 1, 0, 0, 0, 0)  # A X B Y Z C W V U T, relevant are A to E
 _NO_REL = "no relevant document"
+
+
+def _expected_precision(evidence: Evidence, *, k: float, rel: float) -> Floats:
+    return expected_within(evidence, evidence.relevant(rel), k) / k
+
+
+def _expected_recall(evidence: Evidence, *, k: float, rel: float) -> Floats:
+    return expected_within(evidence, evidence.relevant(rel), k) / _or_nan(evidence.num_rel(rel))
+
+
+def _expected_capped(evidence: Evidence, *, k: float, rel: float) -> Floats:
+    return expected_within(evidence, evidence.relevant(rel), k) / _or_nan(
+        np.minimum(evidence.num_rel(rel), k)
+    )
+
+
+def _expected_success(evidence: Evidence, *, k: float, rel: float) -> Floats:
+    return expected_cascade(evidence, evidence.relevant(rel).astype(np.float64), np.ones_like, k)
+
+
+def _precision_bounds(evidence: Evidence, *, k: float, rel: float) -> Bounds:
+    return relevant_bounds(evidence, k, rel, lambda found, _total: found / k)
+
+
+def _recall_bounds(evidence: Evidence, *, k: float, rel: float) -> Bounds:
+    return relevant_bounds(evidence, k, rel, ratio)
+
+
+def _capped_bounds(evidence: Evidence, *, k: float, rel: float) -> Bounds:
+    return relevant_bounds(
+        evidence, k, rel, lambda found, total: ratio(found, np.minimum(total, k))
+    )
+
+
+def _success_bounds(evidence: Evidence, *, k: float, rel: float) -> Bounds:
+    return relevant_bounds(evidence, k, rel, lambda found, _total: (found > 0).astype(np.float64))
+
+
+def _set_precision_bounds(evidence: Evidence, *, rel: float) -> Bounds:
+    returned = evidence.returned.astype(np.float64)
+    return relevant_bounds(evidence, None, rel, lambda found, _total: ratio(found, returned))
+
+
+def _set_recall_bounds(evidence: Evidence, *, rel: float) -> Bounds:
+    return relevant_bounds(evidence, None, rel, ratio)
 
 
 @measure(
@@ -35,6 +82,9 @@ _NO_REL = "no relevant document"
     aliases=("Precision",),
     trec_at="P_{k}",
     trec_cutoffs=_TREC_CUTOFFS,
+    swaps=True,
+    expected=_expected_precision,
+    bounds=_precision_bounds,
 )
 def precision(evidence: Evidence, *, k: float, rel: float) -> Terms:
     """Relevant in the top k, divided by k."""
@@ -61,6 +111,9 @@ def precision(evidence: Evidence, *, k: float, rel: float) -> Terms:
     aliases=("Recall",),
     trec_at="recall_{k}",
     trec_cutoffs=_TREC_CUTOFFS,
+    swaps=True,
+    expected=_expected_recall,
+    bounds=_recall_bounds,
 )
 def recall(evidence: Evidence, *, k: float, rel: float) -> Terms:
     """Relevant in the top k, divided by all relevant."""
@@ -88,6 +141,9 @@ def recall(evidence: Evidence, *, k: float, rel: float) -> Terms:
     aliases=("R_cap", "CappedRecall", "CappedR"),
     trec_at="relative_P_{k}",
     trec_cutoffs=_TREC_CUTOFFS,
+    swaps=True,
+    expected=_expected_capped,
+    bounds=_capped_bounds,
 )
 def capped_recall(evidence: Evidence, *, k: float, rel: float) -> Terms:
     """Relevant in the top k, divided by as many as k places can hold."""
@@ -115,6 +171,9 @@ def capped_recall(evidence: Evidence, *, k: float, rel: float) -> Terms:
     aliases=("HitRate", "Hit"),
     trec_at="success_{k}",
     trec_cutoffs=(1, 5, 10),
+    swaps=True,
+    expected=_expected_success,
+    bounds=_success_bounds,
 )
 def success(evidence: Evidence, *, k: float, rel: float) -> Terms:
     """1 where the top k holds a relevant document."""
@@ -136,6 +195,8 @@ def success(evidence: Evidence, *, k: float, rel: float) -> Terms:
     equals=(Equal("trec_eval 9.0.8 and 10.0", "set_P"), Equal("ir_measures 0.4.3", "SetP")),
     example=Example("SetP", _WORKED, (1, 1), 0.3, "A B C of ten: 3/10"),
     trec="set_P",
+    ordered=False,
+    bounds=_set_precision_bounds,
 )
 def set_precision(evidence: Evidence, *, rel: float) -> Terms:
     """Relevant retrieved, divided by retrieved."""
@@ -155,6 +216,8 @@ def set_precision(evidence: Evidence, *, rel: float) -> Terms:
     equals=(Equal("trec_eval 9.0.8 and 10.0", "set_recall"), Equal("ir_measures 0.4.3", "SetR")),
     example=Example("SetR", _WORKED, (1, 1), 0.6, "A B C of A B C D E: 3/5"),
     trec="set_recall",
+    ordered=False,
+    bounds=_set_recall_bounds,
 )
 def set_recall(evidence: Evidence, *, rel: float) -> Terms:
     """Relevant retrieved, divided by all relevant."""
@@ -180,6 +243,7 @@ def set_recall(evidence: Evidence, *, rel: float) -> Terms:
     ),
     example=Example("SetF", _WORKED, (1, 1), 0.4, "2 x .3 x .6 / (.3 + .6)"),
     trec="set_F",
+    ordered=False,
 )
 def set_f(evidence: Evidence, *, rel: float, beta: float) -> Floats:
     """Weighted harmonic mean of set precision and set recall."""
@@ -205,6 +269,7 @@ def set_f(evidence: Evidence, *, rel: float, beta: float) -> Floats:
     equals=(Equal("trec_eval 9.0.8 and 10.0", "set_map"),),
     example=Example("SetAP", _WORKED, (1, 1), 0.18, "3 x 3 / (10 x 5)"),
     trec="set_map",
+    ordered=False,
 )
 def set_average_precision(evidence: Evidence, *, rel: float) -> Floats:
     """Relevant retrieved squared, divided by retrieved times relevant."""
@@ -227,6 +292,7 @@ def set_average_precision(evidence: Evidence, *, rel: float) -> Floats:
     equals=(Equal("trec_eval 9.0.8 and 10.0", "set_relative_P"),),
     example=Example("SetRcap", _WORKED, (1, 1), 0.6, "3 / min(10, 5)"),
     trec="set_relative_P",
+    ordered=False,
 )
 def capped_set_recall(evidence: Evidence, *, rel: float) -> Terms:
     """Relevant retrieved, divided by as many as a list of that length can hold."""
