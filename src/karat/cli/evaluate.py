@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("--queries", metavar="FILE", help="Attributes, weights and strata of the queries.")
 @options.rel
+@options.scale
 @click.option("-c", "--complete", is_flag=True, help="Every query of QRELS counts (trec_eval -c).")
 @click.option("-M", "--depth", type=int, metavar="N", help="Cut rankings at N (trec_eval -M).")
 @click.option("-J", "--judged-only", is_flag=True, help="Drop unjudged documents (trec_eval -J).")

@@ -24,6 +24,11 @@ rel = click.option(
     metavar="LEVEL",
     help="Lowest grade that counts as relevant (trec_eval -l).  [default: 1]",
 )
+scale = click.option(
+    "--scale",
+    metavar="LOW-HIGH",
+    help="Lowest and highest grade a judgment can give.  [default: 0 to the largest in QRELS]",
+)
 collapse = click.option(
     "--collapse",
     metavar="COLUMN",

@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from karat.errors import InputError
 from karat.measures.entry import Measure
 from karat.measures.evidence import Evidence, Floats, Ints, Mask
 from karat.measures.reduction import reduce
+from karat.measures.ties import Band, tie_band
 from karat.measures.trec import Compat
 from karat.tables.qrels import Qrels
 from karat.tables.results import State
@@ -33,6 +35,7 @@ class Rules:
         depth: Cut rankings after so many documents.
         judged_only: Drop documents without a judgment (after the cut).
         compat: The trec_eval to reproduce.
+        no_answer: Queries without a right answer: never in the topic set.
     """
 
     rel: float = 1.0
@@ -40,6 +43,7 @@ class Rules:
     depth: int | None = None
     judged_only: bool = False
     compat: Compat | None = None
+    no_answer: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,9 @@ class Scores:
 
     Attributes:
         run: The run.
-        evidence: Its hits and ideals, under the rules.
+        rules: How it was read.
+        whole: Its hits and ideals, whole.
+        evidence: The same under the rules: cut, condensed.
         answered: ok | empty | missing | failed for each judged query; shape (n,).
         topics: Queries of the topic set; shape (n,).
         unjudged: Queries of the run without judgments, sorted.
@@ -57,6 +63,8 @@ class Scores:
     """
 
     run: Run
+    rules: Rules
+    whole: Evidence
     evidence: Evidence
     answered: NDArray[np.str_]
     topics: Mask
@@ -70,6 +78,38 @@ class Scores:
         if answered == "failed" or not np.isnan(self.values[measure][index]):
             return answered  # type: ignore[return-value]
         return "undefined"
+
+    def ties(self, measure: Measure) -> Band:
+        """What other orders of tied documents could make of each value; parts may be None."""
+        if self.rules.compat:
+            return Band()
+        band = tie_band(measure, self.whole, self.rules.depth, condensed=self.rules.judged_only)
+        value = self.values[measure]
+        low, expected, high = (
+            None if end is None else _like(value, end)
+            for end in (band.low, band.expected, band.high)
+        )
+        return Band(
+            None if low is None else np.minimum(low, value),
+            expected,
+            None if high is None else np.maximum(high, value),
+        )
+
+    def bounds(self, measure: Measure) -> tuple[Floats, Floats] | None:
+        """Lowest and highest of each value over all grades of the unjudged; None if not known."""
+        found = None
+        if not self.rules.compat and not self.rules.judged_only:
+            found = measure.bounds(self.evidence)
+        if found is None:
+            return None
+        value = self.values[measure]
+        low, high = (_like(value, end) for end in found)
+        return np.minimum(low, value), np.maximum(high, value)
+
+
+def _like(value: Floats, other: Floats) -> Floats:
+    """Other values where there is one, and the value itself where the other has none."""
+    return np.where(np.isnan(value) | np.isnan(other), value, other)
 
 
 def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> Scores:
@@ -85,7 +125,7 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
         _check_relevance(qrels, lowest)  # trec_eval scores everything 0 instead
     elif rules.compat.single_precision:
         run = run.in_single_precision()
-    evidence = reduce(run, qrels)
+    whole = evidence = reduce(run, qrels)
     unjudged = sorted(set(run.answers["query_id"]) - set(evidence.query_ids))
     if len(run) and len(unjudged) == run.answers.height:
         raise InputError(
@@ -94,6 +134,7 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
             file=run.source,
             fix=f"are these the judgments of this run? ({qrels.source})",
         )
+    unjudged = [query for query in unjudged if query not in rules.no_answer]
     answered = _answered(run, evidence)
     if rules.compat:
         answered = np.where(answered == "failed", "missing", answered)
@@ -113,6 +154,10 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
         topics, blank = _trec_topics(rules.compat, run, evidence, answered), 0.0
     else:
         topics, blank = evidence.num_rel(lowest) > 0, np.nan
+    if rules.no_answer:
+        marked = np.array([query in rules.no_answer for query in evidence.query_ids])
+        _check_no_answer(qrels, evidence, marked, lowest)
+        topics = topics & ~marked
     failed = answered == "failed"
     values = {}
     for measure in measures:
@@ -120,7 +165,17 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
         if measure.entry.direction != "none":  # the judged share of nothing is not 0
             value = np.where(np.isnan(value), blank, value)
         values[measure] = np.where(topics & ~failed, value, np.nan)
-    return Scores(run, evidence, answered, topics, unjudged, lowest, values)
+    return Scores(
+        run=run,
+        rules=rules,
+        whole=whole,
+        evidence=evidence,
+        answered=answered,
+        topics=topics,
+        unjudged=unjudged,
+        lowest_rel=lowest,
+        values=values,
+    )
 
 
 def _answered(run: Run, evidence: Evidence) -> NDArray[np.str_]:
@@ -149,6 +204,20 @@ def _trec_topics(compat: Compat, run: Run, evidence: Evidence, answered: NDArray
             fix="--complete scores them 0; --compat trec_eval-9 leaves them out",
         )
     return retrieved
+
+
+def _check_no_answer(qrels: Qrels, evidence: Evidence, marked: Mask, rel: float) -> None:
+    wrong = np.flatnonzero(marked & (evidence.num_rel(rel) > 0))
+    if len(wrong):
+        query = evidence.query_ids[wrong[0]]
+        good = qrels.frame.filter((pl.col("query_id") == query) & (pl.col("grade") >= rel))
+        doc_id, grade = good.select("doc_id", "grade").row(0)
+        raise InputError(
+            f"the query is marked no_answer, and document {doc_id} has grade {grade:g} for it",
+            file=qrels.source,
+            query=query,
+            fix="take the mark away, or the grade below what counts as relevant (--rel)",
+        )
 
 
 def _check_relevance(qrels: Qrels, rel: float) -> None:

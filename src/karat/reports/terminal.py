@@ -11,6 +11,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from karat.reports.cells import CONTROLS, base, percent, plain
+from karat.reports.further import curve_table, latency_table, outcomes_table, silence_table
 from karat.tables import QueryValue, Result, Results
 from karat.tables.explanation import Explanation, Line
 
@@ -29,23 +31,13 @@ def console(file: IO[str], width: int | None = None) -> Console:
     return _Console(file=file, width=width, markup=False, highlight=False, emoji=False)
 
 
-# Escape sequences in ids from strangers could repaint the screen; all but the line break.
-_CONTROLS = dict.fromkeys((*range(32), *range(127, 160)), "\N{REPLACEMENT CHARACTER}")
-del _CONTROLS[ord("\n")]
-
-
-def _plain(text: str, style: str = "") -> Text:
-    """Text for a cell: made harmless before its width is measured."""
-    return Text(text.translate(_CONTROLS), style)
-
-
 class _Console(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
             text, style, control = segment
-            yield segment if control else Segment(text.translate(_CONTROLS), style)
+            yield segment if control else Segment(text.translate(CONTROLS), style)
 
     def on_broken_pipe(self) -> None:
         # Rich would exit with 1, which reads as "fail"; the command line knows better.
@@ -59,12 +51,25 @@ def show_results(results: Results, out: Console, *, full: bool = False) -> None:
     if full:
         out.print(_digits_table(results.results))
         out.print(_counts_table(results.results))
+        if any(
+            row.tie_high is not None or row.unjudged_high is not None for row in results.results
+        ):
+            out.print(_bands_table(results.results))
     for attribute in dict.fromkeys(row.attribute for row in results.slices):
         for run in runs:
             chosen = [r for r in results.slices if r.attribute == attribute and r.run == run]
             for measures in _blocks(chosen, 10, out.width - 15, gap=2):
                 block = [row for row in chosen if row.measure in measures]
                 out.print(_slice_table(str(attribute), run, block))
+    if results.no_answer:
+        out.print(silence_table(results.no_answer))
+        if full:
+            for silent in results.no_answer:
+                out.print(curve_table(silent))
+    if results.latency:
+        out.print(latency_table(results.latency))
+    if results.outcomes:
+        out.print(outcomes_table(results.outcomes))
     if results.per_query:
         for run in runs:
             chosen_values = [row for row in results.per_query if row.run == run]
@@ -103,17 +108,12 @@ def show_notes(notes: Sequence[str], out: Console) -> None:
         grid = Table.grid(padding=(0, 1))
         grid.add_column()
         grid.add_column(overflow="fold")
-        grid.add_row(_plain("·", "dim"), _plain(note, "dim"))
+        grid.add_row(plain("·", "dim"), plain(note, "dim"))
         out.print(grid)
 
 
-def _base(title: str = "") -> Table:
-    heading = _plain(title, "bold") if title else None
-    return Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-
-
 def _columns(title: str, several: bool, *names: str) -> Table:
-    table = _base(title)
+    table = base(title)
     table.add_column("measure", overflow="fold")
     if several:
         table.add_column("run", overflow="fold")
@@ -131,9 +131,9 @@ def _by_measure(rows: Sequence[Result]) -> Iterator[tuple[list[str | Text], Resu
     for measure in dict.fromkeys(row.measure for row in rows):
         group = [row for row in rows if row.measure == measure]
         for place, row in enumerate(group):
-            labels: list[str | Text] = [_plain(measure if place == 0 else "")]
+            labels: list[str | Text] = [plain(measure if place == 0 else "")]
             if len(runs) > 1:
-                labels.append(_plain(row.run))
+                labels.append(plain(row.run))
             yield labels, row, len(group) > 1 and place == len(group) - 1
 
 
@@ -148,7 +148,7 @@ def _title(rows: Sequence[Result]) -> str:
 def _table(rows: Sequence[Result]) -> Table:
     table = _columns(_title(rows), _several(rows), "value", "95 %", "n", "judged")
     for labels, row, ends in _by_measure(rows):
-        cells = (_value(row), _interval(row), f"{row.n:,}", _percent(row.judged))
+        cells = (_value(row), _interval(row), f"{row.n:,}", percent(row.judged))
         table.add_row(*labels, *cells, end_section=ends)
     return table
 
@@ -166,23 +166,41 @@ def _counts_table(rows: Sequence[Result]) -> Table:
     table = _columns("queries", _several(rows), *counts, "tied")
     for labels, row, ends in _by_measure(rows):
         numbers = (f"{getattr(row, name):,}" for name in counts)
-        table.add_row(*labels, *numbers, _percent(row.tied), end_section=ends)
+        table.add_row(*labels, *numbers, percent(row.tied), end_section=ends)
     return table
+
+
+def _bands_table(rows: Sequence[Result]) -> Table:
+    table = _columns(
+        "could be", _several(rows), "tied: low", "mean", "high", "unjudged: low", "high"
+    )
+    table.padding = (0, 1, 0, 0)
+    for labels, row, ends in _by_measure(rows):
+        ties = (row.tie_low, row.tie_expected, row.tie_high)
+        cells = (_end(row, end) for end in (*ties, row.unjudged_low, row.unjudged_high))
+        table.add_row(*labels, *cells, end_section=ends)
+    return table
+
+
+def _end(row: Result, end: float | None) -> str:
+    if end is None:
+        return "–"
+    return f"{end:,.0f}" if row.aggregate == "sum" else f"{end:.4f}"
 
 
 def _slice_table(attribute: str, run: str, rows: Sequence[Result]) -> Table:
     measures = list(dict.fromkeys(row.measure for row in rows))
-    table = _base(f"{run}, by {attribute}")
+    table = base(f"{run}, by {attribute}")
     table.padding = (0, 1, 0, 0)  # five measures in 80 columns
     table.add_column(attribute, overflow="fold")
     table.add_column("n", justify="right", no_wrap=True)
     for measure in measures:
         least = max(min(len(measure), _LONGEST_HEADING), 10)
-        table.add_column(_plain(measure), justify="right", overflow="fold", min_width=least)
+        table.add_column(plain(measure), justify="right", overflow="fold", min_width=least)
     for name in dict.fromkeys(row.slice for row in rows):
         cells = [row for row in rows if row.slice == name]
         most = max(row.n for row in cells)
-        table.add_row(_plain(str(name)), f"{most:,}", *(_give_or_take(row) for row in cells))
+        table.add_row(plain(str(name)), f"{most:,}", *(_give_or_take(row) for row in cells))
     return table
 
 
@@ -204,11 +222,11 @@ def _blocks(
 
 
 def _query_table(rows: Sequence[QueryValue], run: str, measures: Sequence[str]) -> Table:
-    table = _base(f"{run}, query by query")
+    table = base(f"{run}, query by query")
     table.add_column("query", overflow="fold")
     for measure in measures:
         least = max(min(len(measure), _LONGEST_HEADING), 6)
-        table.add_column(_plain(measure), justify="right", overflow="fold", min_width=least)
+        table.add_column(plain(measure), justify="right", overflow="fold", min_width=least)
     table.add_column("", no_wrap=True)
     by_query: dict[str, dict[str, str]] = {}
     states: dict[str, str] = {}
@@ -218,8 +236,8 @@ def _query_table(rows: Sequence[QueryValue], run: str, measures: Sequence[str]) 
         if row.state != "ok":
             states[row.query_id] = row.state
     for query_id, values in by_query.items():
-        cells = [_plain(values.get(measure, "–")) for measure in measures]
-        table.add_row(_plain(query_id), *cells, _plain(states.get(query_id, ""), "dim"))
+        cells = [plain(values.get(measure, "–")) for measure in measures]
+        table.add_row(plain(query_id), *cells, plain(states.get(query_id, ""), "dim"))
     return table
 
 
@@ -235,7 +253,7 @@ def _ranking(explanation: Explanation) -> Table:
         table.add_row(*_cells(line, additive))
     if additive and explanation.value is not None:
         table.add_section()
-        table.add_row("", "sum", "", "", "", _plain(f"{explanation.value:.4f}", "bold"))
+        table.add_row("", "sum", "", "", "", plain(f"{explanation.value:.4f}", "bold"))
     return table
 
 
@@ -243,8 +261,8 @@ def _cells(line: Line, additive: bool) -> list[str | Text]:
     rank = f"{line.rank}{'=' if line.tied else ''}"
     grade = "unjudged" if line.grade is None else f"{line.grade:g}"
     relevant = (line.contribution or 0) > 0
-    cells: list[str | Text] = [rank, _plain(line.doc_id, "bold" if relevant else "")]
-    cells.append(_plain(grade, "dim" if line.grade is None else ""))
+    cells: list[str | Text] = [rank, plain(line.doc_id, "bold" if relevant else "")]
+    cells.append(plain(grade, "dim" if line.grade is None else ""))
     if additive:
         cells += [
             "" if line.gain is None or line.grade is None else f"{line.gain:g}",
@@ -256,8 +274,8 @@ def _cells(line: Line, additive: bool) -> list[str | Text]:
 
 def _value(row: Result) -> Text:
     if row.value is None:
-        return _plain("–")
-    return _plain(f"{row.value:,.0f}" if row.aggregate == "sum" else f"{row.value:.4f}", "bold")
+        return plain("–")
+    return plain(f"{row.value:,.0f}" if row.aggregate == "sum" else f"{row.value:.4f}", "bold")
 
 
 def _interval(row: Result) -> str:
@@ -268,16 +286,8 @@ def _interval(row: Result) -> str:
 
 def _give_or_take(row: Result) -> Text:
     if row.value is None:
-        return _plain("–")
+        return plain("–")
     if row.ci_low is None or row.ci_high is None:
-        return _plain(f"{row.value:,.0f}" if row.aggregate == "sum" else f"{row.value:.3f}")
+        return plain(f"{row.value:,.0f}" if row.aggregate == "sum" else f"{row.value:.3f}")
     reach = f"{(row.ci_high - row.ci_low) / 2:.2f}".removeprefix("0")
     return Text.assemble((f"{row.value:.3f}", "bold"), (f" ±{reach}", "dim"))
-
-
-def _percent(share: float | None) -> str:
-    if share is None:
-        return ""
-    if 0.01 <= share <= 0.99 or share in (0, 1):
-        return f"{100 * share:.0f} %"
-    return f"{min(max(100 * share, 0.1), 99.9):.1f} %"  # neither none nor all

@@ -76,13 +76,17 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class QueryValue:
-    """The value of one measure for one query; None only for failed, undefined, unjudged."""
+    """The value of one measure for one query; None only for failed, undefined, unjudged.
+
+    ``outcomes`` holds the user's own outcomes of the query, None where none were asked for.
+    """
 
     run: str
     measure: str
     query_id: str
     value: float | None
     state: State
+    outcomes: dict[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +229,14 @@ class Results:
         if self.slices:
             out["slices"] = [asdict(row) for row in self.slices]
         if self.per_query:
-            out["per_query"] = [asdict(row) for row in self.per_query]
+            out["per_query"] = [
+                {
+                    key: value
+                    for key, value in asdict(row).items()
+                    if value is not None or key != "outcomes"
+                }
+                for row in self.per_query
+            ]
         for name in ("no_answer", "latency", "outcomes"):
             if rows := getattr(self, name):
                 out[name] = [asdict(row) for row in rows]

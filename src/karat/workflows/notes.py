@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from karat.measures.no_answer import best_threshold
 from karat.measures.scores import Rules, Scores
+from karat.stats.aggregation import Aggregation
 from karat.stats.intervals import TRUSTED_FROM
 from karat.tables import Qrels, Result
+from karat.tables.results import NoAnswer
+
+DIGITS = 4  # printed of a value
+SEEN = 2  # what a reader goes by: unjudged documents move the others nearly always
+_FEW = 2  # spans written out
 
 
 def of(
     qrels: Qrels,
-    scored: Sequence[Scores],
+    rows: Sequence[Aggregation],
     results: Sequence[Result],
     rules: Rules,
     *,
@@ -21,12 +28,18 @@ def of(
     seed: int,
 ) -> list[str]:
     """The notes of one evaluation, most important first."""
+    scored = [of_run.scores for of_run in rows]
     said: list[str] = []
     for scores in scored:
         name = f"{scores.run.name}: " if len(scored) > 1 else ""
         said += [name + note for note in _of_run(scores, rules)]
-    said += _of_ties(scored)
+    whole = [row for row in results if row.attribute is None]
+    said += _of_ties(scored, whole)
+    said += _of_unjudged(qrels, whole)
     said += _of_all(qrels, scored, rules)
+    said += _unknown(rows[0], rules)
+    for reason, measures in _merged(rows).items():
+        said.append(f"no interval for {', '.join(measures)}: {reason}")
     few = min((row.n for row in results if row.ci_low is not None), default=TRUSTED_FROM)
     if few < TRUSTED_FROM:
         said.append(
@@ -36,6 +49,29 @@ def of(
     if interval == "bca":
         said.append(f"BCa bootstrap intervals from 2,000 resamples, seed {seed}")
     return said
+
+
+def of_silence(rows: Sequence[NoAnswer]) -> Iterator[str]:
+    """What must stand beside the row of queries without a right answer."""
+    if not rows:
+        return
+    yield (
+        f"{_queries(rows[0].n + rows[0].failed)} marked no_answer: in no other number than the row "
+        "of their own"
+    )
+    for row in rows:
+        best = best_threshold(row.curve)
+        name = f" of {row.run}" if len(rows) > 1 else ""
+        if best is not None and best[1] > 0 and row.threshold is None:
+            point = best[0]
+            yield (
+                f"withholding answers{name} whose best score is below {point.threshold:.4g} would "
+                f"keep quiet on {_percent(point.no_answer)} of these queries, and on "
+                f"{_percent(point.answerable or 0)} of the others (tuned on these very queries)"
+            )
+        failed = "" if not row.failed else f"{row.failed} got no answer and are not counted"
+        if failed:
+            yield f"no_answer queries{name}: {failed}"
 
 
 def _of_run(scores: Scores, rules: Rules) -> Iterator[str]:
@@ -68,18 +104,95 @@ def _of_run(scores: Scores, rules: Rules) -> Iterator[str]:
         )
 
 
-def _of_ties(scored: Sequence[Scores]) -> Iterator[str]:
+def _of_ties(scored: Sequence[Scores], rows: Sequence[Result]) -> Iterator[str]:
     shares = []
     for scores in scored:
         returned, tied = int(scores.evidence.returned.sum()), int(scores.evidence.tied.sum())
         if tied:
             name = f" of {scores.run.name}" if len(scored) > 1 else ""
             shares.append(f"{_percent(tied / returned)}{name}")
-    if shares:
+    if not shares:
+        return
+    rule = "ties go by document id, descending, as in trec_eval"
+    if scored[0].rules.compat:
+        rule += ", and another order could give other numbers"
+    elif not any(_moved(row, row.tie_low, row.tie_high, DIGITS) for row in rows):
+        rule += "; no other order of them changes a digit that is printed"
+    yield f"tied in score with another document: {', '.join(shares)}; {rule}"
+    for name, own in _by_run(rows, lambda row: _moved(row, row.tie_low, row.tie_high, DIGITS)):
+        spans = [
+            f"{row.measure} {row.value:.4f} could be {row.tie_low:.4f} to {row.tie_high:.4f}"
+            + ("" if row.tie_expected is None else f" ({row.tie_expected:.4f} on average)")
+            for row in own[:_FEW]
+        ]
+        yield f"the order of tied documents decides{name}: {_and_more(spans, len(own))}"
+
+
+def _of_unjudged(qrels: Qrels, rows: Sequence[Result]) -> Iterator[str]:
+    def moved(row: Result) -> bool:
+        return _moved(row, row.unjudged_low, row.unjudged_high, SEEN)
+
+    for name, own in _by_run(rows, moved):
+        spans = [
+            f"{row.measure} {row.value:.4f} could be {row.unjudged_low:.4f} to "
+            f"{row.unjudged_high:.4f}"
+            for row in own[:_FEW]
+        ]
+        yield f"what nobody judged could change{name}: {_and_more(spans, len(own))}"
+    if any(map(moved, rows)):
+        low, high = qrels.scale
+        whence = "as declared" if qrels.declared else "the largest there is; --scale declares it"
         yield (
-            f"tied in score with another document: {', '.join(shares)}; ties go by document id, "
-            "descending, as in trec_eval, and another order could give other numbers"
+            f"that is over all grades from {low:g} to {high:g} ({whence}) that the unjudged "
+            "documents returned down to the cutoff could get; those never returned count as not "
+            "relevant"
         )
+
+
+def _by_run(
+    rows: Sequence[Result], wanted: Callable[[Result], bool]
+) -> Iterator[tuple[str, list[Result]]]:
+    runs = dict.fromkeys(row.run for row in rows)
+    for run in runs:
+        own = [row for row in rows if row.run == run and wanted(row)]
+        if own:
+            yield (f" in {run}" if len(runs) > 1 else ""), own
+
+
+def _moved(row: Result, low: float | None, high: float | None, digits: int) -> bool:
+    """Whether an end of a band prints otherwise than the value."""
+    if row.value is None or low is None or high is None:
+        return False
+    digits = 0 if row.aggregate == "sum" else digits
+    return any(f"{end:.{digits}f}" != f"{row.value:.{digits}f}" for end in (low, high))
+
+
+def _and_more(spans: Sequence[str], count: int) -> str:
+    more = count - len(spans)
+    return "; ".join(spans) + (f"; and {more} more (--full)" if more > 0 else "")
+
+
+def _unknown(rows: Aggregation, rules: Rules) -> Iterator[str]:
+    """Which measures have no band, and why; said where ties or gaps could matter at all."""
+    if rules.compat:
+        return
+    evidence = rows.scores.evidence
+    lacking = [str(m) for m in rows.unbanded if m.entry.direction != "none"]
+    if lacking and evidence.tied.any():
+        yield f"no full tie band for {', '.join(lacking)}: karat knows no closed form"
+    lacking = [str(m) for m in rows.unbounded if m.entry.direction != "none"]
+    if lacking and rows.bounded and rules.judged_only:
+        yield "no bounds for what is unjudged: unjudged documents are dropped"
+    elif lacking and rows.bounded:
+        yield f"no unjudged bounds for {', '.join(lacking)}: karat knows no exact way"
+
+
+def _merged(rows: Sequence[Aggregation]) -> dict[str, dict[str, None]]:
+    merged: dict[str, dict[str, None]] = {}
+    for of_run in rows:
+        for reason, measures in of_run.without.items():
+            merged.setdefault(reason, {}).update(measures)
+    return merged
 
 
 def _of_all(qrels: Qrels, scored: Sequence[Scores], rules: Rules) -> Iterator[str]:

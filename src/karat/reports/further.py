@@ -1,0 +1,74 @@
+"""Tables for a terminal of what stands beside the measures: silence, latency, outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from karat.reports.cells import base, percent, plain
+from karat.tables.results import Latency, NoAnswer, Outcome
+
+_CURVE_ROWS = 12
+
+
+def silence_table(rows: Sequence[NoAnswer]) -> Table:
+    """How each run treats the queries that have no right answer."""
+    table = base("queries without a right answer")
+    table.add_column("run", overflow="fold")
+    for name in ("queries", "answered with nothing", "share"):
+        table.add_column(name, justify="right", no_wrap=True)
+    withheld = any(row.threshold is not None for row in rows)
+    if withheld:
+        table.add_column("below score", justify="right", no_wrap=True)
+    for row in rows:
+        cells = [f"{row.n:,}", f"{row.silent:,}", percent(row.share)]
+        if withheld:
+            cells.append("" if row.threshold is None else f"{row.threshold:g}")
+        table.add_row(plain(row.run), *cells)
+    return table
+
+
+def curve_table(row: NoAnswer) -> Table:
+    """What thresholds on the best score would do, at most a dozen of them."""
+    table = base(f"{row.run}: withhold answers whose best score is below …")
+    for name in ("score", "no answer, silent", "answerable, silent"):
+        table.add_column(name, justify="right", no_wrap=True)
+    step = max(1, -(-len(row.curve) // _CURVE_ROWS))
+    for point in row.curve[::step]:
+        table.add_row(f"{point.threshold:g}", percent(point.no_answer), percent(point.answerable))
+    return table
+
+
+def latency_table(rows: Sequence[Latency]) -> Table:
+    """How long the answers took."""
+    table = base("latency, milliseconds")
+    table.add_column("run", overflow="fold")
+    for name in ("n", "p50", "p95", "p99", "slowest"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        times = (row.p50_us, row.p95_us, row.p99_us, row.max_us)
+        table.add_row(plain(row.run), f"{row.n:,}", *(f"{time / 1000:,.1f}" for time in times))
+    return table
+
+
+def outcomes_table(rows: Sequence[Outcome]) -> Table:
+    """How measures go with outcomes, query by query."""
+    table = base("with outcomes, over queries")
+    table.add_column("measure", overflow="fold")
+    several = len({row.run for row in rows}) > 1
+    if several:
+        table.add_column("run", overflow="fold")
+    table.add_column("outcome", overflow="fold")
+    for name in ("Spearman", "95 %", "Kendall", "AUC", "n"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        labels = [plain(row.measure), *([plain(row.run)] if several else []), plain(row.outcome)]
+        span = "" if row.ci_low is None else f"{row.ci_low:.2f} – {row.ci_high:.2f}"
+        cells = [_signed(row.spearman), span, _signed(row.kendall), _signed(row.auc)]
+        table.add_row(*labels, *cells, f"{row.n:,}")
+    return table
+
+
+def _signed(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"

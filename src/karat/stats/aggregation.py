@@ -1,0 +1,146 @@
+"""From the values of queries to result rows: means, intervals, bands, counts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from karat.measures import Measure, parse
+from karat.measures.evidence import Mask
+from karat.measures.scores import Scores
+from karat.stats.averages import Floats, geometric_mean, log_floored, mean
+from karat.stats.intervals import Interval, bca_interval, t_interval
+from karat.stats.weighing import Weighing
+from karat.tables import Result
+
+
+class Aggregation:
+    """Turns the scores of one run into result rows, and remembers why intervals are lacking.
+
+    Args:
+        scores: The scores.
+        weighing: What each query counts for.
+        interval: t | bca | none.
+        drawn: The bootstrap's resamples, for bca.
+        bounds: Whether to work out what the unjudged could change.
+    """
+
+    def __init__(
+        self,
+        scores: Scores,
+        weighing: Weighing,
+        interval: str,
+        drawn: Floats | None,
+        *,
+        bounds: bool,
+    ) -> None:
+        self.scores, self.weighing = scores, weighing
+        self.interval, self.drawn, self.bounded = interval, drawn, bounds
+        self._bands = {measure: scores.ties(measure) for measure in scores.values}
+        self._bounds = {
+            measure: scores.bounds(measure) if bounds else None for measure in scores.values
+        }
+        self.without: dict[str, dict[str, None]] = {}
+
+    def row(
+        self,
+        measure: Measure,
+        chosen: Mask,
+        attribute: str | None = None,
+        value: str | None = None,
+    ) -> Result:
+        """One result row: a measure over the chosen queries."""
+        scores, rules, evidence = self.scores, self.scores.rules, self.scores.evidence
+        values = scores.values[measure]
+        used = chosen & ~np.isnan(values)
+        summed = values
+        if rules.compat and rules.complete and measure.entry.symbol == "NumRel":
+            summed = evidence.num_rel(1.0)  # trec_eval's -c forgets -l here (m_num_rel.c)
+        span = self._interval(measure, values, used)
+        if span.reason:
+            label = str(measure) if value is None else f"{measure} where {attribute} is {value}"
+            self.without.setdefault(span.reason, {})[label] = None
+        failed = chosen & (scores.answered == "failed")
+        returned = float(evidence.returned[used].sum())
+        in_trec = rules.compat is not None and not rules.complete
+        band = self._bands[measure]
+        unjudged_low, unjudged_high = self._bounds[measure] or (None, None)
+        return Result(
+            run=scores.run.name,
+            measure=str(measure),
+            value=self._value(measure, summed, used),
+            aggregate=measure.aggregate,
+            ci_low=span.low,
+            ci_high=span.high,
+            ci_method=self.interval if span.low is not None else None,
+            n=int(used.sum()),
+            empty=int((used & (scores.answered == "empty")).sum()),
+            missing=int((chosen & (scores.answered == "missing") & (used | in_trec)).sum()),
+            failed=int(failed.sum()),
+            undefined=int((chosen & ~used & ~failed).sum()) if not in_trec else 0,
+            unjudged=len(scores.unjudged) if attribute is None else 0,
+            judged=self._judged(measure, used),
+            tied=float(evidence.tied[used].sum()) / returned if returned else None,
+            tie_low=self._value(measure, band.low, used),
+            tie_expected=self._value(measure, band.expected, used),
+            tie_high=self._value(measure, band.high, used),
+            unjudged_low=self._value(measure, unjudged_low, used),
+            unjudged_high=self._value(measure, unjudged_high, used),
+            attribute=attribute,
+            slice=value,
+        )
+
+    @property
+    def unbanded(self) -> list[Measure]:
+        """Measures whose tie band is not known, whole or in part."""
+        bands = self._bands.items()
+        return [m for m, band in bands if band.low is None or band.expected is None]
+
+    @property
+    def unbounded(self) -> list[Measure]:
+        """Measures for which nobody knows what the unjudged could change."""
+        return [m for m, bounds in self._bounds.items() if bounds is None]
+
+    def _value(self, measure: Measure, values: Floats | None, used: Mask) -> float | None:
+        if values is None or not used.any():
+            return None
+        values = values[used]
+        weights, _ = self.weighing.at(used)
+        if measure.aggregate == "sum":
+            return math.fsum(values.tolist())
+        if self.scores.rules.compat:
+            # trec_eval adds from left to right in the order of topic names, then divides.
+            geometric = measure.aggregate == "geometric"
+            # Not sum(): since Python 3.12 it compensates, and would be more exact than trec_eval.
+            total = float(np.cumsum(log_floored(values) if geometric else values)[-1])
+            return math.exp(total / len(values)) if geometric else total / len(values)
+        if measure.aggregate == "geometric":
+            return geometric_mean(values, weights)
+        return mean(values, weights)
+
+    def _interval(self, measure: Measure, values: Floats, used: Mask) -> Interval:
+        if self.interval == "none":
+            return Interval(None, None)
+        if measure.aggregate == "sum":
+            return Interval(None, None, "it is a sum")
+        geometric = measure.aggregate == "geometric"
+        taken = log_floored(values[used]) if geometric else values[used]
+        weights, strata = self.weighing.at(used)
+        if self.drawn is not None:
+            span = bca_interval(taken, self.drawn[:, used], weights, strata)
+        else:
+            span = t_interval(taken, weights, strata)
+        if geometric and span.low is not None and span.high is not None:
+            # Few queries make the logarithms spread so far that e to their power means nothing.
+            most = math.inf if measure.entry.high is None else measure.entry.high
+            return Interval(math.exp(span.low), min(math.exp(min(span.high, 700.0)), most))
+        return span
+
+    def _judged(self, measure: Measure, used: Mask) -> float | None:
+        if measure.depth is None:
+            return None
+        share = parse(f"Judged@{measure.depth}")(self.scores.evidence)
+        answered = used & ~np.isnan(share)
+        weights, _ = self.weighing.at(answered)
+        return mean(share[answered], weights) if answered.any() else None
