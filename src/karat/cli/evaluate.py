@@ -32,6 +32,19 @@ if TYPE_CHECKING:
     "--by", multiple=True, metavar="ATTRIBUTE", help="Slice by this attribute of the queries."
 )
 @click.option("--queries", metavar="FILE", help="Attributes, weights and strata of the queries.")
+@click.option(
+    "--outcome",
+    "outcomes",
+    multiple=True,
+    metavar="ATTRIBUTE",
+    help="Correlate measures with this attribute of the queries (did the answer succeed?).",
+)
+@click.option(
+    "--threshold",
+    type=float,
+    metavar="SCORE",
+    help="Best scores below it count as silence, for queries marked no_answer.",
+)
 @options.rel
 @options.scale
 @click.option("-c", "--complete", is_flag=True, help="Every query of QRELS counts (trec_eval -c).")
@@ -52,8 +65,14 @@ if TYPE_CHECKING:
     help="95 % interval: Student's t, BCa bootstrap, or none.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of --interval bca.")
+@click.option(
+    "--bounds/--no-bounds",
+    default=None,
+    help="What unjudged documents could change.  "
+    "[default: for cutoffs up to 100; for all with --full, json, csv]",
+)
 @options.output(*options.FORMATS)
-@click.option("--full", is_flag=True, help="All digits and all counts.")
+@click.option("--full", is_flag=True, help="All digits, counts, bands and bounds.")
 @options.input_format
 @options.qrels_format
 @options.measures_from
@@ -78,7 +97,10 @@ def evaluate(
 
     names = [name for name in measures if name.casefold() != "runid"]
     folder = options.folder(qrels)
-    settings["queries"] = settings["queries"] or (folder if settings["by"] else None)
+    if not settings["queries"] and not settings["compat"] and options.has_queries(qrels):
+        settings["queries"] = folder
+    if settings["bounds"] is None and (full or output in {"json", "csv"}):
+        settings["bounds"] = True
     settings["documents"] = settings["documents"] or (folder if settings["collapse"] else None)
     if measures and not names and output != "trec":
         raise UsageError("runid is no measure", fix="--format trec prints it")

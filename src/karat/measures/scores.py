@@ -104,7 +104,9 @@ class Scores:
             return None
         value = self.values[measure]
         low, high = (_like(value, end) for end in found)
-        return np.minimum(low, value), np.maximum(high, value)
+        most = np.inf if measure.entry.high is None else measure.entry.high
+        # The last bits of a sum may lie on the wrong side of what it must not pass.
+        return np.minimum(low, value), np.maximum(np.minimum(high, most), value)
 
 
 def _like(value: Floats, other: Floats) -> Floats:

@@ -19,7 +19,7 @@ from karat.measures.evidence import Evidence, Floats, Ints, Mask
 Bounds = tuple[Floats, Floats]
 Discount = Callable[[Ints], Floats]
 
-_CELLS = 1 << 20  # of a block of queries times ranks: what fits the cache
+_CELLS = 1 << 17  # of a block of queries times ranks: what fits the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,44 +28,31 @@ class Gaps:
 
     Attributes:
         queries: The queries of the block.
-        count: Unjudged documents in the top k of each; shape (b,).
-        rank: Their ranks, ascending, 0 where there are no more; shape (b, u).
+        held: Ranks of the top k that hold such a document; shape (b, ranks).
         hits: The judged hits of the block in the top k.
         row: For each of those hits, the row of its query in the block.
     """
 
     queries: slice
-    count: Ints
-    rank: Ints
+    held: Mask
     hits: Ints
     row: Ints
-
-    @property
-    def held(self) -> Mask:
-        """Which cells of ``rank`` hold one."""
-        return np.arange(self.rank.shape[1]) < self.count[:, None]
 
 
 def gaps(evidence: Evidence, k: float | None) -> Iterator[Gaps]:
     """The unjudged documents of the top k, block by block of queries."""
     shown = np.minimum(evidence.returned, np.inf if k is None else k).astype(np.int64)
     judged = np.flatnonzero(evidence.judged & (evidence.rank <= shown[evidence.query]))
-    deepest = int(shown.max(initial=0))
-    step = max(1, _CELLS // max(deepest, 1))
+    inside = evidence.query[judged]
+    step = max(1, _CELLS // max(int(shown.max(initial=0)), 1))
     for first in range(0, evidence.n, step):
         queries = slice(first, min(first + step, evidence.n))
         limit = shown[queries]
-        inside = evidence.query[judged]
         hits = judged[np.searchsorted(inside, first) : np.searchsorted(inside, queries.stop)]
         row = evidence.query[hits] - first
-        empty = np.arange(1, int(limit.max(initial=0)) + 1) <= limit[:, None]
-        empty[row, evidence.rank[hits] - 1] = False
-        count = empty.sum(axis=1)
-        rank = np.zeros((len(limit), int(count.max(initial=0))), np.int64)
-        rows, places = np.nonzero(empty)
-        starts = np.cumsum(count) - count
-        rank[rows, np.arange(len(rows)) - starts[rows]] = places + 1
-        yield Gaps(queries, count, rank, hits, row)
+        held = np.arange(1, max(int(limit.max(initial=0)), 1) + 1) <= limit[:, None]
+        held[row, evidence.rank[hits] - 1] = False
+        yield Gaps(queries, held, hits, row)
 
 
 def counts(evidence: Evidence, k: float | None) -> Floats:
@@ -129,62 +116,43 @@ def average_precision_bounds(evidence: Evidence, k: float | None, rel: float) ->
     total = evidence.num_rel(rel)
     relevant = evidence.relevant(rel) & (evidence.rank <= (k or np.inf))
     precision = np.where(relevant, evidence.so_far(relevant) / evidence.rank, 0.0)
+    known = evidence.per_query(precision)
+    if not can:
+        return ratio(known, total), ratio(known, total)
     low, high = np.empty(evidence.n), np.empty(evidence.n)
     for block in gaps(evidence, k):
-        here = block.queries
-        rows, width = block.rank.shape
+        held, here = block.held, block.queries
+        share = 1.0 / np.arange(1, held.shape[1] + 1)
+        good = np.zeros(held.shape)
         chosen = relevant[block.hits]
-        good, row = evidence.rank[block.hits][chosen], block.row[chosen]
-        base = _totals(row, precision[block.hits][chosen], rows)
-        held = block.held
-        rank = np.where(held, block.rank, 1).astype(np.float64)
-        # Relevant documents above each gap, and the sum of 1 / rank of those below it.
-        depth = int(block.rank.max(initial=0)) + 2
-        place = np.searchsorted(row * depth + np.minimum(good, depth - 1), _keys(block, depth))
-        starts = np.searchsorted(row, np.arange(rows))[:, None]
-        above = place - starts
-        upto = np.concatenate([[0.0], np.cumsum(1.0 / good)])
-        ends = np.searchsorted(row, np.arange(rows), side="right")[:, None]
-        below = upto[ends] - upto[place]
-        at = np.arange(1, width + 1)
-        shallow = np.where(held, (above + at) / rank + below, 0.0)
-        most = _first_to_last(base, shallow)
-        # From the last gap up: the gaps chosen before are below.
-        own = np.where(held, 1.0 / rank, 0.0)
-        deeper = np.cumsum(own[:, ::-1], axis=1)[:, ::-1] - own
-        deep = np.where(held, (above + 1) / rank + below + deeper, 0.0)
-        least = _first_to_last(base, deep[:, ::-1], skip=width - block.count)
-        number = np.arange(width + 1)
-        allowed = number <= block.count[:, None]
-        allowed &= (number == block.count[:, None]) if must else (number == 0) | can
-        of = total[here][:, None] + number
-        high[here] = np.where(allowed, ratio(most, of), -np.inf).max(axis=1)
-        low[here] = np.where(allowed, ratio(least, of), np.inf).min(axis=1)
+        good[block.row[chosen], evidence.rank[block.hits][chosen] - 1] = 1.0
+        above = np.cumsum(good, axis=1)
+        below = np.cumsum((good * share)[:, ::-1], axis=1)[:, ::-1]  # a gap itself adds nothing
+        known_here, total_here = known[here, None], total[here, None]
+
+        first = np.cumsum(held, axis=1, dtype=np.float64)
+        most = known_here + np.cumsum(held * ((above + first) * share + below), axis=1)
+        last = _from_end(held)
+        deeper = _from_end(held * share) - share  # of the gaps chosen below this one
+        least = known_here + _from_end(held * ((above + 1.0) * share + below + deeper))
+        if must:
+            low[here] = high[here] = ratio(most[:, -1:], total_here + first[:, -1:])[:, 0]
+            continue
+        none = ratio(known_here, total_here)[:, 0]
+        high[here] = np.maximum(none, ratio(most, total_here + first).max(axis=1))
+        low[here] = np.minimum(none, ratio(least, total_here + last).min(axis=1))
     return low, high
 
 
-def _keys(block: Gaps, depth: int) -> Ints:
-    return np.arange(len(block.count))[:, None] * depth + block.rank
-
-
-def _totals(row: Ints, value: Floats, rows: int) -> Floats:
-    return np.bincount(row, value, minlength=rows).astype(np.float64, copy=False)
+def _from_end(value: Floats | Mask) -> Floats:
+    """Running totals from the last column to the first."""
+    total: Floats = np.cumsum(value[:, ::-1], axis=1, dtype=np.float64)[:, ::-1]
+    return total
 
 
 def _left(discount: Discount, deepest: int) -> Floats:
     """What each rank leaves of a gain, to be looked up by rank; nothing at rank 0."""
     return np.concatenate([[0.0], discount(np.arange(1, deepest + 1))])
-
-
-def _first_to_last(base: Floats, added: Floats, skip: Ints | None = None) -> Floats:
-    """Running totals, 0 first; ``skip`` leading columns hold nothing and are shifted out."""
-    total: Floats = np.zeros((len(base), added.shape[1] + 1))
-    np.cumsum(added, axis=1, out=total[:, 1:])
-    total += base[:, None]
-    if skip is None:
-        return total
-    column = np.minimum(np.arange(total.shape[1]) + skip[:, None], total.shape[1] - 1)
-    return np.take_along_axis(total, column, axis=1)
 
 
 def sum_bounds(
@@ -204,9 +172,9 @@ def sum_bounds(
         k: The cutoff; None for all that was retrieved.
     """
     room = np.zeros(evidence.n)
-    left = _left(discount, int(evidence.returned.max(initial=0)))
+    left = _left(discount, int(evidence.returned.max(initial=1)))
     for block in gaps(evidence, k):
-        room[block.queries] = left[block.rank].sum(axis=1)
+        room[block.queries] = block.held @ left[1 : block.held.shape[1] + 1]
     return value + ends[0] * room, value + ends[1] * room
 
 
@@ -223,16 +191,13 @@ def cascade_bounds(
     """
     out = np.zeros((2, evidence.n))
     for block in gaps(evidence, k):
-        rows = len(block.count)
-        deepest = max(int(block.rank.max(initial=1)), int(evidence.rank[block.hits].max(initial=1)))
-        row, column = np.nonzero(block.held)
+        share = 1.0 / np.arange(1, block.held.shape[1] + 1)
         for end, chance in enumerate(ends):
-            stops = np.zeros((rows, deepest))
+            stops = np.where(block.held, chance, 0.0)
             stops[block.row, evidence.rank[block.hits] - 1] = stop[block.hits]
-            stops[row, block.rank[row, column] - 1] = chance
             going = np.cumprod(1.0 - stops, axis=1)
-            reached = np.concatenate([np.ones((rows, 1)), going[:, :-1]], axis=1)
-            out[end, block.queries] = (reached * stops) @ (1.0 / np.arange(1, deepest + 1))
+            reached = np.concatenate([np.ones((len(going), 1)), going[:, :-1]], axis=1)
+            out[end, block.queries] = (reached * stops) @ share
     return out[0], out[1]
 
 
@@ -276,110 +241,123 @@ def normalised_bounds(
             np.searchsorted(evidence.ideal_query, block.queries.start),
             np.searchsorted(evidence.ideal_query, block.queries.stop),
         )
+        row, rows = evidence.ideal_query[ideals] - block.queries.start, len(block.held)
         problem = _Ratio(
             steps=steps,
             forced=levels <= least,
-            allowed=levels <= most,
-            reach=_reach(evidence, ideal[ideals], ideals, block, levels),
+            free=(levels > least) & (levels <= most),
+            reach=[_count(row, ideal[ideals] >= level, rows) for level in levels],
             table=table,
-            count=block.count,
-            left=left[block.rank],
-            base=_totals(
-                block.row, gain[block.hits] * left[evidence.rank[block.hits]], len(block.count)
-            ),
+            held=block.held,
+            left=left[1 : block.held.shape[1] + 1],
+            base=_sum(block.row, gain[block.hits] * left[evidence.rank[block.hits]], rows),
         )
         low[block.queries], high[block.queries] = problem.least(), problem.greatest()
     return low, high
 
 
-def _reach(
-    evidence: Evidence, ideal: Floats, ideals: slice, block: Gaps, levels: Floats
-) -> list[Ints]:
-    """For each level, how many judgments of each query gain as much; each of shape (b,)."""
-    row = evidence.ideal_query[ideals] - block.queries.start
-    # Pooled and not judged: it is among the gaps if it was retrieved, and not relevant if not.
-    judged = evidence.ideal_grade[ideals] >= 0
-    rows = len(block.count)
-    return [np.bincount(row[judged & (ideal >= level)], minlength=rows) for level in levels]
+def _sum(row: Ints, value: Floats, rows: int) -> Floats:
+    return np.bincount(row, value, minlength=rows).astype(np.float64, copy=False)
+
+
+def _count(row: Ints, counted: Mask, rows: int) -> Ints:
+    return np.bincount(row[counted], minlength=rows)
 
 
 @dataclass(frozen=True, slots=True)
 class _Ratio:
     """DCG over ideal DCG of a block of queries, as a function of what their gaps gain.
 
+    Column c of a table is: the gaps down to rank c, none of them in column 0.
+
     Attributes:
         steps: Height of each layer of gain; shape (q,).
         forced: Layers that every gap reaches; shape (q,).
-        allowed: Layers that a gap can reach; shape (q,).
+        free: Layers that a gap may reach or not; shape (q,). No gap reaches the others.
         reach: For each layer, judgments that reach it; q of shape (b,).
         table: Sum of the discounts of the first places of the ideal.
-        count: Gaps of each query; shape (b,).
-        left: Discount at each gap, 0 where there are no more; shape (b, u).
+        held: Which ranks are gaps; shape (b, ranks).
+        left: Discount of each rank; shape (ranks,).
         base: DCG of the judged; shape (b,).
     """
 
     steps: Floats
     forced: Mask
-    allowed: Mask
+    free: Mask
     reach: list[Ints]
     table: Floats
-    count: Ints
+    held: Mask
     left: Floats
     base: Floats
 
     def least(self) -> Floats:
-        width = self.left.shape[1]
-        number = np.arange(width + 1)
-        top, all_gaps = self.steps[self.allowed & ~self.forced].sum(), self.left.sum(axis=1)
-        deepest = _first_to_last(
-            np.zeros(len(self.count)), self.left[:, ::-1], skip=width - self.count
+        """The lowest value: the last gaps gain most, the others least."""
+        number = np.concatenate([_from_end(self.held), np.zeros((len(self.base), 1))], axis=1)
+        gained = np.concatenate(
+            [_from_end(self.held * self.left), np.zeros((len(self.base), 1))], axis=1
         )
-        under = self.steps[self.forced].sum()
-        dcg = (self.base + under * all_gaps)[:, None] + top * deepest
-        best = sum(
-            (
-                step * self.table[reach[:, None] + self._on(number, layer)]
-                for layer, (step, reach) in enumerate(zip(self.steps, self.reach, strict=True))
-            ),
-            np.zeros(dcg.shape),
-        )
-        value = np.where(number <= self.count[:, None], ratio(dcg, best), np.inf)
-        lowest: Floats = value.min(axis=1)
+        dcg, best = self._fixed()
+        dcg = dcg + self.steps[self.free].sum() * gained
+        lowest: Floats = ratio(dcg, best + self._raised(number.astype(np.int64))).min(axis=1)
         return lowest
 
-    def _on(self, number: Ints, layer: int) -> Ints:
-        """Gaps on a layer if ``number`` of them were free to be there."""
-        number = np.minimum(number, self.count[:, None])
-        if self.forced[layer]:
-            return np.broadcast_to(self.count[:, None], number.shape)
-        return number if self.allowed[layer] else np.zeros_like(number)
-
     def greatest(self) -> Floats:
-        width = self.left.shape[1]
-        number = np.arange(width + 1)
-        first = _first_to_last(np.zeros(len(self.count)), self.left)
-        sought = np.zeros(len(self.count))
+        """The highest value: gains fall with rank."""
+        number, gained = np.zeros((2, len(self.base), self.held.shape[1] + 1))
+        np.cumsum(self.held, axis=1, out=number[:, 1:])
+        np.cumsum(self.held * self.left, axis=1, out=gained[:, 1:])
+        count = number.astype(np.int64)
+        dcg, best = self._fixed()
+        if self.free.sum() <= 1:  # then the table of one layer is all there is
+            dcg = dcg + self.steps[self.free].sum() * gained
+            highest: Floats = ratio(dcg, best + self._raised(count)).max(axis=1)
+            return highest
+        sought = np.zeros(len(self.base))
         while True:
-            dcg, best = self._best_for(sought, first, number)
-            found = ratio(dcg, best)
+            more, higher = self._best_for(sought, gained, count)
+            found = ratio(dcg[:, 0] + more, best[:, 0] + higher)
             if not (found > sought).any():
                 return sought
             sought = np.maximum(sought, found)
 
-    def _best_for(self, sought: Floats, first: Floats, number: Ints) -> tuple[Floats, Floats]:
-        """DCG and ideal of the gains for which DCG - sought x ideal is greatest; shape (b,)."""
-        shape = first.shape
-        dcg, best = np.zeros(shape), np.zeros(shape)
-        beyond = number > self.count[:, None]
-        for layer in reversed(range(len(self.steps))):
-            step, on = self.steps[layer], self._on(number, layer)
-            dcg = dcg + step * np.take_along_axis(first, on, axis=1)
-            best = best + step * self.table[self.reach[layer][:, None] + on]
-            surplus = np.where(beyond, -np.inf, dcg - sought[:, None] * best)
-            # As many gaps or fewer reach the layers above: keep the best so far.
-            record = np.maximum.accumulate(surplus, axis=1)
-            leads = np.where(surplus == record, number, 0)
+    def _fixed(self) -> tuple[Floats, Floats]:
+        """DCG and ideal of what no choice changes; each of shape (b, 1)."""
+        dcg, best = self.base.copy(), np.zeros(len(self.base))
+        every, all_left = self.held.sum(axis=1), self.held @ self.left
+        for step, forced, free, reach in self._layers():
+            if not free:
+                best += step * self.table[reach + (every if forced else 0)]
+                dcg += step * all_left * forced
+        return dcg[:, None], best[:, None]
+
+    def _raised(self, number: Ints) -> Floats:
+        """Ideal of the free layers where so many gaps reach all of them."""
+        best = np.zeros(number.shape)
+        for step, _, free, reach in self._layers():
+            if free:
+                best += step * self.table[reach[:, None] + number]
+        return best
+
+    def _best_for(self, sought: Floats, gained: Floats, number: Ints) -> tuple[Floats, Floats]:
+        """DCG and ideal, in the free layers, of the gains for which DCG - sought x ideal is
+        greatest; each of shape (b,).
+        """
+        dcg, best = np.zeros(gained.shape), np.zeros(gained.shape)
+        column = np.arange(gained.shape[1])
+        for step, _, free, reach in reversed(list(self._layers())):
+            if not free:
+                continue
+            dcg = dcg + step * gained
+            best = best + step * self.table[reach[:, None] + number]
+            surplus = dcg - sought[:, None] * best
+            # As many gaps or fewer reach the layers above: keep the best column so far.
+            leads = np.where(surplus == np.maximum.accumulate(surplus, axis=1), column, 0)
             chosen = np.maximum.accumulate(leads, axis=1)
             dcg = np.take_along_axis(dcg, chosen, axis=1)
             best = np.take_along_axis(best, chosen, axis=1)
-        return self.base + dcg[:, -1], best[:, -1]
+        return dcg[:, -1], best[:, -1]
+
+    def _layers(self) -> Iterator[tuple[float, bool, bool, Ints]]:
+        return zip(
+            self.steps.tolist(), self.forced.tolist(), self.free.tolist(), self.reach, strict=True
+        )

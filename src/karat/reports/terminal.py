@@ -16,6 +16,7 @@ from karat.reports.further import curve_table, latency_table, outcomes_table, si
 from karat.tables import QueryValue, Result, Results
 from karat.tables.explanation import Explanation, Line
 
+_NARROW = 12
 _LONGEST_HEADING = 20  # longer names of measures are folded
 _STATE = {
     "missing": "is not in the run and scores 0",
@@ -112,14 +113,22 @@ def show_notes(notes: Sequence[str], out: Console) -> None:
         out.print(grid)
 
 
-def _columns(title: str, several: bool, *names: str) -> Table:
+def _columns(title: str, rows: Sequence[Result], *names: str, close: bool = True) -> Table:
+    """A table with a row for each measure, and for each run where there are several."""
     table = base(title)
-    table.add_column("measure", overflow="fold")
-    if several:
-        table.add_column("run", overflow="fold")
+    if close:
+        table.padding = (0, 1, 0, 0)  # many columns in 80
+    table.add_column("measure", overflow="fold", min_width=_least(row.measure for row in rows))
+    if _several(rows):
+        table.add_column("run", overflow="fold", min_width=_least(row.run for row in rows))
     for name in names:
         table.add_column(name, justify="right", no_wrap=True)
     return table
+
+
+def _least(names: Iterable[str]) -> int:
+    """Width below which a column of names is not squeezed: the numbers give way first."""
+    return min(max(map(len, names), default=0), _NARROW)
 
 
 def _by_measure(rows: Sequence[Result]) -> Iterator[tuple[list[str | Text], Result, bool]]:
@@ -146,7 +155,7 @@ def _title(rows: Sequence[Result]) -> str:
 
 
 def _table(rows: Sequence[Result]) -> Table:
-    table = _columns(_title(rows), _several(rows), "value", "95 %", "n", "judged")
+    table = _columns(_title(rows), rows, "value", "95 %", "n", "judged", close=False)
     for labels, row, ends in _by_measure(rows):
         cells = (_value(row), _interval(row), f"{row.n:,}", percent(row.judged))
         table.add_row(*labels, *cells, end_section=ends)
@@ -154,7 +163,7 @@ def _table(rows: Sequence[Result]) -> Table:
 
 
 def _digits_table(rows: Sequence[Result]) -> Table:
-    table = _columns("all digits", _several(rows), "value", "from", "to", "method")
+    table = _columns("all digits", rows, "value", "from", "to", "method")
     for labels, row, ends in _by_measure(rows):
         digits = ("–" if v is None else f"{v:.12g}" for v in (row.value, row.ci_low, row.ci_high))
         table.add_row(*labels, *digits, row.ci_method or "–", end_section=ends)
@@ -163,7 +172,7 @@ def _digits_table(rows: Sequence[Result]) -> Table:
 
 def _counts_table(rows: Sequence[Result]) -> Table:
     counts = ("n", "empty", "missing", "failed", "undefined", "unjudged")
-    table = _columns("queries", _several(rows), *counts, "tied")
+    table = _columns("queries", rows, *counts, "tied")
     for labels, row, ends in _by_measure(rows):
         numbers = (f"{getattr(row, name):,}" for name in counts)
         table.add_row(*labels, *numbers, percent(row.tied), end_section=ends)
@@ -171,10 +180,8 @@ def _counts_table(rows: Sequence[Result]) -> Table:
 
 
 def _bands_table(rows: Sequence[Result]) -> Table:
-    table = _columns(
-        "could be", _several(rows), "tied: low", "mean", "high", "unjudged: low", "high"
-    )
-    table.padding = (0, 1, 0, 0)
+    names = ("tied: low", "mean", "high", "unjudged: low", "high")
+    table = _columns("could be", rows, *names)
     for labels, row, ends in _by_measure(rows):
         ties = (row.tie_low, row.tie_expected, row.tie_high)
         cells = (_end(row, end) for end in (*ties, row.unjudged_low, row.unjudged_high))

@@ -14,6 +14,9 @@ from karat.stats.intervals import Interval, bca_interval, t_interval
 from karat.stats.weighing import Weighing
 from karat.tables import Result
 
+NEAR = 100
+"""Bounds of measures that look no deeper are worked out unasked."""
+
 
 class Aggregation:
     """Turns the scores of one run into result rows, and remembers why intervals are lacking.
@@ -23,7 +26,8 @@ class Aggregation:
         weighing: What each query counts for.
         interval: t | bca | none.
         drawn: The bootstrap's resamples, for bca.
-        bounds: Whether to work out what the unjudged could change.
+        bounds: Whether to work out what the unjudged could change; None does so for measures that
+            look no deeper than ``NEAR``, which costs next to nothing.
     """
 
     def __init__(
@@ -33,14 +37,17 @@ class Aggregation:
         interval: str,
         drawn: Floats | None,
         *,
-        bounds: bool,
+        bounds: bool | None,
     ) -> None:
         self.scores, self.weighing = scores, weighing
-        self.interval, self.drawn, self.bounded = interval, drawn, bounds
+        self.interval, self.drawn = interval, drawn
         self._bands = {measure: scores.ties(measure) for measure in scores.values}
-        self._bounds = {
-            measure: scores.bounds(measure) if bounds else None for measure in scores.values
-        }
+        self.bounded = [
+            measure
+            for measure in scores.values
+            if bounds or (bounds is None and (measure.depth or NEAR + 1) <= NEAR)
+        ]
+        self._bounds = {measure: scores.bounds(measure) for measure in self.bounded}
         self.without: dict[str, dict[str, None]] = {}
 
     def row(
@@ -65,7 +72,7 @@ class Aggregation:
         returned = float(evidence.returned[used].sum())
         in_trec = rules.compat is not None and not rules.complete
         band = self._bands[measure]
-        unjudged_low, unjudged_high = self._bounds[measure] or (None, None)
+        unjudged_low, unjudged_high = self._bounds.get(measure) or (None, None)
         return Result(
             run=scores.run.name,
             measure=str(measure),
@@ -99,7 +106,7 @@ class Aggregation:
 
     @property
     def unbounded(self) -> list[Measure]:
-        """Measures for which nobody knows what the unjudged could change."""
+        """Measures asked for bounds of which nobody knows what the unjudged could change."""
         return [m for m, bounds in self._bounds.items() if bounds is None]
 
     def _value(self, measure: Measure, values: Floats | None, used: Mask) -> float | None:

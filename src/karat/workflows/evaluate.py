@@ -45,7 +45,7 @@ def evaluate(
     collapse: str | None = None,
     compat: str | None = None,
     scale: str | tuple[float, float] | None = None,
-    bounds: bool = True,
+    bounds: bool | None = None,
     threshold: float | None = None,
     outcomes: str | Sequence[str] | Mapping[str, Mapping[str, Any]] = (),
 ) -> Results:
@@ -70,7 +70,8 @@ def evaluate(
         compat: trec_eval-9 | trec_eval-10: that binary's numbers to the last printed digit.
         scale: Lowest and highest grade that a judgment can give, ``(0, 3)`` or ``"0-3"``; from 0
             to the largest grade there is if None.
-        bounds: Work out what the documents that nobody judged could change.
+        bounds: Work out what the documents that nobody judged could change; None does so for
+            measures that look no deeper than rank 100.
         threshold: For queries marked ``no_answer``: an answer whose best score is below it counts
             as silence.
         outcomes: Attribute or attributes of the queries to correlate with each measure, or

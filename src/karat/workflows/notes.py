@@ -15,7 +15,7 @@ from karat.tables.results import NoAnswer
 
 DIGITS = 4  # printed of a value
 SEEN = 2  # what a reader goes by: unjudged documents move the others nearly always
-_FEW = 2  # spans written out
+Ends = tuple[float | None, float | None]
 
 
 def of(
@@ -119,44 +119,46 @@ def _of_ties(scored: Sequence[Scores], rows: Sequence[Result]) -> Iterator[str]:
     elif not any(_moved(row, row.tie_low, row.tie_high, DIGITS) for row in rows):
         rule += "; no other order of them changes a digit that is printed"
     yield f"tied in score with another document: {', '.join(shares)}; {rule}"
-    for name, own in _by_run(rows, lambda row: _moved(row, row.tie_low, row.tie_high, DIGITS)):
-        spans = [
-            f"{row.measure} {row.value:.4f} could be {row.tie_low:.4f} to {row.tie_high:.4f}"
-            + ("" if row.tie_expected is None else f" ({row.tie_expected:.4f} on average)")
-            for row in own[:_FEW]
-        ]
-        yield f"the order of tied documents decides{name}: {_and_more(spans, len(own))}"
+    spans = _widest(rows, lambda row: (row.tie_low, row.tie_high), DIGITS)
+    if spans:
+        yield f"the order of tied documents could change printed digits: {spans}"
 
 
 def _of_unjudged(qrels: Qrels, rows: Sequence[Result]) -> Iterator[str]:
-    def moved(row: Result) -> bool:
-        return _moved(row, row.unjudged_low, row.unjudged_high, SEEN)
-
-    for name, own in _by_run(rows, moved):
-        spans = [
-            f"{row.measure} {row.value:.4f} could be {row.unjudged_low:.4f} to "
-            f"{row.unjudged_high:.4f}"
-            for row in own[:_FEW]
-        ]
-        yield f"what nobody judged could change{name}: {_and_more(spans, len(own))}"
-    if any(map(moved, rows)):
+    spans = _widest(rows, lambda row: (row.unjudged_low, row.unjudged_high), SEEN)
+    if spans:
         low, high = qrels.scale
         whence = "as declared" if qrels.declared else "the largest there is; --scale declares it"
         yield (
-            f"that is over all grades from {low:g} to {high:g} ({whence}) that the unjudged "
-            "documents returned down to the cutoff could get; those never returned count as not "
-            "relevant"
+            f"documents that nobody judged could make more of it, or less: {spans}; over all "
+            f"grades from {low:g} to {high:g} ({whence}) of those returned down to the cutoff, "
+            "those never returned not being relevant"
         )
 
 
-def _by_run(
-    rows: Sequence[Result], wanted: Callable[[Result], bool]
-) -> Iterator[tuple[str, list[Result]]]:
+def _widest(rows: Sequence[Result], ends: Callable[[Result], Ends], digits: int) -> str:
+    """For each run the measure that moves most, with its band, and how many others move."""
+    said = []
     runs = dict.fromkeys(row.run for row in rows)
     for run in runs:
-        own = [row for row in rows if row.run == run and wanted(row)]
-        if own:
-            yield (f" in {run}" if len(runs) > 1 else ""), own
+        moved = {
+            row: (row.value, low, high)
+            for row in rows
+            for low, high in [ends(row)]
+            if row.run == run
+            and _moved(row, low, high, digits)
+            and row.value is not None
+            and low is not None
+            and high is not None
+        }
+        if not moved:
+            continue
+        row = max(moved, key=lambda row: moved[row][2] - moved[row][1])
+        value, low, high = moved[row]
+        name = f"{run} " if len(runs) > 1 else ""
+        more = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
+        said.append(f"{name}{row.measure} {value:.4f} from {low:.4f} to {high:.4f}{more}")
+    return "; ".join(said) + (" (--full)" if any(" more" in span for span in said) else "")
 
 
 def _moved(row: Result, low: float | None, high: float | None, digits: int) -> bool:
@@ -165,11 +167,6 @@ def _moved(row: Result, low: float | None, high: float | None, digits: int) -> b
         return False
     digits = 0 if row.aggregate == "sum" else digits
     return any(f"{end:.{digits}f}" != f"{row.value:.{digits}f}" for end in (low, high))
-
-
-def _and_more(spans: Sequence[str], count: int) -> str:
-    more = count - len(spans)
-    return "; ".join(spans) + (f"; and {more} more (--full)" if more > 0 else "")
 
 
 def _unknown(rows: Aggregation, rules: Rules) -> Iterator[str]:
@@ -181,9 +178,9 @@ def _unknown(rows: Aggregation, rules: Rules) -> Iterator[str]:
     if lacking and evidence.tied.any():
         yield f"no full tie band for {', '.join(lacking)}: karat knows no closed form"
     lacking = [str(m) for m in rows.unbounded if m.entry.direction != "none"]
-    if lacking and rows.bounded and rules.judged_only:
+    if lacking and rules.judged_only:
         yield "no bounds for what is unjudged: unjudged documents are dropped"
-    elif lacking and rows.bounded:
+    elif lacking:
         yield f"no unjudged bounds for {', '.join(lacking)}: karat knows no exact way"
 
 
