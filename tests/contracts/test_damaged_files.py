@@ -49,6 +49,10 @@ SOUND = {
     ),
     "json": ("run", b'{\n"1": {"a": 2.5, "b": 1.5},\n"2": {"a": 0.5}\n}\n'),
     "parquet": ("run", WHOLE),
+    "golden": (
+        "qrels",
+        b'[\n{"query": "x", "relevant_docs": ["a"]},\n{"query": "y", "relevant_docs": ["b"]}\n]\n',
+    ),
 }
 SHARED: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "no bytes": (lambda _: b"", "empty"),
@@ -123,6 +127,8 @@ def test_shared_damages(name: str, damage: str, named: bool, tmp_path: Path) -> 
 
 HEAD = b"query_id,doc_id,score\n"
 TAB = b"query_id\tdoc_id\tscore\n"
+SUBTOPICS = b"query_id,doc_id,subtopic,grade\n"
+SUBTOPIC = b'{"query_id": "1", "doc_id": "a", "grade": 1, "subtopic": '
 ROW = b'{"query_id": "1", "doc_id": "a", "score": 1}\n'
 # Format, role, bytes, the line at fault (None: the file has no lines), what the error says.
 CASES: list[tuple[str, str, bytes, int | None, str]] = [
@@ -132,6 +138,7 @@ CASES: list[tuple[str, str, bytes, int | None, str]] = [
     ("trec", "qrels", b"1 0 a 1\n1 0 b nan\n", 2, "not a finite number"),
     ("trec", "qrels", b"1 0 a 1\n\n# x\n1 0 b inf\n", 4, "not a finite number"),
     ("trec", "qrels", b"1 0 a 1\n2 0 a 1\n1 0 a 0\n", 3, "judged twice"),
+    ("trec", "qrels", b"1 1 a 1\n1 2 a 1\n1 3 a 1\n1 1 a 0\n", 4, "judged twice for subtopic 1"),
     ("trec", "qrels", b"1 0 a 1\n1 0 b 1_0\n", 2, "not a number"),
     ("trec", "qrels", b"1 0 a 1\n1 0 \xe9 1\n", 2, "not UTF-8"),
     ("trec", "qrels", b"1 0 a 1\n1 0 b\x00 1\n", 2, "binary"),
@@ -211,6 +218,16 @@ CASES: list[tuple[str, str, bytes, int | None, str]] = [
     ("tsv", "run", TAB + b"1 a 1\n", 2, "1 cell where"),
     ("tsv", "run", TAB, None, "no ranking"),
     ("tsv", "qrels", b"query_id\tdoc_id\n1\ta\n", 1, "no column 'grade'"),
+    ("csv", "qrels", SUBTOPICS + b"1,a,1,1\n1,a,2,1\n1,a,2,0\n", 4, "twice for subtopic 2"),
+    ("csv", "qrels", SUBTOPICS + b"1,a,1,1\n1,b,,1\n", 3, "document b has no subtopic"),
+    (
+        "jsonl",
+        "qrels",
+        SUBTOPIC + b'"2"}\n' + SUBTOPIC + b"3}\n" + SUBTOPIC + b"2}\n",
+        3,
+        "judged twice for subtopic 2",
+    ),
+    ("jsonl", "qrels", SUBTOPIC + b"1.5}\n", 1, "subtopic 1.5 is no text"),
     ("jsonl", "run", ROW + b'{"query_id": "1", "doc_id": "b"}\n', 2, "no column 'score'"),
     ("jsonl", "run", ROW + b'{"query_id": "1", "doc_id": "b", "sc', 2, "not JSON"),
     ("jsonl", "run", ROW + b'{"query_id": "1", "doc_id": "b", "score": NaN}\n', 2, "nan is not"),
@@ -244,6 +261,9 @@ CASES: list[tuple[str, str, bytes, int | None, str]] = [
     ("json", "qrels", b'{\n"1": {"a": Infinity}\n}', 2, "Infinity, not a number"),
     ("json", "qrels", b'{\n"1": null\n}', 2, "no object of documents"),
     ("json", "run", b'{"1": ' * 100_000, 1, "nested too deeply|not JSON"),
+    # More of these in tests/formats/test_golden.py.
+    ("golden", "qrels", b'[{"query": "x"}]', None, "item 1: there is no 'relevant_docs'"),
+    ("golden", "queries", b'[\n{"query": "x", "relevant_docs": ["a"', 2, "not JSON"),
     ("parquet", "run", WHOLE[:500], None, "damaged or ends early"),
     ("parquet", "run", WHOLE[:-1], None, "damaged or ends early"),
     ("parquet", "run", b"PAR1", None, "damaged or ends early"),
@@ -323,7 +343,9 @@ def test_a_damaged_file(case: tuple[str, str, bytes, int | None, str], tmp_path:
             assert error.line == line, error
 
 
-@pytest.mark.parametrize("name", [name for name in SOUND if name not in ("parquet", "json")])
+@pytest.mark.parametrize(
+    "name", [name for name in SOUND if name not in ("parquet", "json", "golden")]
+)
 def test_a_line_without_end(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "LONGEST_LINE", 1 << 20)
     role, data = SOUND[name]

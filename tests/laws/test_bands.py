@@ -29,12 +29,15 @@ TIED = (
     *("nDCG", "nDCG@1", "nDCG@3", "nDCG(gain=exp)@4", "nDCG(discount=jk, base=2)@5"),
     *("nDCG(gain={1: 5, 2: 1, 3: 2})@4", "DCG", "DCG@3", "Bpref", "Bpref(rel=2)", "GMBpref"),
     *("IPrec@0.4", "IPrec11", "SetP", "SetR", "SetF", "Ceiling(nDCG@3, depth=4)"),
+    *("ERR", "ERR@2", "ERR(max=4)@4", "RBP(p=0.8)", "RBP(p=0.5, rel=2)@3", "RBP(p=0.9, max=3)"),
+    *("Compat", "Compat(p=0.5)", "Condensed(nDCG@3)", "Condensed(AP)"),
 )
 UNJUDGED = (
     *("P@1", "P@3", "P(rel=2)@4", "R@2", "Rcap@2", "Success@1", "Success(rel=2)@3", "SetP"),
     *("SetR", "RR", "RR@2", "RR(rel=3)@4", "AP", "AP@2", "AP@3", "AP(rel=2)@4", "GMAP"),
     *("nDCG", "nDCG@1", "nDCG@3", "nDCG(gain=exp)@4", "nDCG(discount=jk, base=2)@5"),
     *("nDCG(gain={1: 5, 2: 1, 3: 2})@4", "DCG", "DCG@3", "DCG(gain=exp)@2"),
+    *("ERR(max=4)", "ERR(max=4)@3", "RBP(p=0.8)", "RBP(p=0.5, rel=2)@3", "RBP(p=0.9, max=3)@4"),
 )
 
 
@@ -124,7 +127,9 @@ def test_tie_bands_equal_enumeration(
         np.testing.assert_allclose(np.nan_to_num(band.expected), mean, atol=CLOSE)
 
 
-@pytest.mark.parametrize("text", ["P@2", "R@2", "Success@2", "RR", "AP", "nDCG@3", "DCG", "Bpref"])
+@pytest.mark.parametrize(
+    "text", ["P@2", "R@2", "Success@2", "RR", "AP", "nDCG@3", "DCG", "Bpref", "ERR@3", "RBP(p=0.8)"]
+)
 def test_these_have_an_expected_value(
     text: str, tied_cases: tuple[Evidence, Evidence, np.ndarray]
 ) -> None:

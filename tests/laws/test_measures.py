@@ -11,12 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat.measures import Entry, Evidence, Measure, entries, parse, reduce
+from karat.measures.entry import REQUIRED
 from karat.measures.parameters import gain_of
+from karat.measures.ties import perfectly_reranked
 from karat.tables import Qrels, Run
 
 ROUNDING = 1e-12
@@ -36,22 +39,42 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
     "base": (),
     "rounding": ("rounding=nearest", "rounding=trec9"),
     "beta": ("beta=2", "beta=0.5"),
+    "max": ("max=3", "max=5"),
+    "p": ("p=0.5", "p=0.95"),
+    "alpha": ("alpha=0", "alpha=0.3", "alpha=1"),
 }
-_INSIDE = ("nDCG", "nDCG@3", "AP", "AP@3", "RR@3", "P@3", "Bpref", "IPrec@0.5", "SetF", "infAP")
+_INSIDE = ("nDCG", "nDCG@3", "AP", "AP@3", "RR@3", "P@3", "Bpref", "IPrec@0.5", "SetF")
+_INSIDE += ("ERR@3", "RBP(p=0.8)", "Compat")
 
 
 def variants(entry: Entry) -> list[Measure]:
     """The measure at several cutoffs, and with each of its parameters at several values."""
     names = [parameter.name for parameter in entry.parameters]
-    if "of" in names:
+    if "depth" in names:
         return [parse(f"{entry.symbol}({of}, depth={d})") for of in _INSIDE for d in (2, 5)]
-    inside = ["", *(f"({setting})" for name in names for setting in _SETTINGS[name])]
+    if "of" in names:
+        return [parse(f"{entry.symbol}({of})") for of in _INSIDE]
+    needed = [p.name for p in entry.parameters if p.default is REQUIRED]
+    said = "".join(f"{_SETTINGS[name][0]}, " for name in needed)
+    inside = [
+        f"({said}{setting})" for name in names if name not in needed for setting in _SETTINGS[name]
+    ]
+    inside += [f"({setting})" for name in needed for setting in _SETTINGS[name]] or [""]
     return [parse(entry.symbol + i + at) for i in inside for at in _CUTOFFS[entry.cutoff]]
 
 
 MEASURES = [measure for entry in entries() for measure in variants(entry)]
 # What is better when more relevant documents stand higher.
-BETTER_HIGHER = [measure for measure in MEASURES if measure.entry.direction == "higher"]
+# Not so for novelty, which a better document may lack, nor for Accuracy@k, whose pairs are others
+# when a document comes into the top k.
+DIVERSE = {"alphanDCG", "ERRIA", "StRecall"}
+BETTER_HIGHER = [
+    measure
+    for measure in MEASURES
+    if measure.entry.direction == "higher"
+    and measure.entry.symbol not in DIVERSE
+    and (measure.entry.symbol != "Accuracy" or measure.cutoff is None)
+]
 
 
 @dataclass(frozen=True)
@@ -67,10 +90,27 @@ class Set:
             query: {doc: -float(rank) for rank, doc in enumerate(docs, 1)}
             for query, docs in self.rankings.items()
         }
-        return reduce(Run.from_dict(scores), Qrels.from_dict(self.grades))
+        return reduce(Run.from_dict(scores), with_subtopics(self.grades))
 
 
 DOCS = tuple(f"d{number}" for number in range(9))
+SUBTOPICS = {doc: {"abc"[place % 3], "def"[place // 3]} for place, doc in enumerate(DOCS)}
+
+
+def with_subtopics(
+    grades: Mapping[str, Mapping[str, float]], of: Mapping[str, set[str]] = SUBTOPICS
+) -> Qrels:
+    """Each document at its grade for two subtopics, so that measures of diversity work."""
+    rows = [
+        (query, subtopic, doc, grade)
+        for query, judged in grades.items()
+        for doc, grade in judged.items()
+        for subtopic in sorted(of[doc])
+    ]
+    columns = ["query_id", "subtopic", "doc_id", "grade"]
+    return Qrels(pl.DataFrame(rows, schema=columns, orient="row"))
+
+
 GRADES = st.sampled_from((-1.0, 0.0, 0.0, 0.5, 1.0, 1.0, 2.0, 3.0))
 JUDGED = st.dictionaries(st.sampled_from(DOCS), GRADES, min_size=1)
 
@@ -93,8 +133,18 @@ def undefined(measure: Measure, evidence: Evidence) -> np.ndarray:
     setting, text = measure.settings, measure.entry.undefined
     if text.startswith("never"):
         return np.zeros(evidence.n, np.bool_)
+    if text == "where the measure inside is, of the condensed list":
+        return undefined(setting["of"], evidence.only_judged())
+    if text == "no document of a grade above 0":
+        return evidence.of_ideals(evidence.ideal_grade > 0) == 0
+    if text == "no relevant document is retrieved, or nothing else is":
+        looked_at = evidence.to_depth(measure.depth or 10**9)
+        found = looked_at.per_query(looked_at.relevant(setting["rel"]))
+        return (found == 0) | (found == looked_at.returned)
     if text == "where the measure inside is":
-        return undefined(setting["of"], evidence.perfectly_reranked(setting["depth"]))
+        return undefined(
+            setting["of"], perfectly_reranked(evidence, evidence.grade, setting["depth"])
+        )
     if text == "nothing was returned":
         return evidence.returned == 0
     if text == "no document with a gain above 0":
@@ -130,8 +180,8 @@ def test_without_hits_the_value_is_0_or_undefined(case: Set) -> None:
     strangers = {query: ["x1", "x2"][: len(docs)] for query, docs in case.rankings.items()}
     evidence = Set(strangers, case.grades).evidence()
     for measure in MEASURES:
-        if measure.entry.symbol in {"NumRet", "NumRel", "NumQ", "IDCG"}:
-            continue  # these count what is there, whatever was found
+        if measure.entry.symbol in {"NumRet", "NumRel", "NumQ", "IDCG", "RBPresid"}:
+            continue  # these count what is there, or not known, whatever was found
         values = measure(evidence)
         missing = undefined(measure, evidence)
         assert (values[~missing] == 0).all(), (measure, values)
@@ -145,7 +195,8 @@ def test_a_perfect_ranking_scores_exactly_1(grades: dict[str, dict[str, float]])
     evidence = Set(perfect, grades).evidence()
     for measure in MEASURES:
         whole = measure.entry.symbol in {"AP", "GMAP"} and measure.cutoff is None
-        if whole or measure.entry.symbol in {"nDCG", "Rprec", "Rcap", "Bpref", "IPrec11"}:
+        ones = {"nDCG", "Rprec", "Rcap", "Bpref", "IPrec11", "Compat", "Accuracy"}
+        if whole or measure.entry.symbol in ones:
             values = measure(evidence)
             assert (np.isnan(values) | (np.abs(values - 1) < ROUNDING)).all(), (measure, values)
             if measure.entry.symbol in {"nDCG", "AP", "Rprec"}:
@@ -193,8 +244,9 @@ def test_names_and_the_order_of_queries_do_not_matter(case: Set, data: st.DataOb
     grades = {
         new_query[q]: {new_doc[d]: g for d, g in reversed(case.grades[q].items())} for q in order
     }
-    before = reduce(Run.from_dict(scores), Qrels.from_dict(case.grades))
-    after = reduce(Run.from_dict(renamed), Qrels.from_dict(grades))
+    before = reduce(Run.from_dict(scores), with_subtopics(case.grades))
+    also = {new_doc[doc]: of for doc, of in SUBTOPICS.items()}
+    after = reduce(Run.from_dict(renamed), with_subtopics(grades, also))
     for measure in MEASURES:
         assert measure(before).tobytes() == measure(after).tobytes(), measure
 
@@ -207,10 +259,12 @@ def test_unjudged_documents_at_the_end_change_no_ranked_measure(case: Set, more:
         for query, docs in case.rankings.items()
     }
     before, after = case.evidence(), Set(longer, case.grades).evidence()
-    of_the_set = {"NumRet", "SetP", "SetF", "SetAP", "SetRcap"}
+    of_the_set = {"NumRet", "SetP", "SetF", "SetAP", "SetRcap", "Compat", "Accuracy", "RBPresid"}
     for measure in MEASURES:
-        if measure.entry.symbol in of_the_set or "SetF" in str(measure):
-            continue  # these divide by all that was returned
+        inner = measure.settings.get("of", measure)
+        condensed = measure.entry.symbol == "Condensed"
+        if inner.entry.symbol in of_the_set and not condensed:
+            continue  # these go by all that was returned
         old, new = measure(before), measure(after)
         same = np.isnan(old) & np.isnan(new) | (old == new)
         if measure.entry.symbol == "Judged":
@@ -239,6 +293,31 @@ def test_printed_names_are_read_back(entry: Entry) -> None:
         # Upper and lower case alike.
         assert parse(str(measure).lower()) == measure
         assert parse(str(measure).upper()) == measure
+
+
+# --- for diversity ---
+
+
+@given(sets(), st.data())
+@settings(max_examples=40)
+def test_a_document_of_any_subtopic_moved_up_past_one_of_none_lowers_nothing(
+    case: Set, data: st.DataObject
+) -> None:
+    query = data.draw(st.sampled_from(sorted(case.rankings)))
+    good = [case.grades[query].get(doc, 0) >= 2 for doc in case.rankings[query]]
+    can_rise = [i for i in range(1, len(good)) if good[i] and not good[i - 1]]
+    if not can_rise:
+        return
+    place = data.draw(st.sampled_from(can_rise))
+    ranking = list(case.rankings[query])
+    ranking[place - 1 : place + 1] = ranking[place], ranking[place - 1]
+    before = case.evidence()
+    after = Set({**case.rankings, query: ranking}, case.grades).evidence()
+    for name in ("alphanDCG(rel=2)", "ERRIA(rel=2)", "StRecall(rel=2)"):
+        for at in ("@1", "@2", "@5"):
+            old, new = parse(name + at)(before), parse(name + at)(after)
+            assert (np.isnan(old) == np.isnan(new)).all()
+            assert (np.isnan(old) | (new >= old - ROUNDING)).all(), (name, at, old, new)
 
 
 # --- for the ceiling ---

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from karat.measures import Evidence, parse, reduce, registry
@@ -14,11 +15,35 @@ from karat.tables import Qrels, Run
 Grades = Sequence[float | None]
 
 
-def evidence_by_rank(retrieved: Grades, missed: Sequence[float] = ()) -> Evidence:
-    """One query; a grade of None is a document that nobody judged."""
+def evidence_by_rank(
+    retrieved: Grades,
+    missed: Sequence[float] = (),
+    covers: Sequence[str] = (),
+    lost: Sequence[str] = (),
+) -> Evidence:
+    """One query; a grade of None is a document that nobody judged.
+
+    Args:
+        retrieved: Grades by rank.
+        missed: Grades of judged documents that were not retrieved.
+        covers: The subtopics of each retrieved document, a letter each, if there are subtopics.
+        lost: The same for those missed.
+    """
     ranked = {f"d{rank:03}": -float(rank) for rank in range(1, len(retrieved) + 1)}
     judged = {doc: grade for doc, grade in zip(ranked, retrieved, strict=True) if grade is not None}
     judged |= {f"missed{place}": grade for place, grade in enumerate(missed)}
+    if covers:
+        of = dict(zip((*ranked, *(f"missed{i}" for i in range(len(missed)))), (*covers, *lost),
+                      strict=True))  # fmt: skip
+        letters = sorted({letter for held in of.values() for letter in held})
+        rows = [
+            ("q", letter, doc, grade if letter in of[doc] else 0.0)
+            for doc, grade in judged.items()
+            for letter in letters
+        ]
+        columns = ["query_id", "subtopic", "doc_id", "grade"]
+        frame = pl.DataFrame(rows, schema=columns, orient="row")
+        return reduce(Run.from_dict({"q": ranked}), Qrels(frame))
     return reduce(Run.from_dict({"q": ranked}), Qrels.from_dict({"q": judged}))
 
 
@@ -30,10 +55,18 @@ def by_rank() -> Callable[..., Evidence]:
 
 @pytest.fixture(scope="session")
 def value_of() -> Callable[..., float]:
-    """``value_of(measure, grades by rank, grades of judged documents not retrieved)``."""
+    """``value_of(measure, grades by rank, grades of judged documents not retrieved)``.
 
-    def value(measure: str, retrieved: Grades, missed: Sequence[float] = ()) -> float:
-        return float(parse(measure)(evidence_by_rank(retrieved, missed))[0])
+    And ``covers=`` and ``lost=``, as ``evidence_by_rank`` takes them.
+    """
+
+    def value(
+        measure: str,
+        retrieved: Grades,
+        missed: Sequence[float] = (),
+        **subtopics: Sequence[str],
+    ) -> float:
+        return float(parse(measure)(evidence_by_rank(retrieved, missed, **subtopics))[0])
 
     return value
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from karat.measures import Entry, entries, parse
+from karat.measures.diversity import Covered
 
 ENTRIES = {entry.symbol: entry for entry in entries()}
 
@@ -20,7 +21,8 @@ def test_the_example_comes_out_to_four_digits(entry: Entry, value_of: Callable[.
     example = entry.example
     assert example is not None, f"{entry.symbol} has no worked example"
     assert example.arithmetic
-    got = value_of(example.measure, example.retrieved, example.missed)
+    told = {"covers": example.covers, "lost": example.lost} if isinstance(example, Covered) else {}
+    got = value_of(example.measure, example.retrieved, example.missed, **told)
     assert round(got, 4) == example.value
 
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat.measures import reduce
+from karat.measures.ties import perfectly_reranked
 from karat.tables import Qrels, Run
 
 # By bytes: "" < "10" < "2" < "9" < "B" < "a" < "é" < "日本" < U+E000 < "𝄞". UTF-16 units would
@@ -87,7 +88,9 @@ def test_perfectly_reranked_puts_the_best_first_and_leaves_the_rest(
         return [(doc, -float(rank)) for rank, doc in enumerate(best)]
 
     evidence = reduce(Run.from_dict(scores), Qrels.from_dict(grades))
-    plain.of(scores, grades).map(reranked).check(evidence.perfectly_reranked(depth))
+    plain.of(scores, grades).map(reranked).check(
+        perfectly_reranked(evidence, evidence.grade, depth)
+    )
 
 
 @given(scores=RUNS, grades=QRELS, data=st.data())
@@ -134,7 +137,7 @@ def test_a_run_of_nothing_has_no_hits() -> None:
     assert evidence.returned.tolist() == [0]
     assert evidence.query.tolist() == []
     assert evidence.only_judged().returned.tolist() == [0]
-    assert evidence.perfectly_reranked(3).rank.tolist() == []
+    assert perfectly_reranked(evidence, evidence.grade, 3).rank.tolist() == []
     assert evidence.to_depth(3).returned.tolist() == [0]
 
 

@@ -61,7 +61,7 @@ def test_ties_of_documents_that_nobody_judged_do_not_matter() -> None:
 
 
 def test_a_measure_that_does_not_say_how_order_moves_it_has_no_band() -> None:
-    assert band("infAP", CONSTANT) == Band(None, None, None)
+    assert band("Accuracy@3", CONSTANT) == Band(None, None, None)
 
 
 def test_a_set_does_not_care() -> None:

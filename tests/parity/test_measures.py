@@ -1,4 +1,6 @@
-"""Per-query values against pytrec_eval-terrier 0.5.11 (trec_eval 9.0.8) and ir_measures 0.4.3.
+"""Per-query values against the tools whose numbers they are.
+
+Those are pytrec_eval-terrier 0.5.11 (trec_eval 9.0.8), ir_measures 0.4.3 and pyndeval 0.0.8.
 
 Random rankings with ties, scores that only float32 makes tie, missing queries and negative
 grades. What trec_eval computes as we do is compared to the last bit.
@@ -7,14 +9,18 @@ grades. What trec_eval computes as we do is compared to the last bit.
 from __future__ import annotations
 
 import math
+import shutil
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from karat import formats
 from karat.measures import Evidence, Measure, entries, parse, reduce
 from karat.measures.names import trec_name
 from karat.tables import Qrels, Run
@@ -241,3 +247,153 @@ def test_ir_measures_prints_what_we_read(spelling: str) -> None:
     ir_measures = _ir_measures()
     printed: Any = str(ir_measures.parse_measure(spelling))
     assert parse(printed) == parse(spelling)
+
+
+# --- user models, and pairs ---
+
+RISING = {"Compat(p=0.95)": "Compat", "Compat(p=0.8)": "Compat(p=0.8)"}
+
+
+@given(untied_runs())
+@settings(max_examples=60)
+def test_compat_of_ir_measures(case: tuple[Grades, Scores]) -> None:
+    # It takes the score of a document that was not retrieved as 0, so ours are all above that;
+    # and it puts documents with equal scores by id ascending, so there are none.
+    qrels, run = case
+    if not run:
+        return
+    above = {query: {doc: s + 100 for doc, s in docs.items()} for query, docs in run.items()}
+    theirs = irm(list(RISING), qrels, above)
+    evidence = evidence_of(qrels, above)
+    for name, spelling in RISING.items():
+        for query, value in ours(parse(spelling), evidence, above).items():
+            assert value == pytest.approx(theirs[query, name], abs=1e-9), (name, query)
+
+
+PAIRS = ("Accuracy", "Accuracy@3", "Accuracy(rel=2)")
+
+
+@given(untied_runs())
+@settings(max_examples=60)
+def test_accuracy_of_ir_measures(case: tuple[Grades, Scores]) -> None:
+    # Where there is no pair it has no value, or divides by 0; there a query is left out.
+    qrels, run = case
+    evidence = evidence_of(qrels, run)
+    for name in PAIRS:
+        values = parse(name)(evidence)
+        defined = [q for q, v in zip(evidence.query_ids, values, strict=True) if not math.isnan(v)]
+        some = {query: run[query] for query in defined}
+        theirs = irm([name], qrels, some) if some else {}
+        for query, value in zip(evidence.query_ids, values, strict=True):
+            if query in some:
+                assert value == pytest.approx(theirs[query, name], abs=1e-12), (name, query)
+
+
+def test_accuracy_of_ir_measures_where_there_is_no_pair() -> None:
+    qrels, run = {"1": {"a": 1, "b": 1}}, {"1": {"a": 2.0, "b": 1.0}}
+    with pytest.raises(ZeroDivisionError):
+        irm(["Accuracy"], qrels, run)
+    assert np.isnan(parse("Accuracy")(evidence_of(qrels, run))).all()
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval is written in Perl")
+def test_err_of_gdeval() -> None:
+    # Numbers for ids of topics, grades to 4; a topic without a grade above 0 is left out there.
+    rng = np.random.default_rng(7)
+    docs = [f"d{number}" for number in range(20)]
+    qrels = {
+        str(query): {doc: int(rng.integers(0, 5)) for doc in rng.choice(docs, 9, replace=False)}
+        for query in range(1, 41)
+    }
+    run = {
+        query: {doc: float(rng.integers(0, 6)) for doc in rng.choice(docs, 12, replace=False)}
+        for query in qrels
+    }
+    theirs = irm(["ERR@3", "ERR@10", "ERR@100"], qrels, run)
+    evidence = evidence_of(qrels, run)
+    compared = 0
+    for name in ("ERR@3", "ERR@10", "ERR@100"):
+        measure = parse(name.replace("ERR", "ERR(max=4)"))
+        for query, value in ours(measure, evidence, run).items():
+            if (query, name) in theirs:
+                assert value == pytest.approx(theirs[query, name], abs=5.1e-6), (name, query)
+                compared += 1
+    assert compared > 100
+
+
+@given(untied_runs())
+@settings(max_examples=20)
+def test_condensed_lists_of_ir_measures(case: tuple[Grades, Scores]) -> None:
+    qrels, run = case
+    if not run:
+        return
+    names = ["nDCG(judged_only=True)@3", "AP(judged_only=True)", "P(judged_only=True)@3"]
+    theirs = irm(names, qrels, run)
+    evidence = evidence_of(qrels, run)
+    for name in names:
+        for query, value in ours(parse(name), evidence, run).items():
+            assert value == pytest.approx(theirs[query, name], abs=1e-12), (name, query)
+
+
+# --- pyndeval ---
+
+Judged = dict[tuple[str, str], int]
+BY_SUBTOPIC = st.dictionaries(
+    st.tuples(st.sampled_from("123456"), st.sampled_from(DOCS[::3])),
+    st.sampled_from((-2, 0, 0, 1, 1, 2)),
+    min_size=1,
+)
+# ERR-IA@1 is not normalised there.
+DIVERSE = {
+    **{f"alpha-nDCG@{k}": f"alphanDCG@{k}" for k in (1, 2, 5, 10, 20)},
+    **{f"ERR-IA@{k}": f"ERRIA@{k}" for k in (2, 5, 10, 20)},
+    **{f"strec@{k}": f"StRecall@{k}" for k in (1, 2, 5, 10, 20)},
+}
+
+
+@given(
+    st.dictionaries(st.sampled_from(QUERIES), BY_SUBTOPIC, min_size=1),
+    untied_runs(),
+    st.sampled_from((0.5, 0.3, 1.0)),
+    st.sampled_from((1, 2)),
+)
+@settings(max_examples=80)
+def test_pyndeval(
+    judged: dict[str, Judged], case: tuple[Grades, Scores], alpha: float, rel: int
+) -> None:
+    # pyndeval 0.0.8 puts documents with equal scores by id ascending, so there are none.
+    pyndeval = pytest.importorskip("pyndeval", reason="needs pyndeval")
+    rows = [(q, s, doc, g) for q, of in judged.items() for (s, doc), g in of.items()]
+    rows.append(("0", "7", "x", 1))  # so that there are two subtopics at least
+    run = {q: docs for q, docs in case[1].items() if q in judged}
+    if not run or len({subtopic for _, subtopic, _, _ in rows}) < 2:
+        return
+    evaluator = pyndeval.RelevanceEvaluator(rows, list(DIVERSE), relevance_level=rel, alpha=alpha)
+    theirs = evaluator.evaluate([(q, doc, s) for q, docs in run.items() for doc, s in docs.items()])
+    columns = ["query_id", "subtopic", "doc_id", "grade"]
+    qrels = Qrels(pl.DataFrame(rows, schema=columns, orient="row"))
+    evidence = reduce(Run.from_dict(run), qrels)
+    for name, spelling in DIVERSE.items():
+        symbol, _, k = spelling.partition("@")
+        with_alpha = f"alpha={alpha}, " if symbol != "StRecall" else ""
+        measure = parse(f"{symbol}({with_alpha}rel={rel})@{k}")
+        for query, value in ours(measure, evidence, run).items():
+            assert value == pytest.approx(theirs[query][name], abs=1e-12), (name, query)
+
+
+# --- trec_eval 10 ---
+
+
+def test_rbp_on_the_test_of_trec_eval(field_data: Path) -> None:
+    # Queries 301 and 302 in test/out.test.aq of trec_eval 10.0, whose RBP reads memory it never
+    # set: the numbers of its own test are right, and others need not be.
+    run = formats.read_run(field_data / "trec_eval/results.test")
+    evidence = reduce(run, formats.read_qrels(field_data / "trec_eval/qrels.test"))
+    for name, expected in {
+        "RBP(p=0.9)": [0.1861, 0.7628],
+        "RBPresid(p=0.9)": [0.0610, 0.0001],
+        "Bpref": [0.1230, 0.4712],
+        "infAP": [0.0324, 0.4175],
+    }.items():
+        assert evidence.query_ids[:2] == ["301", "302"]
+        assert parse(name)(evidence)[:2].round(4).tolist() == expected, name

@@ -63,3 +63,30 @@ def test_no_id_column_and_empty_ids_are_refused() -> None:
         Queries(pl.DataFrame({"Query_ID": ["a"]}))
     with pytest.raises(InputError, match="row 1: query_id is empty"):
         Queries(pl.DataFrame({"query_id": [None]}, schema={"query_id": pl.String}))
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [
+        [True, False, None],
+        ["true", "no", ""],
+        [1, 0, None],
+        [1.0, 0.0, None],
+        [" Yes", "0", "FALSE"],
+    ],
+)
+def test_no_answer_is_read_however_it_is_spelt(marks: list[object]) -> None:
+    queries = Queries(pl.DataFrame({"query_id": ["1", "2", "3"], "no_answer": marks}))
+    assert queries.no_answer() == {"1"}
+    assert queries.frame["no_answer"].to_list() == [True, False, False]
+    assert queries.attribute("no_answer") == {"1": "true", "2": "false", "3": "false"}
+
+
+def test_without_the_column_every_query_has_an_answer() -> None:
+    assert Queries(pl.DataFrame({"query_id": ["1"]})).no_answer() == set()
+
+
+@pytest.mark.parametrize("mark", ["maybe", 2, 0.5])
+def test_a_mark_that_is_neither_is_refused(mark: object) -> None:
+    with pytest.raises(InputError, match=r"is neither true nor false.*query 2"):
+        Queries(pl.DataFrame({"query_id": ["1", "2"], "no_answer": [None, mark]}))

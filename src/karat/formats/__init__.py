@@ -2,13 +2,14 @@
 
 from karat.formats.catalogue import FORMATS
 from karat.formats.format import ROLES, Format
-from karat.formats.reading import read_documents, read_qrels, read_queries, read_run
+from karat.formats.reading import holds_queries, read_documents, read_qrels, read_queries, read_run
 from karat.formats.writing import write_documents, write_qrels, write_queries, write_run
 
 __all__ = [
     "FORMATS",
     "ROLES",
     "Format",
+    "holds_queries",
     "read_documents",
     "read_qrels",
     "read_queries",

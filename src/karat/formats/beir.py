@@ -8,7 +8,7 @@ from typing import IO, Any
 from karat.formats import delimited, jsonl
 from karat.formats.columns import is_header
 from karat.formats.format import Format, Place, Rows
-from karat.formats.outgoing import whole
+from karat.formats.outgoing import refuse_subtopics, whole
 from karat.formats.source import Source
 from karat.tables import Documents, Qrels, Queries
 
@@ -34,6 +34,7 @@ def _places(source: Source, role: str) -> Iterator[Place]:
 
 
 def _write_qrels(qrels: Qrels, stream: IO[bytes]) -> None:
+    refuse_subtopics(qrels, "BEIR qrels")
     frame = whole(qrels.frame, "grade")
     names = dict(zip(("query_id", "doc_id", "grade"), _NAMES, strict=True))
     delimited.write(frame.rename(names), stream, "\t", qrels.source)

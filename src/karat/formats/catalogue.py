@@ -5,6 +5,7 @@ from __future__ import annotations
 from karat.formats.beir import BEIR
 from karat.formats.delimited import CSV, TSV
 from karat.formats.format import Format
+from karat.formats.golden import GOLDEN
 from karat.formats.jsonl import JSONL
 from karat.formats.msmarco import MSMARCO
 from karat.formats.nested import JSON
@@ -12,5 +13,5 @@ from karat.formats.parquet import PARQUET
 from karat.formats.trec import TREC
 
 FORMATS: dict[str, Format] = {
-    entry.name: entry for entry in (TREC, BEIR, MSMARCO, CSV, TSV, JSONL, PARQUET, JSON)
+    entry.name: entry for entry in (TREC, BEIR, MSMARCO, CSV, TSV, JSONL, PARQUET, JSON, GOLDEN)
 }

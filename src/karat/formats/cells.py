@@ -104,6 +104,9 @@ class Careful:
                 out[column] = None if answer else self.identifier(cell, column, place, query)
             elif column == "state":
                 out[column] = state
+            elif column == "subtopic":
+                blank = cell in (None, "")
+                out[column] = None if blank else self.identifier(cell, column, place, query)
             elif column == "error":
                 out[column] = None if cell in (None, "") else str(cell)
             elif answer or (cell in (None, "") and column in ("rank", "latency_us")):

@@ -21,7 +21,12 @@ _DOC_ID = (
 _GRADE = ("grade", "relevance", "rel", "label", "judgment", "judgement", "rating")
 
 SPELLINGS: dict[str, dict[str, tuple[str, ...]]] = {
-    "qrels": {"query_id": _QUERY_ID, "doc_id": _DOC_ID, "grade": (*_GRADE, "score")},
+    "qrels": {
+        "query_id": _QUERY_ID,
+        "doc_id": _DOC_ID,
+        "grade": (*_GRADE, "score"),
+        "subtopic": ("subtopic", "subtopic_id", "subtopic_number", "iteration"),
+    },
     "run": {
         "query_id": _QUERY_ID,
         "doc_id": _DOC_ID,

@@ -72,7 +72,8 @@ def places(
     """Every record with its line and ids."""
     pieces = _pieces(source)
     sheet, rest = _sheet(source, pieces, role, separator, names)
-    at = [sheet.names.index(sheet.chosen[c]) for c in sheet.chosen if c.endswith("_id")]
+    ids = [c for c in sheet.chosen if c.endswith("_id") or c == "subtopic"]
+    at = [sheet.names.index(sheet.chosen[c]) for c in ids]
     for piece in (rest, *pieces):
         for line, cells in _records(piece, separator, source.name):
             if len(cells) > max(at):
@@ -267,7 +268,7 @@ def write(frame: pl.DataFrame, stream: IO[bytes], separator: str, source: str) -
 
 def _named(name: str, what: str, extension: str, separator: str) -> Format:
     def write_qrels(qrels: Qrels, stream: IO[bytes]) -> None:
-        write(qrels.frame, stream, separator, qrels.source)
+        write(qrels.rows, stream, separator, qrels.source)
 
     def write_run(run: Run, stream: IO[bytes]) -> None:
         write(answered(run), stream, separator, run.source)

@@ -18,6 +18,7 @@ _SAMPLE = 200  # lines looked at
 _BLANKS = re.compile(r"[ \t\r\v\f]+")
 _BEIR_HEADER = ["query_id", "corpus_id", "score"]
 _NESTED = re.compile(rb'\s*\{\s*("(?:[^"\\]|\\.)*")\s*:\s*(\{|null)')
+_GOLDEN = re.compile(rb'\s*\{\s*"karat_golden_set"\s*:')
 _ORDER = "the order is QRELS RUN"
 
 
@@ -87,6 +88,9 @@ def _lines(source: Source) -> list[str]:
 
 def _json(source: Source, role: str) -> str:
     text = source.head.lstrip()
+    judged = role in ("qrels", "queries")
+    if judged and (text.startswith(b"[") or _GOLDEN.match(text)):
+        return "golden"
     if text.startswith(b"["):
         raise InputError(
             "this is a JSON array",
@@ -99,6 +103,8 @@ def _json(source: Source, role: str) -> str:
         row = json.loads(first)
     except (ValueError, RecursionError):
         row = None
+    if judged and isinstance(row, dict) and "relevant_docs" in row:
+        return "golden"
     if isinstance(row, dict) and not (rest.strip() and row):
         # A single line: nested if it holds queries with their documents, else a record.
         kind = "json" if all(v is None or isinstance(v, dict) for v in row.values()) else "jsonl"

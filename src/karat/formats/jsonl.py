@@ -15,7 +15,7 @@ import polars as pl
 from karat.errors import InputError
 from karat.formats.ahead import ahead
 from karat.formats.cells import Careful, fast, run_rows
-from karat.formats.columns import choose, plain
+from karat.formats.columns import choose, known, plain
 from karat.formats.format import Format, Place, Rows
 from karat.formats.lines import FAULTS
 from karat.formats.outgoing import answered
@@ -132,12 +132,15 @@ def _polars(data: bytes, chosen: Mapping[str, str]) -> pl.DataFrame | None:
         return None
     # It also turns numbers among texts into text: 7.0 would become an id.
     for column, name in chosen.items():
-        if column.endswith("_id") and frame[name].dtype == pl.String:
+        text = column.endswith("_id") or column == "subtopic"
+        if text and frame[name].dtype == pl.String:
             key = json.dumps(name).encode()
             if data.count(key + b': "') + data.count(key + b':"') != frame.height:
                 return None
     if any(plain(name) in ("state", "latency_us", "error") for name in frame.columns):
         return None
+    if "subtopic" not in chosen and any(known(n, "qrels") == "subtopic" for n in frame.columns):
+        return None  # the first line lacks what a later one has
     return frame
 
 
@@ -259,7 +262,9 @@ def _places(source: Source, role: str) -> Iterator[Place]:
                 if role == "run"
                 else choose(list(row), role, source.name, line)
             )
-            ids = tuple(str(row[n]) for c, n in found.items() if c.endswith("_id"))
+            ids = tuple(
+                str(row[n]) for c, n in found.items() if c.endswith("_id") or c == "subtopic"
+            )
             yield Place(line, ids)
 
 
@@ -283,7 +288,7 @@ def line_of(row: Mapping[str, Any]) -> bytes:
 
 
 def _write_qrels(qrels: Qrels, stream: IO[bytes]) -> None:
-    write_frame(qrels.frame, stream)
+    write_frame(qrels.rows, stream)
 
 
 def _write_run(run: Run, stream: IO[bytes]) -> None:

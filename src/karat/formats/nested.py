@@ -17,6 +17,7 @@ from karat.errors import InputError
 from karat.formats.cells import Careful
 from karat.formats.format import Format, Rows
 from karat.formats.jsonl import parsed
+from karat.formats.outgoing import refuse_subtopics
 from karat.formats.source import Source
 from karat.tables import Qrels, Run
 
@@ -159,6 +160,7 @@ def _number(value: float) -> float:
 
 
 def _write_qrels(qrels: Qrels, stream: IO[bytes]) -> None:
+    refuse_subtopics(qrels, "nested JSON")
     _write({query: dict(docs) for query, docs in qrels.to_dict().items()}, stream)
 
 

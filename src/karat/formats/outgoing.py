@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from karat.errors import InputError
-from karat.tables import Run
+from karat.tables import Qrels, Run
 
 
 def answered(run: Run) -> pl.DataFrame:
@@ -44,6 +44,24 @@ def refuse_failed(run: Run, what: str) -> None:
             file=run.source,
             query=failed["query_id"][0],
             fix="write .jsonl, .csv, .parquet or .json, which can",
+        )
+
+
+def refuse_subtopics(qrels: Qrels, what: str) -> None:
+    """Refuse judgments by subtopic where a format holds one grade for a document.
+
+    Raises:
+        InputError: there are subtopics.
+    """
+    if qrels.subtopics is not None:
+        row = qrels.subtopics.row(0, named=True)
+        raise InputError(
+            f"document {row['doc_id']} is judged for subtopic {row['subtopic']}, and {what} "
+            "cannot hold subtopics",
+            file=qrels.source,
+            query=row["query_id"],
+            fix="write .qrels, .jsonl, .csv or .parquet, which can; or write "
+            "karat.Qrels(qrels.frame), which has none",
         )
 
 

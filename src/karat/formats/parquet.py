@@ -105,7 +105,7 @@ def _written(frame: pl.DataFrame, stream: IO[Any]) -> None:
 
 
 def _write_qrels(qrels: Qrels, stream: IO[bytes]) -> None:
-    _written(qrels.frame, stream)
+    _written(qrels.rows, stream)
 
 
 def _write_run(run: Run, stream: IO[bytes]) -> None:

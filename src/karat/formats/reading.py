@@ -38,7 +38,9 @@ def read_qrels(path: str | Path, input_format: str | None = None) -> Qrels:
     with _Opened(path, "qrels", input_format) as opened:
         frame = opened.frame()
         opened.unmarked(frame["query_id"])
-        return Qrels(frame, source=opened.source.name)
+        low, _, high = opened.about.get("scale", "").partition(" ")
+        scale = (float(low), float(high)) if high else None
+        return Qrels(frame, source=opened.source.name, scale=scale)
 
 
 def read_run(
@@ -111,6 +113,16 @@ def read_documents(path: str | Path, input_format: str | None = None) -> Documen
         return Documents(frame, source=opened.source.name)
 
 
+def holds_queries(path: str | Path) -> bool:
+    """Whether what holds judgments holds their queries too: a BEIR folder, or a golden set."""
+    if str(path) == "-":
+        return False
+    if os.path.isdir(path):  # noqa: PTH112 - False, not an error, for any odd name
+        return any(Path(path).glob("queries.jsonl*"))
+    with Source(path) as source:
+        return detect(source, "qrels") == "golden"
+
+
 def stem(path: str | Path) -> str:
     """The name of a run: ``runs/bm25.trec.gz`` is bm25, standard input is stdin."""
     if str(path) == "-":
@@ -129,6 +141,7 @@ class _Opened:
 
     def __init__(self, path: str | Path, role: str, input_format: str | None) -> None:
         self.role = role
+        self.about: dict[str, str] = {}
         if input_format is not None:
             format_of(FORMATS, input_format, role)
         if os.path.isdir(path):  # noqa: PTH112 - False, not an error, for any odd name
@@ -153,17 +166,23 @@ class _Opened:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.source.close()
         if isinstance(error, InputError) and error.line is None and error.file == self.source.name:
-            ids = tuple(part for part in (error.query, error.doc_id) if part is not None)
+            said = (error.query, error.doc_id, getattr(error, "subtopic", None))
+            ids = tuple(part for part in said if part is not None)
             line = self._line(ids)
             if line is not None:
                 raise error.at_line(line) from None
 
     def frame(self) -> pl.DataFrame:
         """All rows at once."""
-        frames = [batch for batch in self.reader(self.source).batches if batch.height]
+        rows = self.reader(self.source)
+        frames = [batch for batch in rows.batches if batch.height]
+        self.about = rows.about()
         if not frames:
             raise self.nothing()
-        return pl.concat(frames, how="vertical_relaxed") if len(frames) > 1 else frames[0]
+        if len(frames) == 1:
+            return frames[0]
+        alike = all(frame.columns == frames[0].columns for frame in frames)
+        return pl.concat(frames, how="vertical_relaxed" if alike else "diagonal_relaxed")
 
     def nothing(self) -> InputError:
         what = {"run": "no ranking", "qrels": "no judgment"}.get(self.role, "no row")

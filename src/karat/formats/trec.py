@@ -1,9 +1,10 @@
 """TREC qrels and runs: what trec_eval reads.
 
-A qrels line is ``query iteration document grade``, a run line ``query Q0 document rank score
-tag``. White space separates, blank lines and lines that begin with # are skipped (trec_eval 10;
-9.0.8 knows no comments), further fields of a run line are ignored; the rank is checked against
-the score and not trusted. What trec_eval would read as 0 (a score that is no number) is an error.
+A qrels line is ``query iteration document grade``, where the iteration may name a subtopic, as in
+the TREC diversity tasks; a run line is ``query Q0 document rank score tag``. White space
+separates, blank lines and lines that begin with # are skipped (trec_eval 10; 9.0.8 knows no
+comments), further fields of a run line are ignored; the rank is checked against the score and not
+trusted. What trec_eval would read as 0 (a score that is no number) is an error.
 """
 
 from __future__ import annotations
@@ -23,7 +24,12 @@ from karat.tables import Qrels, Run
 QRELS = Layout(
     what="a TREC qrels line",
     fields=("query", "iteration", "document", "grade"),
-    keep={0: ("query_id", pl.String), 2: ("doc_id", pl.String), 3: ("grade", pl.Float64)},
+    keep={
+        0: ("query_id", pl.String),
+        1: ("subtopic", pl.String),
+        2: ("doc_id", pl.String),
+        3: ("grade", pl.Float64),
+    },
 )
 RUN = Layout(
     what="a TREC run line",
@@ -61,10 +67,11 @@ def _tag(tail: bytes) -> dict[str, str]:
 
 
 def write_qrels(qrels: Qrels, stream: IO[bytes], separator: str = " ") -> None:
-    """Lines of a TREC qrels file."""
-    frame = whole(qrels.frame, "grade")
+    """Lines of a TREC qrels file; the iteration is the subtopic, or 0."""
+    frame = whole(qrels.rows, "grade")
     _refuse(frame, "TREC qrels", qrels.source)
-    _lines(frame.select("query_id", pl.lit("0"), "doc_id", "grade"), stream, separator)
+    iteration = pl.lit("0") if qrels.subtopics is None else pl.col("subtopic")
+    _lines(frame.select("query_id", iteration, "doc_id", "grade"), stream, separator)
 
 
 def write_run(run: Run, stream: IO[bytes]) -> None:
@@ -79,7 +86,9 @@ def write_run(run: Run, stream: IO[bytes]) -> None:
 
 def _refuse(frame: pl.DataFrame, what: str, source: str) -> None:
     ids = ("query_id", "doc_id")
-    refuse_unwritable(frame, ids, _SPACE, f"{what}, where white space separates", source)
+    refuse_unwritable(
+        frame, (*ids, "subtopic"), _SPACE, f"{what}, where white space separates", source
+    )
     refuse_unwritable(frame, ids[:1], "^#", f"{what}, where # begins a comment", source)
 
 
@@ -88,7 +97,7 @@ def _lines(frame: pl.DataFrame, stream: IO[bytes], separator: str) -> None:
 
 
 def _places(source: Source, role: str) -> Iterator[Place]:
-    return places(source, QRELS if role == "qrels" else RUN, (0, 2))
+    return places(source, QRELS, (0, 2, 1)) if role == "qrels" else places(source, RUN, (0, 2))
 
 
 TREC = Format(

@@ -111,13 +111,24 @@ def _write(
         entry.writers[role](table, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    with _beside(Path(path)) as raw:
-        pack = _PACKED.get(Path(path).suffix.lower())
+    with beside(Path(path)) as stream:
+        entry.writers[role](table, stream)
+
+
+@contextmanager
+def beside(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes its place at the end, or is removed on failure; compressed by its name.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    with _renamed(path) as raw:
+        pack = _PACKED.get(path.suffix.lower())
         if pack is None:
-            entry.writers[role](table, raw)
+            yield raw
         else:
             with pack(raw) as stream:
-                entry.writers[role](table, stream)
+                yield stream
 
 
 def _named(path: str | Path, role: str) -> str:
@@ -143,7 +154,7 @@ def _endings(role: str) -> dict[str, str]:
 
 
 @contextmanager
-def _beside(path: Path) -> Iterator[IO[bytes]]:
+def _renamed(path: Path) -> Iterator[IO[bytes]]:
     """A file beside the path that takes its place at the end, or is removed on failure."""
     if path.exists() and not path.is_file():
         if path.is_dir():

@@ -162,7 +162,7 @@ class Entry:
     check: Callable[[Mapping[str, Any]], None] | None = None
     swaps: bool = False
     ordered: bool = True
-    expected: Callable[..., Floats] | None = None
+    expected: Callable[..., Floats | None] | None = None
     bounds: Callable[..., tuple[Floats, Floats]] | None = None
 
     def parameter(self, name: str) -> Parameter:

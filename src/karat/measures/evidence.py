@@ -21,6 +21,38 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
+class Subtopics:
+    """What judged documents say of the subtopics of their queries; ``s`` judgments.
+
+    Attributes:
+        query: Index of the query of each judgment, ascending; shape (s,).
+        document: Number of the judged document, as ``Evidence.document`` has it. Numbers ascend
+            within a query while document ids descend by bytes; shape (s,).
+        subtopic: Number of the subtopic; each is of one query; shape (s,).
+        grade: Grade of the document for that subtopic; shape (s,).
+    """
+
+    query: Ints
+    document: Ints
+    subtopic: Ints
+    grade: Floats
+
+    def relevant(self, rel: float) -> Subtopics:
+        """Only judgments of grade ``rel`` or better."""
+        return self._keep(self.grade >= rel)
+
+    def at(self, index: Ints) -> Subtopics:
+        """Only those of queries whose new index is not negative; shape (n,)."""
+        kept = self._keep(index[self.query] >= 0)
+        return dataclasses.replace(kept, query=index[kept.query])
+
+    def _keep(self, rows: Mask) -> Subtopics:
+        return Subtopics(
+            self.query[rows], self.document[rows], self.subtopic[rows], self.grade[rows]
+        )
+
+
+@dataclass(frozen=True)
 class Evidence:
     """Hits and ideals of ``n`` judged queries, with ``h`` hits and ``j`` judgments.
 
@@ -36,6 +68,9 @@ class Evidence:
         ideal_query: Index of the query of each judgment, ascending; shape (j,).
         ideal_grade: Grades, best first within a query; shape (j,).
         scale: Lowest and highest grade that a judgment could have given.
+        subtopics: Judgments by subtopic, if the qrels have them.
+        document: Number of the document of each hit, for ``subtopics``; shape (h,); None if the
+            qrels have no subtopics.
     """
 
     query_ids: list[str]
@@ -49,6 +84,8 @@ class Evidence:
     ideal_query: Ints
     ideal_grade: Floats
     scale: tuple[float, float] = (0.0, 1.0)
+    subtopics: Subtopics | None = None
+    document: Ints | None = None
 
     @property
     def n(self) -> int:
@@ -110,32 +147,6 @@ class Evidence:
             tie_size=np.repeat(size, size),
         )
 
-    def perfectly_reranked(self, depth: int, worth: Floats | None = None) -> Evidence:
-        """Rankings whose first ``depth`` documents a perfect reranker has put in the best order.
-
-        Args:
-            depth: Documents handed to the reranker; what stands below them stays where it is.
-            worth: What each hit gains; its grade if None; shape (h,).
-        """
-        worth = self.grade if worth is None else worth
-        head = self.rank <= depth
-        gaining = head & (worth > 0)
-        order = np.lexsort((self.rank, -worth, ~gaining, self.query))
-        total = self.per_query(gaining).astype(np.int64)[self.query]
-        # A document without gain is pushed down by every gaining one that stood below it.
-        pushed = np.where(head, self.rank + total - self.so_far(gaining), self.rank)
-        place = np.empty_like(self.rank)
-        place[order] = _place(self.query, gaining[order])
-        rank = np.where(gaining, place, pushed)
-        final = np.lexsort((rank, self.query))
-        return dataclasses.replace(
-            self,
-            grade=self.grade[final],
-            rank=rank[final],
-            tie_start=rank[final],
-            tie_size=np.ones_like(rank),
-        )
-
     def at(self, queries: Ints) -> Evidence:
         """The evidence of some queries only, in the order given (indices, ascending)."""
         index = np.full(self.n, -1)
@@ -148,10 +159,12 @@ class Evidence:
             query=index[narrowed.query],
             ideal_query=index[self.ideal_query[ideal]],
             ideal_grade=self.ideal_grade[ideal],
+            subtopics=None if self.subtopics is None else self.subtopics.at(index),
         )
 
     def _keep(self, hits: Mask | Ints, **changed: Any) -> Evidence:
-        of_hits = ("query", "grade", "rank", "tie_start", "tie_size")
+        of_hits = ["query", "grade", "rank", "tie_start", "tie_size"]
+        of_hits += ["document"] if self.document is not None else []
         kept = {name: getattr(self, name)[hits] for name in of_hits if name not in changed}
         return dataclasses.replace(self, **kept, **changed)
 

@@ -21,7 +21,7 @@ from karat.measures.parameters import (
     read_whole,
 )
 from karat.measures.registry import measure
-from karat.measures.ties import Discount, expected_sum
+from karat.measures.ties import Discount, expected_sum, perfectly_reranked, worth_of
 from karat.measures.unjudged import Bounds, normalised_bounds, sum_bounds
 
 _JK = "Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418"
@@ -203,6 +203,16 @@ def ideal_dcg(
     return evidence.of_ideals(np.where(counted, gained / divisor_of(rank, discount, base), 0.0))
 
 
+def _check_order(settings: Mapping[str, Any]) -> None:
+    of = settings["of"]
+    # Of one's own measures nobody knows, so they are taken at their word.
+    if of.ordered and not of.swaps and of.entry.function.__module__.startswith("karat."):
+        raise UsageError(
+            f"there is no ceiling of {of}: a better document further up can lower it",
+            fix="Ceiling(nDCG@10, depth=100), for example",
+        )
+
+
 @measure(
     symbol="Ceiling",
     title="score of a perfect reranker",
@@ -225,8 +235,8 @@ def ideal_dcg(
         "reranked 3 1 0: (3/1 + 1/1.585) / (3/1 + 2/1.585 + 1/2) = 3.6309 / 4.7619",
     ),
     swaps=True,
+    check=_check_order,
 )
 def ceiling(evidence: Evidence, *, of: Measure, depth: int) -> Floats:
     """The measure after the top ``depth`` are put in the best order for it."""
-    gain = of.settings.get("gain", "linear")
-    return of(evidence.perfectly_reranked(depth, gain_of(evidence.grade, gain)))
+    return of(perfectly_reranked(evidence, worth_of(of, evidence), depth))

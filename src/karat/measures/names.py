@@ -1,9 +1,9 @@
 """Names of measures: read in many spellings, printed one way.
 
 Read without regard to case: karat's own (``nDCG(gain=exp)@10``), ir_measures'
-(``nDCG(dcg='exp-log2')@10``), trec_eval's (``ndcg_cut_10``, ``ndcg_cut.5,10``, ``map``), plain
-words (``MRR@10``, ``HitRate@5``), and a form that needs no quotes in a shell
-(``nDCG:gain=exp@10``).
+(``nDCG(dcg='exp-log2')@10``, ``nDCG(judged_only=True)@10``), trec_eval's (``ndcg_cut_10``,
+``ndcg_cut.5,10``, ``map``), ndeval's (``alpha-nDCG@10``), plain words (``MRR@10``,
+``HitRate@5``), and a form that needs no quotes in a shell (``nDCG:gain=exp@10``).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ DEFAULTS = ("nDCG@10", "RR@10", "P@10", "R@100", "AP")
 """What is computed when nobody says what to compute."""
 
 _LIKE_PAPERS = re.compile(
-    r"\s*([A-Za-z0-9_]+)\s*(?:\((.*)\))?\s*(?:@\s*([^\s@()]+))?\s*", re.DOTALL
+    r"\s*([A-Za-z0-9_-]+)\s*(?:\((.*)\))?\s*(?:@\s*([^\s@()]+))?\s*", re.DOTALL
 )
-_LIKE_SHELL = re.compile(r"\s*([A-Za-z0-9_]+)((?::[^:@]+)+)(?:@([^\s@]+))?\s*")
+_LIKE_SHELL = re.compile(r"\s*([A-Za-z0-9_-]+)((?::[^:@]+)+)(?:@([^\s@]+))?\s*")
 _LIKE_TREC = re.compile(r"([A-Za-z0-9_]*?[A-Za-z])[_.](\d[\d.,]*)")
 _DEEPEST = 8
 # ir_measures' words for parameters karat calls otherwise.
@@ -102,7 +102,23 @@ def _read(text: str, rel: float | None, trec: bool) -> list[Measure]:
             fix="write it like nDCG@10, P(rel=2)@5, or without quotes nDCG:gain=exp@10",
         )
     entry = _named(name)
-    return [settle(entry, at, _settings(entry, parts, rel), rel)]
+    parts, condensed = _judged_only(parts)
+    found = settle(entry, at, _settings(entry, parts, rel), rel)
+    return [settle(_named("Condensed"), None, {"of": found}) if condensed else found]
+
+
+def _judged_only(parts: list[str]) -> tuple[list[str], bool]:
+    """Parameters without ir_measures' ``judged_only``, and whether that says True."""
+    kept, condensed = [], False
+    for part in parts:
+        name, _, value = part.partition("=")
+        if name.strip().casefold() != "judged_only":
+            kept.append(part)
+        elif value.strip().casefold() in {"true", "false"}:
+            condensed = value.strip().casefold() == "true"
+        else:
+            raise UsageError(f"judged_only={value.strip()} is not True or False")
+    return kept, condensed
 
 
 def settle(

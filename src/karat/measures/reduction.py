@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
-from karat.measures.evidence import Evidence
+from karat.measures.evidence import Evidence, Subtopics
 from karat.tables.qrels import Qrels
 from karat.tables.ranking import mixed
 from karat.tables.run import Run
@@ -29,7 +30,12 @@ def reduce(run: Run, qrels: Qrels) -> Evidence:
     )
     counts = np.diff(run.starts)
     judged = qrels.frame.join(topic, on="query_id", maintain_order="left")
-    wanted = judged.join(in_run, on="query_id").select("query", "doc_id", "topic", "grade")
+    if qrels.subtopics is not None:
+        in_order = judged.sort("topic", "doc_id", descending=[False, True])
+        judged = in_order.with_columns(document=pl.int_range(pl.len(), dtype=pl.Int64))
+    wanted = judged.join(in_run, on="query_id").select(
+        "query", "doc_id", "topic", "grade", cs.by_name("document", require_all=False)
+    )
 
     hits = _hits(run, wanted)
     query = hits["query"].to_numpy()
@@ -57,7 +63,19 @@ def reduce(run: Run, qrels: Qrels) -> Evidence:
         ideal_query=ideals["topic"].to_numpy(),
         ideal_grade=ideals["grade"].to_numpy(),
         scale=qrels.scale,
+        subtopics=None if qrels.subtopics is None else _subtopics(qrels.subtopics, judged),
+        document=None if qrels.subtopics is None else hits["document"].to_numpy(),
     )
+
+
+def _subtopics(given: pl.DataFrame, judged: pl.DataFrame) -> Subtopics:
+    """Judgments by subtopic, their documents numbered as in ``judged``."""
+    rows = given.drop("grade").with_columns(by_subtopic=given["grade"])
+    rows = rows.join(judged, on=["query_id", "doc_id"]).sort("topic", "subtopic", "document")
+    number = pl.struct("topic", "subtopic").rle_id().cast(pl.Int64)
+    rows = rows.with_columns(number=number).sort("document", "number")
+    columns = ("topic", "document", "number", "by_subtopic")
+    return Subtopics(*(rows[column].to_numpy() for column in columns))
 
 
 def _hits(run: Run, wanted: pl.DataFrame) -> pl.DataFrame:

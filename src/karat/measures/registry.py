@@ -15,7 +15,16 @@ from karat.measures.evidence import Floats
 F = TypeVar("F", bound=Callable[..., "Terms | Floats"])
 
 _ENTRIES: dict[str, Entry] = {}
-_FAMILIES = ("gains", "ranked", "sets", "incomplete", "counts")
+_FAMILIES = (
+    "gains",
+    "ranked",
+    "sets",
+    "incomplete",
+    "users",
+    "diversity",
+    "condensed",
+    "counts",
+)
 _SYMBOL = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 
 

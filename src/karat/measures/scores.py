@@ -122,7 +122,7 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
             below; or the trec_eval to reproduce refuses the run.
     """
     # A query counts if any measure asked may find a relevant document in it.
-    lowest = min([rules.rel, *(measure.settings.get("rel", rules.rel) for measure in measures)])
+    lowest = min([rules.rel, *(_lowest_rel(measure, rules.rel) for measure in measures)])
     if rules.compat is None:
         _check_relevance(qrels, lowest)  # trec_eval scores everything 0 instead
     elif rules.compat.single_precision:
@@ -180,6 +180,13 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
     )
 
 
+def _lowest_rel(measure: Measure, rel: float) -> float:
+    inner = measure.settings.get("of")
+    if isinstance(inner, Measure):
+        return _lowest_rel(inner, rel)
+    return float(measure.settings.get("rel", rel))
+
+
 def _answered(run: Run, evidence: Evidence) -> NDArray[np.str_]:
     states = dict(run.answers.select("query_id", "state").iter_rows())
     return np.array([states.get(query, "missing") for query in evidence.query_ids], dtype=np.str_)
@@ -209,16 +216,19 @@ def _trec_topics(compat: Compat, run: Run, evidence: Evidence, answered: NDArray
 
 
 def _check_no_answer(qrels: Qrels, evidence: Evidence, marked: Mask, rel: float) -> None:
-    wrong = np.flatnonzero(marked & (evidence.num_rel(rel) > 0))
+    # Lower grades may be related documents; the highest is an answer.
+    top = max(rel, evidence.scale[1])
+    wrong = np.flatnonzero(marked & (evidence.num_rel(top) > 0))
     if len(wrong):
         query = evidence.query_ids[wrong[0]]
-        good = qrels.frame.filter((pl.col("query_id") == query) & (pl.col("grade") >= rel))
+        good = qrels.frame.filter((pl.col("query_id") == query) & (pl.col("grade") >= top))
         doc_id, grade = good.select("doc_id", "grade").row(0)
         raise InputError(
-            f"the query is marked no_answer, and document {doc_id} has grade {grade:g} for it",
+            f"the query is marked no_answer, and document {doc_id} has grade {grade:g}, the "
+            "highest of the scale",
             file=qrels.source,
             query=query,
-            fix="take the mark away, or the grade below what counts as relevant (--rel)",
+            fix="take the mark away, or correct the grade",
         )
 
 

@@ -110,10 +110,29 @@ def reordered(evidence: Evidence, worth: Floats, *, best: bool) -> Evidence:
     place[order] = np.arange(len(order)) - np.repeat(group, size)
     rank = np.where(gaining, first + place, moved)
     final = np.lexsort((rank, evidence.query))
-    of_hits = ("query", "grade", "tie_start", "tie_size")
-    return dataclasses.replace(
-        evidence, rank=rank[final], **{name: getattr(evidence, name)[final] for name in of_hits}
+    of_hits = ["query", "grade", "tie_start", "tie_size"]
+    if evidence.document is not None:
+        of_hits.append("document")
+    moved_hits = {name: getattr(evidence, name)[final] for name in of_hits}
+    return dataclasses.replace(evidence, rank=rank[final], **moved_hits)
+
+
+def perfectly_reranked(evidence: Evidence, worth: Floats, depth: int) -> Evidence:
+    """Rankings whose first documents a perfect reranker has put in the best order.
+
+    Args:
+        evidence: Hits and ideals.
+        worth: What each hit is worth; shape (h,).
+        depth: Documents handed to the reranker; what stands below them stays where it is.
+    """
+    head = evidence.rank <= depth
+    as_tied = dataclasses.replace(
+        evidence,
+        tie_start=np.where(head, 1, evidence.rank),
+        tie_size=np.where(head, depth, 1),
     )
+    best = reordered(as_tied, worth, best=True)
+    return dataclasses.replace(best, tie_start=best.rank, tie_size=np.ones_like(best.rank))
 
 
 def expected_sum(evidence: Evidence, gain: Floats, discount: Discount, k: float | None) -> Floats:

@@ -13,20 +13,45 @@ from karat.tables.incoming import conform, from_pairs, to_polars
 from karat.tables.schema import QRELS
 
 
+class JudgedTwice(InputError):
+    """A document is judged twice for one query, or twice for one subtopic of it."""
+
+    def __init__(self, source: str, query: str, doc_id: str, subtopic: str | None = None) -> None:
+        of = "" if subtopic is None else f" for subtopic {subtopic}"
+        super().__init__(
+            f"document {doc_id} is judged twice{of}",
+            file=source,
+            query=query,
+            doc_id=doc_id,
+            fix="keep one judgment for each query and document"
+            if subtopic is None
+            else "keep one judgment for each query, subtopic and document",
+        )
+        self.subtopic = subtopic
+
+
 class Qrels:
     """Judgments: one grade for each judged (query, document) pair.
 
+    Attributes:
+        frame: ``query_id``, ``doc_id`` and ``grade``, each pair once, at its best grade over
+            subtopics; sorted by query.
+        subtopics: ``query_id``, ``subtopic``, ``doc_id`` and ``grade``, each triple once, sorted
+            by query; None without subtopics.
+
     Args:
-        frame: Columns ``query_id``, ``doc_id``, ``grade`` (see ``schema.QRELS``); others are
-            dropped. Grade 0 is judged and not relevant; a negative grade means pooled but not
-            judged, as in TREC; fractions are allowed.
+        frame: Columns ``query_id``, ``doc_id``, ``grade`` (see ``schema.QRELS``) and perhaps
+            ``subtopic``; others are dropped. Grade 0 is judged and not relevant; a negative
+            grade means pooled but not judged, as in TREC; fractions are allowed. A subtopic that
+            is the same in every row says nothing, and counts as none.
         source: What messages call it: a path, usually.
         scale: Lowest and highest grade a judgment can give; if None, from 0 to the largest grade
             there is.
 
     Raises:
-        InputError: a missing column, an empty id, a grade that is not finite, a pair that is
-            judged twice, or a grade above the scale.
+        InputError: a missing column, an empty id, a subtopic in some rows only, a grade that is
+            not finite, a pair that is judged twice (for one subtopic), or a grade above the
+            scale.
     """
 
     def __init__(
@@ -45,17 +70,15 @@ class Qrels:
                 query=row["query_id"],
                 doc_id=row["doc_id"],
             )
-        twice = frame.select("query_id", "doc_id").is_duplicated()
+        told = _tells_subtopics(frame, source)
+        key = ["query_id", "subtopic", "doc_id"] if told else ["query_id", "doc_id"]
+        twice = frame.select(key).is_duplicated()
         if twice.any():
-            row = frame.row(int(twice.arg_max() or 0), named=True)
-            raise InputError(
-                f"document {row['doc_id']} is judged twice",
-                file=source,
-                query=row["query_id"],
-                doc_id=row["doc_id"],
-                fix="keep one judgment for each query and document",
-            )
-        self.frame = frame.sort("query_id", maintain_order=True)
+            row = frame.select(key).row(int(twice.arg_max() or 0), named=True)
+            raise JudgedTwice(source, row["query_id"], row["doc_id"], row.get("subtopic"))
+        frame = frame.select(*key, "grade").sort("query_id", maintain_order=True)
+        self.subtopics = frame if told else None
+        self.frame = _best(frame) if told else frame
         self.source = source
         self.declared = scale
         if scale is not None:
@@ -68,7 +91,31 @@ class Qrels:
             UsageError: the scale is empty or not finite.
             InputError: a grade lies above it, or between 0 and its lower end.
         """
-        return Qrels(self.frame, self.source, (low, high))
+        return Qrels(self.rows, self.source, (low, high))
+
+    @property
+    def rows(self) -> pl.DataFrame:
+        """Every judgment: by subtopic where there are subtopics, else ``frame``."""
+        return self.frame if self.subtopics is None else self.subtopics
+
+    def refuse_repeats(self, tool: str) -> None:
+        """Refuse what a tool without subtopics takes for a document judged twice.
+
+        Raises:
+            InputError: a document stands under several subtopics of a query.
+        """
+        if self.subtopics is None or self.subtopics.height == self.frame.height:
+            return
+        pairs = self.subtopics.select("query_id", "doc_id")
+        query_id, doc_id = pairs.row(int(pairs.is_duplicated().arg_max() or 0))
+        raise InputError(
+            f"{tool} knows no subtopics and aborts here (exit 4): document {doc_id} is judged "
+            "under several of them, which it takes for a document judged twice",
+            file=self.source,
+            query=query_id,
+            doc_id=doc_id,
+            fix="leave out --compat: karat counts each document once, at its best grade",
+        )
 
     @property
     def scale(self) -> tuple[float, float]:
@@ -123,3 +170,33 @@ class Qrels:
 
     def __repr__(self) -> str:
         return f"<Qrels {self.source}: {len(self)} judgments, {len(self.query_ids)} queries>"
+
+
+def _tells_subtopics(frame: pl.DataFrame, source: str) -> bool:
+    """Whether the column ``subtopic`` is there and says something.
+
+    Raises:
+        InputError: some rows have a subtopic and others none.
+    """
+    if "subtopic" not in frame.columns or not frame.height:
+        return False
+    subtopic = frame["subtopic"].fill_null("")
+    if (subtopic == subtopic[0]).all():
+        return False
+    lacking = subtopic == ""
+    if lacking.any():
+        row = frame.row(int(lacking.arg_max() or 0), named=True)
+        raise InputError(
+            f"document {row['doc_id']} has no subtopic, and others have one",
+            file=source,
+            query=row["query_id"],
+            doc_id=row["doc_id"],
+            fix="name a subtopic in every row, or in none",
+        )
+    return True
+
+
+def _best(frame: pl.DataFrame) -> pl.DataFrame:
+    """Each document of a query once, at its best grade, in the order first judged."""
+    pair = ["query_id", "doc_id"]
+    return frame.group_by(pair, maintain_order=True).agg(pl.col("grade").max())

@@ -20,10 +20,13 @@ class Queries:
         source: What messages call it.
 
     Raises:
-        InputError: a query that stands twice, or a weight that is not from 1e-9 to 1e9.
+        InputError: a query that stands twice, a weight that is not from 1e-9 to 1e9, or a
+            ``no_answer`` that is neither yes nor no.
     """
 
     def __init__(self, frame: pl.DataFrame, source: str = "queries") -> None:
+        if "no_answer" in frame.columns:
+            frame = _marked(frame, source)
         self.frame = conform(frame, QUERIES, source, keep_others=True)
         self.source = source
         twice = self.frame["query_id"].is_duplicated()
@@ -69,6 +72,12 @@ class Queries:
         pairs = zip(self.frame["query_id"], column, strict=True)
         return {query: value for query, value in pairs if value is not None}
 
+    def no_answer(self) -> set[str]:
+        """The queries marked as having no right answer: a good system returns nothing."""
+        if "no_answer" not in self.frame.columns:
+            return set()
+        return set(self.frame["query_id"].filter(self.frame["no_answer"]))
+
     def weights(self) -> dict[str, float]:
         """The weight of each query; empty when there is no such column."""
         if "weight" not in self.frame.columns:
@@ -80,3 +89,20 @@ class Queries:
 
     def __repr__(self) -> str:
         return f"<Queries {self.source}: {len(self)}, attributes {self.attributes}>"
+
+
+_YES, _NO = ("true", "yes", "1", "1.0"), ("false", "no", "0", "0.0", "")
+
+
+def _marked(frame: pl.DataFrame, source: str) -> pl.DataFrame:
+    """The frame with ``no_answer`` as true and false, whichever way a file spelt them."""
+    given = frame["no_answer"]
+    spelt = given.cast(pl.String, strict=False).str.strip_chars().str.to_lowercase()
+    wrong = ~spelt.is_in([*_YES, *_NO]).fill_null(value=True)
+    if wrong.any():
+        row = int(wrong.arg_max() or 0)
+        query = str(frame["query_id"][row]) if "query_id" in frame.columns else None
+        raise InputError(
+            f"no_answer {given[row]!r} is neither true nor false", file=source, query=query
+        )
+    return frame.with_columns(no_answer=spelt.is_in(_YES).fill_null(value=False))

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 import polars as pl
 
+from karat.tables.run import Run
+
 State = Literal["ok", "empty", "missing", "failed", "undefined", "unjudged"]
 """What became of a query in a run.
 
@@ -180,6 +182,12 @@ class NoAnswer:
     curve: list[Silence]
 
 
+def _without_outcomes(row: dict[str, Any]) -> dict[str, Any]:
+    if row["outcomes"] is None:
+        del row["outcomes"]
+    return row
+
+
 @dataclass(frozen=True)
 class Results:
     """Everything one evaluation found.
@@ -192,6 +200,7 @@ class Results:
         no_answer: One row for each run, where queries are marked as having no right answer.
         latency: One row for each run whose answers have times.
         outcomes: One row for each run, measure and outcome asked for.
+        runs: The runs evaluated, by name: ``karat.write_run(results.runs["bm25"], "bm25.jsonl")``.
         shown: How a notebook shows it, given by the workflow that made it.
     """
 
@@ -202,6 +211,7 @@ class Results:
     no_answer: list[NoAnswer] = field(default_factory=list)
     latency: list[Latency] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
+    runs: dict[str, Run] = field(default_factory=dict, compare=False, repr=False)
     shown: Callable[[Results], str] | None = field(default=None, compare=False, repr=False)
 
     def _repr_html_(self) -> str | None:

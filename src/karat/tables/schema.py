@@ -31,6 +31,13 @@ QRELS = (
         "how relevant it is; 0 is judged and not relevant; below 0 means pooled but not judged, "
         "as in TREC; fractions allowed",
     ),
+    Column(
+        "subtopic",
+        pl.String(),
+        "the part of the query the grade is about, for measures of diversity; a document may "
+        "stand under several, and its grade is the best of them elsewhere",
+        optional=True,
+    ),
 )
 
 RANKINGS = (
@@ -54,7 +61,13 @@ QUERIES = (
     Column("need", pl.String(), "what the person wanted", optional=True),
     Column("weight", pl.Float64(), "its weight in every mean, above 0", optional=True),
     Column("stratum", pl.String(), "the sampling stratum it was drawn from", optional=True),
-    Column("origin", pl.String(), "log | interview | written | synthetic", optional=True),
+    Column("origin", pl.String(), "log | interview | written | synthetic | clicks", optional=True),
+    Column(
+        "no_answer",
+        pl.Boolean(),
+        "true: the query has no right answer, and a good system returns nothing",
+        optional=True,
+    ),
 )
 
 DOCUMENTS = (

@@ -11,7 +11,7 @@ def check(rows: pl.DataFrame, tally: Tally) -> None:
     """Check the judgments of one file.
 
     Args:
-        rows: ``query_id``, ``doc_id``, ``grade`` and ``line``.
+        rows: ``query_id``, ``doc_id``, ``grade``, ``line`` and perhaps ``subtopic``.
         tally: Where to count.
     """
     bad = rows.filter(~pl.col("grade").is_finite())
@@ -26,22 +26,22 @@ def check(rows: pl.DataFrame, tally: Tally) -> None:
 
 def _twice(rows: pl.DataFrame, tally: Tally) -> None:
     pair = ["query_id", "doc_id"]
+    if "subtopic" in rows.columns and rows["subtopic"].n_unique() > 1:
+        pair.append("subtopic")  # one that is the same throughout is none
     if not rows.select(pair).is_duplicated().any():
         return
     several = rows.filter(rows.select(pair).is_duplicated())
     grades = several.group_by(pair).agg(pl.col("grade").n_unique().alias("grades"))
     later = several.filter(~pl.struct(pair).is_first_distinct()).join(
-        grades, on=pair, how="left", maintain_order="left"
+        grades, on=pair, how="left", nulls_equal=True, maintain_order="left"
     )
     _add(tally, "duplicate-judgment", later.filter(pl.col("grades") == 1))
     conflicting = later.filter(pl.col("grades") > 1)
     if conflicting.height:
         row = conflicting.row(0, named=True)
-        same = several.filter(
-            (pl.col("query_id") == row["query_id"]) & (pl.col("doc_id") == row["doc_id"])
-        )
+        same = several.filter(pl.col(name).eq_missing(row[name]) for name in pair)
         given = " and ".join(f"{grade:g}" for grade in same["grade"].unique().sort())
-        example = f"{row['query_id']} {row['doc_id']}: {given}"
+        example = f"{' '.join(str(row[name]) for name in pair)}: {given}"
         tally.add(
             "conflicting-judgment",
             conflicting["line"].to_numpy(),

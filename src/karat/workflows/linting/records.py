@@ -20,7 +20,12 @@ _BATCH = 50_000
 _BLANK = " \t\r\v\f"  # JSON knows no other blanks
 
 SCHEMAS: dict[str, dict[str, type[pl.DataType]]] = {
-    "qrels": {"query_id": pl.String, "doc_id": pl.String, "grade": pl.Float64},
+    "qrels": {
+        "query_id": pl.String,
+        "doc_id": pl.String,
+        "grade": pl.Float64,
+        "subtopic": pl.String,
+    },
     "run": {
         "query_id": pl.String,
         "doc_id": pl.String,
@@ -169,6 +174,8 @@ def _grade(
     if row["grade"] is None:
         tally.add("grade-not-a-number", [line], example=text, query=row["query_id"])
         return None
+    subtopic = values.get("subtopic")
+    row["subtopic"] = None if subtopic in (None, "") else str(subtopic)
     return row
 
 
@@ -356,7 +363,8 @@ def _typed(part: pl.DataFrame, role: str, start: int) -> Piece:
     tally = Tally()
     part = part.with_columns(line=pl.int_range(start + 1, start + part.height + 1, dtype=pl.Int64))
     ids = _ids(role)
-    part = part.with_columns(pl.col(*ids).cast(pl.String, strict=False))
+    texts = [*ids, *(name for name in ("subtopic",) if name in part.columns)]
+    part = part.with_columns(pl.col(*texts).cast(pl.String, strict=False))
     unstated = pl.lit(value=True)
     if "state" in part.columns:
         unstated = ~pl.col("state").is_in(["empty", "failed"]).fill_null(value=False)
@@ -371,10 +379,10 @@ def _typed(part: pl.DataFrame, role: str, start: int) -> Piece:
             part = part.filter(~bad)
     odd_ids(part, tally, *ids)
     if role in _ID:
-        texts = [c for c in ("text", "title") if c in part.columns]
+        shown = [c for c in ("text", "title") if c in part.columns]
         empty = [
             pl.col(c).cast(pl.String, strict=False).fill_null("").str.strip_chars() == ""
-            for c in texts
+            for c in shown
         ]
         told = pl.all_horizontal(empty) if empty else pl.lit(value=False)
         rows = part.select(pl.col(ids[0]).alias("id"), told.alias("empty"), "line")

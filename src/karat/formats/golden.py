@@ -1,0 +1,255 @@
+"""Golden sets: queries with their text and attributes, and the documents judged for each.
+
+Two shapes, told apart by content. karat's own::
+
+    {"karat_golden_set": 1, "name": "docs", "scale": [0, 3], "queries": [ITEM, ITEM]}
+
+and a plain list of items, as a JSON array or as one object to a line. An item is::
+
+    {"query": "join two lists", "relevant_docs": {"a": 3, "b": 0}, "category": "task"}
+
+``relevant_docs`` may be a list of ids, which have grade 1 each. ``query_id`` may be left out in
+all items of a plain list: they are then q1, q2, … in order. ``no_answer: true`` marks a query
+without a right answer, ``sources`` says of documents where their grade comes from if it is not
+from a person, and every other key is an attribute.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from karat.errors import InputError, nearest
+from karat.formats.detect import refuse_binary
+from karat.formats.format import Format, Rows
+from karat.formats.golden_query import (
+    PERSON,
+    Gathered,
+    GoldenQuery,
+    Where,
+    golden_query,
+    identifier,
+    judgment_frame,
+    number_of,
+    query_frame,
+    short,
+    text_of,
+)
+from karat.formats.jsonl import parsed
+from karat.formats.source import Source
+
+VERSION = 1
+"""Of karat's own shape."""
+
+_OWN = re.compile(rb'\s*\{\s*"karat_golden_set"\s*:')
+_IDS = ("query_id", "qid", "id", "_id")
+_TEXTS = ("query", "text")
+_AN_ITEM = '{"query": "join two lists", "relevant_docs": {"a": 3, "b": 0}}'
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenFile:
+    """What a file holds: its name and scale where it says them, and the queries in order."""
+
+    queries: list[GoldenQuery]
+    name: str | None = None
+    scale: tuple[float, float] | None = None
+
+
+def parse(data: bytes, name: str) -> GoldenFile:
+    """A golden set from the bytes of a file.
+
+    Raises:
+        InputError: not a golden set, or damaged: with line or item, query, and the fix.
+    """
+    if data.lstrip()[:1] not in (b"{", b"["):
+        raise InputError(
+            "this is no golden set: it is not JSON", file=name, line=1, fix=f"a list of {_AN_ITEM}"
+        )
+    if data.lstrip().startswith(b"["):
+        return GoldenFile(listed(parsed(data, name, 1, _Object), name))
+    if not _OWN.match(data):
+        return GoldenFile(_gather(_lines(data, name), None))
+    head = parsed(data, name, 1, _Object)
+    _refuse_twice(head, Where(name))
+    version = head["karat_golden_set"]
+    if not isinstance(version, int) or isinstance(version, bool) or version > VERSION:
+        raise InputError(
+            f"it is a golden set of version {short(version)}, and this karat reads {VERSION}",
+            file=name,
+            fix="pip install --upgrade karat",
+        )
+    scale = _scale(head.get("scale"), name)
+    if not isinstance(head.get("queries"), list):
+        raise InputError("the golden set has no list of queries", file=name)
+    title = head.get("name")
+    if title is not None:
+        title = text_of(title, "name", Where(name), None)
+    return GoldenFile(listed(head["queries"], name, scale), title, scale)
+
+
+def listed(
+    items: Sequence[Any], name: str, scale: tuple[float, float] | None = None
+) -> list[GoldenQuery]:
+    """Queries from items (see the head of this file), each checked.
+
+    Raises:
+        InputError: with the number of the item, from 1.
+    """
+    return _gather(((Where(name, item=i), item) for i, item in enumerate(items, 1)), scale)
+
+
+def read(path: str | Path) -> GoldenFile:
+    """A golden set from a file, plain or compressed, or ``-`` for standard input.
+
+    Raises:
+        InputError: it cannot be read, or is damaged.
+    """
+    with Source(path) as source:
+        refuse_binary(source)
+        return parse(source.whole(), source.name)
+
+
+def to_bytes(held: GoldenFile) -> bytes:
+    """The shape of karat, a query to a line: the same golden set gives the same bytes."""
+    scale = None if held.scale is None else [_whole(value) for value in held.scale]
+    head = {"karat_golden_set": VERSION, "name": held.name, "scale": scale}
+    kept = {key: value for key, value in head.items() if value is not None}
+    lines = ",\n".join(f"  {_dumped(_item(query))}" for query in held.queries)
+    return f'{_dumped(kept)[:-1]}, "queries": [\n{lines}\n]}}\n'.encode()
+
+
+class _Object(dict[str, Any]):
+    """An object that knows whether a key stood twice in it."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.twice: str | None = None
+        if len(self) < len(pairs):
+            names = [key for key, _ in pairs]
+            self.twice = next(key for i, key in enumerate(names) if key in names[:i])
+
+
+def _refuse_twice(value: Any, where: Where, query: str | None = None) -> None:
+    if isinstance(value, _Object) and value.twice is not None:
+        raise where.wrong(f"{value.twice!r} stands twice in one object", query, fix="keep one")
+
+
+def _lines(data: bytes, name: str) -> Iterator[tuple[Where, Any]]:
+    for line, raw in enumerate(data.split(b"\n"), 1):
+        if raw.strip():
+            yield Where(name, line=line), parsed(raw, name, line, _Object)
+
+
+def _gather(
+    items: Iterable[tuple[Where, Any]], scale: tuple[float, float] | None
+) -> list[GoldenQuery]:
+    gathered = Gathered()
+    for where, item in items:
+        made = f"q{len(gathered.queries) + 1}"
+        query, named = _of_item(item, made, where, scale)
+        gathered.refuse(query.query_id, query.text, named=named, where=where)
+        gathered.put(query)
+    return list(gathered.queries.values())
+
+
+def _of_item(
+    item: Any, made: str, where: Where, scale: tuple[float, float] | None
+) -> tuple[GoldenQuery, bool]:
+    """The query of an item, and whether it came with an id."""
+    if not isinstance(item, Mapping):
+        raise where.wrong(f"{short(item)} stands where a query is wanted", fix=_AN_ITEM)
+    if any(not isinstance(key, str) for key in item):
+        raise where.wrong("a key is not text", fix=_AN_ITEM)
+    key = next((key for key in _IDS if item.get(key) is not None), None)
+    query_id = made if key is None else identifier(item[key], "query_id", where)
+    _refuse_twice(item, where, query_id)
+    texts = [key for key in _TEXTS if key in item]
+    if len(texts) > 1:
+        raise where.wrong("'query' and 'text' both mean what was typed", query_id, fix="keep one")
+    if not texts:
+        raise where.wrong(f"there is no 'query' in it, only {_names(item)}", fix=_AN_ITEM)
+    no_answer = item.get("no_answer", False)
+    if "relevant_docs" not in item and no_answer is not True:
+        near = nearest("relevant_docs", item, 1)
+        raise where.wrong(
+            f"there is no 'relevant_docs' in it, only {_names(item)}",
+            query_id,
+            fix=f"rename {near[0]!r} to 'relevant_docs'" if near else _AN_ITEM,
+        )
+    relevant = item.get("relevant_docs")
+    _refuse_twice(relevant, where, query_id)
+    _refuse_twice(item.get("sources"), where, query_id)
+    used = {key, *texts, "relevant_docs", "sources", "no_answer"}
+    query = golden_query(
+        where,
+        query_id,
+        item[texts[0]],
+        {} if relevant is None and no_answer is True else relevant,
+        no_answer=no_answer,
+        sources=item.get("sources"),
+        scale=scale,
+        attributes={
+            name: json.dumps(value, ensure_ascii=False, default=str)
+            if isinstance(value, dict | list)
+            else value
+            for name, value in item.items()
+            if name not in used
+        },
+    )
+    return query, key is not None
+
+
+def _item(query: GoldenQuery) -> dict[str, Any]:
+    out: dict[str, Any] = {"query_id": query.query_id, "query": query.text, **query.attributes}
+    if query.no_answer:
+        out["no_answer"] = True
+    out["relevant_docs"] = {doc: _whole(j.grade) for doc, j in query.judgments.items()}
+    sources = {doc: j.source for doc, j in query.judgments.items() if j.source != PERSON}
+    return out | ({"sources": sources} if sources else {})
+
+
+def _scale(value: Any, name: str) -> tuple[float, float] | None:
+    if value is None:
+        return None
+    numbers = [number_of(part) for part in value] if isinstance(value, list) else []
+    if len(numbers) != 2 or not 0 <= numbers[0] < numbers[1] < math.inf:
+        raise InputError(
+            f"the scale {short(value)} holds no grades", file=name, fix='"scale": [0, 3]'
+        )
+    return numbers[0], numbers[1]
+
+
+def _whole(value: float) -> float:
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _names(item: Mapping[str, Any]) -> str:
+    return ", ".join(repr(name) for name in list(item)[:12]) or "nothing"
+
+
+def _rows(source: Source, role: str) -> Rows:
+    held = parse(source.whole(), source.name)
+    if role == "queries":
+        return Rows([query_frame(held.queries)])
+    scale = {} if held.scale is None else {"scale": f"{held.scale[0]!r} {held.scale[1]!r}"}
+    return Rows([judgment_frame(held.queries)], about=lambda: scale)
+
+
+GOLDEN = Format(
+    name="golden",
+    what="a golden set of karat's, or a plain list of queries with their relevant_docs",
+    readers={
+        "qrels": lambda source: _rows(source, "qrels"),
+        "queries": lambda source: _rows(source, "queries"),
+    },
+)

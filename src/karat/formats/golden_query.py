@@ -1,0 +1,342 @@
+"""A query of a golden set: what it is, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from karat.errors import InputError
+
+PERSON = "person"
+"""Where a grade comes from, unless something else is said."""
+Scalar = str | int | float | bool
+
+_KEPT = {"query_id", "query", "text", "relevant_docs", "sources", "no_answer"}
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """One grade, and where it comes from.
+
+    Attributes:
+        grade: How relevant the document is; 0 is judged and not relevant.
+        source: ``person`` | ``clicks`` | whatever the user says.
+    """
+
+    grade: float
+    source: str = PERSON
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenQuery:
+    """One query of a golden set.
+
+    Attributes:
+        query_id: Its id.
+        text: What is typed.
+        judgments: The judged documents.
+        no_answer: Whether it has no right answer: a good system says nothing.
+        attributes: Category, difficulty, need, origin, weight, and any others.
+    """
+
+    query_id: str
+    text: str
+    judgments: Mapping[str, Judgment] = field(default_factory=dict)
+    no_answer: bool = False
+    attributes: Mapping[str, Scalar] = field(default_factory=dict)
+
+    @property
+    def grades(self) -> dict[str, float]:
+        """The grade of each judged document."""
+        return {doc_id: judgment.grade for doc_id, judgment in self.judgments.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where something stands, for errors.
+
+    Attributes:
+        source: The file, or the name of the golden set.
+        line: Line from 1, where lines tell.
+        item: Place in the list from 1, where lines do not.
+    """
+
+    source: str
+    line: int | None = None
+    item: int | None = None
+
+    def wrong(
+        self, what: str, query: str | None = None, doc_id: str | None = None, fix: str | None = None
+    ) -> InputError:
+        """The error for this place."""
+        what = what if self.item is None else f"item {self.item}: {what}"
+        return InputError(
+            what, file=self.source, line=self.line, query=query, doc_id=doc_id, fix=fix
+        )
+
+
+class Gathered:
+    """Queries put together one by one; no id and, unless an id says so, no text twice."""
+
+    def __init__(self, queries: Iterable[GoldenQuery] = ()) -> None:
+        self.queries: dict[str, GoldenQuery] = {}
+        self.ids_of: dict[str, list[str]] = {}
+        for query in queries:
+            self.put(query)
+
+    def fresh(self) -> str:
+        """The next made-up id: q and the place; an id that is taken is passed over."""
+        place = len(self.queries) + 1
+        while f"q{place}" in self.queries:
+            place += 1
+        return f"q{place}"
+
+    def refuse(self, query_id: str, text: str, *, named: bool, where: Where) -> None:
+        """Refuse an id that is taken, or a text that is there without an id to tell them apart.
+
+        Raises:
+            InputError: so it is.
+        """
+        if query_id in self.queries:
+            raise where.wrong(
+                f"the query_id {query_id!r} is taken by {short(self.queries[query_id].text)}",
+                fix="give every query its own query_id",
+            )
+        if not named and text in self.ids_of:
+            raise where.wrong(
+                f"the query {short(text)} is there already, as {self.ids_of[text][0]}",
+                fix="keep one of them; or give both a query_id if they are two queries",
+            )
+
+    def put(self, query: GoldenQuery) -> None:
+        """Add a query, or put it in the place of the one with its id (and text)."""
+        if query.query_id not in self.queries:
+            self.ids_of.setdefault(query.text, []).append(query.query_id)
+        self.queries[query.query_id] = query
+
+    def drop(self, query_id: str) -> None:
+        """Take a query out."""
+        ids = self.ids_of[self.queries.pop(query_id).text]
+        ids.remove(query_id)
+        if not ids:
+            self.ids_of = {text: left for text, left in self.ids_of.items() if left}
+
+
+def golden_query(
+    where: Where,
+    query_id: Any,
+    text: Any,
+    relevant: Any,
+    *,
+    no_answer: Any = False,
+    source: Any = PERSON,
+    sources: Any = None,
+    scale: tuple[float, float] | None = None,
+    attributes: Mapping[str, Any],
+) -> GoldenQuery:
+    """One query, every part of it checked.
+
+    Args:
+        where: Where it stands, for errors.
+        query_id: Text or a whole number.
+        text: What is typed.
+        relevant: ``{document: grade}``, or documents, which have grade 1 each.
+        no_answer: Whether it has no right answer.
+        source: Where the grades come from, unless ``sources`` says so.
+        sources: ``{document: source}``, or None.
+        scale: Lowest and highest grade, or None.
+        attributes: Text, numbers, or true and false; None is left out.
+
+    Raises:
+        InputError: something does not fit.
+    """
+    query_id = identifier(query_id, "query_id", where)
+    text = text_of(text, "query", where, query_id)
+    if not isinstance(no_answer, bool):
+        raise where.wrong(f"no_answer is {short(no_answer)}, not true or false", query_id)
+    grades = graded(relevant, where, query_id, scale)
+    # The highest grade is an answer; lower ones may be related documents.
+    top = scale[1] if scale else 1.0
+    if no_answer and (found := next((doc for doc in grades if grades[doc] >= top), None)):
+        raise where.wrong(
+            f"the query is marked no_answer, and document {found} has grade {grades[found]:g}",
+            query_id,
+            found,
+            "leave out the mark, or declare a scale on which this is not the highest grade",
+        )
+    if not grades and not no_answer:
+        raise where.wrong(
+            "no document is judged for it",
+            query_id,
+            fix="judge at least one, or mark it no_answer if it has no right answer",
+        )
+    told = _sources(sources, grades, where, query_id)
+    source = text_of(source, "source", where, query_id)
+    judgments = {doc: Judgment(grade, told.get(doc, source)) for doc, grade in grades.items()}
+    kept = {
+        _attribute_name(name, where, query_id): _attribute(name, value, where, query_id)
+        for name, value in attributes.items()
+        if value is not None
+    }
+    return GoldenQuery(query_id, text, judgments, no_answer, kept)
+
+
+def graded(
+    relevant: Any, where: Where, query_id: str, scale: tuple[float, float] | None
+) -> dict[str, float]:
+    """``{document: grade}`` from a mapping, or from documents that have grade 1 each.
+
+    Raises:
+        InputError: no such thing, a document twice, or a grade that is not finite or off the
+            scale.
+    """
+    if isinstance(relevant, Mapping):
+        pairs = list(relevant.items())
+    elif isinstance(relevant, str | bytes) or not isinstance(relevant, Iterable):
+        raise where.wrong(
+            f"the judged documents are {short(relevant)}, not ids",
+            query_id,
+            fix='{"a": 3, "b": 0}, or a list of the relevant ones: ["a"]',
+        )
+    else:
+        pairs = [(doc, 1) for doc in relevant]
+    out: dict[str, float] = {}
+    for doc, grade in pairs:
+        doc_id = identifier(doc, "doc_id", where, query_id)
+        if doc_id in out:
+            raise where.wrong(f"document {doc_id} stands twice", query_id, doc_id, "keep one")
+        out[doc_id] = value = number_of(grade)
+        if not math.isfinite(value):
+            raise where.wrong(
+                f"the grade of document {doc_id} is {short(grade)}, not a finite number",
+                query_id,
+                doc_id,
+            )
+        if scale and (value > scale[1] or 0 <= value < scale[0]):
+            raise where.wrong(
+                f"grade {value:g} of document {doc_id} is not on the scale "
+                f"{scale[0]:g} to {scale[1]:g}",
+                query_id,
+                doc_id,
+            )
+    return out
+
+
+def identifier(value: Any, what: str, where: Where, query: str | None = None) -> str:
+    """An id as text; whole numbers lose nothing on the way.
+
+    Raises:
+        InputError: it is neither, or empty.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return text_of(value, what, where, query)
+
+
+def judgment_frame(queries: Iterable[GoldenQuery]) -> pl.DataFrame:
+    """``query_id``, ``doc_id``, ``grade``."""
+    rows = [(q.query_id, doc, j.grade) for q in queries for doc, j in q.judgments.items()]
+    schema = {"query_id": pl.String, "doc_id": pl.String, "grade": pl.Float64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def query_frame(queries: Sequence[GoldenQuery]) -> pl.DataFrame:
+    """``query_id``, ``text``, ``no_answer`` if a query is so marked, and every attribute.
+
+    An attribute keeps its type if it has one throughout; otherwise it becomes text.
+    """
+    columns = [
+        pl.Series("query_id", [q.query_id for q in queries], dtype=pl.String),
+        pl.Series("text", [q.text for q in queries], dtype=pl.String),
+    ]
+    if any(q.no_answer for q in queries):
+        columns.append(pl.Series("no_answer", [q.no_answer for q in queries], dtype=pl.Boolean))
+    for name in dict.fromkeys(name for q in queries for name in q.attributes):
+        columns.append(_series(name, [q.attributes.get(name) for q in queries]))
+    return pl.DataFrame(columns)
+
+
+def text_of(value: Any, what: str, where: Where, query: str | None, *, empty: bool = False) -> str:
+    """Text that is text, not empty, and can be written.
+
+    Raises:
+        InputError: it is not.
+    """
+    if not isinstance(value, str):
+        raise where.wrong(f"the {what} is {short(value)}, not text", query)
+    if not empty and not value.strip():
+        raise where.wrong(f"the {what} is empty", query)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise where.wrong(
+            f"the {what} holds half of a surrogate pair, which is no character"
+        ) from None
+    return str(value)
+
+
+def number_of(value: Any) -> float:
+    """A number as a float; NaN where it is none."""
+    if isinstance(value, str | bytes | bool):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def short(value: Any) -> str:
+    """A value as Python writes it, cut off where it gets long."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _sources(
+    sources: Any, grades: Mapping[str, float], where: Where, query_id: str
+) -> dict[str, str]:
+    if sources is None:
+        return {}
+    if not isinstance(sources, Mapping):
+        raise where.wrong("sources is no object of documents", query_id)
+    unknown = next((doc for doc in sources if doc not in grades), None)
+    if unknown is not None:
+        raise where.wrong(f"document {unknown} has a source and no grade", query_id, unknown)
+    return {doc: text_of(said, "source", where, query_id) for doc, said in sources.items()}
+
+
+def _attribute_name(name: str, where: Where, query_id: str) -> str:
+    if name in _KEPT:
+        raise where.wrong(f"an attribute cannot be called {name!r}", query_id)
+    return text_of(name, "name of an attribute", where, query_id)
+
+
+def _attribute(name: str, value: Any, where: Where, query_id: str) -> Scalar:
+    if isinstance(value, str):
+        return text_of(value, name, where, query_id, empty=True)
+    if not isinstance(value, int | float) or (
+        isinstance(value, float) and not math.isfinite(value)
+    ):
+        raise where.wrong(
+            f"{name} is {short(value)}; attributes are text, numbers, or true and false", query_id
+        )
+    if name == "weight" and not (not isinstance(value, bool) and 1e-9 <= value <= 1e9):
+        raise where.wrong(f"weight {value} is not a number from 1e-9 to 1e9", query_id)
+    return value
+
+
+def _series(name: str, values: list[Any]) -> pl.Series:
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {int, float} and float in kinds:
+        return pl.Series(name, [None if v is None else float(v) for v in values], dtype=pl.Float64)
+    if kinds in ({int}, {bool}):
+        try:
+            return pl.Series(name, values)
+        except (OverflowError, TypeError, pl.exceptions.PolarsError):
+            pass
+    texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+    return pl.Series(name, texts, dtype=pl.String)
