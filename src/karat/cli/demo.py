@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -16,37 +17,50 @@ from karat.cli import options
 @click.argument(
     "directory", metavar="[DIR]", type=click.Path(path_type=Path), default=Path("karat-demo")
 )
-def demo(directory: Path) -> None:
-    """Search Python's own documentation with two systems, and see which is better.
+@click.option(
+    "--embed",
+    metavar="MODULE:FUNCTION",
+    help="Your own embedding function in the semantic system's place: it takes a list of texts "
+    "and returns one vector for each. MODULE may lie in the current folder.",
+)
+def demo(directory: Path, embed: str | None = None) -> None:
+    """Search Python's own documentation with three systems, and see which is better.
 
     Leaves the documents, queries, judgments and runs in DIR (karat-demo), to go on with.
     """
+    from karat.demo import embedding
     from karat.demo.build import build
-    from karat.reports.terminal import show_results
+    from karat.demo.words import MEASURE, conclusions
+    from karat.formats import read_queries
+    from karat.reports.terminal import show_breakdown, show_paragraphs, show_results
     from karat.workflows.evaluate import evaluate
 
-    made = build(directory, lambda step: print(f"· {step}", file=sys.stderr))
-    results = evaluate(made.directory, list(made.runs))
+    own = embedding.load(embed) if embed is not None else None
+    made = build(directory, lambda step: print(f"· {step}", file=sys.stderr), embed=own)
+    queries = read_queries(made.queries)
+    results = evaluate(made.directory, list(made.runs), queries=queries, by="class", per_query=True)
     screen = options.out()
+    system = made.runs[1].stem
+    meaning = f"by {own.called}" if own else "meaning (TF-IDF, truncated SVD)"
     screen.print(
-        f"\nTwo systems searched the {made.document_count:,} modules, classes and functions of "
+        f"\nThree systems searched the {made.document_count:,} modules, classes and functions of "
         f"Python's standard library for {made.query_count} queries. What they found was graded "
         "from 0 (useless) to 3 (just what was wanted).\n"
-        "bm25 matches words (SQLite FTS5); semantic matches meaning (TF-IDF, truncated SVD).\n"
+        f"bm25 matches words (SQLite FTS5); {system} matches {meaning}; hybrid is both, fused by "
+        "reciprocal rank.\n"
     )
-    show_results(results, screen)
-    if made.absent_count:
-        screen.print(
-            f"{made.absent_count} of {made.judged_count} judged documents are not in this Python; "
-            "their grades are kept and count as not found."
-        )
+    show_results(replace(results, slices=[], per_query=[], notes=[]), screen)
+    show_breakdown(results, "class", MEASURE, screen)
+    show_paragraphs(
+        "What this shows", conclusions(results, queries.attribute("class"), made), screen
+    )
     where = shlex.quote(str(made.directory))
     # From a clone, karat lies in the environment that dev.py made and not on the path.
     karat = "karat" if shutil.which("karat") else shlex.quote(sys.argv[0])
     screen.print("\nTry next:", style="bold")
     for command in (
         f"{karat} evaluate {where} {where}/runs/*.trec --by class",
-        f"{karat} explain {where} {where}/runs/semantic.trec q01",
+        f"{karat} explain {where} {where}/runs/{system}.trec q01",
         f"{karat} lint {where} {where}/runs/*.trec",
     ):
         screen.print(f"  {command}", soft_wrap=True)

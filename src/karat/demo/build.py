@@ -1,10 +1,14 @@
 """`karat demo`: lay out the worked example as a folder that every other command can read.
 
 DIR/corpus.jsonl       the documents      (BEIR: _id, title, text; and kind, module)
-DIR/queries.jsonl      the golden queries (BEIR: _id, text; and need, class, origin)
+DIR/queries.jsonl      the golden queries (BEIR: _id, text; and need, class, frequency, origin,
+                       no_answer)
 DIR/qrels/test.tsv     the grades         (BEIR)
+DIR/judgments.tsv      the same and those of the second grader, each with who gave it
+DIR/golden-set.md      who graded, and how
 DIR/runs/bm25.trec     what each system found, 100 deep (TREC)
-DIR/runs/semantic.trec
+DIR/runs/semantic.trec (or, called after it, the run of a user's own embedding function)
+DIR/runs/hybrid.trec
 DIR/demo.json          marks the folder as ours, so that it may be overwritten
 """
 
@@ -13,11 +17,12 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from karat.demo import bm25, documents, golden_set, semantic
+from karat.demo import bm25, documents, embedding, golden_set, hybrid, semantic
 from karat.errors import UsageError
 
 MARK = "demo.json"
@@ -32,7 +37,8 @@ class Demo:
     corpus: Path
     queries: Path
     qrels: Path
-    runs: tuple[Path, ...]  # bm25, semantic
+    judgments: Path
+    runs: tuple[Path, ...]  # bm25, semantic (or the user's own), hybrid
     document_count: int
     query_count: int
     judgment_count: int
@@ -40,18 +46,27 @@ class Demo:
     absent_count: int  # of these, how many this Python does not have; their grades are kept
 
 
-def build(directory: Path, progress: Callable[[str], None]) -> Demo:
-    """Collect the documents, run both systems over the golden queries, write the folder.
+def build(
+    directory: Path,
+    progress: Callable[[str], None],
+    *,
+    embed: embedding.Function | None = None,
+) -> Demo:
+    """Collect the documents, run all systems over the golden queries, write the folder.
 
     Args:
         directory: Made if absent; a previous demo in it is overwritten.
         progress: Called with one line of text before each step.
+        embed: Takes a list of texts and returns one vector for each; its ranking by cosine takes
+            the semantic system's place, and its run is called after it (`karat.demo.embedding`).
 
     Raises:
-        UsageError: The directory is a file, or holds files that are not a previous demo.
+        UsageError: The directory is a file, or holds files that are not a previous demo; `embed`
+            fails or returns something else (then nothing is written).
     """
     directory = Path(directory)
     check_is_free(directory)
+    own = None if embed is None else embedding.of(embed)
     progress(f"Reading the documentation of Python {platform.python_version()}")
     found = documents.collect()
     asked = golden_set.queries()
@@ -59,12 +74,24 @@ def build(directory: Path, progress: Callable[[str], None]) -> Demo:
     texts = {query.query_id: query.text for query in asked}
     progress(f"BM25 ranks {found.height:,} documents for {len(asked)} queries")
     by_words = bm25.rank(found, texts)
-    progress(f"Semantic search ranks {found.height:,} documents for {len(asked)} queries")
-    by_meaning = semantic.rank(found, texts)
+    if own is None:
+        name = "semantic"
+        progress(f"Semantic search ranks {found.height:,} documents for {len(asked)} queries")
+        by_meaning = semantic.rank(found, texts)
+    else:
+        name = own.name
+        by_meaning = embedding.rank(found, texts, own, progress)
+    progress(f"Hybrid search fuses bm25 and {name}")
+    rankings = {
+        "bm25": by_words,
+        name: by_meaning,
+        "hybrid": hybrid.rank([by_words, by_meaning]),
+    }
 
     progress(f"Writing {directory}")
+    remove_other_runs(directory, rankings)
     # The mark first: what a killed build leaves behind may be overwritten too.
-    mark = {"made_by": MADE_BY, "python": platform.python_version()}
+    mark = {"made_by": MADE_BY, "python": platform.python_version(), "runs": list(rankings)}
     write(directory / MARK, [json.dumps(mark)])
     judged = {judgment.doc_id for judgment in judgments}
     demo = Demo(
@@ -72,7 +99,8 @@ def build(directory: Path, progress: Callable[[str], None]) -> Demo:
         corpus=directory / "corpus.jsonl",
         queries=directory / "queries.jsonl",
         qrels=directory / "qrels" / "test.tsv",
-        runs=(directory / "runs" / "bm25.trec", directory / "runs" / "semantic.trec"),
+        judgments=directory / "judgments.tsv",
+        runs=tuple(run_path(directory, name) for name in rankings),
         document_count=found.height,
         query_count=len(asked),
         judgment_count=len(judgments),
@@ -91,14 +119,18 @@ def build(directory: Path, progress: Callable[[str], None]) -> Demo:
         (
             as_json(
                 {"_id": q.query_id, "text": q.text, "need": q.need, "class": q.kind}
-                | {"origin": q.origin}
+                | {"frequency": q.frequency, "origin": q.origin, "no_answer": q.no_answer}
             )
             for q in asked
         ),
     )
     header = "query-id\tcorpus-id\tscore"
-    write(demo.qrels, [header, *("\t".join(map(str, judgment)) for judgment in judgments)])
-    for path, ranking in zip(demo.runs, (by_words, by_meaning), strict=True):
+    write(demo.qrels, [header, *("\t".join(map(str, judgment[:3])) for judgment in judgments)])
+    columns = "query_id\tdoc_id\tgrade\tgrader"
+    every = [*judgments, *golden_set.second_judgments()]
+    write(demo.judgments, [columns, *("\t".join(map(str, judgment)) for judgment in every)])
+    write(directory / "golden-set.md", golden_set.lines("README.md"))
+    for path, ranking in zip(demo.runs, rankings.values(), strict=True):
         write(path, trec_lines(ranking, tag=path.stem))
     return demo
 
@@ -110,22 +142,51 @@ def check_is_free(directory: Path) -> None:
         raise UsageError(f"{directory} is a file, not a directory", fix=fix)
     if not directory.exists() or not any(directory.iterdir()):
         return
+    if read_mark(directory) is None:
+        raise UsageError(f"{directory} holds files that are not a karat demo", fix=fix)
+
+
+def read_mark(directory: Path) -> dict[str, Any] | None:
+    """What a previous demo wrote about itself; None where there is none."""
     try:
         mark = json.loads((directory / MARK).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        mark = None
-    if not isinstance(mark, dict) or mark.get("made_by") != MADE_BY:
-        raise UsageError(f"{directory} holds files that are not a karat demo", fix=fix)
+        return None
+    return mark if isinstance(mark, dict) and mark.get("made_by") == MADE_BY else None
+
+
+def remove_other_runs(directory: Path, kept: Collection[str]) -> None:
+    """Remove the runs of a previous demo whose system this one does not have.
+
+    Else `karat evaluate DIR DIR/runs/*.trec` would show an old run beside the new ones.
+    """
+    mark = read_mark(directory)
+    listed = mark.get("runs", ["semantic"]) if mark else []  # older demos list none
+    for name in listed if isinstance(listed, list) else []:
+        # A name as `karat.demo.embedding` makes them: nothing that leads out of the folder.
+        if name not in kept and isinstance(name, str) and embedding.file_name(name) == name:
+            run_path(directory, name).unlink(missing_ok=True)
+
+
+def run_path(directory: Path, name: str) -> Path:
+    """Where the run of a system lies."""
+    return directory / "runs" / f"{name}.trec"
 
 
 def trec_lines(ranking: Mapping[str, Sequence[tuple[str, float]]], tag: str) -> Iterable[str]:
     """`query_id Q0 doc_id rank score tag`, one line for each document found."""
     for query_id, found in ranking.items():
         for rank, (doc_id, score) in enumerate(found, start=1):
-            yield f"{query_id} Q0 {doc_id} {rank} {score:.6f} {tag}"
+            yield f"{query_id} Q0 {doc_id} {rank} {as_number(score)} {tag}"
 
 
-def as_json(row: dict[str, str]) -> str:
+def as_number(score: float) -> str:
+    """Six decimals, or all digits where those lose something (a sum of reciprocal ranks)."""
+    short = f"{score:.6f}"
+    return short if float(short) == score else repr(score)
+
+
+def as_json(row: Mapping[str, object]) -> str:
     """One line of a JSON Lines file."""
     return json.dumps(row, ensure_ascii=False)
 

@@ -1,4 +1,4 @@
-"""The golden set that comes with karat: 30 queries and their graded documents.
+"""The golden set that comes with karat: queries and their graded documents.
 
 `golden/README.md` beside this file says how the documents were found and graded.
 """
@@ -11,13 +11,20 @@ from typing import NamedTuple
 
 
 class Query(NamedTuple):
-    """One query. kind: exact_name, misspelt, ambiguous or task (`class` in the file)."""
+    """One query.
+
+    kind: exact_name, misspelt, ambiguous, task or no_answer (`class` in the file).
+    frequency: head, torso or tail: how often people would ask it, by guess.
+    no_answer: True where no document can be right.
+    """
 
     query_id: str
     text: str
     need: str
     kind: str
     origin: str
+    frequency: str
+    no_answer: bool
 
 
 class Judgment(NamedTuple):
@@ -26,21 +33,39 @@ class Judgment(NamedTuple):
     query_id: str
     doc_id: str
     grade: int
+    grader: str
 
 
 def queries() -> list[Query]:
-    """The 30 queries, by query_id."""
-    found = [json.loads(line) for line in lines("queries.jsonl")]
+    """All queries, by query_id."""
+    rows = [json.loads(line) for line in lines("queries.jsonl")]
     return [
-        Query(row["query_id"], row["text"], row["need"], row["class"], row["origin"])
-        for row in found
+        Query(
+            query_id=row["query_id"],
+            text=row["text"],
+            need=row["need"],
+            kind=row["class"],
+            origin=row["origin"],
+            frequency=row["frequency"],
+            no_answer=row.get("no_answer", False),
+        )
+        for row in rows
     ]
 
 
 def judgments() -> list[Judgment]:
     """All grades, by query_id and then best first."""
-    rows = [line.split("\t") for line in lines("qrels.tsv")[1:]]
-    return [Judgment(query_id, doc_id, int(grade)) for query_id, doc_id, grade in rows]
+    return _read("qrels.tsv")
+
+
+def second_judgments() -> list[Judgment]:
+    """The grades of the second grader, for a sample of the same pairs."""
+    return _read("second.tsv")
+
+
+def _read(name: str) -> list[Judgment]:
+    rows = [line.split("\t") for line in lines(name)[1:]]
+    return [Judgment(query_id, doc_id, int(grade), who) for query_id, doc_id, grade, who in rows]
 
 
 def lines(name: str) -> list[str]:

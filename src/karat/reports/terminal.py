@@ -79,6 +79,28 @@ def show_results(results: Results, out: Console, *, full: bool = False) -> None:
     show_notes(results.notes, out)
 
 
+def show_breakdown(results: Results, attribute: str, measure: str, out: Console) -> None:
+    """Print one measure by one attribute, the runs side by side."""
+    runs = list(dict.fromkeys(row.run for row in results.results))
+    rows = [r for r in results.slices if r.attribute == attribute and r.measure == measure]
+    table = base(f"{measure} by {attribute}")
+    table.add_column(attribute, overflow="fold")
+    for name in ("n", *runs):
+        table.add_column(plain(name), justify="right", no_wrap=True)
+    for value in dict.fromkeys(row.slice for row in rows):
+        cells = {row.run: row for row in rows if row.slice == value}
+        most = max(row.n for row in cells.values())
+        shown = (_give_or_take(cells[run]) if run in cells else "" for run in runs)
+        table.add_row(plain(str(value)), f"{most:,}", *shown)
+    out.print(table)
+
+
+def show_paragraphs(title: str, paragraphs: Iterable[str], out: Console) -> None:
+    """Print text under a heading, a bullet for each paragraph."""
+    out.print(title, style="bold")
+    _bullets(paragraphs, out, "")
+
+
 def show_explanation(explanation: Explanation, out: Console) -> None:
     """Print one query's ranking with what each document adds."""
     value = "no value" if explanation.value is None else f"{explanation.value:.4f}"
@@ -105,11 +127,15 @@ def show_explanation(explanation: Explanation, out: Console) -> None:
 
 def show_notes(notes: Sequence[str], out: Console) -> None:
     """Print notes as a list, wrapped under their bullet."""
-    for note in notes:
+    _bullets(notes, out, "dim")
+
+
+def _bullets(paragraphs: Iterable[str], out: Console, style: str) -> None:
+    for paragraph in paragraphs:
         grid = Table.grid(padding=(0, 1))
         grid.add_column()
         grid.add_column(overflow="fold")
-        grid.add_row(plain("·", "dim"), plain(note, "dim"))
+        grid.add_row(plain("·", style), plain(paragraph, style))
         out.print(grid)
 
 

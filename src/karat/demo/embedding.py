@@ -1,0 +1,254 @@
+"""A user's own embedding function, in the place of the demo's semantic system.
+
+The function takes a list of texts and returns one vector for each. With the package
+sentence-transformers (an example; karat neither needs it nor has run this), `my_model.py` is:
+
+    from sentence_transformers import SentenceTransformer
+    model = SentenceTransformer("all-MiniLM-L6-v2")
+    def minilm(texts: list[str]):
+        return model.encode(texts)
+
+and `karat demo --embed my_model:minilm` ranks by it, beside BM25 and the fusion of both.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from karat.errors import UsageError, nearest
+
+DEPTH = 100
+BATCH = 256
+BATCHES_A_LINE = 4  # of progress
+LONGEST_NAME = 60
+# The demo's other systems, and names that Windows has for devices.
+TAKEN = {"bm25", "hybrid", "aux", "con", "nul", "prn"}
+WANTED = "give back one vector for each text: a list of lists, or a NumPy array of shape (n, d)"
+
+Function = Callable[[list[str]], Any]
+Vectors = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """An embedding function, what messages call it, and the name of its run."""
+
+    function: Function
+    called: str  # my_model:minilm
+    name: str  # minilm: letters, digits and ._- only
+
+    def __call__(self, texts: list[str]) -> Any:
+        """What the function returns for the texts, unchecked."""
+        return self.function(texts)
+
+
+def load(reference: str) -> Embedding:
+    """The function that `MODULE:FUNCTION` names, as in `my_model:minilm`.
+
+    Args:
+        reference: The module is on the Python path or in the current folder; the function may be
+            a method of something in it (`my_model:model.encode`).
+
+    Raises:
+        UsageError: it is not of this form, cannot be imported, is not there, or cannot be called.
+    """
+    module_name, _, path = reference.partition(":")
+    if not (module_name and path):
+        raise UsageError(
+            f"{reference!r} names no embedding function",
+            fix="name it as MODULE:FUNCTION, as in my_model:embed for embed in ./my_model.py",
+        )
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found: Any = importlib.import_module(module_name)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a stranger's code raises
+        raise UsageError(
+            f"the module {module_name!r} of --embed {reference} cannot be imported: {told(error)}",
+            fix="name it as Python does, without .py: my_model:embed for embed in ./my_model.py",
+        ) from None
+    holder = module_name
+    for part in path.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise UsageError(
+                f"{holder} has no {part!r}", nearest=nearest(part, callables(found), 1)
+            ) from None
+        holder += ("." if ":" in holder else ":") + part
+    return of(found, called=reference, name=part)
+
+
+def of(function: Function, *, called: str | None = None, name: str | None = None) -> Embedding:
+    """A function as an `Embedding`, called after itself unless something else is given.
+
+    Raises:
+        UsageError: it cannot be called.
+    """
+    if isinstance(function, Embedding):
+        return function
+    if not callable(function):
+        kind = "None" if function is None else f"of type {type(function).__name__}"
+        raise UsageError(
+            f"{called or repr(function)} is {kind}, not a function",
+            fix="give a function that takes a list of texts and returns one vector for each",
+        )
+    inner: Any = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    if not hasattr(inner, "__qualname__"):  # an object that can be called: named by its class
+        inner = type(inner)
+    called = called or f"{inner.__module__}:{inner.__qualname__}"
+    return Embedding(function, called, file_name(name or inner.__name__))
+
+
+def callables(thing: Any) -> list[str]:
+    """What can be called in a module or an object: its public names."""
+    return [
+        name
+        for name in dir(thing)
+        if not name.startswith("_") and callable(getattr(thing, name, None))
+    ]
+
+
+def file_name(name: str) -> str:
+    """A name for the run and its file: letters, digits and `._-`, and none that is taken."""
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:LONGEST_NAME].strip("._-") or "embedding"
+    return f"{safe}-embedding" if safe.casefold() in TAKEN else safe
+
+
+def rank(
+    documents: pl.DataFrame,
+    queries: Mapping[str, str],
+    embed: Function,
+    progress: Callable[[str], None],
+    depth: int = DEPTH,
+) -> dict[str, list[tuple[str, float]]]:
+    """Rank the documents (doc_id, title, text) for each query text, by the cosine of their vectors.
+
+    Args:
+        documents: The function gets the title, a line end, and the text of each.
+        queries: query_id → text, which the function gets as it is.
+        embed: Called with lists of at most 256 texts, queries first; returns one vector for each,
+            all of the same width, of finite numbers. Vectors need not have length 1.
+        progress: Called with one line of text now and then.
+        depth: How many documents to find for each query.
+
+    Returns:
+        query_id → the best `depth` (doc_id, cosine), cosine from -1 to 1 rounded to 6 digits, best
+        first: cosine descending, then doc_id descending by bytes. A document whose vector is all 0
+        has the cosine 0. A query whose vector is all 0 is near nothing and has an empty list.
+
+    Raises:
+        UsageError: the function raised something, or returned anything else than such vectors.
+    """
+    embedding = of(embed)
+    asked = vectors_of(embedding, list(queries.values()), "queries", progress)
+    texts = documents.select(pl.concat_str("title", "text", separator="\n")).to_series()
+    found = vectors_of(embedding, texts.to_list(), "documents", progress, width=asked.shape[1])
+    doc_ids = documents["doc_id"].to_list()
+    by_id = documents["doc_id"].rank("ordinal").to_numpy()
+    ranked: dict[str, list[tuple[str, float]]] = {}
+    for query_id, vector in zip(queries, asked, strict=True):
+        # Rounded, because the last digits differ from one linear algebra library to the next;
+        # and -0.0 is 0.
+        cosines = np.round(np.clip(found @ vector, -1, 1), 6) + 0.0
+        best = np.lexsort((by_id, cosines))[::-1][: depth if vector.any() else 0]
+        ranked[query_id] = [(doc_ids[i], float(cosines[i])) for i in best]
+    return ranked
+
+
+def vectors_of(
+    embedding: Embedding,
+    texts: list[str],
+    what: str,
+    progress: Callable[[str], None],
+    width: int | None = None,
+) -> Vectors:
+    """The vectors of all texts at length 1, those of 0 left so: shape (texts, width).
+
+    Raises:
+        UsageError: see `rank`.
+    """
+    parts: list[Vectors] = []
+    for start in range(0, len(texts), BATCH):
+        batch = texts[start : start + BATCH]
+        if start % (BATCH * BATCHES_A_LINE) == 0:
+            to = min(start + BATCH * BATCHES_A_LINE, len(texts))
+            progress(f"{embedding.called} embeds {what} {start + 1:,} to {to:,} of {len(texts):,}")
+        try:
+            given = embedding(list(batch))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a stranger's code raises
+            raise UsageError(f"{embedding.called} raised {told(error)}") from None
+        vectors = checked(given, batch, embedding.called, width)
+        width = vectors.shape[1]
+        parts.append(unit(vectors))
+    return np.concatenate(parts) if parts else np.empty((0, width or 0))
+
+
+def checked(given: Any, texts: Sequence[str], called: str, width: int | None) -> Vectors:
+    """What an embedding function gave back, as vectors: shape (texts, width).
+
+    Raises:
+        UsageError: it is nothing of this kind; says what came and what was wanted.
+    """
+    count = len(texts)
+    wanted = f"{count} vectors, shape ({count}, {'d' if width is None else width}), were expected"
+    try:
+        array = np.asarray(given)
+    except Exception as error:  # noqa: BLE001 - NumPy asks an object of somebody else's
+        lengths = sorted(set(widths(given)))
+        if len(lengths) > 1:
+            came = f"vectors of different widths ({', '.join(map(str, lengths[:4]))})"
+        else:
+            came = f"a {type(given).__name__} that is no array ({told(error)})"
+        raise UsageError(f"{called} returned {came}; {wanted}", fix=WANTED) from None
+    if array.ndim == 0 or array.dtype.kind not in "fiub":
+        came = "None" if given is None else f"a {type(given).__name__}"
+        odd = [value for value in array.flat if not isinstance(value, int | float | np.number)]
+        if array.ndim and odd:
+            came += f" that holds a {type(odd[0]).__name__}"
+        raise UsageError(f"{called} returned {came}; {wanted}", fix=WANTED)
+    right = array.ndim == 2 and len(array) == count and array.shape[1] > 0
+    if not right or width not in (None, array.shape[1]):
+        raise UsageError(f"{called} returned the shape {array.shape}; {wanted}", fix=WANTED)
+    vectors = array.astype(np.float64)
+    wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(wrong):
+        value = vectors[wrong[0]][~np.isfinite(vectors[wrong[0]])][0]
+        raise UsageError(
+            f"{called} returned {value} in the vector of {texts[wrong[0]][:40]!r}; finite numbers "
+            "were expected"
+        )
+    return vectors
+
+
+def widths(given: Any) -> Iterator[int]:
+    """The lengths of the vectors in a list of them; nothing where it is something else."""
+    if isinstance(given, list | tuple):
+        yield from (len(vector) for vector in given if hasattr(vector, "__len__"))
+
+
+def unit(vectors: Vectors) -> Vectors:
+    """Each row at length 1; rows of 0 stay so."""
+    # By its largest number first, for the squares of large and small ones are inf and 0.
+    largest = np.abs(vectors).max(axis=1, keepdims=True)
+    scaled = vectors / np.where(largest == 0, 1, largest)
+    lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return np.asarray(scaled / np.where(lengths == 0, 1, lengths))
+
+
+def told(error: BaseException) -> str:
+    """The type and the message of an exception, in one line."""
+    message = " ".join(str(error).split())
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -1,0 +1,5 @@
+"""Several rankings into one."""
+
+from karat.fusion.ranks import reciprocal_rank
+
+__all__ = ["reciprocal_rank"]

@@ -1,0 +1,93 @@
+"""karat demo: a finished folder, a table, and a user's own embedding function."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from karat.cli.main import main
+from karat.demo import documents
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A current folder with a module in it, and a library of two documents."""
+    pages = {
+        "doc_id": ["json.dumps", "functools.lru_cache"],
+        "title": ["json.dumps(obj)", "functools.lru_cache()"],
+        "text": ["Serialize obj.", "Least-recently-used cache decorator."],
+        "kind": ["function"] * 2,
+        "module": ["json", "functools"],
+    }
+    monkeypatch.setattr(documents, "collect", lambda: pl.DataFrame(pages))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if each])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.delitem(sys.modules, "own_embedding_at_the_prompt", raising=False)
+    (tmp_path / "own_embedding_at_the_prompt.py").write_text(
+        "def lengths(texts):\n"
+        "    return [[len(text), text.count('e')] for text in texts]\n"
+        "def too_few(texts):\n"
+        "    return lengths(texts)[1:]\n"
+    )
+    return tmp_path
+
+
+def typed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
+) -> tuple[object, str, str]:
+    """Run the command line in this process: exit code, standard output, standard error."""
+    monkeypatch.setattr(sys, "argv", ["karat", "demo", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    return stop.value.code, *capsys.readouterr()
+
+
+def test_it_shows_three_systems_and_leaves_a_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = typed(monkeypatch, capsys)
+    assert code == 0, err
+    for name in ("bm25", "semantic", "hybrid"):
+        assert f" {name} " in out
+        assert (folder / "karat-demo" / "runs" / f"{name}.trec").is_file()
+    assert "Writing karat-demo" in err
+
+
+def test_a_users_own_function_is_one_argument(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    function = "own_embedding_at_the_prompt:lengths"
+    code, out, err = typed(monkeypatch, capsys, "mine", "--embed", function)
+    assert code == 0, err
+    assert " lengths " in out
+    assert "semantic" not in out
+    assert (folder / "mine" / "runs" / "lengths.trec").is_file()
+    assert f"{function} embeds documents 1 to 2 of 2" in err
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        ("own_embedding_at_the_prompt.py:lengths", "without .py"),
+        ("own_embedding_at_the_prompt:length", "did you mean lengths?"),
+        ("own_embedding_at_the_prompt", "name it as MODULE:FUNCTION"),
+        ("", "names no embedding function"),
+        ("own_embedding_at_the_prompt:too_few", ":too_few returned the shape ("),
+    ],
+)
+def test_a_mistake_is_2_without_a_traceback_or_a_folder(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    function: str,
+    said: str,
+) -> None:
+    code, out, err = typed(monkeypatch, capsys, "mine", "--embed", function)
+    assert (code, out) == (2, ""), err
+    assert said in err
+    assert "Traceback" not in err
+    assert not (folder / "mine").exists()
