@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     )
     from karat.measures import measure
     from karat.tables import Documents, Qrels, Queries, Results, Run
+    from karat.workflows.benchmark import benchmark
     from karat.workflows.evaluate import evaluate
     from karat.workflows.explain import explain
+    from karat.workflows.golden_set import GoldenSet
 
 _HOMES = {
     "karat.errors": ("InputError", "KaratError", "MissingExtra", "UsageError"),
@@ -36,13 +38,16 @@ _HOMES = {
     ),
     "karat.measures": ("measure",),
     "karat.tables": ("Documents", "Qrels", "Queries", "Results", "Run"),
+    "karat.workflows.benchmark": ("benchmark",),
     "karat.workflows.evaluate": ("evaluate",),
     "karat.workflows.explain": ("explain",),
+    "karat.workflows.golden_set": ("GoldenSet",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Documents",
+    "GoldenSet",
     "InputError",
     "KaratError",
     "MissingExtra",
@@ -51,6 +56,7 @@ __all__ = [
     "Results",
     "Run",
     "UsageError",
+    "benchmark",
     "evaluate",
     "explain",
     "measure",

@@ -45,7 +45,9 @@ def additive(measure: Measure) -> bool:
     return measure.terms(evidence) is not None
 
 
-ALL = [parse(name) for entry in entries() for name in ways(entry)]
+# Measures of diversity need judgments by subtopic; they have a test of their own.
+PLAIN = [entry for entry in entries() if not entry.function.__module__.endswith(".diversity")]
+ALL = [parse(name) for entry in PLAIN for name in ways(entry)]
 ADDITIVE = [str(measure) for measure in ALL if additive(measure)]
 OTHERS = [str(measure) for measure in ALL if not additive(measure)]
 
@@ -102,6 +104,20 @@ def test_shares_add_up_exactly_for_every_additive_measure(
     for name in ADDITIVE:
         found = explain(qrels, run, "q", name, top=1)
         assert found.value == values[name], "explain and evaluate agree"
+        check_sum(found)
+
+
+def test_measures_of_diversity() -> None:
+    # a covers 1; b 1 again and 2: gains 1 and .5 + 1; nothing new in c.
+    columns = ["query_id", "subtopic", "doc_id", "grade"]
+    judged = [("1", "a", 1), ("1", "b", 1), ("2", "b", 1), ("3", "c", 0), ("3", "lost", 1)]
+    frame = pl.DataFrame([("q", *row) for row in judged], schema=columns, orient="row")
+    run = {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}
+    for name in ("alphanDCG@3", "ERRIA@3", "StRecall"):
+        found = explain(Qrels(frame), run, "q", name)
+        gains = [1, 1, 0] if name == "StRecall" else [1, 1.5, 0]
+        assert [line.gain for line in found.lines] == gains
+        assert [line.doc_id for line in found.missed] == ["lost"]
         check_sum(found)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from karat import formats
 from karat.errors import InputError, UsageError
 from karat.tables.findings import SEVERITIES, Finding, Findings
 from karat.workflows.lint import lint
@@ -17,6 +18,7 @@ from karat.workflows.linting.codes import CODES
 from karat.workflows.linting.roles import given
 
 QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\n"
+BY_SUBTOPIC = "q1 1 d1 1\nq1 2 d1 1\nq1 2 d2 1\n"
 RUN = (
     "q1 Q0 d1 1 3.5 bm25\nq1 Q0 d2 2 2.5 bm25\nq1 Q0 d3 3 1.5 bm25\n"
     "q2 Q0 d3 1 9.0 bm25\nq2 Q0 d1 2 8.0 bm25\n"
@@ -64,6 +66,16 @@ def test_sound_files_have_nothing_wrong(tmp_path: Path) -> None:
     assert [file.role for file in found.files] == ["qrels", "run", "queries", "documents"]
 
 
+@pytest.mark.parametrize("ending", ["qrels", "csv", "tsv", "jsonl", "parquet"])
+def test_a_document_under_several_subtopics_is_sound(ending: str, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text(BY_SUBTOPIC)
+    path = tmp_path / f"again.{ending}"
+    formats.write_qrels(formats.read_qrels(tmp_path / "x"), path)
+    found = lint([path])
+    assert found.clean, found.findings
+    assert [(file.role, file.rows) for file in found.files] == [("qrels", 3)]
+
+
 CASES: list[tuple[str, dict[str, str | bytes], tuple[int, ...], int]] = [
     ("empty-file", {"qrels": b""}, (), 1),
     ("empty-file", {"qrels": b" \n\n"}, (), 1),
@@ -107,6 +119,8 @@ CASES: list[tuple[str, dict[str, str | bytes], tuple[int, ...], int]] = [
     ("no-relevant-document", {"qrels": QRELS + "q3 0 d1 0\nq3 0 d2 0\n"}, (4,), 1),
     ("duplicate-judgment", {"qrels": QRELS + "q1 0 d1 1\n"}, (4,), 1),
     ("conflicting-judgment", {"qrels": QRELS + "q1 0 d1 2\n"}, (4,), 1),
+    ("duplicate-judgment", {"qrels": BY_SUBTOPIC + "q1 2 d1 1\n"}, (4,), 1),
+    ("conflicting-judgment", {"qrels": BY_SUBTOPIC + "q1 2 d1 2\n"}, (4,), 1),
     ("score-not-a-number", {"run": RUN + "q2 Q0 d4 3 high bm25\n"}, (6,), 1),
     ("nan-score", {"run": RUN + "q2 Q0 d4 3 nan bm25\n"}, (6,), 1),
     ("infinite-score", {"run": "q0 Q0 d1 1 inf t\n" + RUN}, (1,), 1),

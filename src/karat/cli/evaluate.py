@@ -97,8 +97,8 @@ def evaluate(
 
     names = [name for name in measures if name.casefold() != "runid"]
     folder = options.folder(qrels)
-    if not settings["queries"] and not settings["compat"] and options.has_queries(qrels):
-        settings["queries"] = folder
+    if not settings["queries"] and formats.holds_queries(qrels):
+        settings["queries"] = qrels
     if settings["bounds"] is None and (full or output in {"json", "csv"}):
         settings["bounds"] = True
     settings["documents"] = settings["documents"] or (folder if settings["collapse"] else None)

@@ -54,7 +54,7 @@ def explain(
         formats.read_run(run, input_format),
         query_id,
         measure,
-        queries=queries or (qrels if options.has_queries(qrels) else None),
+        queries=queries or (qrels if formats.holds_queries(qrels) else None),
         documents=documents or options.folder(qrels),
         collapse=collapse,
         rel=rel,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -86,8 +85,3 @@ def out() -> Console:
     from karat.reports.terminal import console
 
     return console(sys.stdout, None if sys.stdout.isatty() else 80)
-
-
-def has_queries(path: str) -> bool:
-    """Whether a path is a BEIR folder that holds its queries."""
-    return os.path.isdir(path) and any(Path(path).glob("queries.jsonl*"))  # noqa: PTH112

@@ -31,7 +31,8 @@ _STYLE = """
   background: transparent; color: inherit; white-space: nowrap; border: 0; }
 .karat-results th { border-bottom: 1px solid currentColor; font-weight: normal; }
 .karat-results tbody tr { background: transparent; }
-.karat-results .text { text-align: left; white-space: normal; min-width: 6em; }
+.karat-results .text { text-align: left; white-space: normal; max-width: 16em;
+  overflow-wrap: break-word; }
 .karat-results tr.last td { border-bottom: 1px solid rgba(128, 128, 128, 0.4); }
 .karat-results svg { max-width: 100%; height: auto; }
 .karat-results ul { padding-left: 1.2em; margin: 0.5em 0; }
@@ -106,7 +107,7 @@ def chart(results: Results) -> alt.LayerChart:
             "run:N",
             sort=runs,
             scale=alt.Scale(scheme="tableau10"),
-            legend=alt.Legend(title=None, orient="top", labelLimit=300, columns=2)
+            legend=alt.Legend(title=None, orient="top", labelLimit=300, columns=1)
             if len(runs) > 1
             else None,
         ),
@@ -161,8 +162,8 @@ def _main_table(rows: Sequence[Result], several: bool) -> str:
     tied = any(_differ(row.tie_low, row.tie_high) for row in rows)
     bounded = any(_differ(row.unjudged_low, row.unjudged_high) for row in rows)
     heads = ["measure", *(["run"] if several else []), "value", "95 %", "n", "judged"]
-    heads += ["ties could make it"] if tied else []
-    heads += ["the unjudged could make it"] if bounded else []
+    heads += ["tie band"] if tied else []
+    heads += ["unjudged band"] if bounded else []
     body = []
     for measure in dict.fromkeys(row.measure for row in rows):
         group = [row for row in rows if row.measure == measure]
@@ -209,7 +210,7 @@ def _latency_table(rows: Sequence[Latency]) -> str:
     body = []
     for row in rows:
         times = (row.p50_us, row.p95_us, row.p99_us, row.max_us)
-        body.append(([row.run, f"{row.n:,}", *(f"{t / 1000:,.1f}" for t in times)], False))
+        body.append(([row.run, f"{row.n:,}", *(_milliseconds(t) for t in times)], False))
     return _table("latency, milliseconds", ["run", "n", "p50", "p95", "p99", "slowest"], body)
 
 
@@ -285,6 +286,11 @@ def _give_or_take(row: Result | None) -> str:
     if row.ci_low is None or row.ci_high is None:
         return _value(row, row.value)
     return f"{row.value:.3f} ± {(row.ci_high - row.ci_low) / 2:.2f}"
+
+
+def _milliseconds(microseconds: float) -> str:
+    value = microseconds / 1000
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _signed(value: float | None) -> str:

@@ -13,6 +13,7 @@ from karat.measures.evidence import Floats, Mask
 from karat.measures.no_answer import no_answer
 from karat.measures.scores import Rules, Scores, score
 from karat.measures.trec import COMPAT, as_in
+from karat.reports.notebook import to_html
 from karat.stats import resample
 from karat.stats.aggregation import Aggregation
 from karat.stats.quantiles import latency_of
@@ -56,7 +57,9 @@ def evaluate(
         runs: One run or a list of them: a path, ``{query: {document: score}}``, a data frame, or
             a Run. Names that stand twice are made unique.
         measures: Name or names of measures; ``karat.measures.DEFAULTS`` if None.
-        queries: Weights, strata and attributes of the queries: a path, a frame, or Queries.
+        queries: Weights, strata, attributes and ``no_answer`` marks of the queries: a path, a
+            frame, or Queries; if None, those that come with ``qrels`` (a golden set, a BEIR
+            folder).
         documents: Needed to collapse: a path, a frame, or Documents.
         per_query: Keep the value of each query too.
         by: Query attribute or attributes to slice by.
@@ -81,7 +84,7 @@ def evaluate(
         UsageError: an unknown measure, attribute, interval or version.
         InputError: runs and judgments that do not belong together.
     """
-    about = given.queries(queries)
+    about = given.about(queries, qrels)
     marked = frozenset(about.no_answer()) if about and not compat else frozenset()
     rules = _rules(rel, complete, depth, judged_only, compat, marked)
     asked = _asked([measures] if isinstance(measures, str) else measures, rel, rules)
@@ -91,7 +94,10 @@ def evaluate(
     if seed < 0:
         raise UsageError(f"a seed of {seed} is below 0", fix="--seed 0, for example")
     as_given = on_scale(given.qrels(qrels), scale)
-    judgments = _whole_grades(as_given) if rules.compat else as_given
+    judgments = as_given
+    if rules.compat:
+        as_given.refuse_repeats(rules.compat.name)
+        judgments = _whole_grades(as_given)
     systems = _unique_names(given.runs(runs))
     if collapse is not None:
         systems = given.collapsed(systems, documents, collapse)
@@ -123,6 +129,8 @@ def evaluate(
         no_answer=silent,
         latency=[found for run in systems if (found := latency_of(run)) is not None],
         outcomes=correlated,
+        runs={run.name: run for run in systems},
+        shown=to_html,
     )
 
 
@@ -176,7 +184,7 @@ def _whole_grades(qrels: Qrels) -> Qrels:
     cut = grade.to_numpy().astype(np.int64).astype(np.float64)
     if (cut == grade.to_numpy()).all():
         return qrels
-    return Qrels(qrels.frame.with_columns(grade=cut), qrels.source)
+    return Qrels(qrels.frame.with_columns(grade=cut), qrels.source, qrels.declared)
 
 
 def _drawn(interval: str, seed: int, weighing: Weighing) -> Floats | None:

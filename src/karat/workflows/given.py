@@ -9,6 +9,7 @@ from typing import Any
 from karat import formats
 from karat.errors import UsageError
 from karat.tables import Documents, Qrels, Queries, Run
+from karat.workflows.golden_set import GoldenSet
 
 
 def qrels(value: Any) -> Qrels:
@@ -19,6 +20,8 @@ def qrels(value: Any) -> Qrels:
     """
     if isinstance(value, Qrels):
         return value
+    if isinstance(value, GoldenSet):
+        return value.qrels
     if isinstance(value, str | Path):
         return formats.read_qrels(value)
     if isinstance(value, Mapping):
@@ -46,9 +49,20 @@ def queries(value: Any) -> Queries | None:
     """Queries, or None if none were given."""
     if value is None or isinstance(value, Queries):
         return value
+    if isinstance(value, GoldenSet):
+        return value.queries
     if isinstance(value, str | Path):
         return formats.read_queries(value)
     return Queries.from_frame(value)
+
+
+def about(value: Any, qrels: Any) -> Queries | None:
+    """Queries, or those that come with the judgments if none were given."""
+    if value is None and isinstance(qrels, GoldenSet):
+        return qrels.queries
+    if value is None and isinstance(qrels, str | Path) and formats.holds_queries(qrels):
+        return formats.read_queries(qrels)
+    return queries(value)
 
 
 def documents(value: Any) -> Documents | None:

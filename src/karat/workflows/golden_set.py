@@ -1,0 +1,371 @@
+"""GoldenSet: queries, what is known of them, and which documents are right, put together by hand.
+
+What a query is and what is refused stands in ``karat.formats.golden_query``; the file, in
+``karat.formats.golden``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from karat.errors import InputError, UsageError, nearest
+from karat.formats import golden, writing
+from karat.formats.golden_query import (
+    PERSON,
+    Gathered,
+    GoldenQuery,
+    Where,
+    golden_query,
+    graded,
+    identifier,
+    judgment_frame,
+    query_frame,
+    text_of,
+)
+from karat.tables import Qrels, Queries
+
+CLICKS = "clicks"
+"""The source of grades that come from a log."""
+CLICKED, PASSED_OVER = 2.0, 0.0
+"""What a click is worth as a grade, and what being shown without a click is."""
+
+
+class Logged(NamedTuple):
+    """What a log added.
+
+    Attributes:
+        query_id: The query it was added to.
+        added: Documents that had no grade before.
+        raised: Documents that a log had shown before, and that are clicked now.
+        kept: Documents that keep the grade a person gave.
+    """
+
+    query_id: str
+    added: list[str]
+    raised: list[str]
+    kept: list[str]
+
+
+class GoldenSet:
+    """Queries with their judged documents, to measure a search by.
+
+    Args:
+        name: What messages call it.
+        scale: Lowest and highest grade a judgment can give, such as (0, 3); if None, from 0 to
+            the largest grade there is.
+
+    Raises:
+        UsageError: a scale that holds no grades.
+    """
+
+    def __init__(
+        self, name: str = "golden set", scale: tuple[float, float] | Sequence[float] | None = None
+    ) -> None:
+        self.name = name
+        if scale is not None and len(scale) != 2:
+            raise UsageError(
+                f"the scale {scale!r} is not two numbers", fix="(0, 3): the lowest and the highest"
+            )
+        self.scale = None if scale is None else (float(scale[0]), float(scale[1]))
+        Qrels(judgment_frame([]), name, self.scale)  # refuses a scale that holds no grades
+        self._gathered = Gathered()
+
+    def add(
+        self,
+        query: str,
+        judgments: Mapping[str, float] | Iterable[str] = (),
+        *,
+        query_id: str | int | None = None,
+        no_answer: bool = False,
+        source: str = PERSON,
+        **attributes: Any,
+    ) -> str:
+        """Add a query.
+
+        Args:
+            query: What is typed.
+            judgments: ``{document: grade}``, or the relevant documents, which get grade 1.
+                Grade 0 is judged and not relevant.
+            query_id: Its id; q1, q2, … if None.
+            no_answer: It has no right answer: a good system says nothing.
+            source: Who or what the grades come from.
+            **attributes: Category, difficulty, need, weight, and any others to slice by: text,
+                numbers, True and False. None is left out.
+
+        Returns:
+            The id of the query.
+
+        Raises:
+            InputError: the text is there already and no ``query_id`` tells the two apart, an id
+                is taken, nothing is judged, a grade is not finite or off the scale, or a
+                no-answer query has a document of grade 1 or better.
+        """
+        where = Where(self.name)
+        made = self._gathered.fresh() if query_id is None else query_id
+        new = golden_query(
+            where,
+            made,
+            query,
+            judgments,
+            no_answer=no_answer,
+            source=source,
+            scale=self.scale,
+            attributes=attributes,
+        )
+        self._gathered.refuse(new.query_id, new.text, named=query_id is not None, where=where)
+        self._gathered.put(new)
+        return new.query_id
+
+    def add_from_log(
+        self,
+        query: str,
+        clicked: Iterable[str],
+        shown: Iterable[str],
+        *,
+        query_id: str | int | None = None,
+        **attributes: Any,
+    ) -> Logged:
+        """Add what a log says: 2 for a document that was clicked, 0 for one shown and not clicked.
+
+        Clicks say less than a person who reads, and favour what stood on top. So these grades
+        have the source ``clicks``, a query that is new gets the attribute ``origin="clicks"``,
+        and a grade of a person stays as it is. Logs of the same query are put together: a
+        document that was clicked once counts as clicked.
+
+        Args:
+            query: What was typed.
+            clicked: Documents clicked; each must have been shown.
+            shown: Documents shown.
+            query_id: Which query, if several have this text; the id of a new one.
+            **attributes: Of a new query; one that is there keeps its own.
+
+        Returns:
+            What was added, raised, and kept as a person judged it.
+
+        Raises:
+            InputError: a click on what was not shown, nothing shown, a scale without the grades
+                0 and 2, or a query that is marked as having no right answer and was clicked.
+        """
+        where = Where(self.name)
+        text = text_of(query, "query", where, None)
+        clicks = {identifier(doc, "doc_id", where): CLICKED for doc in _listed(clicked, "clicked")}
+        seen = [identifier(doc, "doc_id", where) for doc in _listed(shown, "shown")]
+        unseen = next((doc for doc in clicks if doc not in set(seen)), None)
+        if unseen is not None:
+            raise where.wrong(
+                f"document {unseen} was clicked and not shown, for the query {text!r}",
+                doc_id=unseen,
+                fix="give shown all documents of the page, the clicked ones too",
+            )
+        grades = {doc: clicks.get(doc, PASSED_OVER) for doc in seen}
+        there = self._of_text(text, query_id)
+        if there is None:
+            told = {"origin": CLICKS, **attributes}
+            new = self.add(text, grades, query_id=query_id, source=CLICKS, **told)
+            return Logged(new, list(grades), [], [])
+        old = self._gathered.queries[there].judgments
+        kept = [doc for doc in grades if doc in old and old[doc].source != CLICKS]
+        added = [doc for doc in grades if doc not in old]
+        raised = [
+            doc for doc in grades if doc in old and doc not in kept and grades[doc] > old[doc].grade
+        ]
+        self._judge(there, {doc: grades[doc] for doc in [*added, *raised]}, CLICKS)
+        return Logged(there, added, raised, kept)
+
+    def judge(
+        self,
+        query_id: str,
+        judgments: Mapping[str, float] | Iterable[str],
+        *,
+        source: str = PERSON,
+    ) -> None:
+        """Judge more documents for a query, or judge again: the new grade replaces the old one.
+
+        Args:
+            query_id: The query.
+            judgments: ``{document: grade}``, or the relevant documents, which get grade 1.
+            source: Who or what the grades come from.
+
+        Raises:
+            KeyError: there is no such query.
+            InputError: as for ``add``.
+        """
+        grades = graded(judgments, Where(self.name), self[query_id].query_id, self.scale)
+        self._judge(query_id, grades, source)
+
+    def remove(self, query_id: str) -> None:
+        """Take a query out.
+
+        Raises:
+            KeyError: there is no such query.
+        """
+        self._gathered.drop(self[query_id].query_id)
+
+    @classmethod
+    def load(cls, path: str | Path) -> GoldenSet:
+        """Read a golden set: what ``save`` wrote, or a plain list.
+
+        A plain list is a JSON array, or JSONL, of ``{"query": text, "relevant_docs": …}``, where
+        ``relevant_docs`` are ids (grade 1) or ``{id: grade}``; other keys are attributes. Without
+        ids, queries are called q1, q2, … in order.
+
+        Args:
+            path: The file, plain or compressed; ``-`` for standard input.
+
+        Raises:
+            InputError: it cannot be read, or is damaged: with line or item, query, and the fix.
+        """
+        held = golden.read(path)
+        return cls._of(held.queries, held.name or Path(path).name, held.scale)
+
+    @classmethod
+    def from_list(cls, items: Sequence[Mapping[str, Any]], name: str = "golden set") -> GoldenSet:
+        """A golden set from a list as ``load`` reads it from a file.
+
+        Raises:
+            InputError: with the number of the item, from 1.
+        """
+        return cls._of(golden.listed(items, name), name, None)
+
+    @classmethod
+    def from_tables(cls, queries: Any, qrels: Any, name: str = "golden set") -> GoldenSet:
+        """A golden set from queries and judgments: paths, frames, dicts or tables.
+
+        Queries that nobody judged are left out, unless they are marked ``no_answer``. Of several
+        grades for subtopics the best is taken, and attributes that are neither text nor numbers
+        (dates, for example) become text.
+
+        Raises:
+            InputError: a query that is judged and has no text.
+        """
+        from karat.workflows import given  # which knows golden sets
+
+        table, judged = given.queries(queries), given.qrels(qrels)
+        if table is None or "text" not in table.frame.columns:
+            raise InputError("the queries have no text", file=table.source if table else "queries")
+        unanswered, grades = table.no_answer(), judged.to_dict()
+        lost = next((query for query in grades if query not in set(table.frame["query_id"])), None)
+        if lost is not None:
+            raise InputError(
+                "the query is judged, and its text is not there",
+                file=table.source,
+                query=lost,
+                fix="give the queries these judgments are for",
+            )
+        found = [
+            golden_query(
+                Where(table.source),
+                row.pop("query_id"),
+                row.pop("text"),
+                grades.get(query_id, {}),
+                no_answer=query_id in unanswered,
+                scale=judged.scale,
+                attributes={
+                    key: _scalar(value) for key, value in row.items() if key != "no_answer"
+                },
+            )
+            for row in table.frame.iter_rows(named=True)
+            if (query_id := row["query_id"]) in grades or query_id in unanswered
+        ]
+        return cls._of(found, name, judged.declared)
+
+    def save(self, path: str | Path) -> None:
+        """Write it as JSON: beside its place, then renamed, so that no file is half-written.
+
+        The same golden set gives the same bytes, a query to a line.
+
+        Raises:
+            InputError: the file cannot be written.
+        """
+        held = golden.GoldenFile(list(self), self.name, self.scale)
+        with writing.beside(Path(path)) as stream:
+            stream.write(golden.to_bytes(held))
+
+    @property
+    def qrels(self) -> Qrels:
+        """The judgments, on the scale of the golden set."""
+        return Qrels(judgment_frame(self), self.name, self.scale)
+
+    @property
+    def queries(self) -> Queries:
+        """The queries: id, text, attributes, and ``no_answer`` if a query is so marked."""
+        return Queries(query_frame(list(self)), self.name)
+
+    def __getitem__(self, query_id: str) -> GoldenQuery:
+        try:
+            return self._gathered.queries[query_id]
+        except KeyError:
+            near = nearest(str(query_id), self._gathered.queries, 1)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            raise KeyError(f"{self.name} has no query {query_id!r}{meant}") from None
+
+    def __contains__(self, query_id: object) -> bool:
+        return query_id in self._gathered.queries
+
+    def __iter__(self) -> Iterator[GoldenQuery]:
+        return iter(list(self._gathered.queries.values()))
+
+    def __len__(self) -> int:
+        return len(self._gathered.queries)
+
+    def __repr__(self) -> str:
+        judged = sum(len(query.judgments) for query in self)
+        silent = sum(query.no_answer for query in self)
+        without = f" ({silent} without an answer)" if silent else ""
+        return f"<GoldenSet {self.name}: {len(self)} queries{without}, {judged} judgments>"
+
+    @classmethod
+    def _of(
+        cls, queries: Iterable[GoldenQuery], name: str, scale: tuple[float, float] | None
+    ) -> GoldenSet:
+        made = cls(name, scale)
+        made._gathered = Gathered(queries)
+        return made
+
+    def _of_text(self, text: str, query_id: str | int | None) -> str | None:
+        """The query a log is about; None if it is new."""
+        ids = self._gathered.ids_of.get(text, [])
+        if query_id is not None:
+            return str(query_id) if str(query_id) in ids else None
+        if len(ids) > 1:
+            raise InputError(
+                f"{len(ids)} queries have the text {text!r}: {', '.join(ids[:5])}",
+                file=self.name,
+                fix="say which: query_id=…",
+            )
+        return ids[0] if ids else None
+
+    def _judge(self, query_id: str, grades: Mapping[str, float], source: str) -> None:
+        old = self._gathered.queries[query_id]
+        told = {doc: judgment.source for doc, judgment in old.judgments.items()}
+        checked = golden_query(
+            Where(self.name),
+            query_id,
+            old.text,
+            {**old.grades, **grades},
+            no_answer=old.no_answer,
+            sources=told | dict.fromkeys(grades, source),
+            scale=self.scale,
+            attributes={},
+        )
+        self._gathered.put(replace(old, judgments=checked.judgments))
+
+
+def _scalar(value: Any) -> Any:
+    """A cell of a frame as an attribute; NaN is none."""
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    return value if value is None or isinstance(value, str | int | float) else str(value)
+
+
+def _listed(documents: Iterable[str], what: str) -> list[Any]:
+    if isinstance(documents, str | bytes | Mapping) or not isinstance(documents, Iterable):
+        raise UsageError(
+            f"{what} is a {type(documents).__name__}, not a list of documents",
+            fix=f'{what}=["a", "b"]',
+        )
+    return list(documents)

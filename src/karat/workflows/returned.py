@@ -1,0 +1,133 @@
+"""What a search function returned, as a ranking; or why it is none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+EXPECTED = (
+    'ids ["a", "b"], pairs [("a", 1.5), ("b", 0.5)], or dicts [{"id": "a", "score": 1.5}], '
+    "best first; an empty list if nothing was found"
+)
+_IDS = ("id", "doc_id", "_id")
+_SCORES = ("score", "_score")
+
+
+class Unusable(Exception):
+    """What came back is no ranking.
+
+    Attributes:
+        kind: What is wrong with its shape, the same for the same mistake; None if its shape is
+            right and one value in it is not.
+    """
+
+    def __init__(self, what: str, kind: str | None = None) -> None:
+        super().__init__(what)
+        self.kind = kind
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A ranking, best first as it was returned.
+
+    Attributes:
+        doc_ids: The documents, each once.
+        scores: Their scores; if none were returned, the rank as in a run file: -1, -2, ….
+        repeated: How many were left out because they stood there before.
+    """
+
+    doc_ids: list[str]
+    scores: list[float]
+    repeated: int
+
+
+def ranked(value: Any) -> Ranked:
+    """The ranking in what a search function returned.
+
+    A document that stands there twice counts at its first place. Whole numbers become their
+    decimal text. Scores are taken as they are, whether they descend or not.
+
+    Raises:
+        Unusable: it is none of the shapes of ``EXPECTED``, or a score is NaN.
+    """
+    pairs = [_pair(item, place) for place, item in enumerate(_items(value), 1)]
+    bare = sum(score is None for _, score in pairs)
+    if 0 < bare < len(pairs):
+        raise Unusable("some documents have a score and some have none", "scores for some only")
+    first: dict[str, float | None] = {}
+    for doc_id, score in pairs:
+        first.setdefault(doc_id, score)
+    scores = [float(-rank) if s is None else s for rank, s in enumerate(first.values(), 1)]
+    return Ranked(list(first), scores, len(pairs) - len(first))
+
+
+def shown(value: Any, most: int = 120) -> str:
+    """What came back, for a message, cut off where it gets long."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - a stranger's repr may raise anything
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def _items(value: Any) -> Iterable[Any]:
+    kind = type(value).__name__
+    if value is None:
+        raise Unusable("it returned None, and a list is wanted", "None")
+    if isinstance(value, str | bytes | Mapping) or hasattr(value, "columns"):
+        raise Unusable(f"it returned a {kind}, and a list is wanted", kind)
+    if isinstance(value, set | frozenset):
+        raise Unusable(f"it returned a {kind}, which has no order", kind)
+    try:
+        items: Iterable[Any] = iter(value)
+    except TypeError:
+        raise Unusable(f"it returned a {kind}, and a list is wanted", kind) from None
+    return items
+
+
+def _pair(item: Any, place: int) -> tuple[str, float | None]:
+    if isinstance(item, Mapping):
+        key = next((key for key in _IDS if item.get(key) is not None), None)
+        if key is None:
+            keys = ", ".join(repr(each) for each in list(item)[:8])
+            raise Unusable(f"result {place} has no 'id', only {keys}", "a dict without id")
+        doc_id = _doc_id(item[key], place)
+        given = next((item[each] for each in _SCORES if item.get(each) is not None), None)
+        return doc_id, None if given is None else _score(given, doc_id)
+    if isinstance(item, tuple | list):
+        if len(item) != 2:
+            raise Unusable(f"result {place} has {len(item)} parts, not id and score", "not a pair")
+        doc_id = _doc_id(item[0], place)
+        return doc_id, _score(item[1], doc_id)
+    return _doc_id(item, place), None
+
+
+def _doc_id(value: Any, place: int) -> str:
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return str(int(value))
+    if not isinstance(value, str):
+        kind = type(value).__name__
+        raise Unusable(f"result {place} is a {kind}, and an id is text", f"a {kind} for an id")
+    if not value:
+        raise Unusable(f"the id of result {place} is empty")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise Unusable(f"the id of result {place} holds half of a surrogate pair") from None
+    return str(value)
+
+
+def _score(value: Any, doc_id: str) -> float:
+    if not isinstance(value, Real) or isinstance(value, bool):
+        kind = type(value).__name__
+        raise Unusable(f"the score of document {doc_id} is a {kind}", f"a {kind} for a score")
+    try:
+        score = float(value)
+    except OverflowError:
+        raise Unusable(f"the score of document {doc_id} is too large") from None
+    if math.isnan(score):
+        raise Unusable(f"the score of document {doc_id} is NaN")
+    return score

@@ -1,0 +1,264 @@
+"""GoldenSet: put together by hand or from logs, saved, loaded, and used as judgments."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
+
+import karat
+from karat.errors import InputError, UsageError
+from karat.workflows import given
+
+
+def small() -> karat.GoldenSet:
+    golden = karat.GoldenSet("docs", scale=(0, 3))
+    golden.add("join two lists", {"a": 3, "b": 0}, category="task", difficulty=2)
+    golden.add("os.path", ["c"], category="name", need="the page of the module")
+    golden.add("bake a cake", no_answer=True)
+    return golden
+
+
+def test_what_is_added_is_there() -> None:
+    golden = small()
+    assert [query.query_id for query in golden] == ["q1", "q2", "q3"]
+    assert golden.qrels.to_dict() == {"q1": {"a": 3.0, "b": 0.0}, "q2": {"c": 1.0}}
+    assert golden.qrels.scale == (0.0, 3.0)
+    assert golden.queries.attribute("category") == {"q1": "task", "q2": "name"}
+    assert golden.queries.attributes == ["no_answer", "category", "difficulty"]
+    assert golden.queries.no_answer() == {"q3"}
+    assert (len(golden), "q2" in golden, golden["q2"].text) == (3, True, "os.path")
+    assert repr(golden) == "<GoldenSet docs: 3 queries (1 without an answer), 3 judgments>"
+
+
+def test_ids_are_made_up_by_place_and_pass_over_what_is_taken() -> None:
+    golden = karat.GoldenSet()
+    assert golden.add("x", ["a"]) == "q1"
+    assert golden.add("y", ["a"], query_id="q3") == "q3"
+    assert golden.add("z", ["a"]) == "q4"
+    assert golden.add("z", ["a"], query_id=7) == "7"
+
+
+def test_an_empty_golden_set_has_empty_tables() -> None:
+    golden = karat.GoldenSet()
+    assert (len(golden), len(golden.queries), len(golden.qrels)) == (0, 0, 0)
+    assert golden.qrels.scale == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("query", "judgments", "more", "says"),
+    [
+        ("join two lists", ["a"], {}, "the query 'join two lists' is there already, as q1"),
+        ("new", ["a"], {"query_id": "q1"}, "'q1' is taken by 'join two lists'"),
+        ("new", {}, {}, "no document is judged for it"),
+        ("new", [], {}, "no document is judged for it"),
+        ("new", "abc", {}, "the judged documents are 'abc', not ids"),
+        ("new", 7, {}, "the judged documents are 7, not ids"),
+        ("new", {"a": 4}, {}, "grade 4 of document a is not on the scale 0 to 3"),
+        ("new", {"a": float("nan")}, {}, "grade of document a is nan, not a finite"),
+        ("new", {"a": float("inf")}, {}, "not a finite number"),
+        ("new", {"a": "3"}, {}, "not a finite number"),
+        ("new", {"a": None}, {}, "not a finite number"),
+        ("new", {1.5: 1}, {}, "the doc_id is 1.5, not text"),
+        ("new", ["a", "a"], {}, "document a stands twice"),
+        ("new", ["a"], {"no_answer": True}, "marked no_answer, and document a has grade 1"),
+        ("new", ["a"], {"no_answer": "no"}, "no_answer is 'no', not true or false"),
+        ("new", ["a"], {"tags": ["x"]}, r"tags is \['x'\]; attributes are text"),
+        ("new", ["a"], {"text": "x"}, "an attribute cannot be called 'text'"),
+        ("new", ["a"], {"weight": 0}, "weight 0 is not a number from"),
+        ("new", ["a"], {"weight": True}, "weight True is not a number from"),
+        (" ", ["a"], {}, "the query is empty"),
+        (None, ["a"], {}, "the query is None, not text"),
+        ("\ud800", ["a"], {}, "half of a surrogate pair"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_changes_nothing(
+    query: str, judgments: object, more: dict[str, object], says: str
+) -> None:
+    golden = small()
+    before = list(golden)
+    with pytest.raises(InputError, match=says):
+        golden.add(query, judgments, **more)  # type: ignore[arg-type]
+    assert list(golden) == before
+
+
+@pytest.mark.parametrize("scale", [(3, 0), (1, 1), (-1, 3), (0, float("inf")), (0, 1, 2)])
+def test_a_scale_without_grades_is_refused(scale: tuple[float, float]) -> None:
+    with pytest.raises(UsageError):
+        karat.GoldenSet(scale=scale)
+
+
+def test_a_log_is_marked_as_one() -> None:
+    golden = karat.GoldenSet()
+    logged = golden.add_from_log("x", ["b"], ["a", "b", "c"], category="task")
+    assert logged == ("q1", ["a", "b", "c"], [], [])
+    assert golden["q1"].grades == {"a": 0.0, "b": 2.0, "c": 0.0}
+    assert {judgment.source for judgment in golden["q1"].judgments.values()} == {"clicks"}
+    assert golden["q1"].attributes == {"origin": "clicks", "category": "task"}
+
+
+def test_a_document_clicked_once_counts_as_clicked() -> None:
+    golden = karat.GoldenSet()
+    golden.add_from_log("x", ["b"], ["a", "b"])
+    assert golden.add_from_log("x", ["a", "a"], ["a", "b", "c"]) == ("q1", ["c"], ["a"], [])
+    assert golden.add_from_log("x", [], ["a"]) == ("q1", [], [], [])
+    assert golden["q1"].grades == {"a": 2.0, "b": 2.0, "c": 0.0}
+
+
+def test_a_log_leaves_what_a_person_said() -> None:
+    golden = karat.GoldenSet()
+    golden.add("x", {"a": 3, "b": 0}, origin="interview")
+    assert golden.add_from_log("x", ["b", "c"], ["a", "b", "c"]) == ("q1", ["c"], [], ["a", "b"])
+    assert golden["q1"].grades == {"a": 3.0, "b": 0.0, "c": 2.0}
+    assert [j.source for j in golden["q1"].judgments.values()] == ["person", "person", "clicks"]
+    assert golden["q1"].attributes == {"origin": "interview"}
+    golden.judge("q1", {"c": 1})  # and a person may correct a click
+    assert golden.add_from_log("x", ["c"], ["c"]).kept == ["c"]
+    assert golden["q1"].grades["c"] == 1.0
+
+
+def test_a_log_of_a_text_that_two_queries_have_says_which() -> None:
+    golden = karat.GoldenSet()
+    golden.add("java", ["a"], query_id="island")
+    golden.add("java", ["b"], query_id="language")
+    with pytest.raises(InputError, match="2 queries have the text 'java': island, language"):
+        golden.add_from_log("java", ["c"], ["c"])
+    assert golden.add_from_log("java", ["c"], ["c"], query_id="island").query_id == "island"
+    assert golden.add_from_log("java", ["c"], ["c"], query_id="coffee").query_id == "coffee"
+
+
+@pytest.mark.parametrize(
+    ("clicked", "shown", "says"),
+    [
+        (["z"], ["a"], "document z was clicked and not shown, for the query 'x'"),
+        ([], [], "no document is judged"),
+        ("a", ["a"], "clicked is a str, not a list"),
+        (["a"], {"a": 1}, "shown is a dict, not a list"),
+        ([None], ["a"], "doc_id is None"),
+    ],
+)
+def test_a_log_that_cannot_be(clicked: list[str], shown: list[str], says: str) -> None:
+    golden = karat.GoldenSet()
+    with pytest.raises((InputError, UsageError), match=says):
+        golden.add_from_log("x", clicked, shown)
+    assert len(golden) == 0
+
+
+def test_a_click_on_a_query_without_an_answer_is_refused() -> None:
+    golden = small()
+    with pytest.raises(InputError, match="marked no_answer, and document a has grade 2"):
+        golden.add_from_log("bake a cake", ["a"], ["a"])
+    assert golden.add_from_log("bake a cake", [], ["a"]).added == ["a"]
+
+
+LOG = st.tuples(st.sets(st.sampled_from("abcde"), min_size=1), st.sets(st.sampled_from("abcde")))
+
+
+@drawn(logs=st.lists(LOG, min_size=1, max_size=5), order=st.randoms())
+def test_the_order_of_logs_does_not_matter(logs: list[tuple[set[str], set[str]]], order) -> None:
+    def read(logs: list[tuple[set[str], set[str]]]) -> dict[str, float]:
+        golden = karat.GoldenSet()
+        for shown, clicked in logs:
+            golden.add_from_log("x", sorted(clicked & shown), sorted(shown))
+        return golden["q1"].grades
+
+    before = read(logs)
+    order.shuffle(logs)
+    assert read(logs) == before
+    clicks = set().union(*(clicked & shown for shown, clicked in logs))
+    seen = set().union(*(shown for shown, _ in logs))
+    assert before == {doc: 2.0 if doc in clicks else 0.0 for doc in seen}
+
+
+def test_judging_again_and_removing() -> None:
+    golden = small()
+    golden.judge("q1", {"b": 2, "z": 1}, source="second")
+    assert golden["q1"].grades == {"a": 3.0, "b": 2.0, "z": 1.0}
+    assert [j.source for j in golden["q1"].judgments.values()] == ["person", "second", "second"]
+    golden.remove("q1")
+    assert "q1" not in golden
+    assert golden.add("join two lists", ["a"]) == "q4"  # q3 is taken: passed over
+    for change in (golden.remove, lambda query: golden.judge(query, ["a"])):
+        with pytest.raises(KeyError, match=r"docs has no query 'q9'; did you mean"):
+            change("q9")
+
+
+def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
+    golden, path = small(), tmp_path / "golden.json"
+    golden.add_from_log("join two lists", ["z"], ["a", "z"])
+    golden.save(path)
+    again = karat.GoldenSet.load(path)
+    assert (list(again), again.name, again.scale) == (list(golden), "docs", (0.0, 3.0))
+    again.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+    assert path.read_text().splitlines()[1] == (
+        '  {"query_id": "q1", "query": "join two lists", "category": "task", "difficulty": 2, '
+        '"relevant_docs": {"a": 3, "b": 0, "z": 2}, "sources": {"z": "clicks"}},'
+    )
+
+
+def test_nothing_is_half_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "golden.json"
+    path.write_bytes(b"as it was")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match="No space left"):
+        small().save(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["golden.json"]
+    assert path.read_bytes() == b"as it was"
+
+
+def test_a_plain_list_is_loaded(tmp_path: Path) -> None:
+    items = [
+        {"query": "x", "relevant_docs": ["a"], "category": "c", "difficulty": "hard"},
+        {"query": "y", "relevant_docs": {"b": 2}, "category": "d", "difficulty": "easy"},
+    ]
+    path = tmp_path / "list.json"
+    path.write_text(json.dumps(items))
+    loaded = karat.GoldenSet.load(path)
+    assert list(loaded) == list(karat.GoldenSet.from_list(items))
+    assert (loaded.name, loaded.scale) == ("list.json", None)
+    assert loaded.qrels.to_dict() == {"q1": {"a": 1.0}, "q2": {"b": 2.0}}
+    with pytest.raises(InputError, match="item 2: there is no 'query' in it"):
+        karat.GoldenSet.from_list([items[0], {"q": "x"}])
+
+
+def test_tables_become_a_golden_set(tmp_path: Path) -> None:
+    golden = small()
+    again = karat.GoldenSet.from_tables(golden.queries, golden.qrels, "docs")
+    assert list(again) == list(golden)
+    assert again.scale == (0.0, 3.0)
+    queries = pl.DataFrame({"query_id": ["1", "2", "3"], "text": ["x", "y", "z"]})
+    assert [q.text for q in karat.GoldenSet.from_tables(queries, {"2": {"a": 1}})] == ["y"]
+    odd = queries.with_columns(
+        day=pl.lit("2026-01-31").str.to_date(), cost=pl.lit(float("nan")), hard=pl.lit(value=True)
+    )
+    assert karat.GoldenSet.from_tables(odd, {"2": {"a": 1}})["2"].attributes == {
+        "day": "2026-01-31",
+        "hard": True,
+    }
+    with pytest.raises(InputError, match=r"its text is not there \(query 9\)"):
+        karat.GoldenSet.from_tables(queries, {"9": {"a": 1}})
+    with pytest.raises(InputError, match="have no text"):
+        karat.GoldenSet.from_tables(queries.drop("text"), {"1": {"a": 1}})
+
+
+def test_it_serves_as_judgments_and_queries(tmp_path: Path) -> None:
+    golden, run = small(), {"q1": {"a": 2.0}, "q2": {"x": 1.0}}
+    assert given.qrels(golden).to_dict() == golden.qrels.to_dict()
+    in_memory = karat.evaluate(golden, run, ["RR"], queries=golden, by="category")
+    golden.save(tmp_path / "golden.json")
+    path = str(tmp_path / "golden.json")
+    from_file = karat.evaluate(path, run, ["RR"], queries=path, by="category")
+    assert from_file.to_dict() == in_memory.to_dict()
+    assert in_memory.value("RR") == 0.5  # q1 has its document first, q2 not at all
+    by_slice = {row.slice: row.value for row in in_memory.slices}
+    assert (by_slice["task"], by_slice["name"]) == (1.0, 0.0)
