@@ -8,7 +8,8 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from karat.reports.terminal import _give_or_take, _percent, console, show_explanation, show_results
+from karat.reports.cells import percent
+from karat.reports.terminal import _give_or_take, console, show_explanation, show_results
 from karat.tables import Queries, Result, Results, Run
 from karat.workflows.evaluate import evaluate
 from karat.workflows.explain import explain
@@ -134,7 +135,7 @@ def test_sums_are_whole_numbers() -> None:
     ],
 )
 def test_nearly_all_is_not_printed_as_all(share: float | None, shown: str) -> None:
-    assert _percent(share) == shown
+    assert percent(share) == shown
 
 
 def explained(measure: str, query_id: str = "q", top: int = 10) -> str:

@@ -355,6 +355,7 @@ def test_paths_dicts_and_frames_are_the_same(tmp_path: Path) -> None:
 RESULT_KEYS = {
     "run", "measure", "value", "aggregate", "ci_low", "ci_high", "ci_method", "n", "empty",
     "missing", "failed", "undefined", "unjudged", "judged", "tied",
+    "tie_low", "tie_expected", "tie_high", "unjudged_low", "unjudged_high",
 }  # fmt: skip
 
 

@@ -66,7 +66,7 @@ def test_an_empty_golden_set_has_empty_tables() -> None:
         ("new", {"a": None}, {}, "not a finite number"),
         ("new", {1.5: 1}, {}, "the doc_id is 1.5, not text"),
         ("new", ["a", "a"], {}, "document a stands twice"),
-        ("new", ["a"], {"no_answer": True}, "marked no_answer, and document a has grade 1"),
+        ("new", {"a": 3}, {"no_answer": True}, "marked no_answer, and document a has grade 3"),
         ("new", ["a"], {"no_answer": "no"}, "no_answer is 'no', not true or false"),
         ("new", ["a"], {"tags": ["x"]}, r"tags is \['x'\]; attributes are text"),
         ("new", ["a"], {"text": "x"}, "an attribute cannot be called 'text'"),
@@ -151,7 +151,7 @@ def test_a_log_that_cannot_be(clicked: list[str], shown: list[str], says: str) -
 
 def test_a_click_on_a_query_without_an_answer_is_refused() -> None:
     golden = small()
-    with pytest.raises(InputError, match="marked no_answer, and document a has grade 2"):
+    with pytest.raises(InputError, match="marked no_answer, and document a was clicked"):
         golden.add_from_log("bake a cake", ["a"], ["a"])
     assert golden.add_from_log("bake a cake", [], ["a"]).added == ["a"]
 

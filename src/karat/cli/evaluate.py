@@ -97,8 +97,6 @@ def evaluate(
 
     names = [name for name in measures if name.casefold() != "runid"]
     folder = options.folder(qrels)
-    if not settings["queries"] and formats.holds_queries(qrels):
-        settings["queries"] = qrels
     if settings["bounds"] is None and (full or output in {"json", "csv"}):
         settings["bounds"] = True
     settings["documents"] = settings["documents"] or (folder if settings["collapse"] else None)
@@ -107,6 +105,8 @@ def evaluate(
     with watching() as watch:
         read = [formats.read_run(path, input_format, watch=watch) for path in runs]
     judgments = formats.read_qrels(qrels, qrels_format)
+    if not settings["queries"] and formats.holds_queries(qrels):
+        settings["queries"] = qrels
     if output == "trec":
         settings["interval"] = "none"  # trec_eval prints none
     results = evaluated(judgments, read, names if measures else None, **settings)

@@ -167,6 +167,12 @@ class GoldenSet:
             told = {"origin": CLICKS, **attributes}
             new = self.add(text, grades, query_id=query_id, source=CLICKS, **told)
             return Logged(new, list(grades), [], [])
+        if clicks and self._gathered.queries[there].no_answer:
+            raise where.wrong(
+                f"the query is marked no_answer, and document {next(iter(clicks))} was clicked",
+                there,
+                fix="take the mark away, or leave out the clicks",
+            )
         old = self._gathered.queries[there].judgments
         kept = [doc for doc in grades if doc in old and old[doc].source != CLICKS]
         added = [doc for doc in grades if doc not in old]

@@ -130,9 +130,9 @@ def _of_unjudged(qrels: Qrels, rows: Sequence[Result]) -> Iterator[str]:
         low, high = qrels.scale
         whence = "as declared" if qrels.declared else "the largest there is; --scale declares it"
         yield (
-            f"documents that nobody judged could make more of it, or less: {spans}; over all "
-            f"grades from {low:g} to {high:g} ({whence}) of those returned down to the cutoff, "
-            "those never returned not being relevant"
+            f"unjudged documents could change this: {spans}; any grade from {low:g} to {high:g} "
+            f"({whence}) is allowed to those returned down to the cutoff, and those never returned "
+            "count as not relevant"
         )
 
 
@@ -157,7 +157,7 @@ def _widest(rows: Sequence[Result], ends: Callable[[Result], Ends], digits: int)
         value, low, high = moved[row]
         name = f"{run} " if len(runs) > 1 else ""
         more = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
-        said.append(f"{name}{row.measure} {value:.4f} from {low:.4f} to {high:.4f}{more}")
+        said.append(f"{name}{row.measure} {value:.4f} could be {low:.4f} to {high:.4f}{more}")
     return "; ".join(said) + (" (--full)" if any(" more" in span for span in said) else "")
 
 
@@ -228,7 +228,7 @@ def _counted(held: np.ndarray, query_ids: list[str], what: str) -> str:
 
 def _percent(share: float) -> str:
     # 99.97 % must not be printed as 100 %, nor 0.03 % as 0 %.
-    if 0.01 <= share <= 0.99 or share == 1:
+    if 0.01 <= share <= 0.99 or share in (0, 1):
         return f"{100 * share:.0f} %"
     return f"{min(max(100 * share, 0.01), 99.99):.2f} %"
 
