@@ -107,7 +107,7 @@ def evaluate(
     weighing = Weighing.of(None if rules.compat else about, scored[0].evidence.query_ids)
     drawn = _drawn(interval, seed, weighing)
     rows = [Aggregation(scores, weighing, interval, drawn, bounds=bounds) for scores in scored]
-    everything = np.ones(scored[0].evidence.n, np.bool_)
+    everything = np.array([query not in marked for query in scored[0].evidence.query_ids], np.bool_)
     results = [of_run.row(measure, everything) for of_run in rows for measure in asked]
     slices = [
         of_run.row(measure, chosen, attribute, value)

@@ -158,7 +158,9 @@ def _widest(rows: Sequence[Result], ends: Callable[[Result], Ends], digits: int)
         name = f"{run} " if len(runs) > 1 else ""
         more = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
         said.append(f"{name}{row.measure} {value:.4f} could be {low:.4f} to {high:.4f}{more}")
-    return "; ".join(said) + (" (--full)" if any(" more" in span for span in said) else "")
+    return "; ".join(said) + (
+        " (--full lists them)" if any(" more" in span for span in said) else ""
+    )
 
 
 def _moved(row: Result, low: float | None, high: float | None, digits: int) -> bool:
@@ -194,7 +196,8 @@ def _merged(rows: Sequence[Aggregation]) -> dict[str, dict[str, None]]:
 
 def _of_all(qrels: Qrels, scored: Sequence[Scores], rules: Rules) -> Iterator[str]:
     evidence = scored[0].evidence
-    bare = ~scored[0].topics
+    silent_by_right = np.isin(evidence.query_ids, list(rules.no_answer))
+    bare = ~scored[0].topics & ~silent_by_right
     if bare.any() and not rules.compat:
         yield _counted(
             bare,
