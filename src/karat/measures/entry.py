@@ -165,6 +165,20 @@ class Entry:
     expected: Callable[..., Floats | None] | None = None
     bounds: Callable[..., tuple[Floats, Floats]] | None = None
 
+    @property
+    def with_ties(self) -> str:
+        """What is known of it where documents tie, in words."""
+        if not self.ordered:
+            return "their order does not matter"
+        band = "exact lowest and highest value" if self.swaps else ""
+        mean = "exact mean over all orders" if self.expected else ""
+        return " and ".join(filter(None, (band, mean))) or "not known"
+
+    @property
+    def with_unjudged(self) -> str:
+        """What is known of it where documents are unjudged, in words."""
+        return "exact lowest and highest value" if self.bounds else "not known"
+
     def parameter(self, name: str) -> Parameter:
         """The parameter of that name.
 

@@ -72,6 +72,7 @@ TASKS = (
         (
             Advice("nDCG(gain=exp)@10", "a perfect match is worth far more than a near one"),
             Advice("P(rel=2)@5", "bad items on the first screen cost trust"),
+            Advice("ERR(max=3)@10", "a shopper who has found the right item looks no further"),
             Advice("R@100", "the candidates that ranking by price, stock or margin works on"),
         ),
         "head and tail queries behave differently: weigh queries by traffic and slice by frequency",
@@ -110,6 +111,7 @@ TASKS = (
             Advice("AP", "the usual number for deep binary judgments"),
             Advice("RR@10", "the usual number on MS MARCO"),
             Advice("Bpref", "where judgments are incomplete"),
+            Advice("RBPresid(p=0.8)", "how much of RBP(p=0.8) is still open to judgment"),
             Advice("R@1000", "first-stage retrieval"),
         ),
         "say the tool and its version: --compat trec_eval-9 prints what papers print; say how ties "

@@ -50,6 +50,8 @@ def show_entry(entry: Entry, out: Console) -> None:
         ("range", f"{entry.low:g} to {top}, better: {entry.direction}"),
         ("over queries", entry.aggregate),
         ("undefined", entry.undefined),
+        ("ties", entry.with_ties),
+        ("unjudged", entry.with_unjudged),
         ("source", entry.source),
         *((parameter.name, f"{parameter.meaning} ({_default(parameter)})")
           for parameter in entry.parameters),
@@ -91,6 +93,8 @@ def as_json(entry: Entry) -> dict[str, Any]:
         "direction": entry.direction,
         "aggregate": entry.aggregate,
         "undefined": entry.undefined,
+        "ties": entry.with_ties,
+        "unjudged": entry.with_unjudged,
         "source": entry.source,
         "parameters": [
             {"name": p.name, "meaning": p.meaning, "default": _default(p)} for p in entry.parameters
@@ -130,6 +134,8 @@ def _page(entry: Entry) -> str:
         f"- Range: {entry.low:g} to {top}; better: {entry.direction}",
         f"- Over queries: {entry.aggregate}",
         f"- Undefined: {entry.undefined}",
+        f"- Where documents tie: {entry.with_ties}",
+        f"- Where documents are unjudged: {entry.with_unjudged}",
         f"- Source: {entry.source}",
     ]
     for parameter in entry.parameters:

@@ -11,7 +11,7 @@ import polars as pl
 from karat.errors import UsageError, nearest
 from karat.measures import Measure, parse
 from karat.measures.evidence import Evidence
-from karat.measures.scores import Rules, score
+from karat.measures.scores import Rules, Scores, score
 from karat.tables import Queries, Run
 from karat.tables.explanation import Explanation, Line
 from karat.workflows import given
@@ -67,6 +67,8 @@ def explain(
     value = float(scores.values[asked][index])
     state = scores.state(asked, index)
     lines, notes = _lines(scores.evidence.at(np.array([index])), asked, rows, judged, value)
+    if not math.isnan(value):
+        notes += _could_be(scores, asked, index)
     shown = [
         line
         for line in lines
@@ -84,6 +86,29 @@ def explain(
         notes=notes,
         text=_text(given.queries(queries), query_id),
     )
+
+
+def _could_be(scores: Scores, measure: Measure, index: int) -> list[str]:
+    value, band, bounds = (
+        scores.values[measure][index],
+        scores.ties(measure),
+        scores.bounds(measure),
+    )
+    said = []
+    if band.low is not None and band.high is not None:
+        low, high = band.low[index], band.high[index]
+        if f"{low:.4f}" != f"{high:.4f}":
+            mean = "" if band.expected is None else f", {band.expected[index]:.4f} on average"
+            said.append(f"other orders of tied documents: {low:.4f} to {high:.4f}{mean}")
+    if bounds is not None:
+        low, high = bounds[0][index], bounds[1][index]
+        if f"{low:.4f}" != f"{value:.4f}" or f"{high:.4f}" != f"{value:.4f}":
+            scale = scores.evidence.scale
+            said.append(
+                f"other grades of unjudged documents, {scale[0]:g} to {scale[1]:g}: {low:.4f} to "
+                f"{high:.4f}"
+            )
+    return said
 
 
 def _text(queries: Queries | None, query_id: str) -> str | None:
