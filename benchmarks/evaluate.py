@@ -1,4 +1,5 @@
-"""karat evaluate beside its peers: from files, from Parquet, and with tables loaded.
+"""karat evaluate beside its peers: from files, from Parquet, and with tables loaded; and what
+tie bands and unjudged bounds cost, which no peer has.
 
     python benchmarks/evaluate.py [--peers PYTHON] [--trec-eval BINARY] [--rounds N] [DIR]
 
@@ -90,10 +91,15 @@ def main() -> None:
     if not Path(parquet).exists():
         subprocess.run([sys.executable, "-c", TO_PARQUET, run, parquet], check=True)
 
+    tied = str(generate.tied(options.folder))
+
     karat = [sys.executable, "-c", _KARAT, "evaluate", qrels]
     commands = {
-        "karat, TREC text": [*karat, run, *_NAMES, "--format", "json"],
-        "karat, Parquet": [*karat, parquet, *_NAMES, "--format", "json"],
+        "karat, TREC text": [*karat, run, *_NAMES],
+        "karat, Parquet": [*karat, parquet, *_NAMES],
+        "- no bounds": [*karat, run, *_NAMES, "--no-bounds"],
+        "- all bounds": [*karat, run, *_NAMES, "--bounds"],
+        "- tied scores": [*karat, tied, *_NAMES],
     }
     rounds = dict.fromkeys(commands, options.rounds)
     for name, script, turns in (

@@ -39,5 +39,18 @@ def generate(folder: Path) -> tuple[Path, Path]:
     return qrels, run
 
 
+def tied(folder: Path) -> Path:
+    """Write ``tied.run``, the same run with scores to one decimal, so that nearly all tie."""
+    _, run = generate(folder)
+    rounded = folder / "tied.run"
+    if not rounded.exists():
+        with run.open() as lines, rounded.with_suffix(".part").open("w") as out:
+            for line in lines:
+                query, q0, doc, rank, score, tag = line.split(" ")
+                out.write(f"{query} {q0} {doc} {rank} {float(score):.1f} {tag}")
+        rounded.with_suffix(".part").rename(rounded)
+    return rounded
+
+
 if __name__ == "__main__":
     print(*generate(Path(sys.argv[1] if len(sys.argv) > 1 else "benchmarks/data")))

@@ -237,18 +237,27 @@ def test_tables_become_a_golden_set(tmp_path: Path) -> None:
     assert list(again) == list(golden)
     assert again.scale == (0.0, 3.0)
     queries = pl.DataFrame({"query_id": ["1", "2", "3"], "text": ["x", "y", "z"]})
-    assert [q.text for q in karat.GoldenSet.from_tables(queries, {"2": {"a": 1}})] == ["y"]
+    assert [
+        q.text
+        for q in karat.GoldenSet.from_tables(
+            karat.Queries(queries), karat.Qrels.from_dict({"2": {"a": 1}})
+        )
+    ] == ["y"]
     odd = queries.with_columns(
         day=pl.lit("2026-01-31").str.to_date(), cost=pl.lit(float("nan")), hard=pl.lit(value=True)
     )
-    assert karat.GoldenSet.from_tables(odd, {"2": {"a": 1}})["2"].attributes == {
+    assert karat.GoldenSet.from_tables(karat.Queries(odd), karat.Qrels.from_dict({"2": {"a": 1}}))[
+        "2"
+    ].attributes == {
         "day": "2026-01-31",
         "hard": True,
     }
     with pytest.raises(InputError, match=r"its text is not there \(query 9\)"):
-        karat.GoldenSet.from_tables(queries, {"9": {"a": 1}})
+        karat.GoldenSet.from_tables(karat.Queries(queries), karat.Qrels.from_dict({"9": {"a": 1}}))
     with pytest.raises(InputError, match="have no text"):
-        karat.GoldenSet.from_tables(queries.drop("text"), {"1": {"a": 1}})
+        karat.GoldenSet.from_tables(
+            karat.Queries(queries.drop("text")), karat.Qrels.from_dict({"1": {"a": 1}})
+        )
 
 
 def test_it_serves_as_judgments_and_queries(tmp_path: Path) -> None:

@@ -18,9 +18,8 @@ from karat.formats.cells import Careful, fast, run_rows
 from karat.formats.columns import choose, known, plain
 from karat.formats.format import Format, Place, Rows
 from karat.formats.lines import FAULTS
-from karat.formats.outgoing import answered
+from karat.formats.outgoing import frame_writers
 from karat.formats.source import Chunk, Source
-from karat.tables import Documents, Qrels, Queries, Run
 
 _INFER = 1000  # lines Polars looks at; a later line that does not fit is read with care
 
@@ -287,18 +286,6 @@ def line_of(row: Mapping[str, Any]) -> bytes:
     return (json.dumps(row, ensure_ascii=False, default=str) + "\n").encode()
 
 
-def _write_qrels(qrels: Qrels, stream: IO[bytes]) -> None:
-    write_frame(qrels.rows, stream)
-
-
-def _write_run(run: Run, stream: IO[bytes]) -> None:
-    write_frame(answered(run), stream)
-
-
-def _write_rows(table: Queries | Documents, stream: IO[bytes]) -> None:
-    write_frame(table.frame, stream)
-
-
 JSONL = Format(
     name="jsonl",
     what="one JSON object to a line",
@@ -309,11 +296,6 @@ JSONL = Format(
         "queries": lambda source: read_attributes(source, "queries"),
         "documents": lambda source: read_attributes(source, "documents"),
     },
-    writers={
-        "qrels": _write_qrels,
-        "run": _write_run,
-        "queries": _write_rows,
-        "documents": _write_rows,
-    },
+    writers=frame_writers(write_frame),
     places=_places,
 )

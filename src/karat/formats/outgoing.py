@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import IO, Any
+
 import polars as pl
 
 from karat.errors import InputError
 from karat.tables import Qrels, Run
+
+Writer = Callable[[Any, IO[bytes]], None]
+
+
+def frame_writers(write: Callable[[pl.DataFrame, IO[bytes]], None]) -> dict[str, Writer]:
+    """The writers of a format that holds any frame: one for each role."""
+    return {
+        "qrels": lambda qrels, stream: write(qrels.rows, stream),
+        "run": lambda run, stream: write(answered(run), stream),
+        "queries": lambda queries, stream: write(queries.frame, stream),
+        "documents": lambda documents, stream: write(documents.frame, stream),
+    }
 
 
 def answered(run: Run) -> pl.DataFrame:

@@ -12,9 +12,8 @@ from karat.errors import InputError
 from karat.formats.cells import Careful, fast, run_rows
 from karat.formats.columns import choose
 from karat.formats.format import Format, Rows
-from karat.formats.outgoing import answered
+from karat.formats.outgoing import frame_writers
 from karat.formats.source import Source
-from karat.tables import Documents, Qrels, Queries, Run
 
 _BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
@@ -104,18 +103,6 @@ def _written(frame: pl.DataFrame, stream: IO[Any]) -> None:
     frame.write_parquet(stream)
 
 
-def _write_qrels(qrels: Qrels, stream: IO[bytes]) -> None:
-    _written(qrels.rows, stream)
-
-
-def _write_run(run: Run, stream: IO[bytes]) -> None:
-    _written(answered(run), stream)
-
-
-def _write_rows(table: Queries | Documents, stream: IO[bytes]) -> None:
-    _written(table.frame, stream)
-
-
 PARQUET = Format(
     name="parquet",
     what="Parquet with named columns",
@@ -126,10 +113,5 @@ PARQUET = Format(
         "queries": lambda source: read_attributes(source, "queries"),
         "documents": lambda source: read_attributes(source, "documents"),
     },
-    writers={
-        "qrels": _write_qrels,
-        "run": _write_run,
-        "queries": _write_rows,
-        "documents": _write_rows,
-    },
+    writers=frame_writers(_written),
 )

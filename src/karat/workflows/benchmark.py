@@ -18,6 +18,7 @@ import polars as pl
 
 from karat.errors import InputError, UsageError, nearest
 from karat.tables import Results, Run
+from karat.workflows import given
 from karat.workflows.asking import Manner, Reply, ask
 from karat.workflows.evaluate import evaluate
 from karat.workflows.golden_set import GoldenSet
@@ -119,7 +120,10 @@ def _golden(value: Any) -> GoldenSet:
     elif isinstance(value, str | Path):
         held = GoldenSet.load(value)
     elif isinstance(value, tuple) and len(value) == 2:
-        held = GoldenSet.from_tables(*value)
+        queries, qrels = given.queries(value[0]), given.qrels(value[1])
+        if queries is None:
+            raise UsageError("there are no queries", fix="benchmark((queries, qrels), search)")
+        held = GoldenSet.from_tables(queries, qrels)
     elif isinstance(value, list):
         held = GoldenSet.from_list(value)
     else:

@@ -238,46 +238,44 @@ class GoldenSet:
         return cls._of(golden.listed(items, name), name, None)
 
     @classmethod
-    def from_tables(cls, queries: Any, qrels: Any, name: str = "golden set") -> GoldenSet:
-        """A golden set from queries and judgments: paths, frames, dicts or tables.
+    def from_tables(cls, queries: Queries, qrels: Qrels, name: str = "golden set") -> GoldenSet:
+        """A golden set from queries and judgments (``karat.read_queries``, ``read_qrels``).
 
         Queries that nobody judged are left out, unless they are marked ``no_answer``. Of several
         grades for subtopics the best is taken, and attributes that are neither text nor numbers
         (dates, for example) become text.
 
         Raises:
-            InputError: a query that is judged and has no text.
+            InputError: the queries have no text, or one that is judged is not among them.
         """
-        from karat.workflows import given  # which knows golden sets
-
-        table, judged = given.queries(queries), given.qrels(qrels)
-        if table is None or "text" not in table.frame.columns:
-            raise InputError("the queries have no text", file=table.source if table else "queries")
-        unanswered, grades = table.no_answer(), judged.to_dict()
-        lost = next((query for query in grades if query not in set(table.frame["query_id"])), None)
+        if "text" not in queries.frame.columns:
+            raise InputError("the queries have no text", file=queries.source)
+        known = set(queries.frame["query_id"])
+        lost = next((query for query in qrels.query_ids if query not in known), None)
         if lost is not None:
             raise InputError(
                 "the query is judged, and its text is not there",
-                file=table.source,
+                file=queries.source,
                 query=lost,
                 fix="give the queries these judgments are for",
             )
+        unanswered, grades = queries.no_answer(), qrels.to_dict()
         found = [
             golden_query(
-                Where(table.source),
+                Where(queries.source),
                 row.pop("query_id"),
                 row.pop("text"),
                 grades.get(query_id, {}),
                 no_answer=query_id in unanswered,
-                scale=judged.scale,
+                scale=qrels.scale,
                 attributes={
                     key: _scalar(value) for key, value in row.items() if key != "no_answer"
                 },
             )
-            for row in table.frame.iter_rows(named=True)
+            for row in queries.frame.iter_rows(named=True)
             if (query_id := row["query_id"]) in grades or query_id in unanswered
         ]
-        return cls._of(found, name, judged.declared)
+        return cls._of(found, name, qrels.declared)
 
     def save(self, path: str | Path) -> None:
         """Write it as JSON: beside its place, then renamed, so that no file is half-written.
