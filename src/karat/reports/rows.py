@@ -24,7 +24,7 @@ def to_json(results: Results) -> str:
 def to_csv(results: Results) -> str:
     """The result rows; the per-query rows instead, if there are any."""
     if results.per_query:
-        return _csv([asdict(row) for row in results.per_query])
+        return _csv(results.per_query_rows())
     rows = [asdict(row) for row in [*results.results, *results.slices]]
     if not results.slices:
         rows = [{k: v for k, v in row.items() if k not in {"attribute", "slice"}} for row in rows]

@@ -260,16 +260,22 @@ def _query_table(rows: Sequence[QueryValue], run: str, measures: Sequence[str]) 
     for measure in measures:
         least = max(min(len(measure), _LONGEST_HEADING), 6)
         table.add_column(plain(measure), justify="right", overflow="fold", min_width=least)
+    outcomes = list(dict.fromkeys(name for row in rows for name in row.outcomes or {}))
+    for name in outcomes:
+        table.add_column(plain(name, "italic"), justify="right", overflow="fold")
     table.add_column("", no_wrap=True)
     by_query: dict[str, dict[str, str]] = {}
     states: dict[str, str] = {}
+    came: dict[str, dict[str, float]] = {}
     for row in rows:
+        came[row.query_id] = row.outcomes or {}
         shown = "–" if row.value is None else f"{row.value:.4f}"
         by_query.setdefault(row.query_id, {})[row.measure] = shown
         if row.state != "ok":
             states[row.query_id] = row.state
     for query_id, values in by_query.items():
         cells = [plain(values.get(measure, "–")) for measure in measures]
+        cells += [plain(f"{came[query_id][n]:g}" if n in came[query_id] else "–") for n in outcomes]
         table.add_row(plain(query_id), *cells, plain(states.get(query_id, ""), "dim"))
     return table
 

@@ -259,4 +259,14 @@ class Results:
 
     def per_query_frame(self) -> pl.DataFrame:
         """The per-query rows as a Polars frame."""
-        return pl.DataFrame([asdict(row) for row in self.per_query], infer_schema_length=None)
+        return pl.DataFrame(self.per_query_rows(), infer_schema_length=None)
+
+    def per_query_rows(self) -> list[dict[str, Any]]:
+        """The per-query rows, with ``outcome_NAME`` for each outcome; None where a query has none."""
+        rows = [asdict(row) for row in self.per_query]
+        names = dict.fromkeys(name for row in rows for name in row["outcomes"] or {})
+        return [
+            {key: value for key, value in row.items() if key != "outcomes"}
+            | {f"outcome_{name}": (row["outcomes"] or {}).get(name) for name in names}
+            for row in rows
+        ]
