@@ -2,7 +2,8 @@
 
     python tests/docs/make_images.py
 
-The picture shows the demo of the Python that runs this (its own documentation is searched).
+The picture shows the demo of the Python that runs this (its own documentation is searched), less
+what is too long for a README; an ellipsis stands where something was left out.
 It names no font of another host: what a viewer's browser has is used.
 """
 
@@ -11,11 +12,13 @@ from __future__ import annotations
 import io
 import re
 import tempfile
+from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
 
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
+from rich.text import Text
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs/images"
 WIDTH = 80
@@ -31,11 +34,57 @@ THEME = TerminalTheme(
 )  # fmt: skip
 
 
+POINTS = 4  # of the words on what it shows
+
+
 def make() -> str:
     """The SVG of a terminal that ran the demo."""
     from karat.cli import demo, options
 
-    recorder = Console(
+    recorder, picture = _recorder(), _recorder()
+    shown, options.out = options.out, lambda: recorder
+    try:
+        with tempfile.TemporaryDirectory() as folder, chdir(folder):
+            assert demo.demo.callback is not None
+            demo.demo.callback(Path("karat-demo"))
+    finally:
+        options.out = shown
+    picture.print("$ karat demo", style="bold")
+    for line in short(recorder.export_text(styles=True).splitlines()):
+        picture.print(Text.from_ansi(line))
+    picture.print()  # room below the last line
+    return own(picture.export_svg(title="karat demo", theme=THEME, unique_id="karat-demo"))
+
+
+def short(lines: list[str]) -> Iterator[str]:
+    """The lines worth a picture: the first measure, its classes, and the first words on them.
+
+    Args:
+        lines: What the demo printed, with the codes of a terminal.
+    """
+    part, points, before = "head", 0, ""
+    for line in lines:
+        plain = Text.from_ansi(line).plain.strip()
+        if part == "head" and plain.startswith("RR@10"):
+            yield "…"
+            part = "left out"
+        elif plain.startswith("nDCG@10 by"):
+            yield ""
+            part = "classes"
+        elif plain.startswith("What this shows"):
+            part = "words"
+        elif part == "words" and plain.startswith("·"):
+            points += 1
+            if points > POINTS:
+                yield "…"
+                return
+        if part != "left out" and (plain or before):  # no two empty lines
+            yield line
+            before = plain
+
+
+def _recorder() -> Console:
+    return Console(
         record=True,
         file=io.StringIO(),
         width=WIDTH,
@@ -46,16 +95,6 @@ def make() -> str:
         highlight=False,
         emoji=False,
     )
-    recorder.print("$ karat demo", style="bold")
-    shown, options.out = options.out, lambda: recorder
-    try:
-        with tempfile.TemporaryDirectory() as folder, chdir(folder):
-            assert demo.demo.callback is not None
-            demo.demo.callback(Path("karat-demo"))
-    finally:
-        options.out = shown
-    recorder.print()  # room below the last line
-    return own(recorder.export_svg(title="karat demo", theme=THEME, unique_id="karat-demo"))
 
 
 def own(svg: str) -> str:

@@ -165,7 +165,9 @@ def _signature(thing: Callable[..., Any], longest: float = math.inf) -> str:
             text += f": {_annotation(parameter.annotation)}"
         if parameter.default is not parameter.empty:
             default = repr(parameter.default)
-            text += f" = {'[]' if default == '<factory>' else default}"
+            if default == "<factory>":
+                default = "{}" if _annotation(parameter.annotation).startswith("dict") else "[]"
+            text += f" = {default}"
         shown.append(text)
     returned = signature.return_annotation
     gives = "" if returned in (signature.empty, None) else f" -> {_annotation(returned)}"
@@ -215,10 +217,15 @@ def first_cells(page: str, heading: str) -> list[str]:
 def test_the_json_page_names_every_field() -> None:
     from karat.tables import QueryValue, Result
     from karat.tables.explanation import Explanation, Line
+    from karat.tables.results import Latency, NoAnswer, Outcome, Silence
 
     told = {
         "A result row": Result,
         "A per-query row": QueryValue,
+        "A no-answer row": NoAnswer,
+        "A point of the curve": Silence,
+        "A latency row": Latency,
+        "An outcome row": Outcome,
         "The object of explain": Explanation,
         "A line of explain": Line,
     }
@@ -236,10 +243,22 @@ def test_the_json_page_names_every_state() -> None:
 
 
 def test_the_json_page_names_the_keys_of_the_whole_object() -> None:
-    from karat.tables import Results
+    from karat.tables import QueryValue, Result, Results
+    from karat.tables.results import Latency, NoAnswer, Outcome
 
-    keys = [field.name for field in dataclasses.fields(Results)]
-    assert first_cells("json.md", "The object of evaluate") == keys
+    def blank(row: type) -> Any:
+        return row(**{field.name: None for field in dataclasses.fields(row)})
+
+    one = [blank(Result)]
+    full = Results(
+        one,
+        slices=one,
+        per_query=[blank(QueryValue)],
+        no_answer=[blank(NoAnswer)],
+        latency=[blank(Latency)],
+        outcomes=[blank(Outcome)],
+    )
+    assert first_cells("json.md", "The object of evaluate") == list(full.to_dict())
 
 
 def test_the_formats_page_has_every_format() -> None:
@@ -248,9 +267,10 @@ def test_the_formats_page_has_every_format() -> None:
     rows = [
         f"| `{entry.name}` | {', '.join(r for r in ROLES if r in entry.readers)} "
         f"| {', '.join(r for r in ROLES if r in entry.writers)} "
-        f"| {', '.join(f'`{e}`' for e in entry.extensions)} |".replace("|  |", "| |")
+        f"| {', '.join(f'`{e}`' for e in entry.extensions)} |"
         for entry in FORMATS.values()
     ]
+    rows = [re.sub(r"\|  (?=\|)", "| ", row) for row in rows]  # an empty cell
     text = (REFERENCE / "formats.md").read_text(encoding="utf-8")
     lacking = [row for row in rows if row not in text]
     assert not lacking, "put into the table of docs/reference/formats.md:\n" + "\n".join(lacking)

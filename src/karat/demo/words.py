@@ -53,7 +53,7 @@ def conclusions(results: Results, classes: dict[str, str], made: Demo) -> Iterat
     """
     values = _values(results)
     yield _overall(results, values)
-    yield from _by_class(values, classes)
+    yield from _by_class(results, values, classes)
     yield _allowed(values)
     yield _unjudged(results)
     yield from _unanswered(results)
@@ -92,7 +92,10 @@ def _overall(results: Results, values: dict[str, dict[str, float]]) -> str:
     return f"Over all {len(everything)} queries, by {MEASURE}: {'; '.join(sentences)}."
 
 
-def _by_class(values: dict[str, dict[str, float]], classes: dict[str, str]) -> Iterator[str]:
+def _by_class(
+    results: Results, values: dict[str, dict[str, float]], classes: dict[str, str]
+) -> Iterator[str]:
+    mean = {(row.slice, row.run): row.value for row in results.slices if row.measure == MEASURE}
     wins: dict[str, list[str]] = {run: [] for run in values}
     losses: dict[str, list[str]] = {run: [] for run in values}
     for kind in dict.fromkeys(classes.values()):
@@ -100,8 +103,7 @@ def _by_class(values: dict[str, dict[str, float]], classes: dict[str, str]) -> I
         queries &= set().union(*values.values())
         if not queries:
             continue
-        mean = {run: np.mean([values[run][query] for query in sorted(queries)]) for run in values}
-        ranked = sorted(values, key=lambda run: -mean[run])
+        ranked = sorted(values, key=lambda run: -(mean[kind, run] or 0.0))
         best, last = ranked[0], ranked[-1]
         ahead = lead(values, best, ranked[1], queries)
         behind = lead(values, ranked[-2], last, queries)

@@ -133,7 +133,8 @@ class Entry:
             exact band.
         ordered: Whether the order of documents matters at all; if not, ties do not either.
         expected: ``(evidence, k=cutoff, **parameters)`` to the mean over all orders of tied
-            documents, for each query; None if nobody has a closed form.
+            documents, for each query; None if nobody has a closed form. Not for a geometric mean,
+            which is not the geometric mean of expectations.
         bounds: ``(evidence, k=cutoff, **parameters)`` to the lowest and the highest value over
             all grades that unjudged documents could have; None if nobody knows how.
     """
@@ -168,6 +169,8 @@ class Entry:
     @property
     def with_ties(self) -> str:
         """What is known of it where documents tie, in words."""
+        if any(parameter.name == "of" for parameter in self.parameters):
+            return "as of the measure inside"
         if not self.ordered:
             return "their order does not matter"
         band = "exact lowest and highest value" if self.swaps else ""
@@ -223,12 +226,14 @@ class Measure:
     def swaps(self) -> bool:
         """Whether moving a better document up never lowers it, here and in the measure inside."""
         inner = self.settings.get("of")
-        return self.entry.swaps and (inner.swaps if isinstance(inner, Measure) else True)
+        inside = inner.swaps or not inner.ordered if isinstance(inner, Measure) else True
+        return self.entry.swaps and inside
 
     @property
     def ordered(self) -> bool:
-        """Whether the order of documents matters at all."""
-        return self.entry.ordered
+        """Whether the order of documents matters at all, here or in the measure inside."""
+        inner = self.settings.get("of")
+        return self.entry.ordered and (inner.ordered if isinstance(inner, Measure) else True)
 
     def expected(self, evidence: Evidence) -> Floats | None:
         """The mean over all orders of tied documents; shape (n,); None without a closed form."""

@@ -83,7 +83,7 @@ class Evidence:
     tie_size: Ints
     ideal_query: Ints
     ideal_grade: Floats
-    scale: tuple[float, float] = (0.0, 1.0)
+    scale: tuple[float, float]
     subtopics: Subtopics | None = None
     document: Ints | None = None
 
@@ -104,11 +104,11 @@ class Evidence:
 
     def per_query(self, value: Floats | Mask, where: Mask | None = None) -> Floats:
         """Sum of a value of each hit, query by query, added in rank order; shape (n,)."""
-        return _sums(self.query, value, where, self.n)
+        return sums(self.query, value, where, self.n)
 
     def of_ideals(self, value: Floats | Mask, where: Mask | None = None) -> Floats:
         """Sum of a value of each judgment, query by query, best grade first; shape (n,)."""
-        return _sums(self.ideal_query, value, where, self.n)
+        return sums(self.ideal_query, value, where, self.n)
 
     def relevant(self, rel: float) -> Mask:
         """Hits of grade ``rel`` or better; shape (h,)."""
@@ -127,7 +127,7 @@ class Evidence:
         kept = self.rank <= depth
         # A tied group that straddles the cut is smaller now.
         size = np.minimum(self.tie_start + self.tie_size - 1, depth) - self.tie_start + 1
-        return self._keep(kept, returned=np.minimum(self.returned, depth), tie_size=size[kept])
+        return self.keep(kept, returned=np.minimum(self.returned, depth), tie_size=size[kept])
 
     def only_judged(self) -> Evidence:
         """Rankings condensed to their judged documents (grade 0 or more), as trec_eval -J."""
@@ -139,7 +139,7 @@ class Evidence:
             | np.diff(self.tie_start[kept], prepend=-1).astype(bool)
         )
         size = np.diff(np.append(group, len(rank)))
-        return self._keep(
+        return self.keep(
             kept,
             returned=count,
             rank=rank,
@@ -152,7 +152,7 @@ class Evidence:
         index = np.full(self.n, -1)
         index[queries] = np.arange(len(queries))
         hit, ideal = index[self.query] >= 0, index[self.ideal_query] >= 0
-        narrowed = self._keep(hit, returned=self.returned[queries], tied=self.tied[queries])
+        narrowed = self.keep(hit, returned=self.returned[queries], tied=self.tied[queries])
         return dataclasses.replace(
             narrowed,
             query_ids=[self.query_ids[i] for i in queries],
@@ -162,14 +162,16 @@ class Evidence:
             subtopics=None if self.subtopics is None else self.subtopics.at(index),
         )
 
-    def _keep(self, hits: Mask | Ints, **changed: Any) -> Evidence:
+    def keep(self, hits: Mask | Ints, **changed: Any) -> Evidence:
+        """Some hits only, or all in another order; whatever else changes is given."""
         of_hits = ["query", "grade", "rank", "tie_start", "tie_size"]
         of_hits += ["document"] if self.document is not None else []
         kept = {name: getattr(self, name)[hits] for name in of_hits if name not in changed}
         return dataclasses.replace(self, **kept, **changed)
 
 
-def _sums(group: Ints, value: Floats | Mask, where: Mask | None, n: int) -> Floats:
+def sums(group: Ints, value: Floats | Mask, where: Mask | None, n: int) -> Floats:
+    """Sum of a value in each of n groups, in the order given; shape (n,)."""
     if where is not None:
         group, value = group[where], value[where]
     total = np.bincount(group, value.astype(np.float64, copy=False), minlength=n)

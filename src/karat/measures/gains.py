@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,7 +26,6 @@ from karat.measures.ties import Discount, expected_sum, perfectly_reranked, wort
 from karat.measures.unjudged import Bounds, normalised_bounds, sum_bounds
 
 _JK = "Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418"
-_MOST_GRADES = 100  # of a scale: a mapping of gains names fewer
 _BURGES = "Burges et al. 2005, doi:10.1145/1102351.1102363 (gain=exp)"
 
 
@@ -53,8 +53,12 @@ def _discount(discount: str, base: float | None) -> Discount:
 def _possible(evidence: Evidence, gain: Gain) -> Floats:
     """The gains of the grades that an unjudged document could get."""
     low, high = evidence.scale
-    whole = np.arange(np.ceil(low), min(np.floor(high), low + _MOST_GRADES) + 1)
-    return np.unique(gain_of(np.concatenate([[low, high], whole]), gain))
+    grades = {low, high}
+    if not isinstance(gain, str):
+        # A gain of one's own may rise and fall: every grade it names, and whole ones it does not.
+        grades |= {grade for grade in gain if low <= grade <= high}
+        grades |= {float(grade) for grade in range(math.ceil(low), math.floor(high) + 1)}
+    return np.unique(gain_of(np.array(sorted(grades)), gain))
 
 
 def _expected_dcg(

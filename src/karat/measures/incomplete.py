@@ -70,7 +70,6 @@ def bpref(evidence: Evidence, *, rel: float) -> Terms:
     trec="gm_bpref",
     summary_only=True,
     swaps=True,
-    expected=_expected_bpref,
 )
 def geometric_bpref(evidence: Evidence, *, rel: float) -> Terms:
     """Bpref; the geometric mean is taken over queries."""

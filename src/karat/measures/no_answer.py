@@ -111,6 +111,13 @@ def best_threshold(curve: list[Silence]) -> tuple[Silence, float] | None:
     return curve[best], float(youden[best])
 
 
+def thinned(curve: list[Silence], most: int) -> list[Silence]:
+    """At most so many points of a curve, first, best and last among them."""
+    silenced = np.array([point.no_answer for point in curve])
+    lost = np.array([point.answerable or 0.0 for point in curve])
+    return [curve[index] for index in _thinned(silenced, silenced - lost, most)]
+
+
 @dataclass(frozen=True, slots=True)
 class _Replies:
     """What some queries got: the answered ones' best scores ascending, and counts of the rest."""
@@ -176,15 +183,15 @@ def _thresholds(best: Floats) -> Floats:
     return np.zeros(1) if (best == -np.inf).any() else finite
 
 
-def _thinned(silenced: Floats, youden: Floats) -> Ints:
+def _thinned(silenced: Floats, youden: Floats, most: int = MOST_POINTS) -> Ints:
     """Indices of the points to keep, ascending."""
     count = len(silenced)
-    if count <= MOST_POINTS:
+    if count <= most:
         return np.arange(count)
     always = np.array([0, _first_best(youden), count - 1])
     changes = np.flatnonzero(np.diff(silenced, prepend=-1.0))
     for wanted in (changes, np.arange(count)):
-        more = _spread(np.setdiff1d(wanted, always), MOST_POINTS - len(always))
+        more = _spread(np.setdiff1d(wanted, always), most - len(always))
         always = np.union1d(always, more)
     return always
 

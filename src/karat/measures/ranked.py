@@ -132,7 +132,6 @@ def average_precision(evidence: Evidence, *, k: float | None, rel: float) -> Ter
     trec="gm_map",
     summary_only=True,
     swaps=True,
-    expected=_expected_ap,
     bounds=_ap_bounds,
 )
 def geometric_average_precision(evidence: Evidence, *, rel: float) -> Terms:

@@ -72,6 +72,13 @@ class Scores:
     lowest_rel: float
     values: dict[Measure, Floats]
 
+    @property
+    def answerable(self) -> list[str]:
+        """The queries that have a relevant document and are not marked ``no_answer``."""
+        held = self.evidence.num_rel(self.lowest_rel) > 0
+        ids = [self.evidence.query_ids[index] for index in np.flatnonzero(held)]
+        return [query for query in ids if query not in self.rules.no_answer]
+
     def state(self, measure: Measure, index: int) -> State:
         """What became of one query under one measure."""
         answered = str(self.answered[index])

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from karat.measures.entry import Measure
-from karat.measures.evidence import Evidence, Floats, Ints, Mask
+from karat.measures.evidence import Evidence, Floats, Ints, Mask, sums
 from karat.measures.parameters import gain_of
 
 Discount = Callable[[Ints], Floats]
@@ -45,6 +45,9 @@ def tie_band(measure: Measure, evidence: Evidence, depth: int | None, condensed:
     """
     tied = np.flatnonzero(evidence.per_query(evidence.tie_size > 1))
     some = evidence.at(tied)
+
+    if depth is not None and measure.depth is not None and measure.depth <= depth:
+        depth = None if not condensed else depth  # it looks no deeper
 
     def read(order: Evidence) -> Evidence:
         cut = order if depth is None else order.to_depth(depth)
@@ -110,11 +113,7 @@ def reordered(evidence: Evidence, worth: Floats, *, best: bool) -> Evidence:
     place[order] = np.arange(len(order)) - np.repeat(group, size)
     rank = np.where(gaining, first + place, moved)
     final = np.lexsort((rank, evidence.query))
-    of_hits = ["query", "grade", "tie_start", "tie_size"]
-    if evidence.document is not None:
-        of_hits.append("document")
-    moved_hits = {name: getattr(evidence, name)[final] for name in of_hits}
-    return dataclasses.replace(evidence, rank=rank[final], **moved_hits)
+    return evidence.keep(final, rank=rank[final])
 
 
 def perfectly_reranked(evidence: Evidence, worth: Floats, depth: int) -> Evidence:
@@ -186,7 +185,7 @@ def expected_average_precision(evidence: Evidence, relevant: Mask, k: float | No
     # At place j of t (from 0), of r - 1 other relevant ones (r - 1) j / (t - 1) stand above.
     others = (held - 1) / np.maximum(length - 1, 1)
     found = (before + 1) * reciprocal + others * (inside - start * reciprocal)
-    return _totals(query, held / length * found, evidence.n)
+    return sums(query, held / length * found, None, evidence.n)
 
 
 def expected_cascade(evidence: Evidence, stop: Floats, reward: Discount, k: float | None) -> Floats:
@@ -244,7 +243,7 @@ def expected_bpref(evidence: Evidence, relevant: Mask, above: Mask, r: Floats, n
     mean_lost = (lost(before + bad) - lost(before - 1)) / (bad + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(mean_lost > 0, mean_lost / np.minimum(n[query], most), 0.0)
-    return _totals(query, good * (1.0 - share), evidence.n)
+    return sums(query, good * (1.0 - share), None, evidence.n)
 
 
 def _going_on(pass_by: Floats, length: int) -> Floats:
@@ -259,10 +258,6 @@ def _going_on(pass_by: Floats, length: int) -> Floats:
         going = ((held - places) * going + places * chance * shifted) / held
         going[held + 1 :] = 0.0
     return going
-
-
-def _totals(query: Ints, value: Floats, n: int) -> Floats:
-    return np.bincount(query, value, minlength=n).astype(np.float64, copy=False)
 
 
 def _groups(evidence: Evidence) -> tuple[Ints, Ints]:

@@ -2,9 +2,10 @@
 
 That unjudged means not relevant is a guess. For each query a measure has a lowest and a highest
 value over all grades, on the declared scale, that the unjudged documents of its top k could have;
-documents that nobody retrieved are taken as not relevant. For nDCG the guess is not the lower
-bound: a document found good after all raises the ideal too. Each function returns the two ends,
-shape (n,), exact; 0 / 0 counts as 0.
+documents that nobody retrieved are taken as not relevant. Which queries count stays as it is: one
+without a known relevant document is left out, whatever was retrieved for it. For nDCG the guess is
+not the lower bound: a document found good after all raises the ideal too. Each function returns the
+two ends, shape (n,), exact; 0 / 0 counts as 0.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from karat.measures.evidence import Evidence, Floats, Ints, Mask
+from karat.measures.evidence import Evidence, Floats, Ints, Mask, sums
+from karat.measures.ties import Discount
 
 Bounds = tuple[Floats, Floats]
-Discount = Callable[[Ints], Floats]
 
 _CELLS = 1 << 17  # of a block of queries times ranks: what fits the cache
 
@@ -227,41 +228,86 @@ def normalised_bounds(
         k: The cutoff; None for all that was retrieved, and an ideal of all judgments.
     """
     least, most = float(possible.min()), float(possible.max())
-    levels = np.unique(np.concatenate([possible, ideal[ideal > 0], gain[gain > 0]]))
-    levels = levels[levels > 0]
-    steps = np.diff(levels, prepend=0.0)
     pool = np.bincount(evidence.ideal_query, minlength=evidence.n)
     deepest = int(max((pool + evidence.returned).max(initial=0), 1))
     length = deepest if k is None else int(min(k, deepest))
+    layers = _layers(evidence, ideal, (least, most), length)
     left = _left(discount, deepest)
     table = np.cumsum(np.where(np.arange(deepest + 1) <= length, left, 0.0))
     low, high = np.empty(evidence.n), np.empty(evidence.n)
     for block in gaps(evidence, k):
-        ideals = slice(
-            np.searchsorted(evidence.ideal_query, block.queries.start),
-            np.searchsorted(evidence.ideal_query, block.queries.stop),
-        )
-        row, rows = evidence.ideal_query[ideals] - block.queries.start, len(block.held)
+        level, step, reach = layers.of(block.queries)
         problem = _Ratio(
-            steps=steps,
-            forced=levels <= least,
-            free=(levels > least) & (levels <= most),
-            reach=[_count(row, ideal[ideals] >= level, rows) for level in levels],
+            step=step,
+            forced=level <= least,
+            free=(level > least) & (level <= most),
+            reach=reach,
             table=table,
             held=block.held,
             left=left[1 : block.held.shape[1] + 1],
-            base=_sum(block.row, gain[block.hits] * left[evidence.rank[block.hits]], rows),
+            base=sums(
+                block.row, gain[block.hits] * left[evidence.rank[block.hits]], None, len(block.held)
+            ),
         )
         low[block.queries], high[block.queries] = problem.least(), problem.greatest()
     return low, high
 
 
-def _sum(row: Ints, value: Floats, rows: int) -> Floats:
-    return np.bincount(row, value, minlength=rows).astype(np.float64, copy=False)
+@dataclass(frozen=True, slots=True)
+class _Layers:
+    """Levels of gain that a query's ideal has, or its gaps could have; ``m`` in all.
+
+    Attributes:
+        start: First level of each query, and the end of the last; shape (n + 1,).
+        level: The gain, ascending within a query; shape (m,).
+        reach: How many judgments gain as much, of those the ideal has room for; shape (m,).
+    """
+
+    start: Ints
+    level: Floats
+    reach: Ints
+
+    def of(self, queries: slice) -> tuple[Floats, Floats, Ints]:
+        """Levels, their height above the one below, and reach; each of shape (b, q).
+
+        Queries with fewer levels have layers without height at the end.
+        """
+        start, end = self.start[queries], self.start[queries.start + 1 : queries.stop + 1]
+        place = start[:, None] + np.arange(max(int((end - start).max(initial=0)), 1))
+        there = place < end[:, None]
+        place = np.minimum(place, max(len(self.level) - 1, 0))
+        if not len(self.level):
+            none = np.zeros(place.shape)
+            return none, none, none.astype(np.int64)
+        level = np.where(there, self.level[place], 0.0)
+        step = np.where(there, np.diff(level, axis=1, prepend=0.0), 0.0)
+        return level, step, np.where(there, self.reach[place], 0)
 
 
-def _count(row: Ints, counted: Mask, rows: int) -> Ints:
-    return np.bincount(row[counted], minlength=rows)
+def _layers(evidence: Evidence, ideal: Floats, ends: tuple[float, float], length: int) -> _Layers:
+    # Pooled and not judged: it is among the gaps if it was retrieved, and not relevant if not.
+    gaining = np.flatnonzero((ideal > 0) & (evidence.ideal_grade >= 0))
+    order = gaining[np.lexsort((-ideal[gaining], evidence.ideal_query[gaining]))]
+    query = evidence.ideal_query[order]
+    first = np.searchsorted(query, np.arange(evidence.n + 1))
+    # Below the places of the ideal all layers are alike, so they need no levels of their own.
+    room = np.arange(len(query)) - first[query] < length
+    query, gain = query[room], ideal[order][room]
+    every = np.arange(evidence.n)
+    both = [end for end in ends if end > 0]
+    of = np.concatenate([query, *(every for _ in both)])
+    gains, code = np.unique(
+        np.concatenate([gain, *(np.full(evidence.n, end) for end in both)]), return_inverse=True
+    )
+    width = max(len(gains), 1)
+    keys = np.unique(of * width + code)
+    reached = np.sort(query * width + code[: len(query)])
+    at = keys // width
+    return _Layers(
+        start=np.searchsorted(at, np.arange(evidence.n + 1)),
+        level=gains[keys % width] if len(keys) else np.zeros(0),
+        reach=np.searchsorted(reached, (at + 1) * width) - np.searchsorted(reached, keys),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,20 +317,20 @@ class _Ratio:
     Column c of a table is: the gaps down to rank c, none of them in column 0.
 
     Attributes:
-        steps: Height of each layer of gain; shape (q,).
-        forced: Layers that every gap reaches; shape (q,).
-        free: Layers that a gap may reach or not; shape (q,). No gap reaches the others.
-        reach: For each layer, judgments that reach it; q of shape (b,).
+        step: Height of each layer of gain; shape (b, q).
+        forced: Layers that every gap reaches; shape (b, q).
+        free: Layers that a gap may reach or not; shape (b, q). No gap reaches the others.
+        reach: For each layer, judgments that reach it; shape (b, q).
         table: Sum of the discounts of the first places of the ideal.
         held: Which ranks are gaps; shape (b, ranks).
         left: Discount of each rank; shape (ranks,).
         base: DCG of the judged; shape (b,).
     """
 
-    steps: Floats
+    step: Floats
     forced: Mask
     free: Mask
-    reach: list[Ints]
+    reach: Ints
     table: Floats
     held: Mask
     left: Floats
@@ -292,13 +338,11 @@ class _Ratio:
 
     def least(self) -> Floats:
         """The lowest value: the last gaps gain most, the others least."""
-        number = np.concatenate([_from_end(self.held), np.zeros((len(self.base), 1))], axis=1)
-        gained = np.concatenate(
-            [_from_end(self.held * self.left), np.zeros((len(self.base), 1))], axis=1
-        )
+        none = np.zeros((len(self.base), 1))
+        number = np.concatenate([_from_end(self.held), none], axis=1).astype(np.int64)
+        gained = np.concatenate([_from_end(self.held * self.left), none], axis=1)
         dcg, best = self._fixed()
-        dcg = dcg + self.steps[self.free].sum() * gained
-        lowest: Floats = ratio(dcg, best + self._raised(number.astype(np.int64))).min(axis=1)
+        lowest: Floats = ratio(dcg + self._top() * gained, best + self._raised(number)).min(axis=1)
         return lowest
 
     def greatest(self) -> Floats:
@@ -308,9 +352,10 @@ class _Ratio:
         np.cumsum(self.held * self.left, axis=1, out=gained[:, 1:])
         count = number.astype(np.int64)
         dcg, best = self._fixed()
-        if self.free.sum() <= 1:  # then the table of one layer is all there is
-            dcg = dcg + self.steps[self.free].sum() * gained
-            highest: Floats = ratio(dcg, best + self._raised(count)).max(axis=1)
+        if (self.free.sum(axis=1) <= 1).all():  # the table of one layer is all there is
+            highest: Floats = ratio(dcg + self._top() * gained, best + self._raised(count)).max(
+                axis=1
+            )
             return highest
         sought = np.zeros(len(self.base))
         while True:
@@ -320,22 +365,24 @@ class _Ratio:
                 return sought
             sought = np.maximum(sought, found)
 
+    def _top(self) -> Floats:
+        """What a gap can gain more than the least; shape (b, 1)."""
+        top: Floats = (self.step * self.free).sum(axis=1, keepdims=True)
+        return top
+
     def _fixed(self) -> tuple[Floats, Floats]:
         """DCG and ideal of what no choice changes; each of shape (b, 1)."""
-        dcg, best = self.base.copy(), np.zeros(len(self.base))
-        every, all_left = self.held.sum(axis=1), self.held @ self.left
-        for step, forced, free, reach in self._layers():
-            if not free:
-                best += step * self.table[reach + (every if forced else 0)]
-                dcg += step * all_left * forced
+        every = np.where(self.forced, self.held.sum(axis=1)[:, None], 0)
+        fixed = np.where(self.free, 0.0, self.step)
+        best = (fixed * self.table[self.reach + every]).sum(axis=1)
+        dcg = self.base + (fixed * self.forced).sum(axis=1) * (self.held @ self.left)
         return dcg[:, None], best[:, None]
 
     def _raised(self, number: Ints) -> Floats:
         """Ideal of the free layers where so many gaps reach all of them."""
         best = np.zeros(number.shape)
-        for step, _, free, reach in self._layers():
-            if free:
-                best += step * self.table[reach[:, None] + number]
+        for step, reach in self._choices():
+            best += step * self.table[reach + number]
         return best
 
     def _best_for(self, sought: Floats, gained: Floats, number: Ints) -> tuple[Floats, Floats]:
@@ -344,11 +391,9 @@ class _Ratio:
         """
         dcg, best = np.zeros(gained.shape), np.zeros(gained.shape)
         column = np.arange(gained.shape[1])
-        for step, _, free, reach in reversed(list(self._layers())):
-            if not free:
-                continue
+        for step, reach in reversed(list(self._choices())):
             dcg = dcg + step * gained
-            best = best + step * self.table[reach[:, None] + number]
+            best = best + step * self.table[reach + number]
             surplus = dcg - sought[:, None] * best
             # As many gaps or fewer reach the layers above: keep the best column so far.
             leads = np.where(surplus == np.maximum.accumulate(surplus, axis=1), column, 0)
@@ -357,7 +402,8 @@ class _Ratio:
             best = np.take_along_axis(best, chosen, axis=1)
         return dcg[:, -1], best[:, -1]
 
-    def _layers(self) -> Iterator[tuple[float, bool, bool, Ints]]:
-        return zip(
-            self.steps.tolist(), self.forced.tolist(), self.free.tolist(), self.reach, strict=True
-        )
+    def _choices(self) -> Iterator[tuple[Floats, Ints]]:
+        """Layer by layer from below, its height where it is free, and its reach; (b, 1) each."""
+        height = self.step * self.free
+        for layer in range(height.shape[1]):
+            yield height[:, layer, None], self.reach[:, layer, None]

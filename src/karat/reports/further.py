@@ -6,27 +6,28 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
+from karat.measures.no_answer import thinned
 from karat.reports.cells import base, percent, plain
 from karat.tables.results import Latency, NoAnswer, Outcome
 
-_CURVE_ROWS = 12
+CURVE_ROWS = 12
 
 
 def silence_table(rows: Sequence[NoAnswer]) -> Table:
     """How each run treats the queries that have no right answer."""
     table = base("queries without a right answer")
     table.add_column("run", overflow="fold")
-    for name in ("queries", "answered with nothing", "share"):
+    for name in ("queries", silence_heading(rows), "share"):
         table.add_column(name, justify="right", no_wrap=True)
-    withheld = any(row.threshold is not None for row in rows)
-    if withheld:
-        table.add_column("below score", justify="right", no_wrap=True)
     for row in rows:
-        cells = [f"{row.n:,}", f"{row.silent:,}", percent(row.share)]
-        if withheld:
-            cells.append("" if row.threshold is None else f"{row.threshold:g}")
-        table.add_row(plain(row.run), *cells)
+        table.add_row(plain(row.run), f"{row.n:,}", f"{row.silent:,}", percent(row.share))
     return table
+
+
+def silence_heading(rows: Sequence[NoAnswer]) -> str:
+    """What counts as silence in the rows."""
+    threshold = rows[0].threshold
+    return "answered with nothing" if threshold is None else f"nothing, or below {threshold:g}"
 
 
 def curve_table(row: NoAnswer) -> Table:
@@ -34,8 +35,7 @@ def curve_table(row: NoAnswer) -> Table:
     table = base(f"{row.run}: withhold answers whose best score is below …")
     for name in ("score", "no answer, silent", "answerable, silent"):
         table.add_column(name, justify="right", no_wrap=True)
-    step = max(1, -(-len(row.curve) // _CURVE_ROWS))
-    for point in row.curve[::step]:
+    for point in thinned(row.curve, CURVE_ROWS):
         table.add_row(f"{point.threshold:g}", percent(point.no_answer), percent(point.answerable))
     return table
 

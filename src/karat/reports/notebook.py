@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from karat.errors import MissingExtra
+from karat.measures.no_answer import thinned
 from karat.reports.cells import CONTROLS, percent
+from karat.reports.further import CURVE_ROWS, silence_heading
 from karat.tables import Result, Results
 from karat.tables.results import Latency, NoAnswer, Outcome
 
@@ -40,7 +42,6 @@ _STYLE = """
 """
 _WIDE = 420  # pixels; an SVG shrinks to the page, and does not grow
 _STEP = 16  # pixels for each interval
-_CURVE_ROWS = 12
 
 
 def to_html(results: Results) -> str:
@@ -191,15 +192,14 @@ def _slice_table(attribute: str, run: str, rows: Sequence[Result]) -> str:
 
 def _silence_table(rows: Sequence[NoAnswer]) -> str:
     body = [([row.run, f"{row.n:,}", f"{row.silent:,}", percent(row.share)], False) for row in rows]
-    heads = ["run", "queries", "answered with nothing", "share"]
+    heads = ["run", "queries", silence_heading(rows), "share"]
     return _table("queries without a right answer", heads, body)
 
 
 def _curve(row: NoAnswer) -> str:
-    step = max(1, -(-len(row.curve) // _CURVE_ROWS))
     body = [
         ([f"{point.threshold:g}", percent(point.no_answer), percent(point.answerable)], False)
-        for point in row.curve[::step]
+        for point in thinned(row.curve, CURVE_ROWS)
     ]
     heads = ["best score below", "no answer, silent", "answerable, silent"]
     table = _table("", heads, body, texts=0)

@@ -45,8 +45,8 @@ class Result:
         tie_expected: The mean over all orders of tied documents; None likewise.
         tie_high: The highest value over all orders of tied documents; None likewise.
         unjudged_low: The lowest value over all grades that unjudged documents retrieved (in the
-            top k) could have, those nobody retrieved not being relevant; None if not known or
-            not asked for.
+            top k) could have, those nobody retrieved not being relevant, over the same n queries;
+            None if not known or not asked for.
         unjudged_high: The highest; None likewise.
         attribute: The query attribute sliced by, or None for all queries.
         slice: Its value, or None for all queries.
@@ -182,12 +182,6 @@ class NoAnswer:
     curve: list[Silence]
 
 
-def _without_outcomes(row: dict[str, Any]) -> dict[str, Any]:
-    if row["outcomes"] is None:
-        del row["outcomes"]
-    return row
-
-
 @dataclass(frozen=True)
 class Results:
     """Everything one evaluation found.
@@ -239,12 +233,9 @@ class Results:
         if self.slices:
             out["slices"] = [asdict(row) for row in self.slices]
         if self.per_query:
+            left_out = set() if self.outcomes else {"outcomes"}
             out["per_query"] = [
-                {
-                    key: value
-                    for key, value in asdict(row).items()
-                    if value is not None or key != "outcomes"
-                }
+                {key: value for key, value in asdict(row).items() if key not in left_out}
                 for row in self.per_query
             ]
         for name in ("no_answer", "latency", "outcomes"):
@@ -262,7 +253,7 @@ class Results:
         return pl.DataFrame(self.per_query_rows(), infer_schema_length=None)
 
     def per_query_rows(self) -> list[dict[str, Any]]:
-        """The per-query rows, with ``outcome_NAME`` for each outcome; None where a query has none."""
+        """The per-query rows, with ``outcome_NAME`` for each outcome asked for."""
         rows = [asdict(row) for row in self.per_query]
         names = dict.fromkeys(name for row in rows for name in row["outcomes"] or {})
         return [

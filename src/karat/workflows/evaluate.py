@@ -201,10 +201,9 @@ def _slices(queries: Queries | None, attribute: str, scores: Scores) -> list[tup
         )
     values = queries.attribute(attribute)
     query_ids, silent = scores.evidence.query_ids, scores.rules.no_answer
-    of_query = np.array(
-        ["" if query in silent else values.get(query, "(none)") for query in query_ids]
-    )
-    return [(str(value), of_query == value) for value in np.unique(of_query) if value]
+    counted = np.array([query not in silent for query in query_ids], np.bool_)
+    of_query = np.array([values.get(query) or "(none)" for query in query_ids])
+    return [(str(value), counted & (of_query == value)) for value in np.unique(of_query[counted])]
 
 
 def _silent(scored: Sequence[Scores], threshold: float | None) -> list[NoAnswer]:
@@ -220,7 +219,7 @@ def _silent(scored: Sequence[Scores], threshold: float | None) -> list[NoAnswer]
         no_answer(
             scores.run,
             marked,
-            [scores.evidence.query_ids[i] for i in np.flatnonzero(scores.topics)],
+            scores.answerable,
             threshold,
         )
         for scores in scored
@@ -238,14 +237,16 @@ def _per_query(scores: Scores, outcomes: Values) -> list[QueryValue]:
                 continue
             value = None if np.isnan(values[index]) else float(values[index])
             state = scores.state(measure, index)
-            came = {of: held[query_id] for of, held in outcomes.items() if query_id in held}
-            rows.append(
-                QueryValue(
-                    scores.run.name, name, query_id, value, state, came if outcomes else None
-                )
-            )
+            came = _came(outcomes, query_id)
+            rows.append(QueryValue(scores.run.name, name, query_id, value, state, came))
         rows += [
-            QueryValue(scores.run.name, name, query_id, None, "unjudged")
+            QueryValue(scores.run.name, name, query_id, None, "unjudged", _came(outcomes, query_id))
             for query_id in scores.unjudged
         ]
     return rows
+
+
+def _came(outcomes: Values, query_id: str) -> dict[str, float] | None:
+    if not outcomes:
+        return None
+    return {name: values[query_id] for name, values in outcomes.items() if query_id in values}

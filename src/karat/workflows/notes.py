@@ -65,7 +65,7 @@ def of_silence(rows: Sequence[NoAnswer]) -> Iterator[str]:
         if best is not None and best[1] > 0 and row.threshold is None:
             point = best[0]
             yield (
-                f"withholding answers{name} whose best score is below {point.threshold:.4g} would "
+                f"withholding answers{name} whose best score is below {point.threshold!r} would "
                 f"keep quiet on {_percent(point.no_answer)} of these queries, and on "
                 f"{_percent(point.answerable or 0)} of the others (tuned on these very queries)"
             )
