@@ -284,8 +284,8 @@ def test_spellings(typed: str, printed: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "says"),
     [
-        ("alphanDCG(alpha=1.5)@5", "alpha=1.5 is not a number from 0 to 1"),
-        ("alphanDCG(alpha=-1)@5", "alpha=-1 is not a number from 0 to 1"),
+        ("alphanDCG(alpha=1.5)@5", "alpha=1.5 is not 0, or a number from 0.0001 to 1"),
+        ("alphanDCG(alpha=-1)@5", "alpha=-1 is not 0, or a number from 0.0001 to 1"),
         ("ERRIA", "ERRIA needs a rank from 1"),
         ("StRecall(alpha=0.5)", "StRecall has no parameter 'alpha'"),
     ],

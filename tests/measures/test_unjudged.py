@@ -6,13 +6,15 @@ Small cases are enumerated in tests/laws/test_bands.py.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from karat.measures import Evidence, parse
+from karat.measures import Evidence, parse, reduce, unjudged
 from karat.measures.unjudged import gaps
+from karat.tables import Qrels, Run
 
 ByRank = Callable[..., Evidence]
 
@@ -101,14 +103,39 @@ def test_fractions_between_the_grades_change_nothing(by_rank: ByRank) -> None:
     assert max(values) == pytest.approx(high, abs=1e-12)
 
 
+def test_twenty_ranks_equal_enumeration_of_five_gaps(by_rank: ByRank) -> None:
+    rng = np.random.default_rng(5)
+    measures = [parse("nDCG@20"), parse("nDCG(gain=exp)@20")]
+    for _ in range(4):
+        grades: list[float | None] = rng.integers(0, 4, 20).astype(float).tolist()
+        gap = rng.choice(20, 5, replace=False).tolist()
+        missed = rng.integers(1, 4, 3).astype(float).tolist()
+        done = []
+        for chosen in itertools.product((0.0, 1.0, 2.0, 3.0), repeat=len(gap)):
+            filled = list(grades)
+            for place, grade in zip(gap, chosen, strict=True):
+                filled[place] = grade
+            done.append(filled)
+        for place in gap:
+            grades[place] = None
+        run = Run.from_dict({f"{i:04}": {f"d{p:02}": -p for p in range(20)} for i in range(1024)})
+        missing = {f"m{place}": grade for place, grade in enumerate(missed)}
+        judged = {
+            f"{i:04}": {f"d{p:02}": grade for p, grade in enumerate(filled)} | missing
+            for i, filled in enumerate(done)
+        }
+        every = reduce(run, Qrels.from_dict(judged))
+        for measure in measures:
+            value = measure(every)
+            low, high = ends(str(measure), by_rank(grades, missed))
+            assert low == pytest.approx(value.min(), abs=1e-12)
+            assert high == pytest.approx(value.max(), abs=1e-12)
+
+
 def test_deep_lists_lie_between_random_completions() -> None:
-    # k = 20 and more, where enumeration is out of reach: no completion may lie outside, and the
-    # corners tried here touch the ends from within.
+    # Half of 20 unjudged, where enumeration is out of reach: no completion may lie outside.
     rng = np.random.default_rng(3)
     n, depth, scale = 40, 20, 3
-    from karat.measures import reduce
-    from karat.tables import Qrels, Run
-
     run = {f"q{i:02}": {f"d{d}": -float(d) for d in range(depth)} for i in range(n)}
     judged = {
         query: {doc: float(rng.integers(0, scale + 1)) for doc in docs if rng.random() < 0.5}
@@ -140,9 +167,6 @@ def test_deep_lists_lie_between_random_completions() -> None:
 
 
 def test_blocks_of_queries_do_not_show(by_rank: ByRank, monkeypatch: pytest.MonkeyPatch) -> None:
-    from karat.measures import reduce, unjudged
-    from karat.tables import Qrels, Run
-
     run = {f"q{i}": {f"d{d}": -float(d) for d in range(i % 5 + 1)} for i in range(23)}
     qrels = Qrels.from_dict({query: {"d0": 1.0, "d2": 2.0} for query in run})
     evidence = reduce(Run.from_dict(run), qrels)
@@ -151,3 +175,26 @@ def test_blocks_of_queries_do_not_show(by_rank: ByRank, monkeypatch: pytest.Monk
     monkeypatch.setattr(unjudged, "_CELLS", 7)
     assert len(list(gaps(evidence, 3))) > 5
     np.testing.assert_equal([parse(name).bounds(evidence) for name in names], whole)
+
+
+def test_a_gain_of_ones_own_counts_at_the_grades_it_names(by_rank: ByRank) -> None:
+    # 0.5 gains 10: the gap at rank 1 can gain 10, though the ends of the scale gain 0 and 1.
+    low, high = ends("DCG(gain={0.5: 10})@2", by_rank([None, 1]), high=1.0)
+    known = 1 / np.log2(3)
+    assert (low, high) == (pytest.approx(known), pytest.approx(10 + known))
+
+
+def test_many_levels_are_no_burden(by_rank: ByRank) -> None:
+    # Grades of a model, all different, over many queries: each query goes by its own levels.
+    rng = np.random.default_rng(1)
+    docs = [f"d{place}" for place in range(30)]
+    run = {f"q{i}": dict(zip(docs, rng.random(30).tolist(), strict=True)) for i in range(200)}
+    judged = {q: {doc: float(rng.random()) for doc in docs[:15]} for q in run}
+    evidence = reduce(Run.from_dict(run), Qrels.from_dict(judged))
+    found = parse("nDCG@10").bounds(evidence)
+    assert found is not None
+    for index in (0, 77, 199):
+        alone = parse("nDCG@10").bounds(evidence.at(np.array([index])))
+        assert alone is not None
+        assert found[0][index] == pytest.approx(alone[0][0])
+        assert found[1][index] == pytest.approx(alone[1][0])

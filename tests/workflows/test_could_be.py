@@ -92,9 +92,15 @@ def test_trec_eval_has_neither() -> None:
 
 
 def test_what_has_no_band_says_so() -> None:
-    note = said(evaluate(QRELS, RUN, ["infAP", "Compat"], bounds=True), "no full tie band for")
-    assert "infAP, Compat" in note
-    bounds = said(evaluate(QRELS, RUN, ["infAP", "Compat"], bounds=True), "no unjudged bounds for")
+    both = evaluate(QRELS, RUN, ["infAP", "Compat"], bounds=True)
+    assert said(both, "no tie band for") == (
+        "no tie band for infAP: karat knows no best and worst order"
+    )
+    assert "no mean over tied orders for Compat" in said(both, "no mean over")
+    assert "no other order" not in said(both, "tied in score")
+    cut = evaluate(QRELS, RUN, "RR", depth=1)
+    assert "RR: the cut may go through a tie" in said(cut, "no mean over tied orders")
+    bounds = said(both, "no unjudged bounds for")
     assert "infAP, Compat" in bounds
     dropped = evaluate(QRELS, RUN, "RR@10", judged_only=True)
     assert "unjudged documents are dropped" in said(dropped, "no bounds for what is unjudged")
@@ -169,3 +175,35 @@ def test_a_declared_scale_goes_with_the_judgments() -> None:
         # R = 1/16: query 1 at rank 2, query 2 at rank 2, query 3 nothing.
         (1 / 32 + 1 / 32 + 0) / 3
     )
+
+
+def test_a_scale_that_starts_above_nothing_leaves_the_value_outside() -> None:
+    # Grades 1 to 3: whatever x is, it is relevant, and RR of query 2 is 1. The value takes it as 0.
+    [row] = evaluate({"2": {"c": 1}}, RUN | {"1": {}}, "RR@10", scale=(1, 3)).results
+    assert (row.value, row.unjudged_low, row.unjudged_high) == (0.5, 1.0, 1.0)
+
+
+def test_a_cut_through_a_tie_moves_even_a_set() -> None:
+    # a and b tied, cut after one: precision of the set is 0 (as ordered) or 1.
+    [row] = evaluate({"1": {"a": 1}}, {"1": {"a": 5.0, "b": 5.0}}, "SetP", depth=1).results
+    assert (row.value, row.tie_low, row.tie_expected, row.tie_high) == (0.0, 0.0, None, 1.0)
+
+
+def test_err_says_what_it_takes_as_the_highest_grade() -> None:
+    found = evaluate(QRELS, RUN, ["ERR@10", "ERR(max=4)"])
+    assert said(found, "highest grade").startswith("ERR@10: 1 is taken as the highest grade (the")
+    assert "4 is taken" not in str(found.notes)
+
+
+def test_documents_under_several_subtopics_are_told() -> None:
+    frame = pl.DataFrame(
+        {
+            "query_id": ["1", "1", "2"],
+            "subtopic": ["x", "y", "x"],
+            "doc_id": ["a", "a", "c"],
+            "grade": [0.0, 1.0, 1.0],
+        }
+    )
+    assert "take its best grade" in said(evaluate(Qrels(frame), RUN, "RR"), "another subtopic")
+    with pytest.raises(InputError, match="knows no subtopics"):
+        evaluate(Qrels(frame), RUN, "map", compat="trec_eval-9")

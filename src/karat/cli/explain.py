@@ -23,6 +23,7 @@ from karat.cli import options
 @options.collapse
 @options.documents
 @options.rel
+@options.scale
 @options.measures_from
 @options.output("table", "json")
 @options.input_format
@@ -37,6 +38,7 @@ def explain(
     collapse: str | None,
     documents: str | None,
     rel: float | None,
+    scale: str | None,
     output: str,
     input_format: str | None,
     qrels_format: str | None,
@@ -58,6 +60,7 @@ def explain(
         documents=documents or options.folder(qrels),
         collapse=collapse,
         rel=rel,
+        scale=scale,
         top=top,
     )
     if output == "json":

@@ -19,6 +19,7 @@ from karat.measures.registry import measure
 
 _NO_REL = "no relevant document"
 _NDEVAL = "pyndeval 0.0.8 (ndeval)"
+_LEAST_ALPHA = 0.0001  # less would make no difference, and sums without end
 _CLOSE = 1e-9  # gains so close together are one gain, added in another order
 _LONG = 1_000_000  # ranks from which the harmonic number is as exact by its asymptotic series
 
@@ -39,8 +40,8 @@ class Covered(Example):
 
 def _read_alpha(text: str) -> float:
     value = read_number(text)
-    if not 0 <= value <= 1:
-        raise ValueError("a number from 0 to 1")
+    if value != 0 and not _LEAST_ALPHA <= value <= 1:
+        raise ValueError(f"0, or a number from {_LEAST_ALPHA} to 1")
     return value
 
 

@@ -131,7 +131,8 @@ class Entry:
         swaps: Whether a better document that moves up past a worse one never lowers the value.
             Then the best and the worst order of tied documents are known, and with them the
             exact band.
-        ordered: Whether the order of documents matters at all; if not, ties do not either.
+        ordered: Whether the order of documents matters at all; if not, ties do not either, unless
+            a ranking is cut through them.
         expected: ``(evidence, k=cutoff, **parameters)`` to the mean over all orders of tied
             documents, for each query; None if nobody has a closed form. Not for a geometric mean,
             which is not the geometric mean of expectations.

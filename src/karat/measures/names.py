@@ -190,7 +190,9 @@ def _cutoff(entry: Entry, cutoff: str | float | None) -> float | None:
             raise UsageError(f"{entry.symbol} needs {what}", fix=f"{entry.symbol}@{typical}")
         return None
     if entry.cutoff == "none":
-        raise UsageError(f"{entry.symbol} takes no cutoff", fix=f"write {entry.symbol}")
+        outer = any(parameter.name == "of" for parameter in entry.parameters)
+        fix = f"{entry.symbol}(nDCG@{cutoff})" if outer else f"write {entry.symbol}"
+        raise UsageError(f"{entry.symbol} takes no cutoff", fix=fix)
     what, allowed, _ = _CUTOFFS["required" if entry.cutoff == "optional" else entry.cutoff]
     try:
         value = math.nan if isinstance(cutoff, str) and "_" in cutoff else float(cutoff)

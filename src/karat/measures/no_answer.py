@@ -165,11 +165,11 @@ def _curve(right: _Replies, wrong: _Replies) -> list[Silence]:
         return []
     silenced = right.withheld(threshold)
     if not wrong.n:
-        kept = _thinned(silenced, silenced)
+        kept = _thinned(silenced, silenced, MOST_POINTS)
         points = zip(threshold[kept].tolist(), silenced[kept].tolist(), strict=True)
         return [Silence(at, share, None) for at, share in points]
     lost = wrong.withheld(threshold)
-    kept = _thinned(silenced, silenced - lost)
+    kept = _thinned(silenced, silenced - lost, MOST_POINTS)
     columns = (threshold, silenced, lost)
     return [Silence(*point) for point in zip(*(c[kept].tolist() for c in columns), strict=True)]
 
@@ -183,7 +183,7 @@ def _thresholds(best: Floats) -> Floats:
     return np.zeros(1) if (best == -np.inf).any() else finite
 
 
-def _thinned(silenced: Floats, youden: Floats, most: int = MOST_POINTS) -> Ints:
+def _thinned(silenced: Floats, youden: Floats, most: int) -> Ints:
     """Indices of the points to keep, ascending."""
     count = len(silenced)
     if count <= most:

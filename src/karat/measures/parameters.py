@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -12,6 +13,8 @@ from karat.measures.entry import Parameter, show_number
 from karat.measures.evidence import Floats, Ints
 
 _HIGHEST_EXPONENT = 1000
+_HIGHEST_GAIN = 1e300  # above it sums are infinite
+_DEEPEST = 1 << 62
 
 Gain = str | Mapping[float, float]
 
@@ -34,10 +37,9 @@ def read_positive(text: str) -> float:
 
 def read_whole(text: str) -> int:
     """A whole number from 1; raises ValueError."""
-    value = int(text)
-    if value < 1:
+    if not re.fullmatch(r"\s*\+?0*[1-9][0-9]*\s*", text):
         raise ValueError("a whole number from 1")
-    return value
+    return min(int(text), _DEEPEST)
 
 
 def _read_base(text: str) -> float:
@@ -105,7 +107,7 @@ BASE = Parameter(
 def gain_of(grade: Floats, gain: Gain) -> Floats:
     """The gain of each grade; a negative grade (pooled, not judged) gains nothing."""
     if gain == "linear":
-        return np.maximum(grade, 0.0)
+        return _finite(np.maximum(grade, 0.0))
     if gain == "exp":
         if len(grade) and grade.max() > _HIGHEST_EXPONENT:
             raise InputError(
@@ -117,6 +119,15 @@ def gain_of(grade: Floats, gain: Gain) -> Floats:
     gained = np.maximum(grade, 0.0)
     for level, value in gain.items():
         gained = np.where(grade == level, value, gained)
+    return _finite(gained)
+
+
+def _finite(gained: Floats) -> Floats:
+    if len(gained) and gained.max() > _HIGHEST_GAIN:
+        raise InputError(
+            f"a gain of {gained.max():g} is too high: sums of it are infinite",
+            fix="grades on a scale such as 0 to 3",
+        )
     return gained
 
 

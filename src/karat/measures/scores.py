@@ -96,11 +96,12 @@ class Scores:
             None if end is None else _like(value, end)
             for end in (band.low, band.expected, band.high)
         )
-        return Band(
-            None if low is None else np.minimum(low, value),
-            expected,
-            None if high is None else np.maximum(high, value),
-        )
+        # The last bits of a sum may lie on the wrong side of what it must not pass.
+        low = None if low is None else np.minimum(low, value)
+        high = None if high is None else np.maximum(high, value)
+        if expected is not None and low is not None and high is not None:
+            expected = np.clip(expected, low, high)
+        return Band(low, expected, high)
 
     def bounds(self, measure: Measure) -> tuple[Floats, Floats] | None:
         """Lowest and highest of each value over all grades of the unjudged; None if not known."""
@@ -112,8 +113,10 @@ class Scores:
         value = self.values[measure]
         low, high = (_like(value, end) for end in found)
         most = np.inf if measure.entry.high is None else measure.entry.high
-        # The last bits of a sum may lie on the wrong side of what it must not pass.
-        return np.minimum(low, value), np.maximum(np.minimum(high, most), value)
+        high = np.minimum(high, most)
+        if self.evidence.scale[0] > 0:
+            return np.minimum(low, high), high  # the value takes them as 0, which is off the scale
+        return np.minimum(low, value), np.maximum(high, value)
 
 
 def _like(value: Floats, other: Floats) -> Floats:

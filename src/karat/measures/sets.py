@@ -195,6 +195,7 @@ def success(evidence: Evidence, *, k: float, rel: float) -> Terms:
     equals=(Equal("trec_eval 9.0.8 and 10.0", "set_P"), Equal("ir_measures 0.4.3", "SetP")),
     example=Example("SetP", _WORKED, (1, 1), 0.3, "A B C of ten: 3/10"),
     trec="set_P",
+    swaps=True,
     ordered=False,
     bounds=_set_precision_bounds,
 )
@@ -216,6 +217,7 @@ def set_precision(evidence: Evidence, *, rel: float) -> Terms:
     equals=(Equal("trec_eval 9.0.8 and 10.0", "set_recall"), Equal("ir_measures 0.4.3", "SetR")),
     example=Example("SetR", _WORKED, (1, 1), 0.6, "A B C of A B C D E: 3/5"),
     trec="set_recall",
+    swaps=True,
     ordered=False,
     bounds=_set_recall_bounds,
 )
@@ -243,6 +245,7 @@ def set_recall(evidence: Evidence, *, rel: float) -> Terms:
     ),
     example=Example("SetF", _WORKED, (1, 1), 0.4, "2 x .3 x .6 / (.3 + .6)"),
     trec="set_F",
+    swaps=True,
     ordered=False,
 )
 def set_f(evidence: Evidence, *, rel: float, beta: float) -> Floats:
@@ -269,6 +272,7 @@ def set_f(evidence: Evidence, *, rel: float, beta: float) -> Floats:
     equals=(Equal("trec_eval 9.0.8 and 10.0", "set_map"),),
     example=Example("SetAP", _WORKED, (1, 1), 0.18, "3 x 3 / (10 x 5)"),
     trec="set_map",
+    swaps=True,
     ordered=False,
 )
 def set_average_precision(evidence: Evidence, *, rel: float) -> Floats:
@@ -292,6 +296,7 @@ def set_average_precision(evidence: Evidence, *, rel: float) -> Floats:
     equals=(Equal("trec_eval 9.0.8 and 10.0", "set_relative_P"),),
     example=Example("SetRcap", _WORKED, (1, 1), 0.6, "3 / min(10, 5)"),
     trec="set_relative_P",
+    swaps=True,
     ordered=False,
 )
 def capped_set_recall(evidence: Evidence, *, rel: float) -> Terms:

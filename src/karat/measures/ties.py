@@ -54,7 +54,10 @@ def tie_band(measure: Measure, evidence: Evidence, depth: int | None, condensed:
         return cut.only_judged() if condensed else cut
 
     value = measure(read(evidence))
-    if not len(tied) or not measure.ordered:
+    straddled = depth is not None and bool(
+        ((some.tie_start <= depth) & (some.tie_start + some.tie_size - 1 > depth)).any()
+    )
+    if not len(tied) or not (measure.ordered or straddled):
         return Band(value, value, value)
 
     def whole(of_some: Floats | None) -> Floats | None:
@@ -64,9 +67,6 @@ def tie_band(measure: Measure, evidence: Evidence, depth: int | None, condensed:
         of_all[tied] = of_some
         return of_all
 
-    straddled = depth is not None and bool(
-        ((some.tie_start <= depth) & (some.tie_start + some.tie_size - 1 > depth)).any()
-    )
     expected = None if straddled else measure.expected(read(some))
     if not measure.swaps or (straddled and condensed):
         return Band(None, whole(expected), None)

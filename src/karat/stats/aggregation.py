@@ -48,6 +48,7 @@ class Aggregation:
             if bounds or (bounds is None and (measure.depth or NEAR + 1) <= NEAR)
         ]
         self._bounds = {measure: scores.bounds(measure) for measure in self.bounded}
+        self._shares: dict[int, Floats] = {}
         self.without: dict[str, dict[str, None]] = {}
 
     def row(
@@ -99,10 +100,15 @@ class Aggregation:
         )
 
     @property
-    def unbanded(self) -> list[Measure]:
-        """Measures whose tie band is not known, whole or in part."""
+    def without_band(self) -> list[Measure]:
+        """Measures whose lowest and highest value over orders of tied documents nobody knows."""
+        return [measure for measure, band in self._bands.items() if band.low is None]
+
+    @property
+    def without_mean(self) -> list[Measure]:
+        """Measures with such a band, but without the mean over those orders."""
         bands = self._bands.items()
-        return [m for m, band in bands if band.low is None or band.expected is None]
+        return [m for m, band in bands if band.low is not None and band.expected is None]
 
     @property
     def unbounded(self) -> list[Measure]:
@@ -147,7 +153,9 @@ class Aggregation:
     def _judged(self, measure: Measure, used: Mask) -> float | None:
         if measure.depth is None:
             return None
-        share = parse(f"Judged@{measure.depth}")(self.scores.evidence)
+        if measure.depth not in self._shares:
+            self._shares[measure.depth] = parse(f"Judged@{measure.depth}")(self.scores.evidence)
+        share = self._shares[measure.depth]
         answered = used & ~np.isnan(share)
         weights, _ = self.weighing.at(answered)
         return mean(share[answered], weights) if answered.any() else None

@@ -129,7 +129,7 @@ class Qrels:
         if not (0 <= low < high < math.inf):
             raise UsageError(
                 f"a scale from {low:g} to {high:g} holds no grades",
-                fix="--scale 0-3, for example: the lowest and the highest grade, from 0 up",
+                fix="the lowest and the highest grade, from 0 up, such as 0-3",
             )
         grade = self.frame["grade"]
         off = (grade > high) | ((grade >= 0) & (grade < low))

@@ -97,6 +97,8 @@ _YES, _NO = ("true", "yes", "1", "1.0"), ("false", "no", "0", "0.0", "")
 def _marked(frame: pl.DataFrame, source: str) -> pl.DataFrame:
     """The frame with ``no_answer`` as true and false, whichever way a file spelt them."""
     given = frame["no_answer"]
+    if given.dtype.is_nested():
+        raise InputError("no_answer holds lists or objects, not true or false", file=source)
     spelt = given.cast(pl.String, strict=False).str.strip_chars().str.to_lowercase()
     wrong = ~spelt.is_in([*_YES, *_NO]).fill_null(value=True)
     if wrong.any():

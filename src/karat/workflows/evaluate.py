@@ -208,6 +208,8 @@ def _slices(queries: Queries | None, attribute: str, scores: Scores) -> list[tup
 
 def _silent(scored: Sequence[Scores], threshold: float | None) -> list[NoAnswer]:
     marked = scored[0].rules.no_answer
+    if threshold is not None and scored[0].rules.compat:
+        raise UsageError("trec_eval knows no threshold", fix="leave out --compat or --threshold")
     if not marked:
         if threshold is not None:
             raise UsageError(

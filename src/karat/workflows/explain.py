@@ -15,6 +15,7 @@ from karat.measures.scores import Rules, Scores, score
 from karat.tables import Queries, Run
 from karat.tables.explanation import Explanation, Line
 from karat.workflows import given
+from karat.workflows.scale import on_scale
 
 TOP = 10
 
@@ -29,6 +30,7 @@ def explain(
     documents: Any = None,
     collapse: str | None = None,
     rel: float | None = None,
+    scale: str | tuple[float, float] | None = None,
     top: int = TOP,
 ) -> Explanation:
     """Explain one value.
@@ -42,13 +44,14 @@ def explain(
         documents: As ``evaluate`` takes them, to collapse.
         collapse: Fold chunks into the document named in this column.
         rel: Lowest relevant grade, where the measure does not say.
+        scale: As ``evaluate`` takes it.
         top: Show at least so many ranks.
 
     Raises:
         UsageError: the query is in neither table; the nearest is named.
     """
     asked = parse(measure, rel=rel)
-    qrels, runs = given.qrels(qrels), given.runs(run)
+    qrels, runs = on_scale(given.qrels(qrels), scale), given.runs(run)
     if len(runs) != 1:
         raise UsageError(f"explain takes one run, and {len(runs)} were given")
     run = (given.collapsed(runs, documents, collapse) if collapse else runs)[0]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from karat.measures import Measure
 from karat.measures.no_answer import best_threshold
 from karat.measures.scores import Rules, Scores
 from karat.stats.aggregation import Aggregation
@@ -86,7 +87,7 @@ def _of_run(scores: Scores, rules: Rules) -> Iterator[str]:
         ("missing", "not in the run: scored 0"),
         ("empty", "answered with nothing: scored 0"),
     ):
-        held = scores.answered == state
+        held = (scores.answered == state) & ~_marked(scores)
         what = usual
         if rules.compat and not rules.complete:
             what = f"not in the run: left out, as in {rules.compat.name}"
@@ -104,6 +105,10 @@ def _of_run(scores: Scores, rules: Rules) -> Iterator[str]:
         )
 
 
+def _marked(scores: Scores) -> np.ndarray:
+    return np.isin(scores.evidence.query_ids, list(scores.rules.no_answer))
+
+
 def _of_ties(scored: Sequence[Scores], rows: Sequence[Result]) -> Iterator[str]:
     shares = []
     for scores in scored:
@@ -116,16 +121,16 @@ def _of_ties(scored: Sequence[Scores], rows: Sequence[Result]) -> Iterator[str]:
     rule = "ties go by document id, descending, as in trec_eval"
     if scored[0].rules.compat:
         rule += ", and another order could give other numbers"
-    elif not any(_moved(row, row.tie_low, row.tie_high, DIGITS) for row in rows):
+    elif all(_steady(row) for row in rows):
         rule += "; no other order of them changes a digit that is printed"
     yield f"tied in score with another document: {', '.join(shares)}; {rule}"
-    spans = _widest(rows, lambda row: (row.tie_low, row.tie_high), DIGITS)
+    spans = _first_moved(rows, lambda row: (row.tie_low, row.tie_high), DIGITS)
     if spans:
         yield f"the order of tied documents could change printed digits: {spans}"
 
 
 def _of_unjudged(qrels: Qrels, rows: Sequence[Result]) -> Iterator[str]:
-    spans = _widest(rows, lambda row: (row.unjudged_low, row.unjudged_high), SEEN)
+    spans = _first_moved(rows, lambda row: (row.unjudged_low, row.unjudged_high), SEEN)
     if spans:
         low, high = qrels.scale
         whence = "as declared" if qrels.declared else "the largest there is; --scale declares it"
@@ -136,8 +141,8 @@ def _of_unjudged(qrels: Qrels, rows: Sequence[Result]) -> Iterator[str]:
         )
 
 
-def _widest(rows: Sequence[Result], ends: Callable[[Result], Ends], digits: int) -> str:
-    """For each run the measure that moves most, with its band, and how many others move."""
+def _first_moved(rows: Sequence[Result], ends: Callable[[Result], Ends], digits: int) -> str:
+    """For each run the first measure that moves, with its band, and how many others move."""
     said = []
     runs = dict.fromkeys(row.run for row in rows)
     for run in runs:
@@ -153,7 +158,7 @@ def _widest(rows: Sequence[Result], ends: Callable[[Result], Ends], digits: int)
         }
         if not moved:
             continue
-        row = max(moved, key=lambda row: moved[row][2] - moved[row][1])
+        row = next(iter(moved))  # what was asked first matters most
         value, low, high = moved[row]
         name = f"{run} " if len(runs) > 1 else ""
         more = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
@@ -161,6 +166,12 @@ def _widest(rows: Sequence[Result], ends: Callable[[Result], Ends], digits: int)
     return "; ".join(said) + (
         " (--full lists them)" if any(" more" in span for span in said) else ""
     )
+
+
+def _steady(row: Result) -> bool:
+    if row.value is None:
+        return True
+    return row.tie_low is not None and not _moved(row, row.tie_low, row.tie_high, DIGITS)
 
 
 def _moved(row: Result, low: float | None, high: float | None, digits: int) -> bool:
@@ -176,9 +187,15 @@ def _unknown(rows: Aggregation, rules: Rules) -> Iterator[str]:
     if rules.compat:
         return
     evidence = rows.scores.evidence
-    lacking = [str(m) for m in rows.unbanded if m.entry.direction != "none"]
-    if lacking and evidence.tied.any():
-        yield f"no full tie band for {', '.join(lacking)}: karat knows no closed form"
+    if evidence.tied.any():
+        without = [str(measure) for measure in rows.without_band]
+        if without:
+            yield f"no tie band for {', '.join(without)}: karat knows no best and worst order"
+        half = [str(measure) for measure in rows.without_mean]
+        if half and rules.depth is not None:
+            yield f"no mean over tied orders for {', '.join(half)}: the cut may go through a tie"
+        elif half:
+            yield f"no mean over tied orders for {', '.join(half)}: karat knows no closed form"
     lacking = [str(m) for m in rows.unbounded if m.entry.direction != "none"]
     if lacking and rules.judged_only:
         yield "no bounds for what is unjudged: unjudged documents are dropped"
@@ -196,8 +213,7 @@ def _merged(rows: Sequence[Aggregation]) -> dict[str, dict[str, None]]:
 
 def _of_all(qrels: Qrels, scored: Sequence[Scores], rules: Rules) -> Iterator[str]:
     evidence = scored[0].evidence
-    silent_by_right = np.isin(evidence.query_ids, list(rules.no_answer))
-    bare = ~scored[0].topics & ~silent_by_right
+    bare = ~scored[0].topics & ~_marked(scored[0])
     if bare.any() and not rules.compat:
         yield _counted(
             bare,
@@ -213,6 +229,19 @@ def _of_all(qrels: Qrels, scored: Sequence[Scores], rules: Rules) -> Iterator[st
             "flatters a system that fails on hard ones, and it counts queries without a relevant "
             "document as 0 (--compat trec_eval-9 does as it does)"
         )
+    told = {str(m): m for scores in scored[:1] for m in scores.values if _takes_top(m)}
+    if told:
+        high = qrels.scale[1]
+        yield (
+            f"{', '.join(told)}: {high:g} is taken as the highest grade ("
+            + ("as declared)" if qrels.declared else "the largest there is; --scale declares it)")
+        )
+    if qrels.subtopics is not None and qrels.subtopics.height > qrels.frame.height:
+        several = qrels.subtopics.height - qrels.frame.height
+        yield (
+            f"{several:,} judgments are of a document that is judged for another subtopic too: "
+            "measures without subtopics take its best grade"
+        )
     grade = qrels.frame["grade"].to_numpy()
     negative = int((grade <= -1 if rules.compat else grade < 0).sum())
     if negative:
@@ -222,6 +251,13 @@ def _of_all(qrels: Qrels, scored: Sequence[Scores], rules: Rules) -> Iterator[st
         )
     if rules.compat and (grade != np.floor(grade)).any():
         yield "grades are cut to whole numbers, as trec_eval does: 0.9 counts as 0"
+
+
+def _takes_top(measure: Measure) -> bool:
+    inner = measure.settings.get("of")
+    if isinstance(inner, Measure):
+        return _takes_top(inner)
+    return measure.entry.symbol == "ERR" and measure.settings["max"] is None
 
 
 def _counted(held: np.ndarray, query_ids: list[str], what: str) -> str:
