@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from karat import formats
 from karat.errors import InputError
 from karat.formats import golden
-from karat.formats.golden_query import GoldenQuery, Judgment
+from karat.golden.query import GoldenQuery, Judgment
 
 PLAIN = [
     {"query": "join two lists", "relevant_docs": ["a", "b"], "category": "task", "difficulty": 1},
@@ -118,7 +118,7 @@ DAMAGED: list[tuple[str, int | None, str]] = [
     ('[{"query": "x", "relevant_docs": ["a"], "weight": 0}]', None, "weight 0 is not a number"),
     ('[{"query": "x", "relevant_docs": ["a"], "cost": NaN}]', None, "cost is nan; attributes are"),
     (array([ONE, ONE]), None, "item 2: the query 'x' is there already, as q1"),
-    (array([{**ONE, "id": "q2"}, {**ONE, "query": "y"}]), None, "'q2' is taken by 'x'"),
+    (array([{**ONE, "id": "q2"}, {**ONE, "query": "y", "id": "q2"}]), None, "is taken by 'x'"),
     (array([{**ONE, "id": "1"}, {**ONE, "id": 1}]), None, "'1' is taken by 'x'"),
     (array([{**ONE, "sources": {"b": "clicks"}}]), None, "document b has a source and no grade"),
     (array([{**ONE, "sources": ["a"]}]), None, "sources is no object"),

@@ -110,7 +110,7 @@ def test_a_planted_violation_is_caught(
     root: Path, tmp_path: Path, plant: Callable[[Path], str]
 ) -> None:
     shutil.copy(root / "pyproject.toml", tmp_path)
-    skip = shutil.ignore_patterns("__pycache__", "golden")
+    skip = shutil.ignore_patterns("__pycache__", "*.jsonl", "*.tsv")
     shutil.copytree(root / "src/karat", tmp_path / "src/karat", ignore=skip)
     said = plant(tmp_path / "src/karat")
     done = lint(tmp_path)

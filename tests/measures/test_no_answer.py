@@ -71,7 +71,7 @@ def test_the_curve_goes_from_no_threshold_to_all_withheld() -> None:
 def test_without_answerable_queries_there_is_half_a_curve() -> None:
     for answerable in ([], ["a4"]):
         curve = no_answer(RUN, MARKED, answerable).curve
-        assert [(point.no_answer, point.answerable) for point in curve] == [
+        assert [(point.silent_no_answer, point.silent_answerable) for point in curve] == [
             (0.5, None), (0.75, None), (1.0, None)
         ]  # fmt: skip
         assert best_threshold(curve) is None
@@ -179,7 +179,7 @@ def test_every_point_and_every_threshold_is_what_loops_say(
     thresholds = [point.threshold for point in got.curve]
     assert all(math.isfinite(threshold) for threshold in thresholds)
     assert all(low < high for low, high in pairwise(thresholds))
-    shares = [(point.no_answer, point.answerable) for point in got.curve]
+    shares = [(point.silent_no_answer, point.silent_answerable) for point in got.curve]
     assert shares == [(plain_share(marked, t), plain_share(answerable, t)) for t in thresholds]
     assert len(set(shares)) == len(shares)  # every one of them makes a difference
     for low, high in pairwise(shares):
@@ -258,17 +258,20 @@ def test_a_thinned_curve_keeps_what_matters(
     assert [point for point in full if point in set(thin)] == thin  # some of them, in order
     assert (thin[0], thin[-1]) == (full[0], full[-1])
     assert best_threshold(thin) == best_threshold(full)
-    changes = {b for a, b in pairwise(full) if b.no_answer != a.no_answer}
+    changes = {b for a, b in pairwise(full) if b.silent_no_answer != a.silent_no_answer}
     if marked < 100:
         assert changes <= set(thin)
         # No share of silent no-answer queries is lost, nor its least harm.
-        assert {p.no_answer for p in thin} == {p.no_answer for p in full}
+        assert {p.silent_no_answer for p in thin} == {p.silent_no_answer for p in full}
         # The rest is evenly spaced: no gap is wider than twice what as many points need.
         index = {point: at for at, point in enumerate(full)}
         gaps = np.diff([index[point] for point in thin])
         assert gaps.max() <= 2 * len(full) / (MOST_POINTS - marked - 3)
     else:
-        assert max(b.no_answer - a.no_answer for a, b in pairwise(thin)) <= 2 / MOST_POINTS
+        assert (
+            max(b.silent_no_answer - a.silent_no_answer for a, b in pairwise(thin))
+            <= 2 / MOST_POINTS
+        )
 
 
 def test_a_curve_that_just_fits_is_whole() -> None:

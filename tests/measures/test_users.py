@@ -57,7 +57,7 @@ def test_err_goes_by_the_top_of_the_scale(value_of: Value) -> None:
     assert value_of("ERR(max=3)@5", (1,)) == 0.125
     # The declared scale counts, whatever the largest grade there is.
     run = Run.from_dict({"q": {"a": 1.0}})
-    declared = Qrels.from_dict({"q": {"a": 1.0}}).on_scale(0, 3)
+    declared = Qrels.from_dict({"q": {"a": 1.0}}).on_scale((0, 3))
     assert parse("ERR")(reduce(run, declared)).tolist() == [0.125]
 
 

@@ -75,7 +75,18 @@ def test_bands_stand_where_they_say_something() -> None:
     rows = [
         row(tie_low=0.45, tie_high=0.55, unjudged_low=0.2, unjudged_high=0.9),
         row(run="dense", value=None, ci_low=None, ci_high=None, judged=None, unjudged_low=None),
-        row(measure="NumRet", aggregate="sum", value=1234.0, ci_low=None, ci_high=None, n=1000),
+        row(
+            measure="NumRet",
+            aggregate="sum",
+            value=1234.0,
+            ci_low=None,
+            ci_high=None,
+            n=1000,
+            tie_low=1234.0,
+            tie_high=1234.0,
+            unjudged_low=1234.0,
+            unjudged_high=1234.0,
+        ),  # fmt: skip
     ]
     (table,) = Tables(to_html(Results(rows))).tables
     head = ["measure", "run", "value", "95 %", "n", "judged"]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from karat.reports.cells import percent
+from karat.reports.figures import percent
 from karat.reports.terminal import _give_or_take, console, show_explanation, show_results
 from karat.tables import Queries, Result, Results, Run
 from karat.workflows.evaluate import evaluate
@@ -127,10 +127,10 @@ def test_sums_are_whole_numbers() -> None:
     [
         (None, ""),
         (0.0, "0 %"),
-        (0.0001, "0.1 %"),
+        (0.0001, "0.01 %"),
         (0.5, "50 %"),
         (0.994, "99.4 %"),
-        (0.9997, "99.9 %"),
+        (0.9997, "99.97 %"),
         (1.0, "100 %"),
     ],
 )

@@ -104,7 +104,7 @@ def test_a_document_counts_once_at_its_best_grade() -> None:
     assert qrels.rows is qrels.subtopics
     # Qrels of the frame alone have none; and a scale keeps them.
     assert Qrels(qrels.frame).subtopics is None
-    scaled = qrels.on_scale(0, 3)
+    scaled = qrels.on_scale((0, 3))
     assert scaled.subtopics is not None
     assert scaled.subtopics.equals(qrels.subtopics)
     assert scaled.scale == (0, 3)

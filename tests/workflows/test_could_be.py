@@ -127,7 +127,7 @@ def test_a_threshold_makes_silence_of_low_scores() -> None:
     [row] = evaluate(ANSWERABLE, run, "RR", queries=MARKED, threshold=1.0).no_answer
     assert (row.silent, row.share, row.threshold) == (2, 1.0, 1.0)
     # Best scores 5, 2 and .5: up to .5 nothing is withheld (but 4 is silent anyhow), above it 3.
-    assert [(p.threshold, p.no_answer, p.answerable) for p in row.curve[:2]] == [
+    assert [(p.threshold, p.silent_no_answer, p.silent_answerable) for p in row.curve[:2]] == [
         (0.5, 0.5, 0.0),
         (2.0, 1.0, 0.0),
     ]
@@ -170,7 +170,7 @@ def test_the_run_with_nearly_everything_tied_has_a_wide_band(field_data: Path) -
 
 
 def test_a_declared_scale_goes_with_the_judgments() -> None:
-    qrels = Qrels.from_dict(QRELS).on_scale(0, 4)
+    qrels = Qrels.from_dict(QRELS).on_scale((0, 4))
     assert evaluate(qrels, RUN, "ERR").results[0].value == pytest.approx(
         # R = 1/16: query 1 at rank 2, query 2 at rank 2, query 3 nothing.
         (1 / 32 + 1 / 32 + 0) / 3

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from karat.reports.figures import percent
 from karat.tables import Qrels, Run
 from karat.workflows.evaluate import evaluate
-from karat.workflows.notes import _percent
 
 
 def said(qrels: dict[str, dict[str, float]], *runs: Run, **rules: object) -> str:
@@ -104,7 +104,7 @@ def test_no_document_is_left_that_could_tie() -> None:
     ],
 )
 def test_nearly_all_is_not_printed_as_all(share: float, shown: str) -> None:
-    assert _percent(share) == shown
+    assert percent(share) == shown
 
 
 def test_grades_below_0_are_said() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from karat.demo.build import Demo
+from karat.reports.figures import counted, moves
 from karat.stats import t_interval
 from karat.tables import Result, Results
 
@@ -147,8 +148,7 @@ def _moved(rows: Sequence[Result], measure: str) -> bool:
 def _unanswered(results: Results) -> Iterator[str]:
     for row in results.results:
         if row.measure == MEASURE and row.missing + row.empty:
-            count = row.missing + row.empty
-            queries = "1 query" if count == 1 else f"{count} queries"
+            queries = counted(row.missing + row.empty, "query", "queries")
             yield f"{row.run} found nothing at all for {queries}: scored 0."
 
 
@@ -169,8 +169,7 @@ def _values(results: Results) -> dict[str, dict[str, float]]:
 
 
 def _moves(row: Result) -> bool:
-    ends = (row.unjudged_low, row.unjudged_high)
-    return any(end is not None and f"{end:.2f}" != f"{row.value:.2f}" for end in ends)
+    return moves(row, row.unjudged_low, row.unjudged_high, digits=2)
 
 
 def _span(found: Lead) -> str:

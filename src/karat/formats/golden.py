@@ -17,17 +17,18 @@ from a person, and every other key is an attribute.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from karat.errors import InputError, nearest
+from karat.errors import InputError, UsageError, nearest
 from karat.formats.detect import refuse_binary
 from karat.formats.format import Format, Rows
-from karat.formats.golden_query import (
+from karat.formats.jsonl import parsed
+from karat.formats.source import Source
+from karat.golden.query import (
     PERSON,
     Gathered,
     GoldenQuery,
@@ -35,13 +36,11 @@ from karat.formats.golden_query import (
     golden_query,
     identifier,
     judgment_frame,
-    number_of,
     query_frame,
     short,
     text_of,
 )
-from karat.formats.jsonl import parsed
-from karat.formats.source import Source
+from karat.tables.scale import Scale, read_scale
 
 VERSION = 1
 """Of karat's own shape."""
@@ -151,8 +150,7 @@ def _gather(
 ) -> list[GoldenQuery]:
     gathered = Gathered()
     for where, item in items:
-        made = f"q{len(gathered.queries) + 1}"
-        query, named = _of_item(item, made, where, scale)
+        query, named = _of_item(item, gathered.fresh(), where, scale)
         gathered.refuse(query.query_id, query.text, named=named, where=where)
         gathered.put(query)
     return list(gathered.queries.values())
@@ -214,15 +212,15 @@ def _item(query: GoldenQuery) -> dict[str, Any]:
     return out | ({"sources": sources} if sources else {})
 
 
-def _scale(value: Any, name: str) -> tuple[float, float] | None:
+def _scale(value: Any, name: str) -> Scale | None:
     if value is None:
         return None
-    numbers = [number_of(part) for part in value] if isinstance(value, list) else []
-    if len(numbers) != 2 or not 0 <= numbers[0] < numbers[1] < math.inf:
+    try:
+        return read_scale(value)
+    except UsageError:
         raise InputError(
             f"the scale {short(value)} holds no grades", file=name, fix='"scale": [0, 3]'
-        )
-    return numbers[0], numbers[1]
+        ) from None
 
 
 def _whole(value: float) -> float:

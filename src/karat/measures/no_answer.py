@@ -103,7 +103,9 @@ def best_threshold(curve: list[Silence]) -> tuple[Silence, float] | None:
     Returns:
         None if the curve is empty or there were no answerable queries.
     """
-    shares = [(p.no_answer, p.answerable) for p in curve if p.answerable is not None]
+    shares = [
+        (p.silent_no_answer, p.silent_answerable) for p in curve if p.silent_answerable is not None
+    ]
     if not shares:
         return None
     youden = np.array([right - wrong for right, wrong in shares])
@@ -113,8 +115,8 @@ def best_threshold(curve: list[Silence]) -> tuple[Silence, float] | None:
 
 def thinned(curve: list[Silence], most: int) -> list[Silence]:
     """At most so many points of a curve, first, best and last among them."""
-    silenced = np.array([point.no_answer for point in curve])
-    lost = np.array([point.answerable or 0.0 for point in curve])
+    silenced = np.array([point.silent_no_answer for point in curve])
+    lost = np.array([point.silent_answerable or 0.0 for point in curve])
     return [curve[index] for index in _thinned(silenced, silenced - lost, most)]
 
 

@@ -20,12 +20,3 @@ def base(title: str = "") -> Table:
     """An empty table in the house's style."""
     heading = plain(title, "bold") if title else None
     return Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-
-
-def percent(share: float | None) -> str:
-    """A share as a percentage that rounds to neither none nor all; empty for None."""
-    if share is None:
-        return ""
-    if 0.01 <= share <= 0.99 or share in (0, 1):
-        return f"{100 * share:.0f} %"
-    return f"{min(max(100 * share, 0.1), 99.9):.1f} %"

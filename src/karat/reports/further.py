@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from karat.measures.no_answer import thinned
-from karat.reports.cells import base, percent, plain
+from karat.reports.cells import base, plain
+from karat.reports.figures import milliseconds, percent, three_digits
 from karat.tables.results import Latency, NoAnswer, Outcome
 
 CURVE_ROWS = 12
@@ -36,7 +37,11 @@ def curve_table(row: NoAnswer) -> Table:
     for name in ("score", "no answer, silent", "answerable, silent"):
         table.add_column(name, justify="right", no_wrap=True)
     for point in thinned(row.curve, CURVE_ROWS):
-        table.add_row(f"{point.threshold:g}", percent(point.no_answer), percent(point.answerable))
+        table.add_row(
+            f"{point.threshold:g}",
+            percent(point.silent_no_answer),
+            percent(point.silent_answerable),
+        )
     return table
 
 
@@ -48,7 +53,7 @@ def latency_table(rows: Sequence[Latency]) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         times = (row.p50_us, row.p95_us, row.p99_us, row.max_us)
-        table.add_row(plain(row.run), f"{row.n:,}", *(f"{time / 1000:,.1f}" for time in times))
+        table.add_row(plain(row.run), f"{row.n:,}", *map(milliseconds, times))
     return table
 
 
@@ -65,10 +70,6 @@ def outcomes_table(rows: Sequence[Outcome]) -> Table:
     for row in rows:
         labels = [plain(row.measure), *([plain(row.run)] if several else []), plain(row.outcome)]
         span = "" if row.ci_low is None else f"{row.ci_low:.2f} – {row.ci_high:.2f}"
-        cells = [_signed(row.spearman), span, _signed(row.kendall), _signed(row.auc)]
+        cells = [three_digits(row.spearman), span, three_digits(row.kendall), three_digits(row.auc)]
         table.add_row(*labels, *cells, f"{row.n:,}")
     return table
-
-
-def _signed(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"

@@ -15,7 +15,8 @@ import polars as pl
 
 from karat.errors import MissingExtra
 from karat.measures.no_answer import thinned
-from karat.reports.cells import CONTROLS, percent
+from karat.reports.cells import CONTROLS
+from karat.reports.figures import milliseconds, moves, percent, three_digits, value_text
 from karat.reports.further import CURVE_ROWS, silence_heading
 from karat.tables import Result, Results
 from karat.tables.results import Latency, NoAnswer, Outcome
@@ -160,8 +161,8 @@ def _drawing(results: Results) -> str | None:
 
 
 def _main_table(rows: Sequence[Result], several: bool) -> str:
-    tied = any(_differ(row.tie_low, row.tie_high) for row in rows)
-    bounded = any(_differ(row.unjudged_low, row.unjudged_high) for row in rows)
+    tied = any(moves(row, row.tie_low, row.tie_high) for row in rows)
+    bounded = any(moves(row, row.unjudged_low, row.unjudged_high) for row in rows)
     heads = ["measure", *(["run"] if several else []), "value", "95 %", "n", "judged"]
     heads += ["tie band"] if tied else []
     heads += ["unjudged band"] if bounded else []
@@ -170,7 +171,7 @@ def _main_table(rows: Sequence[Result], several: bool) -> str:
         group = [row for row in rows if row.measure == measure]
         for place, row in enumerate(group):
             cells = [measure if place == 0 else "", *([row.run] if several else [])]
-            cells += [_value(row, row.value), _span(row.ci_low, row.ci_high, 3)]
+            cells += [value_text(row, row.value), _span(row.ci_low, row.ci_high, 3)]
             cells += [f"{row.n:,}", percent(row.judged)]
             cells += [_band(row, row.tie_low, row.tie_high)] if tied else []
             cells += [_band(row, row.unjudged_low, row.unjudged_high)] if bounded else []
@@ -198,7 +199,14 @@ def _silence_table(rows: Sequence[NoAnswer]) -> str:
 
 def _curve(row: NoAnswer) -> str:
     body = [
-        ([f"{point.threshold:g}", percent(point.no_answer), percent(point.answerable)], False)
+        (
+            [
+                f"{point.threshold:g}",
+                percent(point.silent_no_answer),
+                percent(point.silent_answerable),
+            ],
+            False,
+        )
         for point in thinned(row.curve, CURVE_ROWS)
     ]
     heads = ["best score below", "no answer, silent", "answerable, silent"]
@@ -210,7 +218,7 @@ def _latency_table(rows: Sequence[Latency]) -> str:
     body = []
     for row in rows:
         times = (row.p50_us, row.p95_us, row.p99_us, row.max_us)
-        body.append(([row.run, f"{row.n:,}", *(_milliseconds(t) for t in times)], False))
+        body.append(([row.run, f"{row.n:,}", *(milliseconds(t) for t in times)], False))
     return _table("latency, milliseconds", ["run", "n", "p50", "p95", "p99", "slowest"], body)
 
 
@@ -220,8 +228,17 @@ def _outcomes_table(rows: Sequence[Outcome], several: bool) -> str:
     heads += ["Spearman", "95 %", "Kendall", "AUC", "n"]
     body = []
     for row in rows:
-        cells = [row.measure, *([row.run] if several else []), row.outcome, _signed(row.spearman)]
-        cells += [_span(row.ci_low, row.ci_high, 2), _signed(row.kendall), _signed(row.auc)]
+        cells = [
+            row.measure,
+            *([row.run] if several else []),
+            row.outcome,
+            three_digits(row.spearman),
+        ]
+        cells += [
+            _span(row.ci_low, row.ci_high, 2),
+            three_digits(row.kendall),
+            three_digits(row.auc),
+        ]
         body.append(([*cells, f"{row.n:,}"], False))
     return _table("with outcomes, over queries", heads, body, texts=texts)
 
@@ -260,38 +277,19 @@ def _text(text: str) -> str:
     return html.escape(_plain(text))
 
 
-def _value(row: Result, value: float | None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:,.0f}" if row.aggregate == "sum" else f"{value:.4f}"
-
-
 def _band(row: Result, low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return "–"
-    return f"{_value(row, low)} – {_value(row, high)}" if _differ(low, high) else ""
+    return f"{value_text(row, low)} – {value_text(row, high)}" if moves(row, low, high) else ""
 
 
 def _span(low: float | None, high: float | None, digits: int) -> str:
     return "" if low is None or high is None else f"{low:.{digits}f} – {high:.{digits}f}"
 
 
-def _differ(low: float | None, high: float | None) -> bool:
-    return low is not None and high is not None and f"{low:.4f}" != f"{high:.4f}"
-
-
 def _give_or_take(row: Result | None) -> str:
     if row is None or row.value is None:
         return "–"
     if row.ci_low is None or row.ci_high is None:
-        return _value(row, row.value)
+        return value_text(row, row.value)
     return f"{row.value:.3f} ± {(row.ci_high - row.ci_low) / 2:.2f}"
-
-
-def _milliseconds(microseconds: float) -> str:
-    value = microseconds / 1000
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _signed(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"

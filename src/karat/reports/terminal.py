@@ -11,7 +11,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from karat.reports.cells import CONTROLS, base, percent, plain
+from karat.reports.cells import CONTROLS, base, plain
+from karat.reports.figures import percent, value_text
 from karat.reports.further import curve_table, latency_table, outcomes_table, silence_table
 from karat.tables import QueryValue, Result, Results
 from karat.tables.explanation import Explanation, Line
@@ -210,15 +211,9 @@ def _bands_table(rows: Sequence[Result]) -> Table:
     table = _columns("could be", rows, *names)
     for labels, row, ends in _by_measure(rows):
         ties = (row.tie_low, row.tie_expected, row.tie_high)
-        cells = (_end(row, end) for end in (*ties, row.unjudged_low, row.unjudged_high))
+        cells = (value_text(row, end) for end in (*ties, row.unjudged_low, row.unjudged_high))
         table.add_row(*labels, *cells, end_section=ends)
     return table
-
-
-def _end(row: Result, end: float | None) -> str:
-    if end is None:
-        return "–"
-    return f"{end:,.0f}" if row.aggregate == "sum" else f"{end:.4f}"
 
 
 def _slice_table(attribute: str, run: str, rows: Sequence[Result]) -> Table:
@@ -312,9 +307,7 @@ def _cells(line: Line, additive: bool) -> list[str | Text]:
 
 
 def _value(row: Result) -> Text:
-    if row.value is None:
-        return plain("–")
-    return plain(f"{row.value:,.0f}" if row.aggregate == "sum" else f"{row.value:.4f}", "bold")
+    return plain(value_text(row, row.value), "" if row.value is None else "bold")
 
 
 def _interval(row: Result) -> str:

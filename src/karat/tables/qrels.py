@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
-from karat.errors import InputError, UsageError
+from karat.errors import InputError
 from karat.tables.incoming import conform, from_pairs, to_polars
+from karat.tables.scale import Scale, read_scale
 from karat.tables.schema import QRELS
 
 
@@ -45,8 +45,8 @@ class Qrels:
             grade means pooled but not judged, as in TREC; fractions are allowed. A subtopic that
             is the same in every row says nothing, and counts as none.
         source: What messages call it: a path, usually.
-        scale: Lowest and highest grade a judgment can give; if None, from 0 to the largest grade
-            there is.
+        scale: Lowest and highest grade a judgment can give, ``(0, 3)`` or ``"0-3"``; if None,
+            from 0 to the largest grade there is.
 
     Raises:
         InputError: a missing column, an empty id, a subtopic in some rows only, a grade that is
@@ -58,7 +58,7 @@ class Qrels:
         self,
         frame: pl.DataFrame,
         source: str = "qrels",
-        scale: tuple[float, float] | None = None,
+        scale: Any = None,
     ) -> None:
         frame = conform(frame, QRELS, source)
         bad = ~frame["grade"].is_finite().fill_null(value=False)
@@ -80,18 +80,18 @@ class Qrels:
         self.subtopics = frame if told else None
         self.frame = _best(frame) if told else frame
         self.source = source
-        self.declared = scale
-        if scale is not None:
-            self._check_scale(*scale)
+        self.declared = None if scale is None else read_scale(scale)
+        if self.declared is not None:
+            self._refuse_off_scale(*self.declared)
 
-    def on_scale(self, low: float, high: float) -> Qrels:
-        """The same judgments on a declared scale.
+    def on_scale(self, scale: Any) -> Qrels:
+        """The same judgments on a declared scale, ``"0-3"`` or ``(0, 3)``; as they are if None.
 
         Raises:
-            UsageError: the scale is empty or not finite.
+            UsageError: that is no scale.
             InputError: a grade lies above it, or between 0 and its lower end.
         """
-        return Qrels(self.rows, self.source, (low, high))
+        return self if scale is None else Qrels(self.rows, self.source, scale)
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -118,19 +118,14 @@ class Qrels:
         )
 
     @property
-    def scale(self) -> tuple[float, float]:
+    def scale(self) -> Scale:
         """Lowest and highest grade a judgment can give: declared, or 0 to the largest there is."""
         if self.declared is not None:
             return self.declared
         highest = self.frame["grade"].max()
         return 0.0, max(float(highest), 0.0) if isinstance(highest, int | float) else 0.0
 
-    def _check_scale(self, low: float, high: float) -> None:
-        if not (0 <= low < high < math.inf):
-            raise UsageError(
-                f"a scale from {low:g} to {high:g} holds no grades",
-                fix="the lowest and the highest grade, from 0 up, such as 0-3",
-            )
+    def _refuse_off_scale(self, low: float, high: float) -> None:
         grade = self.frame["grade"]
         off = (grade > high) | ((grade >= 0) & (grade < low))
         if off.any():

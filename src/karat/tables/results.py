@@ -146,14 +146,14 @@ class Silence:
 
     Attributes:
         threshold: Answers whose best score lies below it are withheld.
-        no_answer: Share of the no-answer queries that then get nothing (right); 0 to 1.
-        answerable: Share of the queries with a relevant document that then get nothing (wrong);
-            0 to 1; None if there are none.
+        silent_no_answer: Share of the no-answer queries that then get nothing (right); 0 to 1.
+        silent_answerable: Share of the queries with a relevant document that then get nothing
+            (wrong); 0 to 1; None if there are none.
     """
 
     threshold: float
-    no_answer: float
-    answerable: float | None
+    silent_no_answer: float
+    silent_answerable: float | None
 
 
 @dataclass(frozen=True, slots=True)

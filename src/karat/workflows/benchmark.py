@@ -16,13 +16,14 @@ from typing import Any
 
 import polars as pl
 
+from karat.connectors.asking import Manner, Reply, ask
 from karat.errors import InputError, UsageError, nearest
+from karat.reports.figures import counted
 from karat.tables import Results, Run
+from karat.tables.returned import EXPECTED, Ranked, Unusable, ranked, shown
 from karat.workflows import given
-from karat.workflows.asking import Manner, Reply, ask
 from karat.workflows.evaluate import evaluate
 from karat.workflows.golden_set import GoldenSet
-from karat.workflows.returned import EXPECTED, Ranked, Unusable, ranked, shown
 
 _PATIENCE = 1.0  # seconds before anything moves on the screen
 
@@ -105,8 +106,8 @@ def benchmark(
     run, notes = _run([query.query_id for query in held], replies, title, about)
     if manner.overdue:
         notes.append(
-            f"{_calls(len(manner.overdue))} went on after the timeout, since a plain function "
-            "cannot be stopped, and may have slowed those that came after"
+            f"{counted(len(manner.overdue), 'call', 'calls')} went on after the timeout, since a "
+            "plain function cannot be stopped, and may have slowed those that came after"
         )
     if concurrency > 1:
         notes.append(f"times were taken with up to {concurrency} calls at once")
@@ -259,13 +260,14 @@ def _notes(answers: Sequence[_Answer]) -> Iterator[str]:
     again = sum(a.reply.tries > 1 and a.reply.error is None for a in answers)
     if again:
         yield (
-            f"{_queries(again)} answered, but not at the first try: the time is that of the try "
-            "that succeeded"
+            f"{counted(again, 'query', 'queries')} answered, but not at the first try: the time is "
+            "that of the try that succeeded"
         )
     repeated = [a.ranking.repeated for a in answers if a.ranking and a.ranking.repeated]
     if repeated:
         yield (
-            f"documents returned twice in {_queries(len(repeated))}: the first place counts, and "
+            f"documents returned twice in {counted(len(repeated), 'query', 'queries')}: the first "
+            "place counts, and "
             f"{sum(repeated):,} further {'one is' if sum(repeated) == 1 else 'ones are'} left out"
         )
 
@@ -275,14 +277,6 @@ def _name(search: Any) -> str:
         search = search.func
     name = getattr(search, "__name__", None) or type(search).__name__
     return "search" if name == "<lambda>" else str(name)
-
-
-def _queries(count: int) -> str:
-    return "1 query" if count == 1 else f"{count:,} queries"
-
-
-def _calls(count: int) -> str:
-    return "1 call" if count == 1 else f"{count:,} calls"
 
 
 @contextmanager

@@ -22,7 +22,6 @@ from karat.tables import Qrels, Queries, QueryValue, Results, Run
 from karat.tables.results import NoAnswer
 from karat.workflows import given, notes
 from karat.workflows.outcomes import Values, correlate, outcome_values
-from karat.workflows.scale import on_scale
 
 RESAMPLES = 2000
 INTERVALS = ("t", "bca", "none")
@@ -93,7 +92,7 @@ def evaluate(
         raise UsageError(f"there is no interval called {interval!r}", nearest=INTERVALS)
     if seed < 0:
         raise UsageError(f"a seed of {seed} is below 0", fix="--seed 0, for example")
-    as_given = on_scale(given.qrels(qrels), scale)
+    as_given = given.qrels(qrels).on_scale(scale)
     judgments = as_given
     if rules.compat:
         as_given.refuse_repeats(rules.compat.name)

@@ -15,7 +15,6 @@ from karat.measures.scores import Rules, Scores, score
 from karat.tables import Queries, Run
 from karat.tables.explanation import Explanation, Line
 from karat.workflows import given
-from karat.workflows.scale import on_scale
 
 TOP = 10
 
@@ -51,7 +50,7 @@ def explain(
         UsageError: the query is in neither table; the nearest is named.
     """
     asked = parse(measure, rel=rel)
-    qrels, runs = on_scale(given.qrels(qrels), scale), given.runs(run)
+    qrels, runs = given.qrels(qrels).on_scale(scale), given.runs(run)
     if len(runs) != 1:
         raise UsageError(f"explain takes one run, and {len(runs)} were given")
     run = (given.collapsed(runs, documents, collapse) if collapse else runs)[0]

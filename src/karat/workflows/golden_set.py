@@ -1,6 +1,6 @@
 """GoldenSet: queries, what is known of them, and which documents are right, put together by hand.
 
-What a query is and what is refused stands in ``karat.formats.golden_query``; the file, in
+What a query is and what is refused stands in ``karat.golden.query``; the file, in
 ``karat.formats.golden``.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from karat.errors import InputError, UsageError, nearest
 from karat.formats import golden, writing
-from karat.formats.golden_query import (
+from karat.golden.query import (
     PERSON,
     Gathered,
     GoldenQuery,
@@ -27,6 +27,7 @@ from karat.formats.golden_query import (
     text_of,
 )
 from karat.tables import Qrels, Queries
+from karat.tables.scale import read_scale
 
 CLICKS = "clicks"
 """The source of grades that come from a log."""
@@ -63,15 +64,10 @@ class GoldenSet:
     """
 
     def __init__(
-        self, name: str = "golden set", scale: tuple[float, float] | Sequence[float] | None = None
+        self, name: str = "golden set", scale: str | Sequence[float] | None = None
     ) -> None:
         self.name = name
-        if scale is not None and len(scale) != 2:
-            raise UsageError(
-                f"the scale {scale!r} is not two numbers", fix="(0, 3): the lowest and the highest"
-            )
-        self.scale = None if scale is None else (float(scale[0]), float(scale[1]))
-        Qrels(judgment_frame([]), name, self.scale)  # refuses a scale that holds no grades
+        self.scale = None if scale is None else read_scale(scale)
         self._gathered = Gathered()
 
     def add(

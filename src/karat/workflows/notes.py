@@ -9,12 +9,12 @@ import numpy as np
 from karat.measures import Measure
 from karat.measures.no_answer import best_threshold
 from karat.measures.scores import Rules, Scores
+from karat.reports.figures import DIGITS, counted, moves, percent
 from karat.stats.aggregation import Aggregation
 from karat.stats.intervals import TRUSTED_FROM
 from karat.tables import Qrels, Result
 from karat.tables.results import NoAnswer
 
-DIGITS = 4  # printed of a value
 SEEN = 2  # what a reader goes by: unjudged documents move the others nearly always
 Ends = tuple[float | None, float | None]
 
@@ -67,8 +67,9 @@ def of_silence(rows: Sequence[NoAnswer]) -> Iterator[str]:
             point = best[0]
             yield (
                 f"withholding answers{name} whose best score is below {point.threshold!r} would "
-                f"keep quiet on {_percent(point.no_answer)} of these queries, and on "
-                f"{_percent(point.answerable or 0)} of the others (tuned on these very queries)"
+                f"keep quiet on {percent(point.silent_no_answer)} of these queries, and on "
+                f"{percent(point.silent_answerable or 0)} of the others (tuned on these very "
+                "queries)"
             )
         failed = "" if not row.failed else f"{row.failed} got no answer and are not counted"
         if failed:
@@ -115,7 +116,7 @@ def _of_ties(scored: Sequence[Scores], rows: Sequence[Result]) -> Iterator[str]:
         returned, tied = int(scores.evidence.returned.sum()), int(scores.evidence.tied.sum())
         if tied:
             name = f" of {scores.run.name}" if len(scored) > 1 else ""
-            shares.append(f"{_percent(tied / returned)}{name}")
+            shares.append(f"{percent(tied / returned)}{name}")
     if not shares:
         return
     rule = "ties go by document id, descending, as in trec_eval"
@@ -151,7 +152,7 @@ def _first_moved(rows: Sequence[Result], ends: Callable[[Result], Ends], digits:
             for row in rows
             for low, high in [ends(row)]
             if row.run == run
-            and _moved(row, low, high, digits)
+            and moves(row, low, high, digits)
             and row.value is not None
             and low is not None
             and high is not None
@@ -171,15 +172,7 @@ def _first_moved(rows: Sequence[Result], ends: Callable[[Result], Ends], digits:
 def _steady(row: Result) -> bool:
     if row.value is None:
         return True
-    return row.tie_low is not None and not _moved(row, row.tie_low, row.tie_high, DIGITS)
-
-
-def _moved(row: Result, low: float | None, high: float | None, digits: int) -> bool:
-    """Whether an end of a band prints otherwise than the value."""
-    if row.value is None or low is None or high is None:
-        return False
-    digits = 0 if row.aggregate == "sum" else digits
-    return any(f"{end:.{digits}f}" != f"{row.value:.{digits}f}" for end in (low, high))
+    return row.tie_low is not None and not moves(row, row.tie_low, row.tie_high, DIGITS)
 
 
 def _unknown(rows: Aggregation, rules: Rules) -> Iterator[str]:
@@ -265,15 +258,8 @@ def _counted(held: np.ndarray, query_ids: list[str], what: str) -> str:
     return f"{_queries(len(chosen))} {what} ({_list(chosen)})"
 
 
-def _percent(share: float) -> str:
-    # 99.97 % must not be printed as 100 %, nor 0.03 % as 0 %.
-    if 0.01 <= share <= 0.99 or share in (0, 1):
-        return f"{100 * share:.0f} %"
-    return f"{min(max(100 * share, 0.01), 99.99):.2f} %"
-
-
 def _queries(count: int) -> str:
-    return "1 query" if count == 1 else f"{count:,} queries"
+    return counted(count, "query", "queries")
 
 
 def _list(ids: Sequence[str], most: int = 5) -> str:

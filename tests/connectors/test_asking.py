@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from karat.workflows.asking import Manner, ask
+from karat.connectors.asking import Manner, ask
 
 TEXTS = [f"query {i}" for i in range(12)]
 
@@ -315,7 +315,7 @@ def test_progress_is_told() -> None:
 
 HANGING = """
 import threading, time
-from karat.workflows.asking import Manner, ask
+from karat.connectors.asking import Manner, ask
 replies = ask(lambda text: time.sleep(60), ["a", "b", "c"], Manner(2, timeout=0.05))
 print([reply.error for reply in replies])
 """
@@ -333,7 +333,7 @@ def test_a_call_that_hangs_does_not_keep_the_interpreter() -> None:
 
 WAITING = """
 import asyncio, time
-from karat.workflows.asking import Manner, ask
+from karat.connectors.asking import Manner, ask
 async def slowly(text):
     await asyncio.sleep(60)
 def search(text):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.workflows.returned import Unusable, ranked, shown
+from karat.tables.returned import Unusable, ranked, shown
 
 
 @pytest.mark.parametrize(

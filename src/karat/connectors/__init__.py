@@ -1,0 +1,1 @@
+"""Asking live services, one kind to a file."""

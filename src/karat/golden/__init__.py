@@ -1,0 +1,1 @@
+"""What is right: what a golden set is made of."""

@@ -1,0 +1,51 @@
+"""Numbers as people read them, the same in a terminal, a notebook and a sentence."""
+
+from __future__ import annotations
+
+from karat.tables import Result
+
+DIGITS = 4
+"""Printed of a value."""
+
+
+def value_text(row: Result, value: float | None) -> str:
+    """A value of a row: its own, or an end of one of its bands."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if row.aggregate == "sum" else f"{value:.{DIGITS}f}"
+
+
+def moves(row: Result, low: float | None, high: float | None, digits: int = DIGITS) -> bool:
+    """Whether an end of a band prints otherwise than the value of its row."""
+    if row.value is None or low is None or high is None:
+        return False
+    digits = 0 if row.aggregate == "sum" else digits
+    return any(f"{end:.{digits}f}" != f"{row.value:.{digits}f}" for end in (low, high))
+
+
+def percent(share: float | None) -> str:
+    """A share as a percentage that rounds to neither none nor all; empty for None."""
+    if share is None:
+        return ""
+    if 0.01 <= share <= 0.99 or share in (0, 1):
+        return f"{100 * share:.0f} %"
+    one_digit = f"{100 * share:.1f}"
+    if one_digit not in {"0.0", "100.0"}:
+        return f"{one_digit} %"
+    return f"{min(max(100 * share, 0.01), 99.99):.2f} %"
+
+
+def milliseconds(microseconds: float) -> str:
+    """A time in milliseconds, to three digits or whole."""
+    value = microseconds / 1000
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def three_digits(value: float | None) -> str:
+    """A correlation."""
+    return "–" if value is None else f"{value:.3f}"
+
+
+def counted(count: int, noun: str, plural: str) -> str:
+    """1 query, 1,200 queries."""
+    return f"1 {noun}" if count == 1 else f"{count:,} {plural}"
