@@ -86,7 +86,7 @@ def test_bands_stand_where_they_say_something() -> None:
             tie_high=1234.0,
             unjudged_low=1234.0,
             unjudged_high=1234.0,
-        ),  # fmt: skip
+        ),
     ]
     (table,) = Tables(to_html(Results(rows))).tables
     head = ["measure", "run", "value", "95 %", "n", "judged"]

@@ -36,6 +36,13 @@ def read_qrels(path: str | Path, input_format: str | None = None) -> Qrels:
         UsageError: an unknown format, or one that holds no qrels.
     """
     with _Opened(path, "qrels", input_format) as opened:
+        if str(path) == "-" and opened.format.name == "golden":
+            raise InputError(
+                "a golden set holds queries as well as judgments, and standard input can be read "
+                "only once",
+                file=opened.source.name,
+                fix="give its file by name",
+            )
         frame = opened.frame()
         opened.unmarked(frame["query_id"])
         low, _, high = opened.about.get("scale", "").partition(" ")

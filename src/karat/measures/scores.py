@@ -139,14 +139,18 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
         run = run.in_single_precision()
     whole = evidence = reduce(run, qrels)
     unjudged = sorted(set(run.answers["query_id"]) - set(evidence.query_ids))
-    if len(run) and len(unjudged) == run.answers.height:
+    unjudged = [query for query in unjudged if query not in rules.no_answer]
+    if (
+        unjudged
+        and len(unjudged) == len(set(run.answers["query_id"]) - rules.no_answer)
+        and len(run)
+    ):
         raise InputError(
             f"no query of the run is in the qrels: the run has {_few(unjudged)}, the qrels have "
             f"{_few(evidence.query_ids)}",
             file=run.source,
             fix=f"are these the judgments of this run? ({qrels.source})",
         )
-    unjudged = [query for query in unjudged if query not in rules.no_answer]
     answered = _answered(run, evidence)
     if rules.compat:
         answered = np.where(answered == "failed", "missing", answered)
@@ -167,7 +171,7 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
     else:
         topics, blank = evidence.num_rel(lowest) > 0, np.nan
     if rules.no_answer:
-        marked = np.array([query in rules.no_answer for query in evidence.query_ids])
+        marked = np.array([query in rules.no_answer for query in evidence.query_ids], np.bool_)
         _check_no_answer(qrels, evidence, marked, lowest)
         topics = topics & ~marked
     failed = answered == "failed"

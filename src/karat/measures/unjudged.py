@@ -2,10 +2,10 @@
 
 That unjudged means not relevant is a guess. For each query a measure has a lowest and a highest
 value over all grades, on the declared scale, that the unjudged documents of its top k could have;
-documents that nobody retrieved are taken as not relevant. Which queries count stays as it is: one
-without a known relevant document is left out, whatever was retrieved for it. For nDCG the guess is
-not the lower bound: a document found good after all raises the ideal too. Each function returns the
-two ends, shape (n,), exact; 0 / 0 counts as 0.
+documents that this run did not retrieve are taken as not relevant, even if another run did. Which
+queries count stays as it is: one without a known relevant document is left out, whatever was
+retrieved for it. For nDCG the guess is not the lower bound: a document found good after all raises
+the ideal too. Each function returns the two ends, shape (n,), exact; 0 / 0 counts as 0.
 """
 
 from __future__ import annotations

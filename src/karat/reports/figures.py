@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from karat.tables import Result
+from karat.tables.results import NoAnswer
 
 DIGITS = 4
 """Printed of a value."""
@@ -49,3 +52,9 @@ def three_digits(value: float | None) -> str:
 def counted(count: int, noun: str, plural: str) -> str:
     """1 query, 1,200 queries."""
     return f"1 {noun}" if count == 1 else f"{count:,} {plural}"
+
+
+def silence_heading(rows: Sequence[NoAnswer]) -> str:
+    """What counts as silence in the rows."""
+    threshold = rows[0].threshold
+    return "answered with nothing" if threshold is None else f"nothing, or below {threshold:g}"

@@ -1,75 +1,96 @@
-"""Tables for a terminal of what stands beside the measures: silence, latency, outcomes."""
+"""What stands beside the measures, as sheets of text that a terminal, a page or Markdown draws."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from rich.table import Table
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from karat.measures.no_answer import thinned
-from karat.reports.cells import base, plain
-from karat.reports.figures import milliseconds, percent, three_digits
+from karat.reports.figures import milliseconds, percent, silence_heading, three_digits
+from karat.tables import Results
 from karat.tables.results import Latency, NoAnswer, Outcome
 
 CURVE_ROWS = 12
 
 
-def silence_table(rows: Sequence[NoAnswer]) -> Table:
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table of text.
+
+    Attributes:
+        title: What it is about.
+        heads: Headings of its columns.
+        rows: Its cells.
+        texts: How many of the first columns hold words; the others hold numbers.
+    """
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    texts: int = 1
+
+
+def sheets(results: Results) -> Iterator[Sheet]:
+    """Silence, latency and outcomes, where there are any."""
+    if results.no_answer:
+        yield silence(results.no_answer)
+    if results.latency:
+        yield latency(results.latency)
+    if results.outcomes:
+        yield outcomes(results.outcomes)
+
+
+def silence(rows: Sequence[NoAnswer]) -> Sheet:
     """How each run treats the queries that have no right answer."""
-    table = base("queries without a right answer")
-    table.add_column("run", overflow="fold")
-    for name in ("queries", silence_heading(rows), "share"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(plain(row.run), f"{row.n:,}", f"{row.silent:,}", percent(row.share))
-    return table
+    cells = [(row.run, f"{row.n:,}", f"{row.silent:,}", percent(row.share)) for row in rows]
+    heads = ("run", "queries", silence_heading(rows), "share")
+    return Sheet("queries without a right answer", heads, cells)
 
 
-def silence_heading(rows: Sequence[NoAnswer]) -> str:
-    """What counts as silence in the rows."""
-    threshold = rows[0].threshold
-    return "answered with nothing" if threshold is None else f"nothing, or below {threshold:g}"
-
-
-def curve_table(row: NoAnswer) -> Table:
+def curve(row: NoAnswer) -> Sheet:
     """What thresholds on the best score would do, at most a dozen of them."""
-    table = base(f"{row.run}: withhold answers whose best score is below …")
-    for name in ("score", "no answer, silent", "answerable, silent"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for point in thinned(row.curve, CURVE_ROWS):
-        table.add_row(
-            f"{point.threshold:g}",
-            percent(point.silent_no_answer),
-            percent(point.silent_answerable),
-        )
-    return table
+    points = thinned(row.curve, CURVE_ROWS)
+    shown = [f"{point.threshold:g}" for point in points]
+    for place in range(1, len(shown)):
+        if shown[place] == shown[place - 1]:  # the last lies just above the highest score
+            shown[place] = f"above {shown[place]}"
+    cells = [
+        (score, percent(point.silent_no_answer), percent(point.silent_answerable))
+        for score, point in zip(shown, points, strict=True)
+    ]
+    heads = ("score", "no answer, silent", "answerable, silent")
+    return Sheet(f"{row.run}: withhold answers whose best score is below …", heads, cells, 0)
 
 
-def latency_table(rows: Sequence[Latency]) -> Table:
+def latency(rows: Sequence[Latency]) -> Sheet:
     """How long the answers took."""
-    table = base("latency, milliseconds")
-    table.add_column("run", overflow="fold")
-    for name in ("n", "p50", "p95", "p99", "slowest"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        times = (row.p50_us, row.p95_us, row.p99_us, row.max_us)
-        table.add_row(plain(row.run), f"{row.n:,}", *map(milliseconds, times))
-    return table
+    cells = [
+        (
+            row.run,
+            f"{row.n:,}",
+            *map(milliseconds, (row.p50_us, row.p95_us, row.p99_us, row.max_us)),
+        )
+        for row in rows
+    ]
+    return Sheet("latency, milliseconds", ("run", "n", "p50", "p95", "p99", "slowest"), cells)
 
 
-def outcomes_table(rows: Sequence[Outcome]) -> Table:
+def outcomes(rows: Sequence[Outcome]) -> Sheet:
     """How measures go with outcomes, query by query."""
-    table = base("with outcomes, over queries")
-    table.add_column("measure", overflow="fold")
     several = len({row.run for row in rows}) > 1
-    if several:
-        table.add_column("run", overflow="fold")
-    table.add_column("outcome", overflow="fold")
-    for name in ("Spearman", "95 %", "Kendall", "AUC", "n"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        labels = [plain(row.measure), *([plain(row.run)] if several else []), plain(row.outcome)]
-        span = "" if row.ci_low is None else f"{row.ci_low:.2f} – {row.ci_high:.2f}"
-        cells = [three_digits(row.spearman), span, three_digits(row.kendall), three_digits(row.auc)]
-        table.add_row(*labels, *cells, f"{row.n:,}")
-    return table
+    cells = [
+        (
+            row.measure,
+            *((row.run,) if several else ()),
+            row.outcome,
+            three_digits(row.spearman),
+            "" if row.ci_low is None else f"{row.ci_low:.2f} – {row.ci_high:.2f}",
+            three_digits(row.kendall),
+            three_digits(row.auc),
+            f"{row.n:,}",
+        )
+        for row in rows
+    ]
+    names = ("measure", "run", "outcome") if several else ("measure", "outcome")
+    heads = (*names, "Spearman", "95 %", "Kendall", "AUC", "n")
+    return Sheet("with outcomes, over queries", heads, cells, len(names))

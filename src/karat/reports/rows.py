@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from karat.measures import parse
+from karat.reports.further import Sheet, sheets
 from karat.tables import Result, Results
 
 # A spreadsheet runs a cell that starts like this, and ids come from strangers.
@@ -37,6 +38,7 @@ def to_markdown(results: Results) -> str:
     for attribute in dict.fromkeys(row.attribute for row in results.slices):
         rows = [row for row in results.slices if row.attribute == attribute]
         parts.append(_markdown_table(_grid(rows), f"run, {attribute}"))
+    parts += map(_markdown_sheet, sheets(results))
     if results.notes:
         parts.append("".join(f"- {note}\n" for note in results.notes))
     return "\n".join(parts)
@@ -91,6 +93,13 @@ def _markdown_table(grid: dict[str, list[Result]], heading: str) -> str:
         cells = [_cell(name), *map(_with_interval, rows), str(rows[0].n)]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _markdown_sheet(sheet: Sheet) -> str:
+    rule = ["---" if place < sheet.texts else "---:" for place in range(len(sheet.heads))]
+    lines = [sheet.heads, rule, *sheet.rows]
+    table = "".join("| " + " | ".join(map(_cell, line)) + " |\n" for line in lines)
+    return f"{sheet.title}\n\n{table}"
 
 
 def _cell(text: str) -> str:

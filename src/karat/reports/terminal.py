@@ -13,7 +13,7 @@ from rich.text import Text
 
 from karat.reports.cells import CONTROLS, base, plain
 from karat.reports.figures import percent, value_text
-from karat.reports.further import curve_table, latency_table, outcomes_table, silence_table
+from karat.reports.further import Sheet, curve, sheets
 from karat.tables import QueryValue, Result, Results
 from karat.tables.explanation import Explanation, Line
 
@@ -63,15 +63,11 @@ def show_results(results: Results, out: Console, *, full: bool = False) -> None:
             for measures in _blocks(chosen, 10, out.width - 15, gap=2):
                 block = [row for row in chosen if row.measure in measures]
                 out.print(_slice_table(str(attribute), run, block))
-    if results.no_answer:
-        out.print(silence_table(results.no_answer))
-        if full:
-            for silent in results.no_answer:
-                out.print(curve_table(silent))
-    if results.latency:
-        out.print(latency_table(results.latency))
-    if results.outcomes:
-        out.print(outcomes_table(results.outcomes))
+    for sheet in sheets(results):
+        out.print(_drawn(sheet))
+    if full:
+        for silent in results.no_answer:
+            out.print(_drawn(curve(silent)))
     if results.per_query:
         for run in runs:
             chosen_values = [row for row in results.per_query if row.run == run]
@@ -213,6 +209,18 @@ def _bands_table(rows: Sequence[Result]) -> Table:
         ties = (row.tie_low, row.tie_expected, row.tie_high)
         cells = (value_text(row, end) for end in (*ties, row.unjudged_low, row.unjudged_high))
         table.add_row(*labels, *cells, end_section=ends)
+    return table
+
+
+def _drawn(sheet: Sheet) -> Table:
+    table = base(sheet.title)
+    for place, name in enumerate(sheet.heads):
+        if place < sheet.texts:
+            table.add_column(name, overflow="fold")
+        else:
+            table.add_column(name, justify="right", no_wrap=True)
+    for cells in sheet.rows:
+        table.add_row(*map(plain, cells))
     return table
 
 

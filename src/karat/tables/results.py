@@ -45,8 +45,8 @@ class Result:
         tie_expected: The mean over all orders of tied documents; None likewise.
         tie_high: The highest value over all orders of tied documents; None likewise.
         unjudged_low: The lowest value over all grades that unjudged documents retrieved (in the
-            top k) could have, those nobody retrieved not being relevant, over the same n queries;
-            None if not known or not asked for.
+            top k) could have, those this run did not retrieve not being relevant, over the same n
+            queries; None if not known or not asked for.
         unjudged_high: The highest; None likewise.
         attribute: The query attribute sliced by, or None for all queries.
         slice: Its value, or None for all queries.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -83,11 +84,12 @@ def evaluate(
         UsageError: an unknown measure, attribute, interval or version.
         InputError: runs and judgments that do not belong together.
     """
+    _check_types(rel=rel, depth=depth, seed=seed, threshold=threshold, bounds=bounds)
     about = given.about(queries, qrels)
     marked = frozenset(about.no_answer()) if about and not compat else frozenset()
     rules = _rules(rel, complete, depth, judged_only, compat, marked)
-    asked = _asked([measures] if isinstance(measures, str) else measures, rel, rules)
-    by = [by] if isinstance(by, str) else by
+    asked = _asked(_names(measures, "measures"), rel, rules)
+    by = _names(by, "by") or ()
     if interval not in INTERVALS:
         raise UsageError(f"there is no interval called {interval!r}", nearest=INTERVALS)
     if seed < 0:
@@ -131,6 +133,34 @@ def evaluate(
         runs={run.name: run for run in systems},
         shown=to_html,
     )
+
+
+_TYPES: dict[str, tuple[type, str]] = {
+    "rel": (Real, "a number"),
+    "depth": (Integral, "a whole number"),
+    "seed": (Integral, "a whole number"),
+    "threshold": (Real, "a number"),
+    "bounds": (bool, "True, False or None"),
+}
+
+
+def _check_types(**given_values: Any) -> None:
+    for name, value in given_values.items():
+        kind, what = _TYPES[name]
+        odd = isinstance(value, bool) and kind is not bool
+        if value is not None and (odd or not isinstance(value, kind)):
+            raise UsageError(f"{name} is {value!r}, not {what}")
+
+
+def _names(value: Any, what: str) -> list[str] | None:
+    """One name or several, as a list."""
+    if value is None or isinstance(value, str):
+        return None if value is None else [value]
+    names = list(value) if isinstance(value, Iterable) else [value]
+    for name in names:
+        if not isinstance(name, str):
+            raise UsageError(f"{what} holds {name!r}, not a name", fix=f'{what}=["…"]')
+    return names
 
 
 def _rules(

@@ -57,6 +57,12 @@ def explain(
     judged = qrels.frame.filter(pl.col("query_id") == query_id)
     known = set(run.answers["query_id"])
     if not judged.height:
+        about = given.queries(queries)
+        if about is not None and query_id in about.no_answer():
+            raise UsageError(
+                f"query {query_id!r} is marked no_answer, so no document of it scores anything",
+                fix="karat evaluate shows what the run did with such queries",
+            )
         where = "has no judgments" if query_id in known else "is in neither qrels nor run"
         raise UsageError(
             f"query {query_id!r} {where}, so there is nothing to explain",

@@ -40,7 +40,7 @@ def of(
     said += _of_all(qrels, scored, rules)
     said += _unknown(rows[0], rules)
     for reason, measures in _merged(rows).items():
-        said.append(f"no interval for {', '.join(measures)}: {reason}")
+        said.append(f"no interval for {_list(list(measures))}: {reason}")
     few = min((row.n for row in results if row.ci_low is not None), default=TRUSTED_FROM)
     if few < TRUSTED_FROM:
         said.append(
@@ -70,6 +70,11 @@ def of_silence(rows: Sequence[NoAnswer]) -> Iterator[str]:
                 f"keep quiet on {percent(point.silent_no_answer)} of these queries, and on "
                 f"{percent(point.silent_answerable or 0)} of the others (tuned on these very "
                 "queries)"
+            )
+        if row.missing:
+            yield (
+                f"{_queries(row.missing)} marked no_answer not in the run{name}: counted as "
+                "answered with nothing"
             )
         failed = "" if not row.failed else f"{row.failed} got no answer and are not counted"
         if failed:
@@ -137,8 +142,8 @@ def _of_unjudged(qrels: Qrels, rows: Sequence[Result]) -> Iterator[str]:
         whence = "as declared" if qrels.declared else "the largest there is; --scale declares it"
         yield (
             f"unjudged documents could change this: {spans}; any grade from {low:g} to {high:g} "
-            f"({whence}) is allowed to those returned down to the cutoff, and those never returned "
-            "count as not relevant"
+            f"({whence}) is allowed to those that a run returned down to the cutoff, and what it "
+            "did not return counts as not relevant"
         )
 
 
@@ -263,4 +268,5 @@ def _queries(count: int) -> str:
 
 
 def _list(ids: Sequence[str], most: int = 5) -> str:
-    return ", ".join(ids[:most]) + ("" if len(ids) <= most else ", …")
+    more = len(ids) - most
+    return ", ".join(ids[:most]) + (f" and {more:,} more" if more > 0 else "")

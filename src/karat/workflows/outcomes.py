@@ -7,7 +7,7 @@ a column of the user's own, one value for each query.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,15 @@ def outcome_values(
         UsageError: a column there is not, or a value that is neither a number nor yes or no.
     """
     if isinstance(asked, Mapping):
+        for name, values in asked.items():
+            if not isinstance(values, Mapping):
+                raise UsageError(
+                    f"the outcome {name!r} is {type(values).__name__}, not values by query",
+                    fix='outcomes={"answered": {"q1": True}}',
+                )
         return {name: _numbers(name, values) for name, values in asked.items()}
+    if not isinstance(asked, Iterable):
+        raise UsageError(f"outcomes is {asked!r}, not names of attributes")
     names = [asked] if isinstance(asked, str) else list(asked)
     if names and about is None:
         raise UsageError(
@@ -96,6 +104,7 @@ def _number(name: str, query: str, value: Any) -> float:
         number = math.nan
     if not math.isfinite(number):
         raise UsageError(
-            f"the outcome {name!r} of query {query} is {value!r}: neither a number nor yes or no"
+            f"the outcome {name!r} of query {query} is {value!r}: neither a number nor yes or no",
+            fix="leave it empty where there is none",
         )
     return number
