@@ -16,8 +16,15 @@ import polars as pl
 from karat.errors import MissingExtra
 from karat.measures.no_answer import thinned
 from karat.reports.cells import CONTROLS
-from karat.reports.figures import milliseconds, moves, percent, three_digits, value_text
-from karat.reports.further import CURVE_ROWS, silence_heading
+from karat.reports.figures import (
+    milliseconds,
+    moves,
+    percent,
+    silence_heading,
+    three_digits,
+    value_text,
+)
+from karat.reports.further import CURVE_ROWS
 from karat.tables import Result, Results
 from karat.tables.results import Latency, NoAnswer, Outcome
 
