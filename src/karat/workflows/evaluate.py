@@ -14,7 +14,6 @@ from karat.measures.evidence import Floats, Mask
 from karat.measures.no_answer import no_answer
 from karat.measures.scores import Rules, Scores, score
 from karat.measures.trec import COMPAT, as_in
-from karat.reports.notebook import to_html
 from karat.stats import resample
 from karat.stats.aggregation import Aggregation
 from karat.stats.quantiles import latency_of
@@ -131,8 +130,14 @@ def evaluate(
         latency=[found for run in systems if (found := latency_of(run)) is not None],
         outcomes=correlated,
         runs={run.name: run for run in systems},
-        shown=to_html,
+        shown=_in_a_notebook,
     )
+
+
+def _in_a_notebook(results: Results) -> str:
+    from karat.reports.notebook import to_html  # of no use to the command line
+
+    return to_html(results)
 
 
 _TYPES: dict[str, tuple[type, str]] = {
