@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from karat.measures import Measure
-from karat.measures.no_answer import best_threshold
+from karat.measures.no_answer import MOST_POINTS, best_threshold
 from karat.measures.scores import Rules, Scores
 from karat.reports.figures import DIGITS, counted, moves, percent
 from karat.stats.aggregation import Aggregation
 from karat.stats.intervals import TRUSTED_FROM
 from karat.tables import Qrels, Result
-from karat.tables.results import NoAnswer
+from karat.tables.results import NoAnswer, Silence
 
 SEEN = 2  # what a reader goes by: unjudged documents move the others nearly always
 Ends = tuple[float | None, float | None]
@@ -66,8 +66,8 @@ def of_silence(rows: Sequence[NoAnswer]) -> Iterator[str]:
         if best is not None and best[1] > 0 and row.threshold is None:
             point = best[0]
             yield (
-                f"withholding answers{name} whose best score is below {point.threshold!r} would "
-                f"keep quiet on {percent(point.silent_no_answer)} of these queries, and on "
+                f"withholding answers{name} whose best score is below {_short(row.curve, point)} "
+                f"would keep quiet on {percent(point.silent_no_answer)} of these queries, and on "
                 f"{percent(point.silent_answerable or 0)} of the others (tuned on these very "
                 "queries)"
             )
@@ -79,6 +79,19 @@ def of_silence(rows: Sequence[NoAnswer]) -> Iterator[str]:
         failed = "" if not row.failed else f"{row.failed} got no answer and are not counted"
         if failed:
             yield f"no_answer queries{name}: {failed}"
+
+
+def _short(curve: Sequence[Silence], point: Silence) -> str:
+    """A threshold in as few digits as withhold the same answers."""
+    place = curve.index(point)
+    least = (
+        curve[place - 1].threshold if place > 0 and len(curve) < MOST_POINTS else point.threshold
+    )
+    for digits in range(3, 17):
+        text = f"{point.threshold:.{digits}g}"
+        if least < float(text) <= point.threshold:
+            return text
+    return repr(point.threshold)
 
 
 def _of_run(scores: Scores, rules: Rules) -> Iterator[str]:
