@@ -46,7 +46,7 @@ def test_a_steady_lead_is_more_than_chance() -> None:
     # b puts it second in all but one query: differences 0 and 1 - 1/log2(3) = .369, 11 times.
     slower = system(AT_2, AT_2) | {"q00": {"good": 1.0}}
     text = said(a=system(AT_1, AT_1), b=slower)
-    assert "a leads b by 0.338 (" in text  # 11/12 of .36907
+    assert "a minus b is 0.338 (" in text  # 11/12 of .36907
     assert "more than chance explains" in text
     assert "a is best at first (clearly)" in text
 
@@ -58,7 +58,7 @@ def test_says_what_the_unjudged_could_change() -> None:
 
 
 def test_counts_what_this_python_lacks() -> None:
-    assert "All 2 judged documents are in this Python." in said(
+    assert "None of the 2 judged documents is missing from this Python." in said(
         a=system(AT_1, AT_2), b=system(AT_2, AT_1)
     )
     lacking = replace(MADE, absent_count=1)

@@ -8,7 +8,8 @@
   for any lines. A command may fail only where ``$ echo $?`` follows and shows its exit code.
 - Other languages (text, json, yaml, …) are shown and not run.
 - ``<!-- not run: REASON -->`` just before a block leaves it out.
-- ``<!-- needs: demo -->`` puts a finished demo into ``demo/``; ``<!-- needs: NAME -->`` puts
+- ``<!-- needs: demo -->`` puts a finished demo into ``demo/`` and
+  ``karat-demo/``; ``<!-- needs: NAME -->`` puts
   ``../shared/data/NAME`` into ``NAME/``, or skips the page where that is absent.
 """
 
@@ -191,7 +192,8 @@ def test_the_examples_of_a_page_run(
     text = (ROOT / name).read_text(encoding="utf-8")
     for need in NEEDS.finditer(text):
         if need["name"] == "demo":
-            shutil.copytree(request.getfixturevalue("built_demo"), tmp_path / "demo")
+            for folder in ("demo", "karat-demo"):
+                shutil.copytree(request.getfixturevalue("built_demo"), tmp_path / folder)
         else:
             data = request.getfixturevalue("field_data") / need["name"]
             assert data.is_dir(), f"{name} needs {need['name']}, which ../shared/data has not"

@@ -55,7 +55,7 @@ def conclusions(results: Results, classes: dict[str, str], made: Demo) -> Iterat
     values = _values(results)
     yield _overall(results, values)
     yield from _by_class(results, values, classes)
-    yield _allowed(values)
+    yield _allowed()
     yield _unjudged(results)
     yield from _unanswered(results)
     if results.no_answer:
@@ -66,7 +66,7 @@ def conclusions(results: Results, classes: dict[str, str], made: Demo) -> Iterat
             "Python; their grades are kept and count as not found."
         )
     else:
-        yield f"All {made.judged_count:,} judged documents are in this Python."
+        yield f"None of the {made.judged_count:,} judged documents is missing from this Python."
 
 
 def lead(values: dict[str, dict[str, float]], one: str, other: str, queries: set[str]) -> Lead:
@@ -89,7 +89,7 @@ def _overall(results: Results, values: dict[str, dict[str, float]]) -> str:
         verdict = (
             "more than chance explains" if found.clear else "these queries cannot tell them apart"
         )
-        sentences.append(f"{found.ahead} leads {found.behind} by {_span(found)}: {verdict}")
+        sentences.append(f"{found.ahead} minus {found.behind} is {_span(found)}: {verdict}")
     return f"Over all {len(everything)} queries, by {MEASURE}: {'; '.join(sentences)}."
 
 
@@ -116,13 +116,11 @@ def _by_class(
         yield f"{run} {best_at}; {last_at}."
 
 
-def _allowed(values: dict[str, dict[str, float]]) -> str:
-    several = len(values) * (len(values) - 1) // 2
+def _allowed() -> str:
     return (
         "“Clearly” means that the 95 % interval of the difference to the next system, query by "
-        "query, leaves out 0. The rest may be chance: a class has few queries. And where systems "
-        f"do not differ at all, one in twenty of such comparisons ({several} in each class) looks "
-        "clear."
+        "query, leaves out 0. The rest may be chance: a class has few queries. Even “clearly” is "
+        "wrong once in twenty times where two systems are in truth alike."
     )
 
 
@@ -132,10 +130,14 @@ def _unjudged(results: Results) -> str:
     moving = {row.measure: row for row in rows if _moves(row)}  # the last run of each: hybrid
     sentences = []
     if still:
-        sentences.append(f"What nobody judged changes no second digit of {_and(still)}.")
+        verb = "stands" if len(still) == 1 else "stand"
+        sentences.append(
+            f"{_and(still)} {verb} on judged documents: no grade of the others changes a second "
+            "digit."
+        )
     for measure, row in moving.items():
         sentences.append(
-            f"{measure} is another matter: {row.run}'s {row.value:.2f} could be anything from "
+            f"{measure} does not: {row.run}'s {row.value:.2f} could be anything from "
             f"{row.unjudged_low:.2f} to {row.unjudged_high:.2f}."
         )
     return " ".join(sentences)

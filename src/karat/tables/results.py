@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from karat.errors import UsageError, nearest
 from karat.tables.run import Run
 
 State = Literal["ok", "empty", "missing", "failed", "undefined", "unjudged"]
@@ -182,7 +183,13 @@ class NoAnswer:
     curve: list[Silence]
 
 
-@dataclass(frozen=True)
+def _as_text(row: Result) -> tuple[str, ...]:
+    value = "–" if row.value is None else f"{row.value:.4f}"
+    span = "" if row.ci_low is None else f"{row.ci_low:.3f} – {row.ci_high:.3f}"
+    return row.measure, row.run, value, span, f"{row.n:,}"
+
+
+@dataclass(frozen=True, repr=False)
 class Results:
     """Everything one evaluation found.
 
@@ -208,6 +215,14 @@ class Results:
     runs: dict[str, Run] = field(default_factory=dict, compare=False, repr=False)
     shown: Callable[[Results], str] | None = field(default=None, compare=False, repr=False)
 
+    def __repr__(self) -> str:
+        """The result rows and the notes, as text."""
+        head = ("measure", "run", "value", "95 %", "n")
+        rows = [head, *(_as_text(row) for row in self.results)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        return "\n".join([*lines, *(f"· {note}" for note in self.notes)])
+
     def _repr_html_(self) -> str | None:
         return None if self.shown is None else self.shown(self)
 
@@ -215,12 +230,22 @@ class Results:
         """The aggregate of one measure (of one run, if there are several).
 
         Raises:
-            KeyError: no such row.
+            UsageError: there is no such row, or several runs have one and none was named.
         """
-        for row in self.results:
-            if row.measure == measure and run in (None, row.run):
-                return row.value
-        raise KeyError((measure, run))
+        rows = [row for row in self.results if row.measure == measure and run in (None, row.run)]
+        if len(rows) == 1:
+            return rows[0].value
+        measures = list(dict.fromkeys(row.measure for row in self.results))
+        runs = list(dict.fromkeys(row.run for row in self.results))
+        if rows:
+            raise UsageError(
+                f"{len(rows)} runs have a value of {measure}",
+                fix=f'.value("{measure}", "{runs[0]}")',
+            )
+        if measure not in measures:
+            near = nearest(measure, measures) or measures
+            raise UsageError(f"no value of {measure!r} was asked for", nearest=near)
+        raise UsageError(f"there is no run {run!r}", nearest=nearest(str(run), runs) or runs)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat evaluate --format json`` (docs/reference/json.md)."""

@@ -63,12 +63,13 @@ def of_silence(rows: Sequence[NoAnswer]) -> Iterator[str]:
     for row in rows:
         best = best_threshold(row.curve)
         name = f" of {row.run}" if len(rows) > 1 else ""
-        if best is not None and best[1] > 0 and row.threshold is None:
-            point = best[0]
+        # Worth a word where it silences more of these than others, by more than it does already.
+        point = best[0] if best else None
+        if point and point.silent_no_answer > (row.share or 0) and row.threshold is None:
             yield (
                 f"withholding answers{name} whose best score is below {_short(row.curve, point)} "
-                f"would keep quiet on {percent(point.silent_no_answer)} of these queries, and on "
-                f"{percent(point.silent_answerable or 0)} of the others (tuned on these very "
+                f"would keep quiet on {percent(point.silent_no_answer)} of the no_answer queries "
+                f"and {percent(point.silent_answerable or 0)} of the others (tuned on these very "
                 "queries)"
             )
         if row.missing:
@@ -236,9 +237,8 @@ def _of_all(qrels: Qrels, scored: Sequence[Scores], rules: Rules) -> Iterator[st
     )
     if not rules.compat and not rules.complete and (bare.any() or silent):
         yield (
-            "trec_eval differs here: without -c it leaves out queries that the run lacks, which "
-            "flatters a system that fails on hard ones, and it counts queries without a relevant "
-            "document as 0 (--compat trec_eval-9 does as it does)"
+            "trec_eval differs here: it leaves out queries that the run lacks, and counts queries "
+            "without a relevant document as 0 (--compat trec_eval-9)"
         )
     told = {str(m): m for scores in scored[:1] for m in scores.values if _takes_top(m)}
     if told:
