@@ -165,7 +165,10 @@ def test_a_mark_leads_to_no_file_outside(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("few")
-@pytest.mark.parametrize("embed", ["letters", lambda texts: 1 / 0, lambda texts: texts])
+@pytest.mark.parametrize(
+    "embed",
+    ["letters", lambda texts: 1 / 0, lambda texts: texts, lambda texts: [[0.0]] * len(texts)],
+)
 def test_a_function_that_fails_leaves_the_folder_as_it_was(tmp_path: Path, embed: Any) -> None:
     build(tmp_path, lambda message: None)
     before = contents(tmp_path)

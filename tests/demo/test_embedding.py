@@ -50,7 +50,28 @@ def test_cosines_best_first_and_ties_by_doc_id_descending() -> None:
 
 
 def test_a_query_at_zero_is_near_nothing() -> None:
-    assert ranked(by_title, "0 0") == []
+    asked = {"q": "0 0", "r": "3 4"}
+    found = embedding.rank(PAGES, asked, by_title, lambda _: None)
+    assert found["q"] == []
+    assert len(found["r"]) == 6
+
+
+@pytest.mark.parametrize("zero", ["queries", "documents"])
+def test_nothing_but_zeros_ranks_nothing_and_is_refused(zero: str) -> None:
+    def function(texts: list[str]) -> Any:
+        given = "queries" if len(texts) == 1 else "documents"
+        return np.zeros((len(texts), 2)) if given == zero else by_title(texts)
+
+    with pytest.raises(UsageError, match=f"nothing but 0 for all {zero}"):
+        ranked(function)
+
+
+def test_an_async_function_is_refused() -> None:
+    async def function(texts: list[str]) -> Any:
+        return by_title(texts)
+
+    with pytest.raises(UsageError, match=r"<locals>.function is async.*\n  fix: .*asyncio.run"):
+        ranked(function)
 
 
 def test_no_cosine_is_minus_zero() -> None:
@@ -137,6 +158,7 @@ class NotAnArray:
         ([["1", "2"]] * 6, "returned a list that holds a str_?;"),
         ([[1.0, None]] * 6, "returned a list that holds a NoneType;"),
         ([[1j, 2j]] * 6, "returned a list"),
+        (np.ones((6, 2), dtype=object), "returned a ndarray of dtype object, and not of numbers;"),
         (NotAnArray(), "a NotAnArray that is no array .TypeError: can't convert cuda:0"),
         ([[1.0, 2.0]] * 5 + [[float("nan"), 0.0]], r"returned nan in the vector of '0 6\\n…'"),
         ([[float("-inf"), 2.0]] * 6, r"returned -inf in the vector of '7 7\\n…'; finite numbers"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,7 @@ DAMAGED: list[tuple[str, int | None, str]] = [
     (array([{"query": "x", "relevant_docs": {"a": True}}]), None, "is True, not a finite number"),
     (array([{**ONE, "no_answer": "yes"}]), None, "no_answer is 'yes', not true or false"),
     (array([{**ONE, "no_answer": True}]), None, "marked no_answer, and document a has grade 1"),
-    ('[{"query": "x", "relevant_docs": ["a"], "weight": 0}]', None, "weight 0 is not a number"),
+    ('[{"query": "x", "relevant_docs": ["a"], "weight": 0}]', None, "weight is 0, not a number"),
     ('[{"query": "x", "relevant_docs": ["a"], "cost": NaN}]', None, "cost is nan; attributes are"),
     (array([ONE, ONE]), None, "item 2: the query 'x' is there already, as q1"),
     (array([{**ONE, "id": "q2"}, {**ONE, "query": "y", "id": "q2"}]), None, "is taken by 'x'"),
@@ -201,3 +202,28 @@ def test_what_is_written_reads_back_the_same(queries: list[GoldenQuery], name: s
     assert golden.parse(data, "f") == held
     assert golden.to_bytes(golden.parse(data, "f")) == data
     assert data.count(b"\n") == len(queries) + 2 + (not queries)
+
+
+def test_the_keys_of_the_own_shape_may_stand_in_any_order(tmp_path: Path) -> None:
+    path = tmp_path / "g.json"
+    for indent in (None, 1):
+        whole = {"name": "docs", "queries": PLAIN, "karat_golden_set": 1, "scale": [0, 3]}
+        path.write_text(json.dumps(whole, indent=indent))
+        held = golden.read(path)
+        assert (held.name, held.scale, len(held.queries)) == ("docs", (0.0, 3.0), 3)
+
+
+@pytest.mark.parametrize("version", [0, -5, 2, "1", True, None, 1.5])
+def test_other_versions_are_refused(version: Any) -> None:
+    data = json.dumps({"karat_golden_set": version, "queries": PLAIN}).encode()
+    with pytest.raises(InputError, match="and this karat reads 1") as caught:
+        golden.parse(data, "g.json")
+    assert ("upgrade" in str(caught.value.fix)) == (version == 2)
+
+
+def test_a_key_that_stands_twice_late_in_a_large_object_is_found_at_once() -> None:
+    docs = ", ".join(f'"d{i}": 1' for i in range(60_000))
+    began = time.process_time()
+    with pytest.raises(InputError, match="'d59999' stands twice"):
+        golden.parse(f'[{{"query": "x", "relevant_docs": {{{docs}, "d59999": 1}}}}]'.encode(), "g")
+    assert time.process_time() - began < 5  # by comparing each with all before it: a minute

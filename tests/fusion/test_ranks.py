@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -121,8 +122,13 @@ def test_runs_without_anything() -> None:
     [
         ({"k": -1}, "k=-1 is not a number of 0 or more"),
         ({"k": math.nan}, "k=nan"),
-        ({"depth": 0}, "a depth of 0 leaves nothing"),
-        ({"weights": [1]}, "1 weights for 2 runs"),
+        ({"k": "60"}, "k='60'"),
+        ({"k": True}, "k=True"),
+        ({"depth": 0}, "a depth of 0 is not a whole number from 1"),
+        ({"depth": 1.5}, "a depth of 1.5 is not a whole number from 1"),
+        ({"weights": [1]}, "there is 1 weight for 2 runs"),
+        ({"weights": "ab"}, "weights is 'ab', not a list of numbers"),
+        ({"weights": ["a", "b"]}, "the weight 'a' is not a number above 0"),
         ({"weights": [1, 0]}, "the weight 0 is not a number above 0"),
         ({"weights": [math.inf, 1]}, "the weight inf"),
     ],
@@ -135,6 +141,33 @@ def test_what_is_out_of_range_is_refused(options: dict[str, Any], said: str) -> 
 def test_no_runs_are_refused() -> None:
     with pytest.raises(UsageError, match="no runs to fuse"):
         reciprocal_rank([])
+
+
+@pytest.mark.parametrize(
+    ("runs", "said"),
+    [
+        (as_run(["a"]), "what to fuse is one run"),
+        ({"bm25": as_run(["a"])}, "what to fuse is of type dict"),
+        (None, "what to fuse is of type NoneType"),
+        ([as_run(["a"]), {"q": {"a": 1}}], "one of the runs is of type dict"),
+        ([None], "one of the runs is of type NoneType"),
+    ],
+)
+def test_what_is_no_list_of_runs_is_refused(runs: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        reciprocal_rank(runs)
+
+
+def test_runs_and_numbers_of_any_kind_will_do() -> None:
+    wanted = fused(["a", "b"], ["b"], k=60, depth=2, weights=[2, 1])
+    runs = (as_run(each) for each in (["a", "b"], ["b"]))
+    found = reciprocal_rank(
+        runs,
+        k=np.float32(60),  # type: ignore[arg-type]
+        depth=np.int64(2),  # type: ignore[arg-type]
+        weights=np.array([2, 1]),
+    )
+    assert found.to_dict()["q"] == wanted
 
 
 @given(weighted, st.sampled_from([0, 1, 60, 1000.5]))

@@ -14,6 +14,7 @@ import pytest
 
 import karat
 from karat.errors import MissingExtra
+from karat.reports import notebook
 from karat.reports.notebook import chart, to_html
 from karat.tables import Result, Results
 from karat.tables.results import Latency, NoAnswer, Outcome, Silence
@@ -118,17 +119,14 @@ def test_every_part_is_shown() -> None:
         [["bm25", "n", "bm25"], ["None", "40", "0.500 ± 0.11"]],
         [["run", "queries", "answered with nothing", "share"], ["bm25", "4", "3", "75 %"]],
         [
-            ["best score below", "no answer, silent", "answerable, silent"],
-            ["1.5", "100 %", "25 %"],
-        ],
-        [
             ["run", "n", "p50", "p95", "p99", "slowest"],
             ["bm25", "9", "0.512", "12.3", "250", "1,500"],
         ],
         [
-            ["measure", "run", "outcome", "Spearman", "95 %", "Kendall", "AUC", "n"],
-            ["bm25", "bm25", "bm25", "0.500", "0.10 – 0.80", "0.400", "–", "30"],
+            ["measure", "outcome", "Spearman", "95 %", "Kendall", "AUC", "n"],
+            ["bm25", "bm25", "0.500", "0.10 – 0.80", "0.400", "–", "30"],
         ],
+        [["score", "no answer, silent", "answerable, silent"], ["1.5", "100 %", "25 %"]],
     ]
 
 
@@ -210,6 +208,31 @@ def test_the_chart_is_drawn_without_ids_that_could_clash_in_a_page() -> None:
     assert text.count("<svg") == 1
     assert not re.findall(r"""\bid=["']""", text)
     assert "<svg" not in to_html(Results([row(aggregate="sum", value=12.0)]))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["toString", "constructor", "__proto__", "valueOf", "a\u2028b", "a\ud800b", "{", '"]', ""],
+)
+def test_no_name_keeps_results_from_being_shown(name: str) -> None:
+    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
+    text = to_html(everything(name))
+    assert "<svg" in text
+    text.encode()
+    assert len(Tables(text).tables) == 7
+
+
+def test_a_chart_that_cannot_be_drawn_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Results) -> Any:
+        raise ValueError("no")
+
+    monkeypatch.setattr(notebook, "chart", broken)
+    pytest.importorskip("vl_convert")
+    text = to_html(Results([row()]))
+    assert "<svg" not in text
+    assert "pip install" not in text
+    assert len(Tables(text).tables) == 1
 
 
 def test_a_notebook_calls_what_the_workflow_gave() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import polars as pl
@@ -29,6 +31,7 @@ from karat.tables.returned import Unusable, ranked, shown
         (np.array(["b", "a"]), ["b", "a"], [-1.0, -2.0]),
         (np.array([3, 1]), ["3", "1"], [-1.0, -2.0]),
         ([("b", np.float32(0.5))], ["b"], [0.5]),
+        ([("b", Decimal("0.5"))], ["b"], [0.5]),
         (pl.Series(["b", "a"]), ["b", "a"], [-1.0, -2.0]),
         ({"b": 1, "a": 2}.keys(), ["b", "a"], [-1.0, -2.0]),
     ],
@@ -56,20 +59,24 @@ def test_without_scores_the_order_is_kept_exactly(ids: list[str]) -> None:
     [
         (None, "it returned None", "None"),
         ("abc", "it returned a str", "str"),
-        (7, "it returned a int", "int"),
+        (7, "it returned an int", "int"),
         ({"hits": []}, "it returned a dict", "dict"),
         ({"a"}, "a set, which has no order", "set"),
         (pl.DataFrame({"id": ["a"]}), "it returned a DataFrame", "DataFrame"),
         ([None], "result 1 is a NoneType", "a NoneType for an id"),
         (["a", 1.5], "result 2 is a float, and an id is text", "a float for an id"),
         ([True], "result 1 is a bool", "a bool for an id"),
-        ([object()], "result 1 is a object", "a object for an id"),
+        ([object()], "result 1 is an object", "a object for an id"),
+        ([UUID(int=7)], r"a UUID, and an id is text \(give str\(id\)\)", "a UUID for an id"),
         ([("a", 1, 2)], "result 1 has 3 parts", "not a pair"),
+        ([("a",)], "result 1 has 1 part, not id and score", "not a pair"),
+        ([{}], "result 1 has no 'id'$", "a dict without id"),
         ([("a", "b")], "the score of document a is a str", "a str for a score"),
         ([("a", True)], "the score of document a is a bool", "a bool for a score"),
         ([{"title": "x"}], "result 1 has no 'id', only 'title'", "a dict without id"),
         ([{"id": "a", "score": 1}, "b"], "some documents have a score", "scores for some only"),
         ([("a", math.nan)], "the score of document a is NaN", None),
+        ([("a", Decimal("sNaN"))], "the score of document a is NaN", None),
         ([("a", 10**400)], "the score of document a is too large", None),
         ([""], "the id of result 1 is empty", None),
         (["\ud800"], "half of a surrogate pair", None),
@@ -79,6 +86,7 @@ def test_shapes_that_are_none(value: Any, says: str, kind: str | None) -> None:
     with pytest.raises(Unusable, match=says) as caught:
         ranked(value)
     assert caught.value.kind == kind
+    assert caught.value.came == shown(value)
 
 
 def test_what_came_back_is_shown_whatever_it_is() -> None:
@@ -88,3 +96,15 @@ def test_what_came_back_is_shown_whatever_it_is() -> None:
 
     assert shown(Mute()) == "a Mute"
     assert len(shown("x" * 999)) == 121
+
+    class Loud:
+        def __repr__(self) -> str:
+            return "two\n  lines \x1b[31m"
+
+    assert shown(Loud()) == "two lines ?[31m"
+
+
+def test_it_says_whether_there_were_scores() -> None:
+    assert ranked([("a", 1.0)]).scored
+    assert not ranked(["a"]).scored
+    assert not ranked([]).scored

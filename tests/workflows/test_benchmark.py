@@ -16,6 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
 
 import karat
@@ -79,7 +81,7 @@ def test_the_default_measures_follow_k() -> None:
     assert [r.measure for r in karat.benchmark(golden(), search, "AP").results] == ["AP"]
 
 
-@pytest.mark.parametrize("kind", ["path", "plain list", "tables", "files"])
+@pytest.mark.parametrize("kind", ["path", "plain list", "tables", "files", "folder"])
 def test_a_golden_set_may_come_in_many_shapes(kind: str, tmp_path: Path) -> None:
     made = golden()
     made.save(tmp_path / "golden.json")
@@ -95,7 +97,14 @@ def test_a_golden_set_may_come_in_many_shapes(kind: str, tmp_path: Path) -> None
         "plain list": plain,
         "tables": (made.queries, made.qrels),
         "files": (tmp_path / "queries.csv", tmp_path / "qrels.trec"),
+        "folder": tmp_path / "beir",
     }[kind]
+    folder = tmp_path / "beir" / "qrels"
+    folder.mkdir(parents=True)
+    karat.write_queries(made.queries, tmp_path / "beir" / "queries.jsonl")
+    rows = made.qrels.frame.select("query_id", "doc_id", pl.col("grade").cast(pl.Int64)).rows()
+    tsv = ["query-id\tcorpus-id\tscore", *("\t".join(map(str, row)) for row in rows)]
+    (folder / "test.tsv").write_text("\n".join(tsv) + "\n")
     results = karat.benchmark(given, search, ["RR", "nDCG@5"], by="category")
     wanted = karat.benchmark(made, search, ["RR", "nDCG@5"], by="category")
     assert (results.results, results.slices) == (wanted.results, wanted.slices)
@@ -186,12 +195,32 @@ def test_a_search_that_always_fails_has_no_value_and_says_why() -> None:
     ("settings", "says"),
     [
         ({"measures": "nDGC"}, "no measure called 'nDGC'"),
+        ({"measures": []}, r"measures is \[\], not names"),
+        ({"measures": 5}, "measures is 5, not names"),
+        ({"measures": [5]}, r"measures is \[5\], not names"),
         ({"by": "categry"}, "no attribute 'categry'.*did you mean category"),
         ({"intervall": "t"}, "neither benchmark nor evaluate.*'intervall'.*did you mean interval"),
         ({"interval": "x"}, "no interval called 'x'"),
         ({"k": 0}, "k is 0"),
         ({"k": ()}, "k is ()"),
         ({"k": (1, "5")}, "k is"),
+        ({"k": None}, "k is None, not whole numbers from 1"),
+        ({"k": 1.5}, "k is 1.5"),
+        ({"k": "10"}, "k is '10'"),
+        ({"k": True}, "k is True"),
+        ({"timeout": "5"}, "timeout is '5', not a number"),
+        ({"timeout": True}, "timeout is True"),
+        ({"timeout": float("inf")}, "a timeout of inf is no time"),
+        ({"timeout": 1e300}, "a timeout of 1e.300 is no time"),
+        ({"name": "\ud800"}, "holds half of a surrogate pair"),
+        ({"name": ""}, "the name of the run is empty"),
+        ({"name": 5}, "the name of the run is an int"),
+        ({"concurency": 8}, "argument 'concurency'; did you mean concurrency"),
+        ({"golden": ()}, "a tuple of 0 is no golden set"),
+        ({"golden": (golden().qrels, golden().queries)}, "judgments stand before the queries"),
+        ({"golden": (None, golden().qrels)}, "there are no queries"),
+        ({"golden": (golden().queries, None)}, "there are no judgments"),
+        ({"golden": None}, "None is no golden set"),
         ({"concurrency": 0}, "concurrency is 0, not a whole number from 1"),
         ({"concurrency": 2.5}, "concurrency is 2.5"),
         ({"retries": -1}, "retries is -1"),
@@ -210,6 +239,57 @@ def test_what_is_misspelt_is_said_before_anything_is_asked(
     with pytest.raises(UsageError, match=says.replace("()", r"\(\)")):
         karat.benchmark(given.pop("golden"), given.pop("search"), **given)
     assert not asked
+
+
+def test_whole_numbers_of_any_kind_will_do() -> None:
+    results = karat.benchmark(
+        golden(),
+        search,
+        k=np.int64(3),  # type: ignore[arg-type]
+        concurrency=np.int64(2),  # type: ignore[arg-type]
+        timeout=np.float64(5),
+    )
+    assert results.value("RR@3") == 0.75
+
+
+def test_a_list_that_is_filled_anew_each_time() -> None:
+    made = karat.GoldenSet()
+    for i in range(12):
+        made.add(f"query {i}", [f"d{i}"])
+    buffer: list[str] = []
+
+    def search(text: str) -> list[str]:
+        buffer[:] = ["d" + text.split()[1]]
+        return buffer
+
+    assert karat.benchmark(made, search, "RR").value("RR") == 1.0
+
+
+def test_a_threshold_needs_scores() -> None:
+    def bare(text: str) -> list[str]:
+        return [doc for doc, _ in search(text)] or ["a"]
+
+    with pytest.raises(UsageError, match="by their scores, and bare returned none"):
+        karat.benchmark(golden(), bare, "RR", threshold=0.5)
+    assert karat.benchmark(golden(), search, "RR", threshold=0.5).no_answer[0].silent == 1
+    (row,) = karat.benchmark(golden(), bare, "RR").no_answer
+    assert (row.silent, row.curve) == (0, [])  # made-up scores withhold nothing
+
+    def nothing(_: str) -> list[str]:
+        return []
+
+    assert karat.benchmark(golden(), nothing, "RR", threshold=0.5).no_answer[0].silent == 1
+
+
+def test_a_golden_set_may_change_while_it_is_asked() -> None:
+    made = golden()
+
+    def growing(text: str) -> list[Any]:
+        made.add(text + " again", ["a"])
+        return search(text)
+
+    results = karat.benchmark(made, growing, "RR")
+    assert (results.value("RR"), results.results[0].n, len(made)) == (0.75, 2, 6)
 
 
 @pytest.mark.parametrize("empty", [karat.GoldenSet(), []])

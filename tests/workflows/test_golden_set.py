@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
+import uuid
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given as drawn
@@ -69,9 +73,14 @@ def test_an_empty_golden_set_has_empty_tables() -> None:
         ("new", {"a": 3}, {"no_answer": True}, "marked no_answer, and document a has grade 3"),
         ("new", ["a"], {"no_answer": "no"}, "no_answer is 'no', not true or false"),
         ("new", ["a"], {"tags": ["x"]}, r"tags is \['x'\]; attributes are text"),
+        ("new", ["a"], {"tags": 10**5000}, "tags is a value of type int; attributes are"),
+        ("new", ["a"], {"tags": float("inf")}, "tags is inf; attributes are"),
         ("new", ["a"], {"text": "x"}, "an attribute cannot be called 'text'"),
-        ("new", ["a"], {"weight": 0}, "weight 0 is not a number from"),
-        ("new", ["a"], {"weight": True}, "weight True is not a number from"),
+        ("new", ["a"], {"weight": 0}, "the weight is 0, not a number from"),
+        ("new", ["a"], {"weight": "2"}, "the weight is '2', not a number from"),
+        ("new", {"a": 10**5000}, {}, "document a is a value of type int, not a finite"),
+        ("new", {uuid.UUID(int=7): 1}, {}, r"the doc_id is UUID.*\n  fix: str\(doc_id\)"),
+        ("new", ["a"], {"weight": True}, "the weight is True, not a number from"),
         (" ", ["a"], {}, "the query is empty"),
         (None, ["a"], {}, "the query is None, not text"),
         ("\ud800", ["a"], {}, "half of a surrogate pair"),
@@ -271,3 +280,110 @@ def test_it_serves_as_judgments_and_queries(tmp_path: Path) -> None:
     assert in_memory.value("RR") == 0.5  # q1 has its document first, q2 not at all
     by_slice = {row.slice: row.value for row in in_memory.slices}
     assert (by_slice["task"], by_slice["name"]) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("name", ["", "  ", 5, None, "\ud800"])
+def test_a_name_that_could_not_be_loaded_again_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="of a golden set"):
+        karat.GoldenSet(name)
+    golden = small()
+    with pytest.raises(UsageError, match="of a golden set"):
+        golden.name = name
+    assert golden.name == "docs"
+
+
+def test_a_scale_may_change_as_long_as_it_holds_every_grade() -> None:
+    golden = small()
+    golden.scale = "0-5"
+    assert golden.qrels.scale == (0.0, 5.0)
+    with pytest.raises(InputError, match=r"grade 3 of document a is not on the scale 0 to 2"):
+        golden.scale = (0, 2)
+    with pytest.raises(UsageError):
+        golden.scale = (3, 0)
+    assert golden.scale == (0.0, 5.0)
+    golden.scale = None
+    assert golden.qrels.declared is None
+    golden.add("gold", {"a": 2, "b": 1}, no_answer=False)
+    silent = karat.GoldenSet(scale=(0, 3))
+    silent.add("x", {"a": 2}, no_answer=True)  # related, and no answer
+    with pytest.raises(InputError, match="marked no_answer, and document a has grade 2"):
+        silent.scale = None
+
+
+def test_what_is_in_it_is_changed_by_its_methods_only() -> None:
+    golden = small()
+    for held in (golden["q1"].judgments, golden["q1"].attributes):
+        for change in (
+            lambda held=held: held.__setitem__("x", "\ud800"),
+            lambda held=held: held.pop("a"),
+            lambda held=held: held.update(a=1),
+            lambda held=held: held.clear(),
+        ):
+            with pytest.raises(TypeError, match=r"changed by golden\.judge"):
+                change()
+    for again in (copy.deepcopy(golden), pickle.loads(pickle.dumps(golden))):
+        assert list(again) == list(golden)
+        again.judge("q1", {"a": 1})
+        assert golden["q1"].grades == {"a": 3.0, "b": 0.0}
+    given_attributes = {"category": "x"}
+    golden.add("new", ["a"], query_id="own", **given_attributes)
+    given_attributes["category"] = "y"
+    assert golden["own"].attributes == {"category": "x"}
+
+
+def test_ids_are_whole_numbers_of_any_kind() -> None:
+    golden = karat.GoldenSet()
+    golden.add("x", {np.int64(7): 1}, query_id=np.int64(5))
+    assert 5 in golden
+    assert np.int64(5) in golden
+    assert "5" in golden
+    assert True not in golden
+    assert [5] not in golden
+    golden.judge(5, {8: 0})
+    assert golden[5].grades == {"7": 1.0, "8": 0.0}
+    golden.remove(5)
+    assert not len(golden)
+
+
+def test_a_weight_is_for_all_queries_or_for_none(tmp_path: Path) -> None:
+    golden = karat.GoldenSet("docs")
+    golden.add("x", ["a"], weight=2)
+    golden.add("y", ["a"])
+    with pytest.raises(InputError, match=r"has no weight.*\(query q2\)\n  fix: give every query"):
+        _ = golden.queries
+    golden.save(tmp_path / "g.json")
+    with pytest.raises(InputError, match=r"g\.json: the query has no weight"):
+        karat.read_queries(tmp_path / "g.json")
+
+
+@pytest.mark.parametrize("told", ["no_answer", "source"])
+def test_a_log_cannot_say_everything(told: str) -> None:
+    golden = karat.GoldenSet()
+    with pytest.raises(UsageError, match=f"add_from_log takes no {told}"):
+        golden.add_from_log("x", [], ["a"], **{told: True})
+    assert not len(golden)
+
+
+def test_no_path_is_said_to_be_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="the path is None"):
+        karat.GoldenSet.load(None)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="the path is of type int"):
+        small().save(5)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="to a file, not to standard output"):
+        small().save("-")
+    assert not list(tmp_path.iterdir())
+
+
+def test_related_documents_of_a_query_without_an_answer_are_saved_and_loaded(
+    tmp_path: Path,
+) -> None:
+    frame = {"query_id": ["q1", "q2"], "text": ["x", "y"], "no_answer": [False, True]}
+    queries = karat.Queries(pl.DataFrame(frame))
+    for grade, scale in ((1, (0.0, 3.0)), (0, None)):
+        qrels = karat.Qrels.from_dict({"q1": {"a": 3}, "q2": {"b": grade}})
+        golden = karat.GoldenSet.from_tables(queries, qrels)
+        assert golden.scale == scale
+        golden.save(tmp_path / "g.json")
+        assert list(karat.GoldenSet.load(tmp_path / "g.json")) == list(golden)
+        golden.judge("q2", {"c": 0})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from karat import formats
 from karat.errors import InputError, UsageError
+from karat.tables import Queries
 from karat.tables.findings import SEVERITIES, Finding, Findings
 from karat.workflows.lint import lint
 from karat.workflows.linting.codes import CODES
@@ -260,6 +262,84 @@ def test_a_file_that_breaks_off_does_not_stop_the_others(tmp_path: Path) -> None
     found = linted(tmp_path, a=gzip.compress(RUN.encode() * 50)[:-20], b=QRELS)
     assert only(found, "unreadable-file").file.endswith("a")
     assert found.files[1].rows == 3
+
+
+GOLDEN = [
+    {"query": "wing", "relevant_docs": {"d1": 1, "d2": 0}},
+    {"query": "heat", "relevant_docs": ["d3"]},
+    {"query": "cake", "no_answer": True, "relevant_docs": {"d1": 0}},
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(GOLDEN),
+        json.dumps(GOLDEN, indent=2),
+        "".join(json.dumps(item) + "\n" for item in GOLDEN),
+        json.dumps({"karat_golden_set": 1, "name": "x", "queries": GOLDEN}, indent=2),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_golden_set_is_judgments_and_queries(text: str, packed: bool, tmp_path: Path) -> None:
+    data = gzip.compress(text.encode()) if packed else text.encode()
+    run = RUN + "q3 Q0 d1 1 9.0 bm25\n"
+    found = linted(tmp_path, golden__json=data, run__trec=run, corpus__jsonl=DOCUMENTS)
+    assert not found.findings
+    assert [(file.role, file.format, file.rows) for file in found.files[:1]] == [
+        ("qrels", "golden", 4)
+    ]
+    assert found.queries == 3
+    found = linted(tmp_path, golden__json=data, run__trec=run.replace("q2 ", "q9 "))
+    assert {finding.code for finding in found.findings} == {
+        "query-not-in-run", "unjudged-query", "query-without-text",
+    }  # fmt: skip
+    alone = linted(tmp_path, ["golden.json=queries"], golden__json=data)
+    assert (alone.findings, alone.queries) == ([], 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "lines"),
+    [
+        ('[{"query": "x"}]', "item 1: there is no 'relevant_docs' in it, only 'query'", ()),
+        ('[\n{"query": "x",,}]', "", (2,)),
+        ("[1]", "item 1: 1 stands where a query is wanted", ()),
+        ('{"karat_golden_set": 2, "queries": []}', "a golden set of version 2", ()),
+    ],
+)
+def test_a_damaged_golden_set_says_what_evaluate_would(
+    text: str, says: str, lines: tuple[int, ...], tmp_path: Path
+) -> None:
+    finding = only(linted(tmp_path, golden__json=text), "unreadable-file")
+    with pytest.raises(InputError) as caught:
+        formats.read_qrels(tmp_path / "golden.json")
+    assert (finding.message, finding.fix) == (
+        caught.value.what,
+        caught.value.fix or CODES["unreadable-file"].fix.replace("FILE", finding.file),
+    )
+    assert says in finding.message
+    assert finding.lines == lines
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv", "parquet"])
+def test_a_query_without_a_right_answer_needs_no_judgment(ending: str, tmp_path: Path) -> None:
+    frame = pl.DataFrame(
+        {
+            "query_id": ["q1", "q2", "q3", "q4"],
+            "text": ["wing", "heat", "cake", "tea"],
+            "no_answer": [False, False, True, True],
+        }
+    )
+    formats.write_queries(Queries(frame), tmp_path / f"queries.{ending}")
+    (tmp_path / "qrels").write_text(QRELS + "q3 0 d1 0\n")  # q4: not judged at all
+    (tmp_path / "run").write_text(RUN + "q3 Q0 d1 1 9.0 bm25\nq4 Q0 d1 1 9.0 bm25\n")
+    # The order in which they are named does not matter.
+    found = lint([tmp_path / name for name in ("run", "qrels", f"queries.{ending}")])
+    assert not found.findings
+    without = lint([tmp_path / "run", tmp_path / "qrels"])
+    assert {finding.code for finding in without.findings} == {
+        "no-relevant-document", "unjudged-query",
+    }  # fmt: skip
 
 
 def test_what_is_asked_wrongly_is_an_error_that_names_the_nearest(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -150,7 +151,8 @@ def rank(
         has the cosine 0. A query whose vector is all 0 is near nothing and has an empty list.
 
     Raises:
-        UsageError: the function raised something, or returned anything else than such vectors.
+        UsageError: the function raised something, or returned anything else than such vectors, or
+            nothing but 0 for all queries or all documents.
     """
     embedding = of(embed)
     asked = vectors_of(embedding, list(queries.values()), "queries", progress)
@@ -193,6 +195,12 @@ def vectors_of(
         vectors = checked(given, batch, embedding.called, width)
         width = vectors.shape[1]
         parts.append(unit(vectors))
+    if parts and not any(part.any() for part in parts):
+        raise UsageError(
+            f"{embedding.called} returned vectors of nothing but 0 for all {what}, which are near "
+            "nothing",
+            fix="give vectors that differ by what the text means",
+        )
     return np.concatenate(parts) if parts else np.empty((0, width or 0))
 
 
@@ -203,6 +211,13 @@ def checked(given: Any, texts: Sequence[str], called: str, width: int | None) ->
         UsageError: it is nothing of this kind; says what came and what was wanted.
     """
     count = len(texts)
+    if inspect.isawaitable(given):
+        if inspect.iscoroutine(given):
+            given.close()
+        raise UsageError(
+            f"{called} is async, and a plain function is wanted",
+            fix="call it in one: def embed(texts): return asyncio.run(embed_async(texts))",
+        )
     wanted = f"{count} vectors, shape ({count}, {'d' if width is None else width}), were expected"
     try:
         array = np.asarray(given)
@@ -218,6 +233,8 @@ def checked(given: Any, texts: Sequence[str], called: str, width: int | None) ->
         odd = [value for value in array.flat if not isinstance(value, int | float | np.number)]
         if array.ndim and odd:
             came += f" that holds a {type(odd[0]).__name__}"
+        elif array.ndim:
+            came += f" of dtype {array.dtype}, and not of numbers"
         raise UsageError(f"{called} returned {came}; {wanted}", fix=WANTED)
     right = array.ndim == 2 and len(array) == count and array.shape[1] > 0
     if not right or width not in (None, array.shape[1]):
@@ -250,5 +267,8 @@ def unit(vectors: Vectors) -> Vectors:
 
 def told(error: BaseException) -> str:
     """The type and the message of an exception, in one line."""
-    message = " ".join(str(error).split())
+    try:
+        message = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - it may not even be able to say what it is
+        message = ""
     return f"{type(error).__name__}: {message}" if message else type(error).__name__

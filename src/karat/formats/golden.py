@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from karat.errors import InputError, UsageError, nearest
 from karat.formats.detect import refuse_binary
@@ -45,6 +46,7 @@ from karat.tables.scale import Scale, read_scale
 VERSION = 1
 """Of karat's own shape."""
 
+_MARK = "karat_golden_set"
 _OWN = re.compile(rb'\s*\{\s*"karat_golden_set"\s*:')
 _IDS = ("query_id", "qid", "id", "_id")
 _TEXTS = ("query", "text")
@@ -72,16 +74,17 @@ def parse(data: bytes, name: str) -> GoldenFile:
         )
     if data.lstrip().startswith(b"["):
         return GoldenFile(listed(parsed(data, name, 1, _Object), name))
-    if not _OWN.match(data):
+    head = _own(data, name)
+    if head is None:
         return GoldenFile(_gather(_lines(data, name), None))
-    head = parsed(data, name, 1, _Object)
     _refuse_twice(head, Where(name))
-    version = head["karat_golden_set"]
-    if not isinstance(version, int) or isinstance(version, bool) or version > VERSION:
+    version = head[_MARK]
+    if version != VERSION or isinstance(version, bool):
+        newer = isinstance(version, int) and version > VERSION
         raise InputError(
             f"it is a golden set of version {short(version)}, and this karat reads {VERSION}",
             file=name,
-            fix="pip install --upgrade karat",
+            fix="pip install --upgrade karat" if newer else f'"{_MARK}": {VERSION}',
         )
     scale = _scale(head.get("scale"), name)
     if not isinstance(head.get("queries"), list):
@@ -130,13 +133,26 @@ class _Object(dict[str, Any]):
         super().__init__(pairs)
         self.twice: str | None = None
         if len(self) < len(pairs):
-            names = [key for key, _ in pairs]
-            self.twice = next(key for i, key in enumerate(names) if key in names[:i])
+            counts = Counter(key for key, _ in pairs)
+            self.twice = next(key for key, _ in pairs if counts[key] > 1)
 
 
 def _refuse_twice(value: Any, where: Where, query: str | None = None) -> None:
     if isinstance(value, _Object) and value.twice is not None:
         raise where.wrong(f"{value.twice!r} stands twice in one object", query, fix="keep one")
+
+
+def _own(data: bytes, name: str) -> _Object | None:
+    """The one object of karat's own shape, whatever the order of its keys."""
+    if _OWN.match(data):
+        return cast(_Object, parsed(data, name, 1, _Object))
+    if f'"{_MARK}"'.encode() not in data:
+        return None
+    try:
+        whole = parsed(data, name, 1, _Object)
+    except InputError:
+        return None  # more than one object: a list
+    return whole if isinstance(whole, _Object) and _MARK in whole else None
 
 
 def _lines(data: bytes, name: str) -> Iterator[tuple[Where, Any]]:
@@ -238,7 +254,7 @@ def _names(item: Mapping[str, Any]) -> str:
 def _rows(source: Source, role: str) -> Rows:
     held = parse(source.whole(), source.name)
     if role == "queries":
-        return Rows([query_frame(held.queries)])
+        return Rows([query_frame(held.queries, source.name)])
     scale = {} if held.scale is None else {"scale": f"{held.scale[0]!r} {held.scale[1]!r}"}
     return Rows([judgment_frame(held.queries)], about=lambda: scale)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from functools import reduce
+from numbers import Integral, Real
+from typing import Any
 
 import polars as pl
 
@@ -13,11 +15,11 @@ from karat.tables import Run
 
 
 def reciprocal_rank(
-    runs: Sequence[Run],
+    runs: Iterable[Run],
     *,
     k: float = 60,
     depth: int | None = None,
-    weights: Sequence[float] | None = None,
+    weights: Iterable[float] | None = None,
     name: str = "rrf",
 ) -> Run:
     """Reciprocal rank fusion: a document's score is the sum over the runs of 1 / (k + rank).
@@ -46,8 +48,9 @@ def reciprocal_rank(
     individual rank learning methods, doi:10.1145/1571941.1572114. For the same ranks it equals
     ranx's ``fuse(method="rrf")``, up to the last bit where ranx adds in the order of the runs.
     """
-    weights = [1.0] * len(runs) if weights is None else [float(weight) for weight in weights]
-    _check(len(runs), k, depth, weights)
+    runs = _runs(runs)
+    weights = [1.0] * len(runs) if weights is None else _weights(weights, len(runs))
+    k, depth = _check(k, depth)
     asked = pl.concat([run.answers.select("query_id") for run in runs]).unique(maintain_order=True)
     number = asked.with_row_index("query")
     shares = [
@@ -88,7 +91,7 @@ def _sum(column: str, count: int) -> pl.Expr:
     return reduce(pl.Expr.__add__, parts)
 
 
-def _unanswered(runs: Sequence[Run], rows: pl.DataFrame) -> pl.DataFrame:
+def _unanswered(runs: list[Run], rows: pl.DataFrame) -> pl.DataFrame:
     """The answers of the queries that no run has a document for."""
     given = pl.concat([run.answers for run in runs], how="diagonal")
     error = (
@@ -108,17 +111,48 @@ def _unanswered(runs: Sequence[Run], rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _check(count: int, k: float, depth: int | None, weights: Sequence[float]) -> None:
-    if not count:
+def _runs(runs: Any) -> list[Run]:
+    if isinstance(runs, Run) or not isinstance(runs, Iterable) or isinstance(runs, str | Mapping):
+        kind = "one run" if isinstance(runs, Run) else f"of type {type(runs).__name__}"
+        raise UsageError(f"what to fuse is {kind}, not a list of runs", fix="[bm25, dense]")
+    several = list(runs)
+    if not several:
         raise UsageError("there are no runs to fuse", fix="give at least one")
-    if not (math.isfinite(k) and k >= 0):
-        raise UsageError(f"k={k} is not a number of 0 or more", fix="k=60, as in the paper")
-    if depth is not None and depth < 1:
-        raise UsageError(f"a depth of {depth} leaves nothing", fix="a depth of 1 or more")
-    if len(weights) != count:
-        raise UsageError(f"there are {len(weights)} weights for {count} runs")
-    wrong = [weight for weight in weights if not (math.isfinite(weight) and weight > 0)]
+    wrong = [each for each in several if not isinstance(each, Run)]
     if wrong:
         raise UsageError(
-            f"the weight {wrong[0]:g} is not a number above 0", fix="leave a run of no weight out"
+            f"one of the runs is of type {type(wrong[0]).__name__}",
+            fix="karat.read_run(path), or karat.Run.from_dict({query: {document: score}})",
         )
+    return several
+
+
+def _weights(weights: Any, count: int) -> list[float]:
+    if not isinstance(weights, Iterable) or isinstance(weights, str | Mapping):
+        raise UsageError(f"weights is {weights!r}, not a list of numbers", fix="weights=[2, 1]")
+    several = list(weights)
+    if len(several) != count:
+        given = "1 weight" if len(several) == 1 else f"{len(several)} weights"
+        raise UsageError(f"there {'is' if len(several) == 1 else 'are'} {given} for {count} runs")
+    for weight in several:
+        if not (_is_number(weight) and math.isfinite(weight) and weight > 0):
+            raise UsageError(
+                f"the weight {weight!r} is not a number above 0",
+                fix="leave a run of no weight out",
+            )
+    return [float(weight) for weight in several]
+
+
+def _check(k: Any, depth: Any) -> tuple[float, int | None]:
+    if not (_is_number(k) and math.isfinite(k) and k >= 0):
+        raise UsageError(f"k={k!r} is not a number of 0 or more", fix="k=60, as in the paper")
+    whole = isinstance(depth, Integral) and not isinstance(depth, bool)
+    if depth is not None and not (whole and depth >= 1):
+        raise UsageError(
+            f"a depth of {depth!r} is not a whole number from 1", fix="a depth of 1 or more"
+        )
+    return float(k), None if depth is None else int(depth)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -6,11 +6,14 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
+from uuid import UUID
 
 import polars as pl
 
 from karat.errors import InputError
+from karat.golden.fixed import Fixed
 
 PERSON = "person"
 """Where a grade comes from, unless something else is said."""
@@ -34,7 +37,7 @@ class Judgment:
 
 @dataclass(frozen=True, slots=True)
 class GoldenQuery:
-    """One query of a golden set.
+    """One query of a golden set; nothing in it can be changed.
 
     Attributes:
         query_id: Its id.
@@ -49,6 +52,10 @@ class GoldenQuery:
     judgments: Mapping[str, Judgment] = field(default_factory=dict)
     no_answer: bool = False
     attributes: Mapping[str, Scalar] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "judgments", Fixed(self.judgments))
+        object.__setattr__(self, "attributes", Fixed(self.attributes))
 
     @property
     def grades(self) -> dict[str, float]:
@@ -233,8 +240,10 @@ def identifier(value: Any, what: str, where: Where, query: str | None = None) ->
     Raises:
         InputError: it is neither, or empty.
     """
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, UUID):
+        raise where.wrong(f"the {what} is {short(value)}, not text", query, fix=f"str({what})")
     return text_of(value, what, where, query)
 
 
@@ -245,11 +254,22 @@ def judgment_frame(queries: Iterable[GoldenQuery]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def query_frame(queries: Sequence[GoldenQuery]) -> pl.DataFrame:
+def query_frame(queries: Sequence[GoldenQuery], source: str = "golden set") -> pl.DataFrame:
     """``query_id``, ``text``, ``no_answer`` if a query is so marked, and every attribute.
 
     An attribute keeps its type if it has one throughout; otherwise it becomes text.
+
+    Raises:
+        InputError: some queries have a weight and some have none; ``source`` is where.
     """
+    bare = [query.query_id for query in queries if "weight" not in query.attributes]
+    if 0 < len(bare) < len(queries):
+        raise InputError(
+            "the query has no weight, and others have one",
+            file=source,
+            query=bare[0],
+            fix="give every query a weight",
+        )
     columns = [
         pl.Series("query_id", [q.query_id for q in queries], dtype=pl.String),
         pl.Series("text", [q.text for q in queries], dtype=pl.String),
@@ -292,7 +312,10 @@ def number_of(value: Any) -> float:
 
 def short(value: Any) -> str:
     """A value as Python writes it, cut off where it gets long."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - a stranger's repr, or a number of more than 4,300 digits
+        text = f"a value of type {type(value).__name__}"
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
@@ -316,16 +339,16 @@ def _attribute_name(name: str, where: Where, query_id: str) -> str:
 
 
 def _attribute(name: str, value: Any, where: Where, query_id: str) -> Scalar:
+    if name == "weight" and not 1e-9 <= number_of(value) <= 1e9:
+        raise where.wrong(f"the weight is {short(value)}, not a number from 1e-9 to 1e9", query_id)
     if isinstance(value, str):
         return text_of(value, name, where, query_id, empty=True)
-    if not isinstance(value, int | float) or (
-        isinstance(value, float) and not math.isfinite(value)
-    ):
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, int | float) or not math.isfinite(number_of(value)):
         raise where.wrong(
             f"{name} is {short(value)}; attributes are text, numbers, or true and false", query_id
         )
-    if name == "weight" and not (not isinstance(value, bool) and 1e-9 <= value <= 1e9):
-        raise where.wrong(f"weight {value} is not a number from 1e-9 to 1e9", query_id)
     return value
 
 

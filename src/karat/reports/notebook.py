@@ -14,19 +14,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from karat.errors import MissingExtra
-from karat.measures.no_answer import thinned
 from karat.reports.cells import CONTROLS
 from karat.reports.figures import (
-    milliseconds,
     moves,
     percent,
-    silence_heading,
-    three_digits,
     value_text,
 )
-from karat.reports.further import CURVE_ROWS
+from karat.reports.further import Sheet, curve, sheets
 from karat.tables import Result, Results
-from karat.tables.results import Latency, NoAnswer, Outcome
 
 if TYPE_CHECKING:
     import altair as alt
@@ -49,6 +44,20 @@ _STYLE = """
 .karat-results .quiet { opacity: 0.75; font-size: 0.9em; }
 """
 _WIDE = 420  # pixels; an SVG shrinks to the page, and does not grow
+_OF_JAVASCRIPT = {
+    "__defineGetter__",
+    "__defineSetter__",
+    "__lookupGetter__",
+    "__lookupSetter__",
+    "__proto__",
+    "constructor",
+    "hasOwnProperty",
+    "isPrototypeOf",
+    "propertyIsEnumerable",
+    "toLocaleString",
+    "toString",
+    "valueOf",
+}
 _STEP = 16  # pixels for each interval
 
 
@@ -56,30 +65,33 @@ def to_html(results: Results) -> str:
     """Results as HTML to stand in a page: a chart where there can be one, tables, and notes."""
     several = len({row.run for row in results.results}) > 1
     parts = [f"<style>{_STYLE}</style>"]
-    drawing = _drawing(results)
-    if drawing is not None:
-        parts.append(drawing)
+    drawing = lacking = None
+    try:
+        drawing = _drawing(results)
+    except MissingExtra:
+        lacking = (
+            '<p class="quiet">For a chart of the intervals: '
+            "<code>pip install 'karat[web]'</code></p>"
+        )
+    parts += [drawing] if drawing is not None else []
     if results.results:
         parts.append(_main_table(results.results, several))
     for attribute in dict.fromkeys(row.attribute for row in results.slices):
         for run in dict.fromkeys(row.run for row in results.slices):
             rows = [r for r in results.slices if r.attribute == attribute and r.run == run]
             parts.append(_slice_table(str(attribute), run, rows))
-    if results.no_answer:
-        parts.append(_silence_table(results.no_answer))
-        parts += [_curve(row) for row in results.no_answer if row.curve]
-    if results.latency:
-        parts.append(_latency_table(results.latency))
-    if results.outcomes:
-        parts.append(_outcomes_table(results.outcomes, several))
+    for sheet in sheets(results):
+        parts.append(_sheet(sheet))
+    for row in results.no_answer:
+        if row.curve:
+            drawn = curve(row)
+            parts.append(
+                f"<details><summary>{_text(drawn.title)}</summary>{_sheet(drawn)}</details>"
+            )
     if results.notes:
         notes = "".join(f"<li>{_text(note)}</li>" for note in results.notes)
         parts.append(f'<ul class="quiet">{notes}</ul>')
-    if drawing is None and _charted(results):
-        parts.append(
-            '<p class="quiet">For a chart of the intervals: '
-            "<code>pip install 'karat[web]'</code></p>"
-        )
+    parts += [lacking] if lacking is not None else []
     return f'<div class="karat-results">{"".join(parts)}</div>'
 
 
@@ -96,12 +108,12 @@ def chart(results: Results) -> alt.LayerChart:
     except ImportError:
         raise MissingExtra("altair", "web", "a chart") from None
     rows = _charted(results)
-    runs = list(dict.fromkeys(_plain(row.run) for row in rows))
-    measures = list(dict.fromkeys(_plain(row.measure) for row in rows))
+    runs = list(dict.fromkeys(_label(row.run) for row in rows))
+    measures = list(dict.fromkeys(_label(row.measure) for row in rows))
     data = pl.DataFrame(
         {
-            "run": [_plain(row.run) for row in rows],
-            "measure": [_plain(row.measure) for row in rows],
+            "run": [_label(row.run) for row in rows],
+            "measure": [_label(row.measure) for row in rows],
             "value": [row.value for row in rows],
             # Cut off here, not by the chart: the ids of its clipping paths would clash in a page.
             "low": [row.value if row.ci_low is None else max(row.ci_low, 0.0) for row in rows],
@@ -142,17 +154,26 @@ def _charted(results: Results) -> list[Result]:
 
 
 def _drawing(results: Results) -> str | None:
-    """The chart as SVG; None without the packages, or with nothing to draw."""
+    """The chart as SVG; None with nothing to draw, or where it cannot be drawn.
+
+    Raises:
+        MissingExtra: a package is not installed.
+    """
     if not _charted(results):
         return None
     try:
         import vl_convert  # noqa: F401 - what Altair draws with
     except ImportError:
-        return None
+        raise MissingExtra("vl-convert-python", "web", "a chart") from None
     try:
-        drawn = chart(results)
+        return _drawn(chart(results))
     except MissingExtra:
+        raise
+    except Exception:  # noqa: BLE001 - the tables hold every number, and need no browser's tools
         return None
+
+
+def _drawn(drawn: alt.LayerChart) -> str:
     out = io.StringIO()
     themed = drawn.configure(background="transparent").configure_view(stroke=None)
     pale = "rgba(128, 128, 128, 0.3)"
@@ -198,56 +219,9 @@ def _slice_table(attribute: str, run: str, rows: Sequence[Result]) -> str:
     return _table(f"{run}, by {attribute}", [attribute, "n", *measures], body)
 
 
-def _silence_table(rows: Sequence[NoAnswer]) -> str:
-    body = [([row.run, f"{row.n:,}", f"{row.silent:,}", percent(row.share)], False) for row in rows]
-    heads = ["run", "queries", silence_heading(rows), "share"]
-    return _table("queries without a right answer", heads, body)
-
-
-def _curve(row: NoAnswer) -> str:
-    body = [
-        (
-            [
-                f"{point.threshold:g}",
-                percent(point.silent_no_answer),
-                percent(point.silent_answerable),
-            ],
-            False,
-        )
-        for point in thinned(row.curve, CURVE_ROWS)
-    ]
-    heads = ["best score below", "no answer, silent", "answerable, silent"]
-    table = _table("", heads, body, texts=0)
-    return f"<details><summary>{_text(row.run)}: withhold weak answers</summary>{table}</details>"
-
-
-def _latency_table(rows: Sequence[Latency]) -> str:
-    body = []
-    for row in rows:
-        times = (row.p50_us, row.p95_us, row.p99_us, row.max_us)
-        body.append(([row.run, f"{row.n:,}", *(milliseconds(t) for t in times)], False))
-    return _table("latency, milliseconds", ["run", "n", "p50", "p95", "p99", "slowest"], body)
-
-
-def _outcomes_table(rows: Sequence[Outcome], several: bool) -> str:
-    heads = ["measure", *(["run"] if several else []), "outcome"]
-    texts = len(heads)
-    heads += ["Spearman", "95 %", "Kendall", "AUC", "n"]
-    body = []
-    for row in rows:
-        cells = [
-            row.measure,
-            *([row.run] if several else []),
-            row.outcome,
-            three_digits(row.spearman),
-        ]
-        cells += [
-            _span(row.ci_low, row.ci_high, 2),
-            three_digits(row.kendall),
-            three_digits(row.auc),
-        ]
-        body.append(([*cells, f"{row.n:,}"], False))
-    return _table("with outcomes, over queries", heads, body, texts=texts)
+def _sheet(sheet: Sheet) -> str:
+    title = sheet.title if sheet.texts else ""  # a curve has its title in the fold
+    return _table(title, sheet.heads, [(row, False) for row in sheet.rows], texts=sheet.texts)
 
 
 def _table(
@@ -277,7 +251,17 @@ def _table(
 
 
 def _plain(text: str) -> str:
-    return text.translate(CONTROLS)
+    return text.translate(CONTROLS).encode("utf-8", "replace").decode()
+
+
+def _label(text: str) -> str:
+    """A name that the chart can look up.
+
+    It looks names up in an object of JavaScript, where some mean something else: those get a
+    no-break space at their end.
+    """
+    text = _plain(text).replace("\u2028", " ").replace("\u2029", " ")
+    return f"{text}\xa0" if text in _OF_JAVASCRIPT else text
 
 
 def _text(text: str) -> str:

@@ -91,7 +91,10 @@ class Queries:
         return f"<Queries {self.source}: {len(self)}, attributes {self.attributes}>"
 
 
-_YES, _NO = ("true", "yes", "1", "1.0"), ("false", "no", "0", "0.0", "")
+YES = ("true", "yes", "y", "1", "1.0")
+"""How a file may spell that something is so; case does not matter."""
+NO = ("false", "no", "n", "0", "0.0", "")
+"""How it may spell that it is not."""
 
 
 def _marked(frame: pl.DataFrame, source: str) -> pl.DataFrame:
@@ -100,11 +103,11 @@ def _marked(frame: pl.DataFrame, source: str) -> pl.DataFrame:
     if given.dtype.is_nested():
         raise InputError("no_answer holds lists or objects, not true or false", file=source)
     spelt = given.cast(pl.String, strict=False).str.strip_chars().str.to_lowercase()
-    wrong = ~spelt.is_in([*_YES, *_NO]).fill_null(value=True)
+    wrong = ~spelt.is_in([*YES, *NO]).fill_null(value=True)
     if wrong.any():
         row = int(wrong.arg_max() or 0)
         query = str(frame["query_id"][row]) if "query_id" in frame.columns else None
         raise InputError(
             f"no_answer {given[row]!r} is neither true nor false", file=source, query=query
         )
-    return frame.with_columns(no_answer=spelt.is_in(_YES).fill_null(value=False))
+    return frame.with_columns(no_answer=spelt.is_in(YES).fill_null(value=False))

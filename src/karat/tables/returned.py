@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
+from uuid import UUID
 
 EXPECTED = (
     'ids ["a", "b"], pairs [("a", 1.5), ("b", 0.5)], or dicts [{"id": "a", "score": 1.5}], '
@@ -22,11 +24,13 @@ class Unusable(Exception):
     Attributes:
         kind: What is wrong with its shape, the same for the same mistake; None if its shape is
             right and one value in it is not.
+        came: What came back, cut off.
     """
 
     def __init__(self, what: str, kind: str | None = None) -> None:
         super().__init__(what)
         self.kind = kind
+        self.came = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +41,13 @@ class Ranked:
         doc_ids: The documents, each once.
         scores: Their scores; if none were returned, the rank as in a run file: -1, -2, ….
         repeated: How many were left out because they stood there before.
+        scored: Whether scores were returned.
     """
 
     doc_ids: list[str]
     scores: list[float]
     repeated: int
+    scored: bool = False
 
 
 def ranked(value: Any) -> Ranked:
@@ -53,7 +59,40 @@ def ranked(value: Any) -> Ranked:
     Raises:
         Unusable: it is none of the shapes of ``EXPECTED``, or a score is NaN.
     """
-    pairs = [_pair(item, place) for place, item in enumerate(_items(value), 1)]
+    items = listed(value)
+    try:
+        return _ranked(items)
+    except Unusable as error:
+        error.came = shown(items)
+        raise
+
+
+def listed(value: Any) -> list[Any]:
+    """What a search function returned as a list; what is lazy is read to its end.
+
+    Raises:
+        Unusable: it is nothing that has an order.
+    """
+    kind = type(value).__name__
+    try:
+        if value is None:
+            raise Unusable("it returned None, and a list is wanted", "None")
+        if isinstance(value, str | bytes | Mapping) or hasattr(value, "columns"):
+            raise Unusable(f"it returned {_a(kind)}, and a list is wanted", kind)
+        if isinstance(value, set | frozenset):
+            raise Unusable(f"it returned {_a(kind)}, which has no order", kind)
+        try:
+            items = iter(value)
+        except TypeError:
+            raise Unusable(f"it returned {_a(kind)}, and a list is wanted", kind) from None
+    except Unusable as error:
+        error.came = shown(value)
+        raise
+    return list(items)
+
+
+def _ranked(items: Sequence[Any]) -> Ranked:
+    pairs = [_pair(item, place) for place, item in enumerate(items, 1)]
     bare = sum(score is None for _, score in pairs)
     if 0 < bare < len(pairs):
         raise Unusable("some documents have a score and some have none", "scores for some only")
@@ -61,31 +100,17 @@ def ranked(value: Any) -> Ranked:
     for doc_id, score in pairs:
         first.setdefault(doc_id, score)
     scores = [float(-rank) if s is None else s for rank, s in enumerate(first.values(), 1)]
-    return Ranked(list(first), scores, len(pairs) - len(first))
+    return Ranked(list(first), scores, len(pairs) - len(first), bare < len(pairs))
 
 
 def shown(value: Any, most: int = 120) -> str:
-    """What came back, for a message, cut off where it gets long."""
+    """What came back, for a message: in one line, cut off where it gets long."""
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - a stranger's repr may raise anything
-        text = f"a {type(value).__name__}"
+        text = _a(type(value).__name__)
+    text = "".join(each if each.isprintable() else "?" for each in " ".join(text.split()))
     return text if len(text) <= most else f"{text[:most]}…"
-
-
-def _items(value: Any) -> Iterable[Any]:
-    kind = type(value).__name__
-    if value is None:
-        raise Unusable("it returned None, and a list is wanted", "None")
-    if isinstance(value, str | bytes | Mapping) or hasattr(value, "columns"):
-        raise Unusable(f"it returned a {kind}, and a list is wanted", kind)
-    if isinstance(value, set | frozenset):
-        raise Unusable(f"it returned a {kind}, which has no order", kind)
-    try:
-        items: Iterable[Any] = iter(value)
-    except TypeError:
-        raise Unusable(f"it returned a {kind}, and a list is wanted", kind) from None
-    return items
 
 
 def _pair(item: Any, place: int) -> tuple[str, float | None]:
@@ -93,13 +118,16 @@ def _pair(item: Any, place: int) -> tuple[str, float | None]:
         key = next((key for key in _IDS if item.get(key) is not None), None)
         if key is None:
             keys = ", ".join(repr(each) for each in list(item)[:8])
-            raise Unusable(f"result {place} has no 'id', only {keys}", "a dict without id")
+            raise Unusable(
+                f"result {place} has no 'id'{f', only {keys}' if keys else ''}", "a dict without id"
+            )
         doc_id = _doc_id(item[key], place)
         given = next((item[each] for each in _SCORES if item.get(each) is not None), None)
         return doc_id, None if given is None else _score(given, doc_id)
     if isinstance(item, tuple | list):
         if len(item) != 2:
-            raise Unusable(f"result {place} has {len(item)} parts, not id and score", "not a pair")
+            parts = "1 part" if len(item) == 1 else f"{len(item)} parts"
+            raise Unusable(f"result {place} has {parts}, not id and score", "not a pair")
         doc_id = _doc_id(item[0], place)
         return doc_id, _score(item[1], doc_id)
     return _doc_id(item, place), None
@@ -110,7 +138,10 @@ def _doc_id(value: Any, place: int) -> str:
         return str(int(value))
     if not isinstance(value, str):
         kind = type(value).__name__
-        raise Unusable(f"result {place} is a {kind}, and an id is text", f"a {kind} for an id")
+        how = " (give str(id))" if isinstance(value, UUID) else ""
+        raise Unusable(
+            f"result {place} is {_a(kind)}, and an id is text{how}", f"a {kind} for an id"
+        )
     if not value:
         raise Unusable(f"the id of result {place} is empty")
     try:
@@ -121,13 +152,19 @@ def _doc_id(value: Any, place: int) -> str:
 
 
 def _score(value: Any, doc_id: str) -> float:
-    if not isinstance(value, Real) or isinstance(value, bool):
+    if not isinstance(value, Real | Decimal) or isinstance(value, bool):
         kind = type(value).__name__
-        raise Unusable(f"the score of document {doc_id} is a {kind}", f"a {kind} for a score")
+        raise Unusable(f"the score of document {doc_id} is {_a(kind)}", f"a {kind} for a score")
     try:
         score = float(value)
+    except ValueError:  # a signalling NaN of Decimal
+        score = math.nan
     except OverflowError:
         raise Unusable(f"the score of document {doc_id} is too large") from None
     if math.isnan(score):
         raise Unusable(f"the score of document {doc_id} is NaN")
     return score
+
+
+def _a(kind: str) -> str:
+    return f"{'an' if kind[:1] in 'aeiouAEIO' else 'a'} {kind}"

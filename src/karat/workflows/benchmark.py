@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +21,17 @@ import polars as pl
 from karat.connectors.asking import Manner, Reply, ask
 from karat.errors import InputError, UsageError, nearest
 from karat.reports.figures import counted
-from karat.tables import Results, Run
-from karat.tables.returned import EXPECTED, Ranked, Unusable, ranked, shown
+from karat.tables import Qrels, Queries, Results, Run
+from karat.tables.returned import EXPECTED
 from karat.workflows import given
 from karat.workflows.evaluate import evaluate
 from karat.workflows.golden_set import GoldenSet
 
 _PATIENCE = 1.0  # seconds before anything moves on the screen
+_OWN = {"golden", "search", "measures", "k", "concurrency", "timeout", "retries", "warmup"} | {
+    "progress",
+    "name",
+}
 
 
 def benchmark(
@@ -49,12 +55,13 @@ def benchmark(
     counts; with scores the scores do, as in a run file. It may be async. Give further arguments
     with ``functools.partial(search, limit=10)``.
 
-    A query that raises, times out or returns what is no ranking has failed: it has no value and is
-    counted. One that returns nothing is empty and scores 0.
+    What comes back is read at once. A query that raises, times out or returns what is no ranking
+    has failed: it has no value and is counted. One that returns nothing is empty and scores 0.
+    KeyboardInterrupt, SystemExit and what else is no Exception end the benchmark.
 
     Args:
-        golden: A GoldenSet, a path to one, a list of ``{"query": …, "relevant_docs": …}``, or a
-            pair of queries and judgments.
+        golden: A GoldenSet, a path to one or to a BEIR folder, a list of ``{"query": …,
+            "relevant_docs": …}``, or a pair of queries and judgments.
         search: The search.
         measures: Name or names of measures; if None, nDCG, P, R and Success at every k, and RR
             at the largest.
@@ -78,58 +85,62 @@ def benchmark(
         InputError: a golden set that cannot be read, or a search that returned nothing of the
             right shape for any query.
     """
-    held = _golden(golden)
-    asked = (
-        _measures(k) if measures is None else [measures] if isinstance(measures, str) else measures
-    )
-    manner = _manner(concurrency, timeout, retries, warmup)
-    evaluated = functools.partial(_evaluated, held, list(asked), settings)
-    title = name or _name(search)
     if not callable(search):
         raise UsageError(
-            f"the search is a {type(search).__name__}, not a function",
-            fix="benchmark(golden, search)",
+            f"the search is {_a(search)}, not a function", fix="benchmark(golden, search)"
         )
+    manner = _manner(concurrency, timeout, retries, warmup)
+    asked = _defaults(k) if measures is None else _asked(measures)
+    title = _title(search, name)
+    held = _golden(golden)
+    # Taken once: a golden set may be added to while it is asked.
+    queries, tables = list(held), (held.queries, held.qrels)
+    evaluated = functools.partial(_evaluated, tables, asked, settings)
     evaluated(Run.from_dict({}, title), rehearsal=True)  # what is misspelt is said before asking
 
-    texts = [query.text for query in held]
-    with _progress(len(texts), shown=progress) as tick:
-        replies = ask(search, texts, manner, warmup=warmup, tick=tick)
+    with _progress(len(queries), shown=progress) as tick:
+        replies = ask(search, [query.text for query in queries], manner, warmup=warmup, tick=tick)
     about = {
         "golden_set": held.name,
         "asked": datetime.now(UTC).isoformat(timespec="seconds"),
         "concurrency": str(concurrency),
-        "timeout": "none" if timeout is None else f"{timeout:g} s",
+        "timeout": "none" if manner.timeout is None else f"{manner.timeout:g} s",
         "retries": str(retries),
         "warmup": str(warmup),
     }
-    run, notes = _run([query.query_id for query in held], replies, title, about)
+    query_ids = [query.query_id for query in queries]
+    _refuse_shapeless(query_ids, replies, title)
+    _refuse_scoreless(replies, title, settings)
+    notes = list(_notes(replies))
     if manner.overdue:
         notes.append(
-            f"{counted(len(manner.overdue), 'call', 'calls')} went on after the timeout, since a "
-            "plain function cannot be stopped, and may have slowed those that came after"
+            f"{counted(len(manner.overdue), 'call', 'calls')} went on after the timeout, since "
+            "what runs in a thread cannot be stopped, and may have slowed those that came after"
         )
     if concurrency > 1:
         notes.append(f"times were taken with up to {concurrency} calls at once")
-    results = evaluated(run)
-    return replace(results, notes=[*results.notes, *notes])
+    results = evaluated(_run(query_ids, replies, title, about))
+    silence = results.no_answer
+    if not any(reply.ranking.scored for reply in replies if reply.ranking is not None):
+        silence = [replace(row, curve=[]) for row in silence]  # no scores to withhold answers by
+    return replace(results, no_answer=silence, notes=[*results.notes, *notes])
 
 
 def _golden(value: Any) -> GoldenSet:
     if isinstance(value, GoldenSet):
         held = value
+    elif isinstance(value, str | Path) and Path(value).is_dir():
+        held = _tables(value, value, Path(value).name)
     elif isinstance(value, str | Path):
         held = GoldenSet.load(value)
     elif isinstance(value, tuple) and len(value) == 2:
-        queries, qrels = given.queries(value[0]), given.qrels(value[1])
-        if queries is None:
-            raise UsageError("there are no queries", fix="benchmark((queries, qrels), search)")
-        held = GoldenSet.from_tables(queries, qrels)
+        held = _tables(*value)
     elif isinstance(value, list):
         held = GoldenSet.from_list(value)
     else:
+        what = f"a tuple of {len(value)}" if isinstance(value, tuple) else _a(value)
         raise UsageError(
-            f"a {type(value).__name__} is no golden set",
+            f"{what} is no golden set",
             fix="give a karat.GoldenSet, a path, a list of queries with their relevant_docs, or "
             "(queries, qrels)",
         )
@@ -138,30 +149,67 @@ def _golden(value: Any) -> GoldenSet:
     return held
 
 
-def _measures(k: int | Iterable[int]) -> list[str]:
-    cutoffs = [k] if isinstance(k, int) else list(k)
-    wrong = [each for each in cutoffs if isinstance(each, bool) or not isinstance(each, int)]
-    if wrong or not cutoffs or min(cutoffs) < 1:
+def _tables(queries: Any, qrels: Any, name: str = "golden set") -> GoldenSet:
+    if isinstance(queries, Qrels) or isinstance(qrels, Queries):
+        raise UsageError(
+            "the judgments stand before the queries", fix="benchmark((queries, qrels), search)"
+        )
+    if queries is None or qrels is None:
+        lacking = "queries" if queries is None else "judgments"
+        raise UsageError(f"there are no {lacking}", fix="benchmark((queries, qrels), search)")
+    asked = given.queries(queries)
+    assert asked is not None
+    return GoldenSet.from_tables(asked, given.qrels(qrels), name)
+
+
+def _asked(measures: Any) -> list[str]:
+    several = [measures] if isinstance(measures, str) else measures
+    names = list(several) if isinstance(several, Iterable) else []
+    if not names or not all(isinstance(name, str) for name in names):
+        raise UsageError(
+            f"measures is {measures!r}, not names of measures", fix='measures=["nDCG@10", "RR"]'
+        )
+    return names
+
+
+def _defaults(k: Any) -> list[str]:
+    cutoffs = list(k) if isinstance(k, Iterable) and not isinstance(k, str) else [k]
+    if not cutoffs or not all(_is_whole(each, 1) for each in cutoffs):
         raise UsageError(f"k is {k!r}, not whole numbers from 1", fix="k=(1, 3, 5, 10)")
+    cutoffs = [int(each) for each in cutoffs]
     several = [f"{symbol}@{each}" for symbol in ("nDCG", "P", "R", "Success") for each in cutoffs]
     return list(dict.fromkeys([*several, f"RR@{max(cutoffs)}"]))
 
 
-def _manner(concurrency: int, timeout: float | None, retries: int, warmup: int) -> Manner:
+def _manner(concurrency: Any, timeout: Any, retries: Any, warmup: Any) -> Manner:
     for what, value, least in (
         ("concurrency", concurrency, 1),
         ("retries", retries, 0),
         ("warmup", warmup, 0),
     ):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        if not _is_whole(value, least):
             raise UsageError(f"{what} is {value!r}, not a whole number from {least}")
-    if timeout is not None and not 0 < timeout < float("inf"):
-        raise UsageError(f"a timeout of {timeout!r} leaves no time", fix="timeout=5, in seconds")
-    return Manner(concurrency, timeout, retries)
+    if timeout is not None:
+        if isinstance(timeout, bool) or not isinstance(timeout, Real):
+            raise UsageError(f"timeout is {timeout!r}, not a number", fix="timeout=5, in seconds")
+        timeout = float(timeout)
+        if not 0 < timeout <= threading.TIMEOUT_MAX:
+            says = "leaves no time" if timeout <= 0 else "is no time to wait for"
+            raise UsageError(f"a timeout of {timeout:g} {says}", fix="timeout=5, in seconds")
+    return Manner(int(concurrency), timeout, int(retries))
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+
+def _a(value: Any) -> str:
+    kind = type(value).__name__
+    return "None" if value is None else f"{'an' if kind[:1] in 'aeiouAEIO' else 'a'} {kind}"
 
 
 def _evaluated(
-    held: GoldenSet,
+    tables: tuple[Queries, Qrels],
     measures: Sequence[str],
     settings: dict[str, Any],
     run: Run,
@@ -173,51 +221,50 @@ def _evaluated(
     if unknown is not None:
         raise UsageError(
             f"neither benchmark nor evaluate has an argument {unknown!r}",
-            nearest=nearest(unknown, known, 1),
+            nearest=nearest(unknown, known | _OWN, 1),
         )
-    chosen = {"queries": held.queries, **settings}
+    queries, qrels = tables
+    chosen = {"queries": queries, **settings}
     if rehearsal:
         # As good for finding mistakes: quicker, and trec_eval 10 refuses a run without answers.
         chosen |= {"interval": "t"} if chosen.get("interval") == "bca" else {}
         chosen |= {"compat": "trec_eval-9"} if chosen.get("compat") == "trec_eval-10" else {}
-    return evaluate(held.qrels, run, measures, **chosen)
+    return evaluate(qrels, run, measures, **chosen)
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    query_id: str
-    reply: Reply
-    ranking: Ranked | None
-    error: str | None
-    kind: str | None  # what is wrong with the shape of what came back, if that is wrong
+def _refuse_shapeless(query_ids: Sequence[str], replies: Sequence[Reply], name: str) -> None:
+    """Refuse a search that makes the same mistake with every query."""
+    kinds = {reply.kind for reply in replies}
+    if len(kinds) == 1 and None not in kinds:
+        first = replies[0]
+        raise InputError(
+            f"{name} returned no ranking for any query: {first.error}; what came back: "
+            f"{first.came}",
+            query=query_ids[0],
+            fix=f"return {EXPECTED}",
+        )
 
 
-def _answer(query_id: str, reply: Reply) -> _Answer:
-    if reply.error is not None:
-        return _Answer(query_id, reply, None, reply.error, None)
-    try:
-        return _Answer(query_id, reply, ranked(reply.value), None, None)
-    except Unusable as error:
-        return _Answer(query_id, reply, None, str(error), error.kind)
-    except Exception as error:  # noqa: BLE001 - what came back may raise anything when it is read
-        return _Answer(query_id, reply, None, f"what it returned cannot be read: {error!r}", None)
+def _refuse_scoreless(replies: Sequence[Reply], name: str, settings: dict[str, Any]) -> None:
+    """Refuse a threshold where there are no scores it could cut."""
+    if settings.get("threshold") is None:
+        return
+    found = [r.ranking for r in replies if r.ranking is not None and r.ranking.doc_ids]
+    if found and not any(ranking.scored for ranking in found):
+        raise UsageError(
+            f"a threshold withholds answers by their scores, and {name} returned none",
+            fix='return pairs [("a", 1.5), ("b", 0.5)], or leave out the threshold',
+        )
 
 
 def _run(
     query_ids: Sequence[str], replies: Sequence[Reply], name: str, about: dict[str, str]
-) -> tuple[Run, list[str]]:
-    """The run, and what must be said of it."""
-    answers = [_answer(query, reply) for query, reply in zip(query_ids, replies, strict=True)]
-    kinds = {answer.kind for answer in answers}
-    if len(kinds) == 1 and None not in kinds:
-        first = answers[0]
-        raise InputError(
-            f"{name} returned no ranking for any query: {first.error}; what came back: "
-            f"{shown(first.reply.value)}",
-            query=first.query_id,
-            fix=f"return {EXPECTED}",
-        )
-    rankings = [(a.query_id, a.ranking) for a in answers if a.ranking and a.ranking.doc_ids]
+) -> Run:
+    rankings = [
+        (query_id, reply.ranking)
+        for query_id, reply in zip(query_ids, replies, strict=True)
+        if reply.ranking is not None and reply.ranking.doc_ids
+    ]
     rows = pl.DataFrame(
         {
             "query_id": [query for query, r in rankings for _ in r.doc_ids],
@@ -233,14 +280,14 @@ def _run(
         },
     )
     states = [
-        "failed" if a.ranking is None else "ok" if a.ranking.doc_ids else "empty" for a in answers
+        "failed" if r.ranking is None else "ok" if r.ranking.doc_ids else "empty" for r in replies
     ]
     told = pl.DataFrame(
         {
             "query_id": list(query_ids),
             "state": states,
-            "latency_us": [a.reply.latency_us for a in answers],
-            "error": [a.error for a in answers],
+            "latency_us": [reply.latency_us for reply in replies],
+            "error": [reply.error for reply in replies],
         },
         schema={
             "query_id": pl.String,
@@ -249,27 +296,43 @@ def _run(
             "error": pl.String,
         },
     )
-    return Run.from_batches(name, [rows], answers=told, about=about), list(_notes(answers))
+    return Run.from_batches(name, [rows], answers=told, about=about)
 
 
-def _notes(answers: Sequence[_Answer]) -> Iterator[str]:
-    errors = Counter(answer.error for answer in answers if answer.error is not None)
+def _notes(replies: Sequence[Reply]) -> Iterator[str]:
+    errors = Counter(reply.error for reply in replies if reply.error is not None)
     if errors:
         most = "; ".join(f"{error} ({count:,})" for error, count in errors.most_common(3))
         yield f"why queries failed: {most}{'; …' if len(errors) > 3 else ''}"
-    again = sum(a.reply.tries > 1 and a.reply.error is None for a in answers)
+    again = sum(reply.tries > 1 and reply.error is None for reply in replies)
     if again:
         yield (
             f"{counted(again, 'query', 'queries')} answered, but not at the first try: the time is "
             "that of the try that succeeded"
         )
-    repeated = [a.ranking.repeated for a in answers if a.ranking and a.ranking.repeated]
+    repeated = [r.ranking.repeated for r in replies if r.ranking and r.ranking.repeated]
     if repeated:
         yield (
             f"documents returned twice in {counted(len(repeated), 'query', 'queries')}: the first "
             "place counts, and "
             f"{sum(repeated):,} further {'one is' if sum(repeated) == 1 else 'ones are'} left out"
         )
+
+
+def _title(search: Any, name: Any) -> str:
+    """What results call the run."""
+    if name is None:
+        return _name(search).encode("utf-8", "replace").decode()
+    if not isinstance(name, str):
+        raise UsageError(f"the name of the run is {_a(name)}, not text", fix='name="my search"')
+    if not name.strip():
+        raise UsageError("the name of the run is empty", fix='name="my search"')
+    if name.encode("utf-8", "replace").decode() != name:
+        raise UsageError(
+            f"the name {name!r} holds half of a surrogate pair, which is no character",
+            fix='name="my search"',
+        )
+    return name
 
 
 def _name(search: Any) -> str:

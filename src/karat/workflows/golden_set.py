@@ -7,8 +7,9 @@ What a query is and what is refused stands in ``karat.golden.query``; the file, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from karat.golden.query import (
     text_of,
 )
 from karat.tables import Qrels, Queries
-from karat.tables.scale import read_scale
+from karat.tables.scale import Scale, read_scale
 
 CLICKS = "clicks"
 """The source of grades that come from a log."""
@@ -60,15 +61,48 @@ class GoldenSet:
             the largest grade there is.
 
     Raises:
-        UsageError: a scale that holds no grades.
+        UsageError: a scale that holds no grades, or a name that is no text.
     """
 
     def __init__(
         self, name: str = "golden set", scale: str | Sequence[float] | None = None
     ) -> None:
-        self.name = name
-        self.scale = None if scale is None else read_scale(scale)
         self._gathered = Gathered()
+        self.name = name
+        self.scale = scale
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        try:
+            self._name = text_of(name, "name", Where("golden set"), None)
+        except InputError as error:
+            says = f"{error.what} of a golden set"
+            raise UsageError(says, fix='GoldenSet("help pages")') from None
+
+    @property
+    def scale(self) -> Scale | None:
+        """Lowest and highest grade, or None. A new one must hold every grade there is."""
+        return self._scale
+
+    @scale.setter
+    def scale(self, scale: str | Sequence[float] | None) -> None:
+        wanted = None if scale is None else read_scale(scale)
+        for query in self:
+            golden_query(
+                Where(self.name),
+                query.query_id,
+                query.text,
+                query.grades,
+                no_answer=query.no_answer,
+                scale=wanted,
+                attributes={},
+            )
+        self._scale = wanted
 
     def add(
         self,
@@ -132,6 +166,9 @@ class GoldenSet:
         and a grade of a person stays as it is. Logs of the same query are put together: a
         document that was clicked once counts as clicked.
 
+        Grade 2 is meant for a scale such as 0 to 3. Where a person only listed the relevant
+        documents, which have grade 1, a click outranks them: give those grades of their own.
+
         Args:
             query: What was typed.
             clicked: Documents clicked; each must have been shown.
@@ -145,8 +182,15 @@ class GoldenSet:
         Raises:
             InputError: a click on what was not shown, nothing shown, a scale without the grades
                 0 and 2, or a query that is marked as having no right answer and was clicked.
+            UsageError: ``no_answer`` or ``source``, which a log cannot say.
         """
         where = Where(self.name)
+        for told, says in (
+            ("no_answer", "that nobody clicked does not say that there is no right answer"),
+            ("source", f"grades of a log have the source {CLICKS!r}"),
+        ):
+            if told in attributes:
+                raise UsageError(f"add_from_log takes no {told}: {says}", fix="golden.add(…)")
         text = text_of(query, "query", where, None)
         clicks = {identifier(doc, "doc_id", where): CLICKED for doc in _listed(clicked, "clicked")}
         seen = [identifier(doc, "doc_id", where) for doc in _listed(shown, "shown")]
@@ -160,8 +204,8 @@ class GoldenSet:
         grades = {doc: clicks.get(doc, PASSED_OVER) for doc in seen}
         there = self._of_text(text, query_id)
         if there is None:
-            told = {"origin": CLICKS, **attributes}
-            new = self.add(text, grades, query_id=query_id, source=CLICKS, **told)
+            known = {"origin": CLICKS, **attributes}
+            new = self.add(text, grades, query_id=query_id, source=CLICKS, **known)
             return Logged(new, list(grades), [], [])
         if clicks and self._gathered.queries[there].no_answer:
             raise where.wrong(
@@ -180,7 +224,7 @@ class GoldenSet:
 
     def judge(
         self,
-        query_id: str,
+        query_id: str | int,
         judgments: Mapping[str, float] | Iterable[str],
         *,
         source: str = PERSON,
@@ -196,10 +240,11 @@ class GoldenSet:
             KeyError: there is no such query.
             InputError: as for ``add``.
         """
-        grades = graded(judgments, Where(self.name), self[query_id].query_id, self.scale)
-        self._judge(query_id, grades, source)
+        there = self[query_id].query_id
+        grades = graded(judgments, Where(self.name), there, self.scale)
+        self._judge(there, grades, source)
 
-    def remove(self, query_id: str) -> None:
+    def remove(self, query_id: str | int) -> None:
         """Take a query out.
 
         Raises:
@@ -220,8 +265,9 @@ class GoldenSet:
 
         Raises:
             InputError: it cannot be read, or is damaged: with line or item, query, and the fix.
+            UsageError: no path.
         """
-        held = golden.read(path)
+        held = golden.read(_path(path, "load"))
         return cls._of(held.queries, held.name or Path(path).name, held.scale)
 
     @classmethod
@@ -239,7 +285,9 @@ class GoldenSet:
 
         Queries that nobody judged are left out, unless they are marked ``no_answer``. Of several
         grades for subtopics the best is taken, and attributes that are neither text nor numbers
-        (dates, for example) become text.
+        (dates, for example) become text. If a ``no_answer`` query has a document of grade 1 or
+        better, the largest grade there is becomes the top of the scale: below it are related
+        documents, not answers.
 
         Raises:
             InputError: the queries have no text, or one that is judged is not among them.
@@ -271,7 +319,12 @@ class GoldenSet:
             for row in queries.frame.iter_rows(named=True)
             if (query_id := row["query_id"]) in grades or query_id in unanswered
         ]
-        return cls._of(found, name, qrels.declared)
+        scale = qrels.declared
+        if scale is None and any(
+            grade >= 1 for q in found if q.no_answer for grade in q.grades.values()
+        ):
+            scale = qrels.scale  # else these grades would be answers, once it stands alone
+        return cls._of(found, name, scale)
 
     def save(self, path: str | Path) -> None:
         """Write it as JSON: beside its place, then renamed, so that no file is half-written.
@@ -280,7 +333,13 @@ class GoldenSet:
 
         Raises:
             InputError: the file cannot be written.
+            UsageError: no path; ``-`` is none either.
         """
+        if str(_path(path, "save")) == "-":
+            raise UsageError(
+                "a golden set is saved to a file, not to standard output",
+                fix='golden.save("golden.json")',
+            )
         held = golden.GoldenFile(list(self), self.name, self.scale)
         with writing.beside(Path(path)) as stream:
             stream.write(golden.to_bytes(held))
@@ -293,18 +352,18 @@ class GoldenSet:
     @property
     def queries(self) -> Queries:
         """The queries: id, text, attributes, and ``no_answer`` if a query is so marked."""
-        return Queries(query_frame(list(self)), self.name)
+        return Queries(query_frame(list(self), self.name), self.name)
 
-    def __getitem__(self, query_id: str) -> GoldenQuery:
+    def __getitem__(self, query_id: str | int) -> GoldenQuery:
         try:
-            return self._gathered.queries[query_id]
-        except KeyError:
+            return self._gathered.queries[_id(query_id)]
+        except (KeyError, TypeError):
             near = nearest(str(query_id), self._gathered.queries, 1)
             meant = f"; did you mean {near[0]!r}?" if near else ""
             raise KeyError(f"{self.name} has no query {query_id!r}{meant}") from None
 
     def __contains__(self, query_id: object) -> bool:
-        return query_id in self._gathered.queries
+        return isinstance(query_id, Hashable) and _id(query_id) in self._gathered.queries
 
     def __iter__(self) -> Iterator[GoldenQuery]:
         return iter(list(self._gathered.queries.values()))
@@ -330,7 +389,7 @@ class GoldenSet:
         """The query a log is about; None if it is new."""
         ids = self._gathered.ids_of.get(text, [])
         if query_id is not None:
-            return str(query_id) if str(query_id) in ids else None
+            return _id(query_id) if _id(query_id) in ids else None
         if len(ids) > 1:
             raise InputError(
                 f"{len(ids)} queries have the text {text!r}: {', '.join(ids[:5])}",
@@ -353,6 +412,19 @@ class GoldenSet:
             attributes={},
         )
         self._gathered.put(replace(old, judgments=checked.judgments))
+
+
+def _id(value: Any) -> Any:
+    """An id as it is kept: whole numbers are their decimal text."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    return str(int(value)) if whole else value
+
+
+def _path(path: Any, verb: str) -> str | Path:
+    if not isinstance(path, str | Path):
+        kind = "None" if path is None else f"of type {type(path).__name__}"
+        raise UsageError(f"the path is {kind}", fix=f'GoldenSet.{verb}("golden.json")')
+    return path
 
 
 def _scalar(value: Any) -> Any:

@@ -11,9 +11,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from karat.errors import InputError
-from karat.formats import ROLES
+from karat.formats import ROLES, golden
 from karat.formats.detect import detect, refuse_binary
 from karat.formats.source import Source
+from karat.golden.query import judgment_frame
 from karat.tables.findings import Finding, Findings, LintedFile
 from karat.tables.ranking import gathered
 from karat.workflows.linting import between, fields, judgments, records, roles
@@ -39,6 +40,8 @@ class _File:
     format: str | None = None
     rows: int = 0
     queries: Mapping[str, int] = field(default_factory=dict)
+    texts: Mapping[str, int] | None = None  # of queries, where judgments come with them
+    silent: set[str] = field(default_factory=set)
 
     @property
     def name(self) -> str:
@@ -70,25 +73,20 @@ def lint(
     opened = [(each, source) for each in found if (source := _opened(each)) is not None]
     opened.sort(key=lambda pair: _ORDER.get(pair[0].role or "", 0))
     documents: NDArray[np.uint64] | None = None
+    silent: set[str] = set()
     for each, source in opened:
         with source:
             try:
-                known = _read(each, source, documents, watch or _unwatched)
+                known = _read(each, source, documents, silent, watch or _unwatched)
             except InputError as error:
                 _unreadable(each.tally, error)
                 known = None
         if each.role == "documents" and known is not None:
             documents = known if documents is None else np.union1d(documents, known)
-    between.check(
-        [
-            between.Held(each.role, each.name, each.tally, each.queries)
-            for each in found
-            if each.role is not None
-        ]
-    )
+    between.check([held for each in found for held in _held(each)])
     findings: list[Finding] = []
     for each in found:
-        unit = {"parquet": "row", "json": "entry"}.get(each.format or "", "line")
+        unit = {"parquet": "row", "json": "entry", "golden": "entry"}.get(each.format or "", "line")
         findings += each.tally.findings(each.name, unit)
     return Findings(
         files=[
@@ -96,8 +94,16 @@ def lint(
             for each in found
         ],
         findings=findings,
-        queries=len({query for each in found for query in each.queries}),
+        queries=len({query for each in found for query in (each.texts or each.queries)}),
     )
+
+
+def _held(file: _File) -> Iterator[between.Held]:
+    """What a file holds of queries; a golden set, judgments and texts."""
+    if file.role is not None:
+        yield between.Held(file.role, file.name, file.tally, file.queries, file.silent)
+    if file.texts is not None:
+        yield between.Held("queries", file.name, file.tally, file.texts, file.silent)
 
 
 def _expanded(path: str) -> list[tuple[str, str | None]]:
@@ -161,9 +167,16 @@ def _unreadable(tally: Tally, error: InputError) -> None:
 
 
 def _read(
-    file: _File, source: Source, documents: NDArray[np.uint64] | None, watch: Watch
+    file: _File,
+    source: Source,
+    documents: NDArray[np.uint64] | None,
+    silent: set[str],
+    watch: Watch,
 ) -> NDArray[np.uint64] | None:
-    """Read one file to its end; for documents, the sorted hashes of their ids."""
+    """Read one file to its end; for documents, the sorted hashes of their ids.
+
+    Queries that have no right answer are added to ``silent``.
+    """
     ends = LineEnds()
 
     def seen() -> Iterator[pl.DataFrame]:
@@ -178,9 +191,12 @@ def _read(
         if file.role == "run":
             _run(file, source, seen(), documents)
         elif file.role == "qrels":
-            _qrels(file, list(seen()), documents)
+            parts = list(seen())
+            silent |= file.silent
+            _qrels(file, parts, documents, silent)
         else:
             known = _texts(file, seen())
+            silent |= file.silent
     finally:
         ends.report(file.tally)
     if not file.rows and not any(f.severity == "error" for f in file.tally.findings("")):
@@ -191,10 +207,26 @@ def _read(
 def _pieces(file: _File, source: Source, ends: LineEnds) -> Iterator[Piece]:
     assert file.role is not None
     assert file.format is not None
+    if file.format == "golden":
+        return _golden(file, source)
     layout = fields.LAYOUTS.get((file.format, file.role))
     if layout is not None:
         return fields.pieces(source, layout, ends)
     return records.pieces(source, file.role, file.format, ends)
+
+
+def _golden(file: _File, source: Source) -> Iterator[Piece]:
+    """A golden set, which is read as karat evaluate reads it: the first fault is an error."""
+    held = golden.parse(source.whole(), source.name).queries
+    file.silent = {query.query_id for query in held if query.no_answer}
+    if file.role == "queries":
+        rows = pl.DataFrame({"id": [query.query_id for query in held]}).with_columns(
+            empty=pl.lit(value=False)
+        )
+    else:
+        rows = judgment_frame(held)
+        file.texts = dict.fromkeys((query.query_id for query in held), 0)
+    yield Piece(rows.with_columns(line=pl.lit(0, pl.Int64)), Tally(), len(source.head))
 
 
 def _run(
@@ -231,12 +263,15 @@ def _run(
 
 
 def _qrels(
-    file: _File, pieces: Sequence[pl.DataFrame], documents: NDArray[np.uint64] | None
+    file: _File,
+    pieces: Sequence[pl.DataFrame],
+    documents: NDArray[np.uint64] | None,
+    silent: set[str],
 ) -> None:
     rows = pl.concat(pieces)
     first = rows.group_by("query_id", maintain_order=True).agg(pl.col("line").first())
     file.queries = dict(first.iter_rows())
-    judgments.check(rows, file.tally)
+    judgments.check(rows, file.tally, silent)
     if documents is not None:
         lost = rows.filter(pl.Series(absent(rows["doc_id"], documents)))
         if lost.height:
@@ -255,6 +290,7 @@ def _texts(file: _File, pieces: Iterator[pl.DataFrame]) -> NDArray[np.uint64]:
         file.queries = dict(
             pl.concat(texts.ids).unique("query_id", maintain_order=True).iter_rows()
         )
+    file.silent |= texts.silent
     return texts.finish(file.tally)
 
 

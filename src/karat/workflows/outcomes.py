@@ -16,9 +16,8 @@ from karat.errors import UsageError, nearest
 from karat.measures.scores import Scores
 from karat.stats.correlation import outcome
 from karat.tables import Queries
+from karat.tables.queries import NO, YES
 from karat.tables.results import Outcome
-
-_YES, _NO = {"true", "yes", "y"}, {"false", "no", "n"}
 
 Values = dict[str, dict[str, float]]
 """For each outcome, its value for each query that has one."""
@@ -96,8 +95,8 @@ def _numbers(name: str, values: Mapping[str, Any]) -> dict[str, float]:
 
 def _number(name: str, query: str, value: Any) -> float:
     text = str(value).strip().casefold()
-    if text in _YES | _NO:
-        return float(text in _YES)
+    if text in YES or text in NO:
+        return float(text in YES)
     try:
         number = float(text)
     except ValueError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from karat.workflows.linting.tally import Tally
@@ -17,18 +17,21 @@ class Held:
         file: The file.
         queries: Query id to the first line it stands on.
         tally: What was found in the file.
+        silent: Queries marked as having no right answer: nobody needs to judge them.
     """
 
     role: str
     file: str
     tally: Tally
     queries: Mapping[str, int] = field(default_factory=dict)
+    silent: Collection[str] = ()
 
 
 def check(held: Sequence[Held]) -> None:
     """Compare the queries of all files; what is found is counted in their tallies."""
     of = {role: [h for h in held if h.role == role] for role in ("qrels", "run", "queries")}
     judged = {query for qrels in of["qrels"] for query in qrels.queries}
+    judged.update(query for queries in of["queries"] for query in queries.silent)
     texts = {query for queries in of["queries"] for query in queries.queries}
     for run in of["run"]:
         qrels = max(

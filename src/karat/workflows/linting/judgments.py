@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import polars as pl
 
 from karat.workflows.linting.tally import Tally
 
 
-def check(rows: pl.DataFrame, tally: Tally) -> None:
+def check(rows: pl.DataFrame, tally: Tally, silent: Collection[str] = ()) -> None:
     """Check the judgments of one file.
 
     Args:
         rows: ``query_id``, ``doc_id``, ``grade``, ``line`` and perhaps ``subtopic``.
         tally: Where to count.
+        silent: Queries that are known to have no right answer.
     """
     bad = rows.filter(~pl.col("grade").is_finite())
     if bad.height:
@@ -21,7 +24,7 @@ def check(rows: pl.DataFrame, tally: Tally) -> None:
     _add(tally, "negative-grade", rows.filter(pl.col("grade") < 0))
     _add(tally, "fractional-grade", rows.filter(pl.col("grade") != pl.col("grade").floor()))
     _twice(rows, tally)
-    _relevant(rows, tally)
+    _relevant(rows.filter(~pl.col("query_id").is_in(list(silent))), tally)
 
 
 def _twice(rows: pl.DataFrame, tally: Tally) -> None:

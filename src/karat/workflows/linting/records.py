@@ -12,6 +12,7 @@ import polars as pl
 from karat.errors import InputError
 from karat.formats.columns import choose, is_header, known
 from karat.formats.source import LONGEST_LINE, Chunk, Source
+from karat.tables.queries import YES
 from karat.workflows.linting.bytewise import LineEnds
 from karat.workflows.linting.fields import Piece, odd_ids, text_of
 from karat.workflows.linting.tally import Tally
@@ -33,7 +34,7 @@ SCHEMAS: dict[str, dict[str, type[pl.DataType]]] = {
         "rank": pl.Int64,
         "state": pl.String,
     },
-    "queries": {"id": pl.String, "empty": pl.Boolean},
+    "queries": {"id": pl.String, "empty": pl.Boolean, "no_answer": pl.Boolean},
     "documents": {"id": pl.String, "empty": pl.Boolean},
 }
 _ID = {"queries": "query_id", "documents": "doc_id"}
@@ -149,6 +150,7 @@ def _row(
         texts = [values.get("text"), values.get("title")]
         told = any(name in values for name in ("text", "title"))
         row["empty"] = told and not any(isinstance(t, str) and t.strip() for t in texts)
+        row["no_answer"] = str(values.get("no_answer")).strip().lower() in YES
         return row
     if state in ("empty", "failed"):
         return {**row, "state": state}
@@ -240,7 +242,7 @@ def _table(sized: _Sized, role: str, separator: str, names: Sequence[str] = ()) 
                     sized.tally.add("blank-line", [here])
                     continue
                 names = [cell.strip() for cell in cells]
-                named = choose(names, role, sized.name, here)
+                named = _chosen(names, role, sized.name, here)
                 chosen = {column: names.index(name) for column, name in named.items()}
                 continue
             text = separator.join(cells)
@@ -305,12 +307,20 @@ def _objects(sized: _Sized, role: str) -> Iterator[Record]:
 def _meaning(keys: Sequence[str], role: str, file: str) -> dict[str, str] | str:
     """Which key is which column, or what is wrong with them."""
     try:
-        return choose(keys, role, file)
+        return _chosen(keys, role, file)
     except InputError as error:
         by_column = {known(key, role): key for key in keys}
         if role == "run" and {"query_id", "state"} <= set(by_column):
             return {column: key for column, key in by_column.items() if column}
         return error.what
+
+
+def _chosen(names: Sequence[str], role: str, file: str, line: int | None = None) -> dict[str, str]:
+    """The columns of a role, and the mark of queries that have no right answer."""
+    chosen = choose(names, role, file, line)
+    if role == "queries" and "no_answer" in names:
+        chosen["no_answer"] = "no_answer"
+    return chosen
 
 
 def _nested(source: Source, role: str, tally: Tally) -> Iterator[Record]:
@@ -347,7 +357,7 @@ def _parquet(source: Source, role: str) -> Iterator[Piece]:
     try:
         frame = pl.scan_parquet(source.path or source.whole())
         names = frame.collect_schema().names()
-        named = choose(names, role, source.name)
+        named = _chosen(names, role, source.name)
         height = frame.select(pl.len()).collect().item()
         for start in range(0, height, 10 * _BATCH):
             columns = [pl.col(name).alias(column) for column, name in named.items()]
@@ -385,7 +395,13 @@ def _typed(part: pl.DataFrame, role: str, start: int) -> Piece:
             for c in shown
         ]
         told = pl.all_horizontal(empty) if empty else pl.lit(value=False)
-        rows = part.select(pl.col(ids[0]).alias("id"), told.alias("empty"), "line")
+        marked = pl.lit(value=False)
+        if "no_answer" in part.columns:
+            marked = pl.col("no_answer").cast(pl.String, strict=False).str.strip_chars()
+            marked = marked.str.to_lowercase().is_in(list(YES)).fill_null(value=False)
+        rows = part.select(
+            pl.col(ids[0]).alias("id"), told.alias("empty"), marked.alias("no_answer"), "line"
+        )
         return Piece(rows, tally, rows.height * 16)
     value = "grade" if role == "qrels" else "score"
     if value not in part.columns:

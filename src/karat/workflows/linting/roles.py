@@ -14,6 +14,7 @@ import polars as pl
 from karat.errors import InputError, UsageError, nearest
 from karat.formats import ROLES
 from karat.formats.columns import known, plain
+from karat.formats.detect import detect
 from karat.formats.source import Source
 
 _SHORT = 120  # characters: the text of half of all queries is shorter, of documents longer
@@ -81,6 +82,8 @@ def told(source: Source) -> str | None:
     if not lines:
         return None
     if text.lstrip()[:1] in ("{", "["):
+        if is_golden(source):
+            return "qrels"  # and queries
         return _of_json(text, lines, source.name)
     for separator in ("\t", ","):
         cells = [cell.strip().strip('"') for cell in lines[0].split(separator)]
@@ -90,6 +93,14 @@ def told(source: Source) -> str | None:
             if role is not None:
                 return role
     return _by_fields(lines, source.name)
+
+
+def is_golden(source: Source) -> bool:
+    """Whether a file is a golden set, as ``karat evaluate`` tells it: judgments and queries."""
+    try:
+        return detect(source, "qrels") == "golden"
+    except InputError:
+        return False
 
 
 def _of_json(text: str, lines: Sequence[str], name: str) -> str | None:

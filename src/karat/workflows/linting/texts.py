@@ -23,11 +23,12 @@ class Texts:
     def __init__(self, role: str) -> None:
         self.role = role
         self.ids: list[pl.DataFrame] = []  # of queries
+        self.silent: set[str] = set()  # queries that have no right answer
         self._hashes: list[NDArray[np.uint64]] = []
         self._lines: list[NDArray[np.int64]] = []
 
     def see(self, rows: pl.DataFrame, tally: Tally) -> None:
-        """Check some rows: ``id``, ``empty``, ``line``."""
+        """Check some rows: ``id``, ``empty``, ``line``, and perhaps ``no_answer``."""
         empty = rows.filter("empty")
         if empty.height:
             first = empty["id"][0]
@@ -37,6 +38,8 @@ class Texts:
         self._lines.append(rows["line"].to_numpy())
         if self.role == "queries":
             self.ids.append(rows.select(pl.col("id").alias("query_id"), "line"))
+            if "no_answer" in rows.columns:
+                self.silent.update(rows.filter("no_answer")["id"])
 
     def finish(self, tally: Tally) -> NDArray[np.uint64]:
         """Report ids that stand twice; the sorted hashes of all ids."""
