@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from karat.errors import UsageError, nearest
-from karat.measures import DEFAULTS, Measure, parse_all
+from karat.errors import UsageError
 from karat.measures.evidence import Floats, Mask
 from karat.measures.no_answer import no_answer
-from karat.measures.scores import Rules, Scores, score
-from karat.measures.trec import COMPAT, as_in
+from karat.measures.scores import Scores
 from karat.stats import resample
 from karat.stats.aggregation import Aggregation
 from karat.stats.quantiles import latency_of
 from karat.stats.weighing import Weighing
-from karat.tables import Qrels, Queries, QueryValue, Results, Run
+from karat.tables import Queries, QueryValue, Results
 from karat.tables.results import NoAnswer
-from karat.workflows import given, notes
+from karat.workflows import notes
 from karat.workflows.outcomes import Values, correlate, outcome_values
+from karat.workflows.settle import check_types, names, settle
 
 RESAMPLES = 2000
 INTERVALS = ("t", "bca", "none")
@@ -83,42 +81,46 @@ def evaluate(
         UsageError: an unknown measure, attribute, interval or version.
         InputError: runs and judgments that do not belong together.
     """
-    _check_types(rel=rel, depth=depth, seed=seed, threshold=threshold, bounds=bounds)
-    about = given.about(queries, qrels)
-    marked = frozenset(about.no_answer()) if about and not compat else frozenset()
-    rules = _rules(rel, complete, depth, judged_only, compat, marked)
-    asked = _asked(_names(measures, "measures"), rel, rules)
-    by = _names(by, "by") or ()
+    check_types(seed=seed, threshold=threshold, bounds=bounds)
     if interval not in INTERVALS:
         raise UsageError(f"there is no interval called {interval!r}", nearest=INTERVALS)
     if seed < 0:
         raise UsageError(f"a seed of {seed} is below 0", fix="--seed 0, for example")
-    as_given = given.qrels(qrels).on_scale(scale)
-    judgments = as_given
-    if rules.compat:
-        as_given.refuse_repeats(rules.compat.name)
-        judgments = _whole_grades(as_given)
-    systems = _unique_names(given.runs(runs))
-    if collapse is not None:
-        systems = given.collapsed(systems, documents, collapse)
-
-    scored = [score(run, judgments, asked, rules) for run in systems]
+    asked = settle(
+        qrels,
+        runs,
+        measures,
+        queries=queries,
+        documents=documents,
+        rel=rel,
+        complete=complete,
+        depth=depth,
+        judged_only=judged_only,
+        collapse=collapse,
+        compat=compat,
+        scale=scale,
+    )
+    about, rules, measured = asked.about, asked.rules, asked.measures
+    by = names(by, "by") or ()
+    scored = asked.scored()
     # trec_eval knows neither weights nor strata.
     weighing = Weighing.of(None if rules.compat else about, scored[0].evidence.query_ids)
     drawn = _drawn(interval, seed, weighing)
     rows = [Aggregation(scores, weighing, interval, drawn, bounds=bounds) for scores in scored]
-    everything = np.array([query not in marked for query in scored[0].evidence.query_ids], np.bool_)
-    results = [of_run.row(measure, everything) for of_run in rows for measure in asked]
+    everything = np.array(
+        [query not in rules.no_answer for query in scored[0].evidence.query_ids], np.bool_
+    )
+    results = [of_run.row(measure, everything) for of_run in rows for measure in measured]
     slices = [
         of_run.row(measure, chosen, attribute, value)
         for attribute in by
         for value, chosen in _slices(about, attribute, scored[0])
         for of_run in rows
-        for measure in asked
+        for measure in measured
     ]
     beside = outcome_values(outcomes, about)
     values = [row for s in scored for row in _per_query(s, beside)] if per_query else []
-    said = notes.of(as_given, rows, [*results, *slices], rules, interval=interval, seed=seed)
+    said = notes.of(asked.qrels, rows, [*results, *slices], rules, interval=interval, seed=seed)
     correlated, lacking = correlate(scored, beside)
     silent = _silent(scored, threshold)
     return Results(
@@ -127,9 +129,9 @@ def evaluate(
         values,
         [*said, *notes.of_silence(silent), *lacking],
         no_answer=silent,
-        latency=[found for run in systems if (found := latency_of(run)) is not None],
+        latency=[found for run in asked.runs if (found := latency_of(run)) is not None],
         outcomes=correlated,
-        runs={run.name: run for run in systems},
+        runs={run.name: run for run in asked.runs},
         shown=_in_a_notebook,
     )
 
@@ -138,87 +140,6 @@ def _in_a_notebook(results: Results) -> str:
     from karat.reports.notebook import to_html  # of no use to the command line
 
     return to_html(results)
-
-
-_TYPES: dict[str, tuple[type, str]] = {
-    "rel": (Real, "a number"),
-    "depth": (Integral, "a whole number"),
-    "seed": (Integral, "a whole number"),
-    "threshold": (Real, "a number"),
-    "bounds": (bool, "True, False or None"),
-}
-
-
-def _check_types(**given_values: Any) -> None:
-    for name, value in given_values.items():
-        kind, what = _TYPES[name]
-        odd = isinstance(value, bool) and kind is not bool
-        if value is not None and (odd or not isinstance(value, kind)):
-            raise UsageError(f"{name} is {value!r}, not {what}")
-
-
-def _names(value: Any, what: str) -> list[str] | None:
-    """One name or several, as a list."""
-    if value is None or isinstance(value, str):
-        return None if value is None else [value]
-    names = list(value) if isinstance(value, Iterable) else [value]
-    for name in names:
-        if not isinstance(name, str):
-            raise UsageError(f"{what} holds {name!r}, not a name", fix=f'{what}=["…"]')
-    return names
-
-
-def _rules(
-    rel: float | None,
-    complete: bool,
-    depth: int | None,
-    judged_only: bool,
-    compat: str | None,
-    no_answer: frozenset[str],
-) -> Rules:
-    if compat is not None and compat not in COMPAT:
-        raise UsageError(
-            f"karat does not reproduce {compat!r}", nearest=nearest(compat, COMPAT) or list(COMPAT)
-        )
-    if depth is not None and depth < 1:
-        raise UsageError(f"a depth of {depth} leaves nothing", fix="--depth 1000, for example")
-    return Rules(
-        rel=1.0 if rel is None else rel,
-        complete=complete,
-        depth=None if depth is None else min(depth, 1 << 62),
-        judged_only=judged_only,
-        compat=COMPAT[compat] if compat else None,
-        no_answer=no_answer,
-    )
-
-
-def _asked(measures: Iterable[str] | None, rel: float | None, rules: Rules) -> list[Measure]:
-    if rules.compat is None:
-        return parse_all(DEFAULTS if measures is None else measures, rel=rel)
-    found = parse_all(["official"] if measures is None else measures, rel=rel, trec=True)
-    return [as_in(rules.compat, measure) for measure in found]
-
-
-def _unique_names(runs: Sequence[Run]) -> list[Run]:
-    if not runs:
-        raise UsageError("no run to evaluate", fix="karat evaluate QRELS RUN")
-    named: dict[str, Run] = {}
-    for run in runs:
-        name, count = run.name, 1
-        while name in named:
-            count += 1
-            name = f"{run.name}-{count}"
-        named[name] = run if name == run.name else run.named(name)
-    return list(named.values())
-
-
-def _whole_grades(qrels: Qrels) -> Qrels:
-    """Grades as trec_eval's atol reads them: cut off at the point."""
-    grade = qrels.frame["grade"]
-    cut = grade.to_numpy().astype(np.int64).astype(np.float64)
-    if (cut == grade.to_numpy()).all():
-        return qrels
-    return Qrels(qrels.frame.with_columns(grade=cut), qrels.source, qrels.declared)
 
 
 def _drawn(interval: str, seed: int, weighing: Weighing) -> Floats | None:

@@ -1,0 +1,162 @@
+"""Settle: what a verb was given becomes tables, measures and rules, every mistake told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from karat.errors import UsageError, nearest
+from karat.measures import DEFAULTS, Measure, parse_all
+from karat.measures.scores import Rules, Scores, score
+from karat.measures.trec import COMPAT, as_in
+from karat.tables import Qrels, Queries, Run
+from karat.workflows import given
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What is to be measured, and how.
+
+    Attributes:
+        qrels: The judgments as given, on the scale declared.
+        about: The queries, if any were given or came with the judgments.
+        runs: The runs, each under a name of its own.
+        measures: What is to be computed.
+        rules: How runs are read.
+    """
+
+    qrels: Qrels
+    about: Queries | None
+    runs: list[Run]
+    measures: list[Measure]
+    rules: Rules
+
+    def scored(self) -> list[Scores]:
+        """Every query of every run under every measure."""
+        judgments = _whole_grades(self.qrels) if self.rules.compat else self.qrels
+        return [score(run, judgments, self.measures, self.rules) for run in self.runs]
+
+
+def settle(
+    qrels: Any,
+    runs: Any,
+    measures: str | Iterable[str] | None,
+    *,
+    queries: Any = None,
+    documents: Any = None,
+    rel: float | None = None,
+    complete: bool = False,
+    depth: int | None = None,
+    judged_only: bool = False,
+    collapse: str | None = None,
+    compat: str | None = None,
+    scale: Any = None,
+) -> Settled:
+    """Settle the arguments that ``evaluate`` and ``compare`` share; see ``evaluate``.
+
+    Raises:
+        UsageError: an unknown measure or version, or a value of the wrong kind.
+        InputError: files or tables that cannot be read.
+    """
+    check_types(rel=rel, depth=depth)
+    about = given.about(queries, qrels)
+    marked = frozenset(about.no_answer()) if about and not compat else frozenset()
+    rules = _rules(rel, complete, depth, judged_only, compat, marked)
+    asked = _asked(names(measures, "measures"), rel, rules)
+    judgments = given.qrels(qrels).on_scale(scale)
+    if rules.compat:
+        judgments.refuse_repeats(rules.compat.name)
+    systems = _unique_names(given.runs(runs))
+    if collapse is not None:
+        systems = given.collapsed(systems, documents, collapse)
+    return Settled(judgments, about, systems, asked, rules)
+
+
+_TYPES: dict[str, tuple[type, str]] = {
+    "rel": (Real, "a number"),
+    "depth": (Integral, "a whole number"),
+    "seed": (Integral, "a whole number"),
+    "threshold": (Real, "a number"),
+    "bounds": (bool, "True, False or None"),
+}
+
+
+def check_types(**given_values: Any) -> None:
+    """Refuse a value of the wrong kind.
+
+    Raises:
+        UsageError: there is one.
+    """
+    for name, value in given_values.items():
+        kind, what = _TYPES[name]
+        odd = isinstance(value, bool) and kind is not bool
+        if value is not None and (odd or not isinstance(value, kind)):
+            raise UsageError(f"{name} is {value!r}, not {what}")
+
+
+def names(value: Any, what: str) -> list[str] | None:
+    """One name or several, as a list."""
+    if value is None or isinstance(value, str):
+        return None if value is None else [value]
+    names = list(value) if isinstance(value, Iterable) else [value]
+    for name in names:
+        if not isinstance(name, str):
+            raise UsageError(f"{what} holds {name!r}, not a name", fix=f'{what}=["…"]')
+    return names
+
+
+def _rules(
+    rel: float | None,
+    complete: bool,
+    depth: int | None,
+    judged_only: bool,
+    compat: str | None,
+    no_answer: frozenset[str],
+) -> Rules:
+    if compat is not None and compat not in COMPAT:
+        raise UsageError(
+            f"karat does not reproduce {compat!r}", nearest=nearest(compat, COMPAT) or list(COMPAT)
+        )
+    if depth is not None and depth < 1:
+        raise UsageError(f"a depth of {depth} leaves nothing", fix="--depth 1000, for example")
+    return Rules(
+        rel=1.0 if rel is None else rel,
+        complete=complete,
+        depth=None if depth is None else min(depth, 1 << 62),
+        judged_only=judged_only,
+        compat=COMPAT[compat] if compat else None,
+        no_answer=no_answer,
+    )
+
+
+def _asked(measures: Iterable[str] | None, rel: float | None, rules: Rules) -> list[Measure]:
+    if rules.compat is None:
+        return parse_all(DEFAULTS if measures is None else measures, rel=rel)
+    found = parse_all(["official"] if measures is None else measures, rel=rel, trec=True)
+    return [as_in(rules.compat, measure) for measure in found]
+
+
+def _unique_names(runs: Sequence[Run]) -> list[Run]:
+    if not runs:
+        raise UsageError("no run to evaluate", fix="karat evaluate QRELS RUN")
+    named: dict[str, Run] = {}
+    for run in runs:
+        name, count = run.name, 1
+        while name in named:
+            count += 1
+            name = f"{run.name}-{count}"
+        named[name] = run if name == run.name else run.named(name)
+    return list(named.values())
+
+
+def _whole_grades(qrels: Qrels) -> Qrels:
+    """Grades as trec_eval's atol reads them: cut off at the point."""
+    grade = qrels.frame["grade"]
+    cut = grade.to_numpy().astype(np.int64).astype(np.float64)
+    if (cut == grade.to_numpy()).all():
+        return qrels
+    return Qrels(qrels.frame.with_columns(grade=cut), qrels.source, qrels.declared)
