@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 
 from karat.errors import UsageError
-from karat.measures.evidence import Floats, Mask
+from karat.measures.evidence import Floats
 from karat.measures.no_answer import no_answer
 from karat.measures.scores import Scores
 from karat.stats import resample
 from karat.stats.aggregation import Aggregation
 from karat.stats.quantiles import latency_of
 from karat.stats.weighing import Weighing
-from karat.tables import Queries, QueryValue, Results
+from karat.tables import QueryValue, Results
 from karat.tables.results import NoAnswer
 from karat.workflows import notes
 from karat.workflows.outcomes import Values, correlate, outcome_values
 from karat.workflows.settle import check_types, names, settle
+from karat.workflows.slices import slices_of
 
 RESAMPLES = 2000
 INTERVALS = ("t", "bca", "none")
@@ -114,7 +115,7 @@ def evaluate(
     slices = [
         of_run.row(measure, chosen, attribute, value)
         for attribute in by
-        for value, chosen in _slices(about, attribute, scored[0])
+        for value, chosen in slices_of(about, attribute, scored[0])
         for of_run in rows
         for measure in measured
     ]
@@ -146,19 +147,6 @@ def _drawn(interval: str, seed: int, weighing: Weighing) -> Floats | None:
     if interval != "bca":
         return None
     return resample(weighing.n, RESAMPLES, np.random.default_rng(seed), weighing.strata)
-
-
-def _slices(queries: Queries | None, attribute: str, scores: Scores) -> list[tuple[str, Mask]]:
-    if queries is None:
-        raise UsageError(
-            f"slicing by {attribute!r} needs the queries and their attributes",
-            fix="--queries FILE",
-        )
-    values = queries.attribute(attribute)
-    query_ids, silent = scores.evidence.query_ids, scores.rules.no_answer
-    counted = np.array([query not in silent for query in query_ids], np.bool_)
-    of_query = np.array([values.get(query) or "(none)" for query in query_ids])
-    return [(str(value), counted & (of_query == value)) for value in np.unique(of_query[counted])]
 
 
 def _silent(scored: Sequence[Scores], threshold: float | None) -> list[NoAnswer]:

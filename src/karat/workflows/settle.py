@@ -81,6 +81,8 @@ _TYPES: dict[str, tuple[type, str]] = {
     "depth": (Integral, "a whole number"),
     "seed": (Integral, "a whole number"),
     "threshold": (Real, "a number"),
+    "margin": (Real, "a number"),
+    "resamples": (Integral, "a whole number"),
     "bounds": (bool, "True, False or None"),
 }
 

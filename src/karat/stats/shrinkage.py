@@ -1,0 +1,36 @@
+"""Shrinkage: estimates of slices drawn towards the whole, so that a small one does not shout."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from karat.stats.averages import Floats
+
+
+def shrunken(estimates: Floats, errors: Floats, centre: float) -> Floats:
+    """Each estimate between itself and the centre, by how much it knows; shape (s,).
+
+    The spread between slices beyond what their errors explain is estimated by moments; without
+    any, all are drawn to the centre whole.
+
+    Args:
+        estimates: One for each slice; shape (s,).
+        errors: Their standard errors, 0 or more; NaN where a slice has none, and then it is taken
+            to know nothing; shape (s,).
+        centre: What is known of all together.
+
+    Source: DerSimonian & Laird 1986, doi:10.1016/0197-2456(86)90046-2, for the spread; Efron &
+    Morris 1975 for the estimate.
+    """
+    known = np.isfinite(errors) & (errors > 0)
+    between = 0.0
+    if known.sum() > 1:
+        weight = 1.0 / errors[known] ** 2
+        pooled = (weight * estimates[known]).sum() / weight.sum()
+        excess = (weight * (estimates[known] - pooled) ** 2).sum() - (known.sum() - 1)
+        between = max(0.0, excess / (weight.sum() - (weight**2).sum() / weight.sum()))
+    trust = np.zeros(len(estimates))
+    trust[known] = between / (between + errors[known] ** 2)
+    trust[errors == 0] = 1.0 if between > 0 else 0.0
+    out: Floats = centre + trust * (estimates - centre)
+    return out
