@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from karat.workflows.benchmark import benchmark
     from karat.workflows.evaluate import evaluate
     from karat.workflows.explain import explain
+    from karat.workflows.fuse import fuse, fuse_tuned
     from karat.workflows.golden_set import GoldenSet
 
 _HOMES = {
@@ -41,6 +42,7 @@ _HOMES = {
     "karat.workflows.benchmark": ("benchmark",),
     "karat.workflows.evaluate": ("evaluate",),
     "karat.workflows.explain": ("explain",),
+    "karat.workflows.fuse": ("fuse", "fuse_tuned"),
     "karat.workflows.golden_set": ("GoldenSet",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -59,6 +61,8 @@ __all__ = [
     "benchmark",
     "evaluate",
     "explain",
+    "fuse",
+    "fuse_tuned",
     "measure",
     "read_documents",
     "read_qrels",

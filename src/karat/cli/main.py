@@ -11,7 +11,7 @@ import sys
 
 import click
 
-from karat.cli import demo, evaluate, explain, lint, measures
+from karat.cli import demo, evaluate, explain, fuse, lint, measures
 from karat.errors import KaratError
 
 
@@ -59,7 +59,14 @@ def karat() -> None:
     """  # noqa: D301 - click wants a real backspace before what it must not wrap
 
 
-for command in (demo.demo, evaluate.evaluate, explain.explain, lint.lint, measures.measures):
+for command in (
+    demo.demo,
+    evaluate.evaluate,
+    explain.explain,
+    fuse.fuse,
+    lint.lint,
+    measures.measures,
+):
     karat.add_command(command)
 
 
