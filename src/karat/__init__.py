@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from karat.measures import measure
     from karat.tables import Documents, Qrels, Queries, Results, Run
     from karat.workflows.benchmark import benchmark
+    from karat.workflows.compare import compare
     from karat.workflows.evaluate import evaluate
     from karat.workflows.explain import explain
     from karat.workflows.fuse import fuse, fuse_tuned
@@ -40,6 +41,7 @@ _HOMES = {
     "karat.measures": ("measure",),
     "karat.tables": ("Documents", "Qrels", "Queries", "Results", "Run"),
     "karat.workflows.benchmark": ("benchmark",),
+    "karat.workflows.compare": ("compare",),
     "karat.workflows.evaluate": ("evaluate",),
     "karat.workflows.explain": ("explain",),
     "karat.workflows.fuse": ("fuse", "fuse_tuned"),
@@ -59,6 +61,7 @@ __all__ = [
     "Run",
     "UsageError",
     "benchmark",
+    "compare",
     "evaluate",
     "explain",
     "fuse",

@@ -11,7 +11,7 @@ import sys
 
 import click
 
-from karat.cli import demo, evaluate, explain, fuse, lint, measures
+from karat.cli import compare, demo, evaluate, explain, fuse, lint, measures
 from karat.errors import KaratError
 
 
@@ -60,6 +60,7 @@ def karat() -> None:
 
 
 for command in (
+    compare.compare,
     demo.demo,
     evaluate.evaluate,
     explain.explain,

@@ -43,14 +43,16 @@ def _check_base(settings: Mapping[str, Any]) -> None:
         )
 
 
-def _discount(discount: str, base: float | None) -> Discount:
+def discount_of(discount: str, base: float | None) -> Discount:
+    """What each rank leaves of a gain, as a function of ranks."""
+
     def left(rank: Ints) -> Floats:
         return 1.0 / divisor_of(rank, discount, base)
 
     return left
 
 
-def _possible(evidence: Evidence, gain: Gain) -> Floats:
+def possible_gains(evidence: Evidence, gain: Gain) -> Floats:
     """The gains of the grades that an unjudged document could get."""
     low, high = evidence.scale
     grades = {low, high}
@@ -65,24 +67,24 @@ def _expected_dcg(
     evidence: Evidence, *, k: float | None, gain: Gain, discount: str, base: float | None
 ) -> Floats:
     found = dcg(evidence, k=k, gain=gain, discount=discount, base=base)
-    return expected_sum(evidence, found.gain, _discount(discount, base), k) / found.norm
+    return expected_sum(evidence, found.gain, discount_of(discount, base), k) / found.norm
 
 
 def _expected_ndcg(
     evidence: Evidence, *, k: float | None, gain: Gain, discount: str, base: float | None
 ) -> Floats:
     found = ndcg(evidence, k=k, gain=gain, discount=discount, base=base)
-    return expected_sum(evidence, found.gain, _discount(discount, base), k) / found.norm
+    return expected_sum(evidence, found.gain, discount_of(discount, base), k) / found.norm
 
 
 def _dcg_bounds(
     evidence: Evidence, *, k: float | None, gain: Gain, discount: str, base: float | None
 ) -> Bounds:
     found = dcg(evidence, k=k, gain=gain, discount=discount, base=base)
-    possible = _possible(evidence, gain)
+    possible = possible_gains(evidence, gain)
     ends = float(possible.min()), float(possible.max())
     value = evidence.per_query(found.term)
-    return sum_bounds(evidence, value, ends, _discount(discount, base), k)
+    return sum_bounds(evidence, value, ends, discount_of(discount, base), k)
 
 
 def _ndcg_bounds(
@@ -92,8 +94,8 @@ def _ndcg_bounds(
         evidence,
         gain_of(evidence.grade, gain),
         gain_of(evidence.ideal_grade, gain),
-        _possible(evidence, gain),
-        _discount(discount, base),
+        possible_gains(evidence, gain),
+        discount_of(discount, base),
         k,
     )
 

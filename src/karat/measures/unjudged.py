@@ -231,7 +231,7 @@ def normalised_bounds(
     pool = np.bincount(evidence.ideal_query, minlength=evidence.n)
     deepest = int(max((pool + evidence.returned).max(initial=0), 1))
     length = deepest if k is None else int(min(k, deepest))
-    layers = _layers(evidence, ideal, (least, most), length)
+    layers = layers_of(evidence, ideal, (least, most), length)
     left = _left(discount, deepest)
     table = np.cumsum(np.where(np.arange(deepest + 1) <= length, left, 0.0))
     low, high = np.empty(evidence.n), np.empty(evidence.n)
@@ -254,7 +254,7 @@ def normalised_bounds(
 
 
 @dataclass(frozen=True, slots=True)
-class _Layers:
+class Layers:
     """Levels of gain that a query's ideal has, or its gaps could have; ``m`` in all.
 
     Attributes:
@@ -284,7 +284,8 @@ class _Layers:
         return level, step, np.where(there, self.reach[place], 0)
 
 
-def _layers(evidence: Evidence, ideal: Floats, ends: tuple[float, float], length: int) -> _Layers:
+def layers_of(evidence: Evidence, ideal: Floats, ends: tuple[float, float], length: int) -> Layers:
+    """The levels of each query; ``ends`` are the least and the most a gap can gain."""
     # Pooled and not judged: it is among the gaps if it was retrieved, and not relevant if not.
     gaining = np.flatnonzero((ideal > 0) & (evidence.ideal_grade >= 0))
     order = gaining[np.lexsort((-ideal[gaining], evidence.ideal_query[gaining]))]
@@ -303,7 +304,7 @@ def _layers(evidence: Evidence, ideal: Floats, ends: tuple[float, float], length
     keys = np.unique(of * width + code)
     reached = np.sort(query * width + code[: len(query)])
     at = keys // width
-    return _Layers(
+    return Layers(
         start=np.searchsorted(at, np.arange(evidence.n + 1)),
         level=gains[keys % width] if len(keys) else np.zeros(0),
         reach=np.searchsorted(reached, (at + 1) * width) - np.searchsorted(reached, keys),

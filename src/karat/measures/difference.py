@@ -1,0 +1,312 @@
+"""Difference: how low and how high candidate minus baseline can be, whatever the unjudged are.
+
+A document that nobody judged has one grade, and both runs get it: where they rank it alike it
+changes nothing. So the bounds of the two runs, one by one, say too much or, where the denominator
+moves (nDCG, AP, recall), too little. Here the lowest and the highest difference are taken over
+all grades, on the declared scale, that the unjudged documents in either run's top k could have
+together; documents in neither are taken as not relevant, and 0 / 0 counts as 0.
+
+The difference of two ratios with one ideal is a ratio N / D: N linear in the gains g, with weight
+w = (what the rank in the candidate leaves of a gain) - (the same in the baseline), and D the
+ideal, the same whichever document has which gain. The greatest value (the lowest is that of the
+negative, negated):
+
+- D is one number (P, RBP, DCG): each document gains most if w > 0, least if not.
+- D depends on how many unjudged documents are relevant (recall): for each such number the ones
+  with the largest w; the best number of all.
+- D is an ideal DCG, convex in g. If N can be above 0, the ratio r sought is above 0, and
+  N - r D is greatest with gains that fall as w falls (D does not care who has which): layer by
+  layer of gain, as in ``karat.measures.unjudged``, ranks there being places in the order of w here.
+  If N is never above 0, -N / D is of a linear function, 0 or more, and a convex one above 0, hence
+  quasi-concave, and least at a corner: the j documents with the largest w gain most, the others
+  least, for some j.
+- Reciprocal rank and success are the best of what their relevant documents are worth. Of a set of
+  unjudged documents made relevant, the one that stands highest in the candidate does as much for
+  it alone, and the others could only help the baseline: so one document is enough, or none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from karat.measures.entry import Measure
+from karat.measures.evidence import Evidence, Floats, Ints, Mask
+from karat.measures.gains import discount_of
+from karat.measures.numerators import LINEAR, RECALLS, Linear, capped
+from karat.measures.pair import Pair, Pool
+from karat.measures.parameters import gain_of
+from karat.measures.unjudged import Bounds, Layers, can_be, layers_of, ratio
+
+FIRSTS = frozenset({"RR", "Success"})
+EXACT = LINEAR | RECALLS | FIRSTS | {"nDCG"}
+OUTER = frozenset({"AP", "ERR"})
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceBounds:
+    """What the unjudged could make of a difference, candidate minus baseline, query by query.
+
+    Attributes:
+        low: Lowest difference of each judged query; shape (n,); None if nobody knows.
+        high: Highest; shape (n,); None if nobody knows.
+        exact: Whether both ends are reached; if not, the difference cannot leave the interval,
+            but the interval may be too wide.
+        reason: Why it is not exact, or not there; empty if it is exact.
+    """
+
+    low: Floats | None
+    high: Floats | None
+    exact: bool
+    reason: str = ""
+
+    def mean(
+        self, used: Mask | None = None, weights: Floats | None = None
+    ) -> tuple[float, float] | None:
+        """Lowest and highest mean difference: as exact as the bounds of the queries.
+
+        A judgment is of one query, so all queries can be at their ends together.
+
+        Args:
+            used: Queries that count; shape (n,); all if None.
+            weights: What each judged query counts for; shape (n,); alike if None.
+
+        Returns:
+            Both ends, or None if nobody knows them or no query counts.
+        """
+        if self.low is None or self.high is None:
+            return None
+        used = np.ones(len(self.low), np.bool_) if used is None else used
+        if not used.any():
+            return None
+        share = None if weights is None else weights[used]
+        low, high = (float(np.average(end[used], weights=share)) for end in (self.low, self.high))
+        return low, high
+
+
+def difference_bounds(measure: Measure, pair: Pair) -> DifferenceBounds:
+    """Lowest and highest difference over all grades that the unjudged could have.
+
+    Exact for P, SetP, RBP, DCG, nDCG, R, SetR, Rcap, RR and Success, at any depth; an outer
+    interval for AP and ERR; not known for others. Sums may be off in their last bits.
+    """
+    symbol = measure.entry.symbol
+    if not _ours(measure) or symbol not in EXACT | OUTER:
+        reason = f"what the unjudged could do to a difference in {measure} is not known"
+        return DifferenceBounds(None, None, False, reason)
+    pool = pair.pool(measure)
+    if symbol in OUTER:
+        low, high = _outer(measure, pair, pool)
+        reason = "an outer interval: the two runs are bounded one by one, not together"
+        return DifferenceBounds(low, high, False, reason)
+    greatest = _greatest_of(measure, pair, pool)
+    return DifferenceBounds(0.0 - greatest(-1.0), greatest(1.0), exact=True)
+
+
+def _ours(measure: Measure) -> bool:
+    return measure.entry.function.__module__.startswith("karat.")
+
+
+def _greatest_of(measure: Measure, pair: Pair, pool: Pool) -> Callable[[float], Floats]:
+    """From a sign to the greatest value of so many times the difference; shape (n,)."""
+    if measure.entry.symbol in FIRSTS:
+        return lambda sign: _first(measure, pair, pool, sign)
+    linear = Linear.of(measure, pair, pool)
+    if measure.entry.symbol in RECALLS:
+        return lambda sign: _recall(measure, pair, linear, sign)
+    if measure.entry.symbol == "nDCG":
+        return lambda sign: _normalised(measure, pair, linear, sign)
+    return linear.greatest
+
+
+def _recall(measure: Measure, pair: Pair, linear: Linear, sign: float) -> Floats:
+    """Of found over all relevant: the best number of relevant ones, those of largest weight."""
+    total = pair.of_baseline.num_rel(measure.settings["rel"])
+    can, must = can_be(pair.of_baseline, measure.settings["rel"])
+    highest = np.empty(len(linear.base))
+    for queries, held, weight in linear.blocks(sign):
+        number, gained = _so_far(held), _so_far(weight)
+        found = sign * linear.base[queries, None] + gained
+        value = ratio(found, capped(measure, total[queries, None] + number))
+        # Column c: the first c documents are relevant.
+        highest[queries] = value[:, -1] if must else (value if can else value[:, :1]).max(axis=1)
+    return highest
+
+
+def _so_far(value: Floats | Mask) -> Floats:
+    """Running totals along the columns, from nothing on; shape (b, c + 1)."""
+    total = np.zeros((value.shape[0], value.shape[1] + 1))
+    np.cumsum(value, axis=1, out=total[:, 1:])
+    return total
+
+
+def _normalised(measure: Measure, pair: Pair, linear: Linear, sign: float) -> Floats:
+    evidence, k = pair.of_baseline, measure.cutoff
+    judged = np.bincount(evidence.ideal_query, minlength=evidence.n)
+    deepest = int(max((judged + np.bincount(linear.query, minlength=evidence.n)).max(initial=0), 1))
+    length = deepest if k is None else int(min(k, deepest))
+    ideal = gain_of(evidence.ideal_grade, measure.settings["gain"])
+    layers: Layers = layers_of(evidence, ideal, linear.ends, length)
+    left = np.zeros(deepest + 1)
+    left[1 : length + 1] = discount_of(measure.settings["discount"], measure.settings["base"])(
+        np.arange(1, length + 1)
+    )
+    least, most = linear.ends
+    highest = np.empty(evidence.n)
+    for queries, held, weight in linear.blocks(sign):
+        level, step, reach = layers.of(queries)
+        highest[queries] = _Quotient(
+            step=step,
+            forced=level <= least,
+            free=(level > least) & (level <= most),
+            reach=reach,
+            table=np.cumsum(left),
+            base=sign * linear.base[queries],
+            number=_so_far(held).astype(np.int64),
+            gained=_so_far(weight),
+        ).greatest()
+    return highest
+
+
+@dataclass(frozen=True, slots=True)
+class _Quotient:
+    """A weighted sum of gains over the ideal DCG, as a function of what unjudged documents gain.
+
+    Documents stand in falling order of weight; column c of a table is the first c of them.
+
+    Attributes:
+        step: Height of each layer of gain; shape (b, q).
+        forced: Layers that every document reaches; shape (b, q).
+        free: Layers that a document may reach or not; shape (b, q). None reaches the others.
+        reach: For each layer, judgments that reach it; shape (b, q).
+        table: Sum of the discounts of the first places of the ideal.
+        base: The sum over the judged; shape (b,).
+        number: Documents of each column; shape (b, c).
+        gained: Sum of their weights; shape (b, c).
+    """
+
+    step: Floats
+    forced: Mask
+    free: Mask
+    reach: Ints
+    table: Floats
+    base: Floats
+    number: Ints
+    gained: Floats
+
+    def greatest(self) -> Floats:
+        """The highest value; shape (b,)."""
+        part, whole = self._fixed()
+        height = self.step * self.free
+        raised = np.zeros(self.number.shape)
+        for step, reach in self._choices():
+            raised += step * self.table[reach + self.number]
+        at_corners = ratio(part + height.sum(axis=1, keepdims=True) * self.gained, whole + raised)
+        corner: Floats = at_corners.max(axis=1)
+        if (self.free.sum(axis=1) <= 1).all():
+            return corner  # a single layer has no gains but those of corners
+        sought = np.maximum(corner, 0.0)
+        while True:
+            more, higher = self._best_for(sought)
+            found = ratio(part[:, 0] + more, whole[:, 0] + higher)
+            if not (found > sought).any():
+                # The largest numerator is at a corner: is that above 0, so is the value there.
+                return np.where(corner > 0, sought, corner)
+            sought = np.maximum(sought, found)
+
+    def _fixed(self) -> tuple[Floats, Floats]:
+        """Numerator and ideal of what no choice changes; each of shape (b, 1)."""
+        every = np.where(self.forced, self.number[:, -1:], 0)
+        fixed = np.where(self.free, 0.0, self.step)
+        whole = (fixed * self.table[self.reach + every]).sum(axis=1)
+        part = self.base + (fixed * self.forced).sum(axis=1) * self.gained[:, -1]
+        return part[:, None], whole[:, None]
+
+    def _best_for(self, sought: Floats) -> tuple[Floats, Floats]:
+        """Numerator and ideal, in the free layers, of the gains for which numerator - sought x
+        ideal is greatest; each of shape (b,).
+        """
+        part, whole = np.zeros(self.gained.shape), np.zeros(self.gained.shape)
+        column = np.arange(self.gained.shape[1])
+        for step, reach in reversed(list(self._choices())):
+            part = part + step * self.gained
+            whole = whole + step * self.table[reach + self.number]
+            surplus = part - sought[:, None] * whole
+            # As many documents or fewer reach the layers above: keep the best column so far.
+            leads = np.where(surplus == np.maximum.accumulate(surplus, axis=1), column, 0)
+            chosen = np.maximum.accumulate(leads, axis=1)
+            part = np.take_along_axis(part, chosen, axis=1)
+            whole = np.take_along_axis(whole, chosen, axis=1)
+        return part[:, -1], whole[:, -1]
+
+    def _choices(self) -> Iterator[tuple[Floats, Ints]]:
+        """Layer by layer from below, its height where it is free, and its reach; (b, 1) each."""
+        height = self.step * self.free
+        for layer in range(height.shape[1]):
+            yield height[:, layer, None], self.reach[:, layer, None]
+
+
+def single_effects(measure: Measure, pair: Pair, pool: Pool) -> tuple[Ints, Floats, Floats]:
+    """Of reciprocal rank and success, were one unjudged document relevant, or not.
+
+    Returns:
+        Rows of the unjudged documents in the pool, shape (m,); candidate and baseline with each
+        of them relevant; shape (2, m); and with none; shape (2, n).
+    """
+    place = np.flatnonzero(pool.unjudged)
+    both = (pool.candidate, pair.of_candidate), (pool.baseline, pair.of_baseline)
+    single, none = [], []
+    for rank, evidence in both:
+        known = measure(evidence)
+        worth = np.where(rank > 0, 1.0 / np.maximum(rank, 1), 0.0)
+        if measure.entry.symbol == "Success":
+            worth = (rank > 0).astype(np.float64)
+        none.append(known)
+        single.append(np.maximum(known[pool.query], worth)[place])
+    return place, np.array(single), np.array(none)
+
+
+def _first(measure: Measure, pair: Pair, pool: Pool, sign: float) -> Floats:
+    """Of the best relevant document: one unjudged document is relevant, or none."""
+    can, must = can_be(pair.of_baseline, measure.settings["rel"])
+    place, single, none = single_effects(measure, pair, pool)
+    query = pool.query[place]
+    if must:
+        for run in (0, 1):
+            np.maximum.at(none[run], query, single[run])
+    highest: Floats = sign * (none[0] - none[1])
+    if can and not must:
+        np.maximum.at(highest, query, sign * (single[0] - single[1]))
+    return highest
+
+
+def _outer(measure: Measure, pair: Pair, pool: Pool) -> Bounds:
+    """From each run's own bounds, once what only the other run shows has been reckoned with.
+
+    Such a document lowers average precision if it is relevant, as a relevant one missed; ERR does
+    not see it.
+    """
+    ends = []
+    for rank, evidence in ((pool.candidate, pair.of_candidate), (pool.baseline, pair.of_baseline)):
+        missed = pool.query[pool.unjudged & (rank == 0)]
+        at_least, at_most = (
+            _with_missed(evidence, missed, grade) if measure.entry.symbol == "AP" else evidence
+            for grade in evidence.scale
+        )
+        worst, best = measure.bounds(at_most), measure.bounds(at_least)
+        assert worst is not None
+        assert best is not None
+        ends.append((worst[0], best[1]))
+    (low, high), (other_low, other_high) = ends
+    return low - other_high, high - other_low
+
+
+def _with_missed(evidence: Evidence, query: Ints, grade: float) -> Evidence:
+    """The evidence with one more judgment, of a document not retrieved, for each entry."""
+    queries = np.concatenate([evidence.ideal_query, query])
+    grades = np.concatenate([evidence.ideal_grade, np.full(len(query), grade)])
+    order = np.lexsort((-grades, queries))
+    return dataclasses.replace(evidence, ideal_query=queries[order], ideal_grade=grades[order])

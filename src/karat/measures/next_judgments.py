@@ -1,0 +1,86 @@
+"""Which documents to judge next, so that the sign of a difference is settled soonest."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from karat.errors import UsageError
+from karat.measures.difference import EXACT, FIRSTS, single_effects
+from karat.measures.entry import Measure
+from karat.measures.evidence import Floats, Mask
+from karat.measures.numerators import Linear, denominator
+from karat.measures.pair import Pair
+
+
+def next_judgments(
+    measure: Measure,
+    pair: Pair,
+    n: int | None = None,
+    *,
+    used: Mask | None = None,
+    weights: Floats | None = None,
+) -> pl.DataFrame:
+    """Unjudged documents whose grades move the mean difference most.
+
+    The idea of minimal test collections (Carterette, Allan & Sitaraman 2006,
+    doi:10.1145/1148170.1148219): where a difference is a weighted sum of gains, the interval it can
+    lie in shrinks most with the document of the largest weight. For nDCG and recall the weight is
+    over the ideal as judged so far. Documents that both runs rank alike are left out.
+
+    Args:
+        measure: One whose difference is bounded exactly.
+        pair: The two runs.
+        n: How many at most; None for all.
+        used: Queries that count; shape (queries,); all if None.
+        weights: What each judged query counts for; alike if None.
+
+    Returns:
+        ``query_id``, ``doc_id``, ``baseline_rank`` and ``candidate_rank`` (null if it is not in
+        that top k) and ``effect``: what the best grade instead of the worst adds to the mean
+        difference; the largest, up or down, first.
+
+    Raises:
+        UsageError: the measure has no weights of documents.
+    """
+    if measure.entry.symbol not in EXACT or not measure.entry.function.__module__.startswith(
+        "karat."
+    ):
+        raise UsageError(
+            f"what one judgment does to a difference in {measure} is not known",
+            fix="nDCG@10, RBP(p=0.8) or P@10 instead",
+        )
+    evidence = pair.of_baseline
+    used = np.ones(evidence.n, np.bool_) if used is None else used
+    share = np.where(used, 1.0 if weights is None else weights, 0.0)
+    share = share / max(float(share.sum()), np.finfo(np.float64).tiny)
+    pool = pair.pool(measure)
+    if measure.entry.symbol in FIRSTS:
+        place, single, none = single_effects(measure, pair, pool)
+        low, high = evidence.scale
+        decides = low < measure.settings["rel"] <= high
+        query = pool.query[place]
+        effect = decides * (single[0] - single[1] - (none[0] - none[1])[query])
+    else:
+        linear = Linear.of(measure, pair, pool)
+        place, query = linear.place, linear.query
+        whole = denominator(measure, evidence)[query]
+        span = linear.ends[1] - linear.ends[0]
+        # Without a known gain there is no ideal, and the query does not count.
+        effect = np.where(whole > 0, linear.weight * span / np.where(whole > 0, whole, 1.0), 0.0)
+    effect = effect * share[query]
+    # Weights that are alike but for the last bits keep the order of queries and ranks.
+    order = np.argsort(-np.abs(effect).round(15), kind="stable")
+    order = order[effect[order] != 0][:n]
+    rows = place[order]
+    frame = pl.DataFrame(
+        {
+            "query_id": pl.Series(pair.query_ids, dtype=pl.String).gather(query[order]),
+            "doc_id": pool.doc_id.gather(rows),
+            "baseline_rank": pool.baseline[rows],
+            "candidate_rank": pool.candidate[rows],
+            "effect": effect[order],
+        }
+    )
+    ranks = pl.col("baseline_rank", "candidate_rank")
+    return frame.with_columns(pl.when(ranks > 0).then(ranks))

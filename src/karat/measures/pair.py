@@ -1,0 +1,121 @@
+"""Pair: two runs over the same judgments, and which documents each of them shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from karat.measures.entry import Measure
+from karat.measures.evidence import Evidence, Floats, Ints, Mask
+from karat.measures.reduction import reduce
+from karat.tables.qrels import Qrels
+from karat.tables.run import Run
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The documents that either run has in its top k, ``u`` in all, for the judged queries.
+
+    Attributes:
+        n: Number of judged queries.
+        query: Index of the query of each document, ascending; shape (u,).
+        doc_id: The documents; within a query, those that stand highest in either run first.
+        baseline: Rank in the baseline from 1; 0 if it is not in its top k; shape (u,).
+        candidate: The same in the candidate; shape (u,).
+        grade: Grade, NaN if nobody judged it (or it was pooled and not judged); shape (u,).
+    """
+
+    n: int
+    query: Ints
+    doc_id: pl.Series
+    baseline: Ints
+    candidate: Ints
+    grade: Floats
+
+    @property
+    def unjudged(self) -> Mask:
+        """Documents without a grade; shape (u,)."""
+        return np.isnan(self.grade)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two runs to be compared, candidate minus baseline, under the same judgments.
+
+    Attributes:
+        baseline: The run compared with.
+        candidate: The run in question.
+        qrels: Judgments of both.
+        of_baseline: Evidence of the baseline, cut at ``depth``; n queries.
+        of_candidate: Evidence of the candidate, cut at ``depth``; the same queries.
+        depth: Rankings are cut after so many documents; None if they are whole.
+    """
+
+    baseline: Run
+    candidate: Run
+    qrels: Qrels
+    of_baseline: Evidence
+    of_candidate: Evidence
+    depth: int | None = None
+
+    @classmethod
+    def of(cls, baseline: Run, candidate: Run, qrels: Qrels, depth: int | None = None) -> Pair:
+        """The pair of two settled runs."""
+        both = [reduce(run, qrels) for run in (baseline, candidate)]
+        first, second = (e if depth is None else e.to_depth(depth) for e in both)
+        return cls(baseline, candidate, qrels, first, second, depth)
+
+    @property
+    def query_ids(self) -> list[str]:
+        """The judged queries, sorted by bytes; length n."""
+        return self.of_baseline.query_ids
+
+    def pool(self, measure: Measure) -> Pool:
+        """The documents that a measure looks at in either run."""
+        limits = [limit for limit in (self.depth, measure.depth) if limit is not None]
+        k = min(limits, default=None)
+        topic = {query: index for index, query in enumerate(self.query_ids)}
+        pair = ["query", "doc_id"]
+        graded = self.qrels.frame.filter(pl.col("grade") >= 0).select(
+            pl.col("query_id").replace_strict(topic, return_dtype=pl.Int64).alias("query"),
+            "doc_id",
+            "grade",
+        )
+        held = (
+            _top(self.baseline, topic, k, "baseline")
+            .join(_top(self.candidate, topic, k, "candidate"), on=pair, how="full", coalesce=True)
+            .join(graded, on=pair, how="left")
+            # The order does not depend on which run is which, so neither do sums.
+            .sort("query", pl.min_horizontal("baseline", "candidate"), "doc_id")
+            .with_columns(
+                pl.col("baseline", "candidate").fill_null(0), pl.col("grade").fill_null(np.nan)
+            )
+        )
+        return Pool(
+            n=len(topic),
+            query=held["query"].to_numpy(),
+            doc_id=held["doc_id"],
+            baseline=held["baseline"].to_numpy(),
+            candidate=held["candidate"].to_numpy(),
+            grade=held["grade"].to_numpy(),
+        )
+
+
+def _top(run: Run, topic: dict[str, int], k: int | None, name: str) -> pl.DataFrame:
+    """``query``, ``doc_id`` and rank (under ``name``) of the first k documents of each query."""
+    index = np.array([topic.get(query, -1) for query in run.query_ids], np.int64)
+    judged = np.flatnonzero(index >= 0)
+    counts = np.diff(run.starts)[judged]
+    counts = counts if k is None else np.minimum(counts, k)
+    ends = np.cumsum(counts)
+    rank = np.arange(counts.sum()) - np.repeat(ends - counts, counts) + 1
+    row = np.repeat(run.starts[judged], counts) + rank - 1
+    return pl.DataFrame(
+        {
+            "query": np.repeat(index[judged], counts),
+            "doc_id": run.rows["doc_id"].gather(row),
+            name: rank.astype(np.int64),
+        }
+    )

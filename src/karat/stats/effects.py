@@ -1,0 +1,142 @@
+"""How large a difference is: in units of its spread, and in queries won and lost.
+
+Everywhere, a difference is candidate minus baseline of one query, and more is better; negate the
+differences of a measure of which less is better.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from karat.errors import UsageError
+from karat.stats.averages import Floats, mean
+
+TIED = 1e-12
+"""A difference no larger than this is what sums leave behind, and counts as none."""
+
+
+class WinTieLoss(NamedTuple):
+    """Queries on which the candidate is better, the same, and worse."""
+
+    wins: int
+    ties: int
+    losses: int
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What one set of differences amounts to.
+
+    Attributes:
+        n: Number of queries.
+        difference: Mean difference; None without queries.
+        standardised: Over its standard deviation (Cohen's d_z); None without spread.
+        corrected: The same without its bias in small samples (Hedges); None below 3 queries.
+        wins: Queries on which the candidate is better.
+        ties: Queries on which both are the same.
+        losses: Queries on which the candidate is worse.
+        superiority: Share of queries won, ties counting half; 0 to 1, None without queries.
+    """
+
+    n: int
+    difference: float | None
+    standardised: float | None
+    corrected: float | None
+    wins: int
+    ties: int
+    losses: int
+    superiority: float | None
+
+
+def effect(difference: Floats, weights: Floats | None = None, *, tolerance: float = TIED) -> Effect:
+    """All effect sizes of some differences.
+
+    Args:
+        difference: One for each query, no NaN; shape (n,).
+        weights: Above 0; shape (n,). They count in all but wins, ties and losses.
+        tolerance: As in ``win_tie_loss``.
+
+    Raises:
+        UsageError: a tolerance below 0.
+    """
+    n = len(difference)
+    counts = win_tie_loss(difference, tolerance)
+    return Effect(
+        n=n,
+        difference=mean(difference, weights) if n else None,
+        standardised=standardised(difference, weights),
+        corrected=standardised(difference, weights, corrected=True),
+        wins=counts.wins,
+        ties=counts.ties,
+        losses=counts.losses,
+        superiority=superiority(difference, weights, tolerance),
+    )
+
+
+def standardised(
+    difference: Floats, weights: Floats | None = None, *, corrected: bool = False
+) -> float | None:
+    """Mean difference over the standard deviation of the differences: Cohen's d_z.
+
+    Args:
+        difference: One for each query, no NaN; shape (n,).
+        weights: Above 0; shape (n,). The variance is then n/(n-1) times the weighted mean square.
+        corrected: Take out the bias of small samples by the exact factor of Hedges.
+
+    Returns:
+        None for fewer than 2 queries (3 if corrected), and where all differences are equal.
+
+    Source: Cohen 1988, Statistical Power Analysis; Hedges 1981,
+    doi:10.3102/10769986006002107, with n - 1 degrees of freedom.
+    """
+    n = len(difference)
+    if n < 2 + corrected or float(np.ptp(difference)) <= TIED:
+        return None
+    centre = mean(difference, weights)
+    variance = mean((difference - centre) ** 2, weights) * n / (n - 1)
+    size = centre / math.sqrt(variance)
+    return size * _unbiased(n - 1) if corrected else size
+
+
+def win_tie_loss(difference: Floats, tolerance: float = TIED) -> WinTieLoss:
+    """How many queries the candidate wins, ties and loses.
+
+    Args:
+        difference: One for each query, no NaN; shape (n,).
+        tolerance: Differences up to this size are ties; 0 or more.
+
+    Raises:
+        UsageError: a tolerance below 0.
+    """
+    if not tolerance >= 0:
+        raise UsageError(f"a tolerance of {tolerance:g} is below 0", fix="give 0 or more")
+    wins = int((difference > tolerance).sum())
+    losses = int((difference < -tolerance).sum())
+    return WinTieLoss(wins, len(difference) - wins - losses, losses)
+
+
+def superiority(
+    difference: Floats, weights: Floats | None = None, tolerance: float = TIED
+) -> float | None:
+    """How probably the candidate is better on a query, a tie counting half; None without queries.
+
+    Args:
+        difference: One for each query, no NaN; shape (n,).
+        weights: Above 0; shape (n,).
+        tolerance: As in ``win_tie_loss``.
+
+    Source: Grissom & Kim 2012, Effect Sizes for Research (dependent groups).
+    """
+    if not len(difference):
+        return None
+    half = np.where(np.abs(difference) <= tolerance, 0.5, (difference > 0).astype(np.float64))
+    return mean(half, weights)
+
+
+def _unbiased(df: int) -> float:
+    """Hedges' factor: what the standardised difference is to be multiplied by."""
+    return math.exp(math.lgamma(df / 2) - math.lgamma((df - 1) / 2)) / math.sqrt(df / 2)

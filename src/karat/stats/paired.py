@@ -1,0 +1,384 @@
+"""Paired tests: is the difference between two runs, query by query, more than chance makes?
+
+Everywhere, a difference is candidate minus baseline of one query, NaN left out. Queries with equal
+values on all sides are "identical", and no test is made up for them.
+
+Only NumPy: SciPy's tests take longer to import than these to run. The tests hold them to SciPy's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from karat.errors import UsageError
+from karat.stats.averages import Floats, mean
+from karat.stats.effects import TIED, win_tie_loss
+from karat.stats.intervals import _pooled, t_interval
+from karat.stats.student import t_quantile
+
+EXACT_TO = 12
+"""Queries that differ, up to which the randomisation test goes through every arrangement."""
+
+_WILCOXON_EXACT_TO = 25
+_BLOCK = 1 << 18
+"""Numbers held at once for signs, and for sums: what a cache holds is quickest."""
+_SAME = 1e-10
+"""Sums that differ by less, as a share of the sum of sizes, differ by rounding only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """What a paired test found.
+
+    Attributes:
+        name: t | wilcoxon | sign.
+        p: Two-sided p-value, or None.
+        statistic: What the test looks at; None where p is.
+        n: Queries that it looks at.
+        reason: Why there is no p-value; empty if there is one.
+    """
+
+    __test__ = False  # the name is a statistician's; pytest is not to collect it
+
+    name: str
+    p: float | None
+    statistic: float | None
+    n: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MarginTest:
+    """Whether a difference is shown to be small enough.
+
+    Attributes:
+        name: equivalence | non-inferiority.
+        p: Chance of such differences if the true one were as large as the margin; None if there
+            is no spread to tell by.
+        low: Lower end of the interval of the mean difference, of confidence 1 - 2 alpha: p is
+            below alpha where the interval lies within the margins. None where p is.
+        high: Upper end; None for non-inferiority, which asks for no upper bound.
+        margin: The margin.
+        n: Number of queries.
+        reason: Why there is no p-value; empty if there is one.
+    """
+
+    name: str
+    p: float | None
+    low: float | None
+    high: float | None
+    margin: float
+    n: int
+    reason: str = ""
+
+
+def randomisation(
+    difference: Floats,
+    *,
+    resamples: int = 10_000,
+    seed: int | np.random.Generator,
+    weights: Floats | None = None,
+) -> Floats:
+    """P-values of the paired randomisation test of the mean, two-sided.
+
+    If the two runs are alike, each query's difference might as well have had the other sign. The
+    p-value is the share of arrangements of signs whose mean is as far from 0 as the one seen:
+    c / 2^k where all are gone through, which is done if no more than 12 queries (k) differ, and
+    otherwise (c + 1) / (resamples + 1) over arrangements drawn. Strata play no part, as nothing
+    is exchanged between queries.
+
+    Args:
+        difference: One for each query, no NaN; shape (n,), or (n, m) for m measures or systems.
+            The columns share their arrangements; each has the p-value it would have alone.
+        resamples: Arrangements to draw, at least 1.
+        seed: For ``numpy.random.default_rng``. The draws are the same for any m.
+        weights: Of the queries, above 0; shape (n,). The mean is the weighted one.
+
+    Returns:
+        Shape () or (m,); above 0 to 1. 1 where all differences are 0, NaN without queries.
+
+    Raises:
+        UsageError: fewer than 1 resample.
+
+    Source: Smucker, Allan & Carterette 2007, doi:10.1145/1321440.1321528; Phipson & Smyth 2010,
+    doi:10.2202/1544-6115.1585, for (c + 1).
+    """
+    if resamples < 1:
+        raise UsageError(f"{resamples} resamples are too few", fix="give 1 or more, say 10,000")
+    values = np.asarray(difference, np.float64)
+    columns = values[:, None] if values.ndim == 1 else values
+    if weights is not None:
+        columns = columns * weights[:, None]
+    p = np.full(columns.shape[1], np.nan)
+    if len(columns):
+        few = np.count_nonzero(columns, axis=0) <= EXACT_TO
+        for column in np.flatnonzero(few).tolist():
+            p[column] = _exact(columns[:, column])
+        if not few.all():
+            p[~few] = _drawn(columns[:, ~few], resamples, np.random.default_rng(seed))
+    return p.reshape(values.shape[1:])
+
+
+def t_test(
+    difference: Floats,
+    weights: Floats | None = None,
+    strata: NDArray[np.int64] | None = None,
+) -> Test:
+    """Student's paired t test of the (weighted, stratified) mean difference.
+
+    Finds a difference at level alpha exactly where ``t_interval`` of confidence 1 - alpha leaves
+    out 0.
+
+    Args:
+        difference: One for each query, no NaN; shape (n,).
+        weights: Above 0; shape (n,).
+        strata: As in ``t_interval``; shape (n,).
+
+    Source: Student 1908; with weights and strata as in ``t_interval``.
+    """
+    n = len(difference)
+    found = _estimate(difference, weights, strata)
+    if isinstance(found, str):
+        return Test("t", None, None, n, found)
+    t = found.centre / found.error
+    return Test("t", min(1.0, 2 * _t_above(abs(t), found.df)), t, n)
+
+
+def wilcoxon(difference: Floats) -> Test:
+    """Wilcoxon's signed-rank test.
+
+    Differences of 0 are dropped, equal sizes share their mean rank; sizes within 1e-12 are equal.
+    Exact for up to 25 differences of unequal sizes; otherwise by the normal distribution, with
+    correction for ties and continuity. The statistic is the smaller of the two rank sums, and n
+    the number of differences that are not 0.
+
+    Args:
+        difference: One for each query, no NaN; shape (n,).
+
+    Source: Wilcoxon 1945, doi:10.2307/3001968; Hollander, Wolfe & Chicken 2014, ch. 3.1. Equals
+    SciPy's ``wilcoxon`` with ``method="exact"``, or ``method="asymptotic", correction=True``.
+    """
+    reason = _untestable(difference)
+    if reason:
+        return Test("wilcoxon", None, None, 0, reason)
+    kept = difference[np.abs(difference) > TIED]
+    sizes = np.sort(np.abs(kept))
+    # A chain of sizes, each within rounding of the one before, is one place.
+    place = np.cumsum(np.diff(sizes, prepend=sizes[0]) > TIED)
+    count = np.bincount(place)
+    midrank = (np.cumsum(count) - (count - 1) / 2)[place]
+    positive = kept[np.argsort(np.abs(kept), kind="stable")] > 0
+    n = len(kept)
+    least = float(min(midrank[positive].sum(), midrank[~positive].sum()))
+    if n <= _WILCOXON_EXACT_TO and len(count) == n:
+        return Test("wilcoxon", _rank_sum_p(round(least), n), least, n)
+    ties = float((count.astype(np.float64) ** 3 - count).sum())
+    deviation = math.sqrt((n * (n + 1) * (2 * n + 1) - ties / 2) / 24)
+    away = max(0.0, n * (n + 1) / 4 - least - 0.5)
+    return Test("wilcoxon", math.erfc(away / deviation / math.sqrt(2)), least, n)
+
+
+def sign_test(difference: Floats) -> Test:
+    """Sign test: are as many queries won as lost?
+
+    Ties (within 1e-12) are dropped. The statistic is the number of queries won, and n that of
+    queries won or lost. Exact, by the binomial distribution.
+
+    Args:
+        difference: One for each query, no NaN; shape (n,).
+
+    Source: Dixon & Mood 1946, doi:10.1080/01621459.1946.10501898.
+    """
+    reason = _untestable(difference)
+    if reason:
+        return Test("sign", None, None, 0, reason)
+    wins, _, losses = win_tie_loss(difference)
+    least, n = min(wins, losses), wins + losses
+    # A binomial tail is a beta tail: P(X <= k) = I_1/2(n - k, k + 1).
+    p = min(1.0, 2 * _beta_below(0.5, 0.5, n - least, least + 1))
+    return Test("sign", p, float(wins), n)
+
+
+def equivalence(
+    difference: Floats,
+    margin: float,
+    weights: Floats | None = None,
+    strata: NDArray[np.int64] | None = None,
+    *,
+    alpha: float = 0.05,
+) -> MarginTest:
+    """Is the mean difference smaller than a margin, up or down? Two one-sided t tests.
+
+    Args:
+        difference: One for each query, no NaN; shape (n,).
+        margin: Above 0, in units of the measure: a difference smaller than this does not matter.
+        weights: Above 0; shape (n,).
+        strata: As in ``t_interval``; shape (n,).
+        alpha: Level the interval goes with, above 0 and below 0.5.
+
+    Raises:
+        UsageError: margin or alpha out of range.
+
+    Source: Schuirmann 1987, doi:10.1007/BF01068419.
+    """
+    return _against("equivalence", difference, margin, weights, strata, alpha)
+
+
+def non_inferiority(
+    difference: Floats,
+    margin: float,
+    weights: Floats | None = None,
+    strata: NDArray[np.int64] | None = None,
+    *,
+    alpha: float = 0.05,
+) -> MarginTest:
+    """Is the candidate at most a margin worse? A one-sided t test.
+
+    Args:
+        difference: One for each query, no NaN, more being better; shape (n,).
+        margin: Above 0, in units of the measure: a loss smaller than this does not matter.
+        weights: As in ``equivalence``.
+        strata: As in ``equivalence``.
+        alpha: As in ``equivalence``.
+
+    Raises:
+        UsageError: margin or alpha out of range.
+
+    Source: Wellek 2010, Testing Statistical Hypotheses of Equivalence and Noninferiority.
+    """
+    return _against("non-inferiority", difference, margin, weights, strata, alpha)
+
+
+def _against(
+    name: str,
+    difference: Floats,
+    margin: float,
+    weights: Floats | None,
+    strata: NDArray[np.int64] | None,
+    alpha: float,
+) -> MarginTest:
+    if not 0 < margin < math.inf:
+        raise UsageError(f"a margin of {margin:g} is not above 0", fix="give 0.01, for example")
+    if not 0 < alpha < 0.5:
+        raise UsageError(f"alpha {alpha:g} cannot be", fix="give a number between 0 and 0.5")
+    n = len(difference)
+    found = _estimate(difference, weights, strata)
+    if isinstance(found, str):
+        return MarginTest(name, None, None, None, margin, n, found)
+    reach = t_quantile(1 - alpha, found.df) * found.error
+    p = _t_above((margin + found.centre) / found.error, found.df)
+    high = None
+    if name == "equivalence":
+        p = max(p, _t_above((margin - found.centre) / found.error, found.df))
+        high = found.centre + reach
+    return MarginTest(name, p, found.centre - reach, high, margin, n)
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    """Mean difference, its standard error, and the degrees of freedom of that."""
+
+    centre: float
+    error: float
+    df: int
+
+
+def _estimate(
+    difference: Floats, weights: Floats | None, strata: NDArray[np.int64] | None
+) -> _Estimate | str:
+    """The estimate behind ``t_interval``, or why there is none."""
+    reason = _untestable(difference)
+    if reason:
+        return reason
+    span = t_interval(difference, weights, strata)
+    if span.low is None or span.high is None:
+        return span.reason
+    n = len(difference)
+    df = n - len(np.unique(_pooled(strata, n)))
+    error = (span.high - span.low) / 2 / t_quantile(0.975, df)
+    centre = mean(difference, weights)
+    if error * math.sqrt(n) <= TIED * max(1.0, abs(centre)):
+        return "all values are equal"  # but for rounding
+    return _Estimate(centre, error, df)
+
+
+def _untestable(difference: Floats) -> str:
+    if not len(difference):
+        return "no query has a value"
+    return "identical" if float(np.abs(difference).max()) <= TIED else ""
+
+
+def _exact(column: Floats) -> float:
+    """P-value over all arrangements of signs of the differences that are not 0."""
+    kept = column[column != 0]
+    sums = np.zeros(1)
+    for value in kept.tolist():
+        sums = np.concatenate([sums + value, sums - value])
+    beyond = np.abs(sums) >= abs(kept.sum()) - _SAME * np.abs(kept).sum()
+    return float(beyond.mean())
+
+
+def _drawn(columns: Floats, resamples: int, rng: np.random.Generator) -> Floats:
+    """P-values over arrangements drawn; shape (m,)."""
+    n, m = columns.shape
+    total = columns.sum(axis=0)
+    seen = np.abs(total) - _SAME * np.abs(columns).sum(axis=0)
+    words = -(-n // 64)
+    beyond = np.zeros(m, np.int64)
+    block = max(1, _BLOCK // max(64 * words, m))
+    for start in range(0, resamples, block):
+        rows = min(block, resamples - start)
+        # Whole words, so that what is drawn does not depend on how it is cut into blocks.
+        drawn = rng.integers(0, 2**64, size=(rows, words), dtype=np.uint64).astype("<u8")
+        bits = np.unpackbits(drawn.view(np.uint8), axis=1, count=n)
+        # With bits for signs, the sum is what the ones add less what the zeros do.
+        sums = 2 * (bits.astype(np.float64) @ columns) - total
+        beyond += (np.abs(sums) >= seen).sum(axis=0)
+    p: Floats = (beyond + 1) / (resamples + 1)
+    return p
+
+
+def _rank_sum_p(least: int, n: int) -> float:
+    """Two-sided p-value of the smaller rank sum: subsets of 1 … n that sum to no more."""
+    subsets = [1] + [0] * least
+    for rank in range(1, min(n, least) + 1):
+        for total in range(least, rank - 1, -1):
+            subsets[total] += subsets[total - rank]
+    return min(1.0, 2 * sum(subsets) / (1 << n))
+
+
+def _t_above(t: float, df: int) -> float:
+    """Chance that Student's t exceeds a value, exact in the tail too."""
+    if t < 0:
+        return 1 - _t_above(-t, df)
+    return _beta_below(df / (df + t * t), t * t / (df + t * t), df / 2, 0.5) / 2
+
+
+def _beta_below(x: float, rest: float, a: float, b: float) -> float:
+    """The regularised incomplete beta function I_x(a, b); rest is 1 - x, given unrounded.
+
+    Source: its continued fraction, NIST DLMF 8.17.22, by Lentz's method.
+    """
+    if x > (a + 1) / (a + b + 2):
+        return 1 - _beta_below(rest, x, b, a)
+    if x <= 0:
+        return 0.0
+    log = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    front = math.exp(log + a * math.log(x) + b * math.log(rest)) / a
+    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
+    value = d
+    for m in range(1, 100_000):
+        for term in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1 / (1 + term * d)
+            c = 1 + term / c
+            value *= c * d
+        if abs(c * d - 1) < 1e-15:
+            break
+    return front * value

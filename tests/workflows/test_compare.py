@@ -1,0 +1,160 @@
+"""Compare: differences query by query, with what may be said of them."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from karat.errors import UsageError
+from karat.reports.comparison import to_json
+from karat.tables import Queries
+from karat.workflows.compare import compare
+
+N = 40
+QUERIES = [f"q{n:02}" for n in range(N)]
+QRELS = {query: {"good": 1} for query in QUERIES}
+
+
+def ranked(places: list[int]) -> dict[str, dict[str, float]]:
+    """A run with the good document at these ranks."""
+    return {
+        query: {"good": -float(place)} | {f"x{i}": -i - 0.5 for i in range(place)}
+        for query, place in zip(QUERIES, places, strict=True)
+    }
+
+
+def values(places: list[int]) -> np.ndarray:
+    return 1.0 / (np.array(places) + 1)
+
+
+RNG = np.random.default_rng(4)
+OLD = RNG.integers(1, 6, N).tolist()
+BETTER = [max(0, place - 1) for place in OLD]
+NOISE = [int(max(0, place + RNG.integers(-1, 2))) for place in OLD]
+
+
+def test_a_steady_gain_is_better() -> None:
+    [row] = compare(QRELS, ranked(OLD), ranked(BETTER), "RR").differences
+    difference = values(BETTER) - values(OLD)
+    assert row.verdict == "better"
+    assert row.difference == pytest.approx(difference.mean())
+    assert (row.wins, row.ties, row.losses) == (N, 0, 0)
+    assert row.n == N
+    # SciPy 1.17: the paired t interval.
+    low, high = stats.ttest_1samp(difference, 0).confidence_interval()
+    assert (row.ci_low, row.ci_high) == (pytest.approx(low), pytest.approx(high))
+    assert row.standardised == pytest.approx(difference.mean() / difference.std(ddof=1))
+    back = compare(QRELS, ranked(BETTER), ranked(OLD), "RR").differences[0]
+    assert (back.verdict, back.p) == ("worse", row.p)
+
+
+@pytest.mark.parametrize("test", ["t", "wilcoxon", "randomisation"])
+def test_p_values_are_those_of_scipy(test: str) -> None:
+    [row] = compare(QRELS, ranked(OLD), ranked(NOISE), "RR", test=test).differences
+    difference = values(NOISE) - values(OLD)
+    expected = {
+        "t": stats.ttest_1samp(difference, 0).pvalue,
+        "wilcoxon": stats.wilcoxon(difference, correction=True, method="approx").pvalue,
+        "randomisation": stats.ttest_1samp(difference, 0).pvalue,
+    }[test]
+    assert row.p == pytest.approx(expected, abs=0.05 if test == "randomisation" else 1e-9)
+
+
+def test_identical_runs_are_identical_and_not_nan() -> None:
+    [row] = compare(QRELS, ranked(OLD), ranked(OLD), "RR").differences
+    assert (row.verdict, row.p, row.difference, row.needed) == ("identical", None, 0.0, None)
+    json.loads(to_json(compare(QRELS, ranked(OLD), ranked(OLD))))
+
+
+def test_noise_cannot_be_told_and_says_what_it_would_take() -> None:
+    nearly = [*OLD[:-1], OLD[-1] + 1]
+    [row] = compare(QRELS, ranked(OLD), ranked(nearly), "RR").differences
+    assert row.verdict == "cannot tell"
+    assert row.needed is not None
+    assert row.needed > N
+    assert f"would take {row.needed:,}" in row.reason
+
+
+def test_equivalent_needs_a_margin() -> None:
+    nearly = [*OLD[:-1], OLD[-1] + 1]
+    [row] = compare(QRELS, ranked(OLD), ranked(nearly), "RR", margin=0.05).differences
+    assert row.verdict == "equivalent"
+    assert "smaller than 0.05" in row.reason
+
+
+def test_p_values_are_corrected_over_measures_and_candidates() -> None:
+    found = compare(
+        QRELS, ranked(OLD), [ranked(BETTER), ranked(NOISE)], ["RR", "nDCG@5"]
+    ).differences
+    assert [row.candidate for row in found] == ["run-2", "run-2", "run-3", "run-3"]
+    p, corrected = ([getattr(row, name) for row in found] for name in ("p", "p_corrected"))
+    # Holm: the smallest of four is multiplied by four, and so on, never falling.
+    order = np.argsort(p)
+    held = np.maximum.accumulate([min(1, p[i] * (4 - place)) for place, i in enumerate(order)])
+    assert [corrected[i] for i in order] == pytest.approx(held.tolist())
+
+
+def test_the_queries_that_decide_stand_first() -> None:
+    found = compare(QRELS, ranked(OLD), ranked(NOISE), "RR")
+    sizes = [abs(row.difference) for row in found.queries]
+    assert sizes == sorted(sizes, reverse=True)
+    assert math.fsum(row.share for row in found.queries) == pytest.approx(
+        found.differences[0].difference
+    )
+
+
+def test_slices_are_corrected_and_shrunk() -> None:
+    kinds = ["small" if n < 4 else "large" for n in range(N)]
+    about = Queries(pl.DataFrame({"query_id": QUERIES, "kind": kinds}))
+    found = compare(QRELS, ranked(OLD), ranked(BETTER), "RR", queries=about, by="kind")
+    whole = found.differences[0].difference
+    assert whole is not None
+    assert [(row.slice, row.n) for row in found.slices] == [("large", 36), ("small", 4)]
+    for row in found.slices:
+        assert row.difference is not None
+        assert row.shrunk is not None
+        assert min(whole, row.difference) - 1e-9 <= row.shrunk <= max(whole, row.difference) + 1e-9
+
+
+def test_two_runs_of_the_same_seed_agree() -> None:
+    again = [compare(QRELS, ranked(OLD), ranked(NOISE), seed=3).to_dict() for _ in range(2)]
+    assert again[0] == again[1]
+
+
+def test_the_unjudged_could_turn_the_sign() -> None:
+    # BETTER moves the good document up past x documents nobody judged; were they all relevant,
+    # both runs would have RR 1 everywhere: the difference lies between 0 and what it is.
+    found = compare(QRELS, ranked(OLD), ranked(BETTER), "RR")
+    [row] = found.differences
+    assert row.unjudged_exact is True
+    assert row.unjudged_low is not None
+    assert row.unjudged_low <= 0
+    assert "but the unjudged could turn it" in row.reason
+    judged = {q: {"good": 1} | {f"x{i}": 0 for i in range(9)} for q in QUERIES}
+    [sure] = compare(judged, ranked(OLD), ranked(BETTER), "RR").differences
+    assert sure.unjudged_low == pytest.approx(sure.difference)
+    assert "no grade of the unjudged turns the sign" in sure.reason
+    [dropped] = compare(QRELS, ranked(OLD), ranked(BETTER), "P@3", judged_only=True).differences
+    assert dropped.unjudged_low is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"test": "anova"}, "there is no test called 'anova'"),
+        ({"margin": 0}, "a margin of 0 is not above 0"),
+        ({"measures": "GMAP"}, "no mean over queries"),
+        ({"measures": "NumRet"}, "no mean over queries"),
+        ({"seed": -1}, "cannot be"),
+        ({"resamples": 5}, "100 resamples at least"),
+        ({"by": "kind"}, "needs the queries"),
+    ],
+)
+def test_what_cannot_be_is_told(settings: dict[str, object], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        compare(QRELS, ranked(OLD), ranked(NOISE), **settings)  # type: ignore[arg-type]
