@@ -143,6 +143,21 @@ def test_the_unjudged_could_turn_the_sign() -> None:
     assert dropped.unjudged_low is None
 
 
+def test_what_to_judge_next() -> None:
+    # One query: x stands first in the old run and second in the new; the new has it lower, so a
+    # good x speaks for the old one: by 1/2 of RBP's first weight minus the second.
+    qrels = {"q1": {"a": 1}, "q2": {"b": 1}}
+    old = {"q1": {"x": 2.0, "a": 1.0}, "q2": {"b": 1.0}}
+    new = {"q1": {"a": 2.0, "x": 1.0}, "q2": {"b": 1.0}}
+    found = compare(qrels, old, new, "RBP(p=0.5)", judge_next=5)
+    [pair] = found.judge_next
+    assert (pair.query_id, pair.doc_id) == ("q1", "x")
+    assert (pair.baseline_rank, pair.candidate_rank) == (1, 2)
+    assert pair.effect == pytest.approx((0.25 - 0.5) / 2)
+    assert found.to_dict()["judge_next"][0]["doc_id"] == "x"
+    assert "judge_next" not in compare(qrels, old, new, "RBP(p=0.5)").to_dict()
+
+
 @pytest.mark.parametrize(
     ("settings", "says"),
     [

@@ -42,6 +42,13 @@ from karat.cli.progress import watching
 )
 @click.option("--resamples", type=int, default=10_000, show_default=True, help="Of the test.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the test.")
+@click.option(
+    "--judge-next",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="List N pairs whose grades would say most about the sign of the first difference.",
+)
 @options.rel
 @options.scale
 @click.option("-c", "--complete", is_flag=True, help="Every query of QRELS counts.")

@@ -60,6 +60,7 @@ def demo(directory: Path, embed: str | None = None) -> None:
     screen.print("\nTry next:", style="bold")
     for command in (
         f"{karat} evaluate {where} {where}/runs/*.trec --by class",
+        f"{karat} compare {where} {where}/runs/bm25.trec {where}/runs/hybrid.trec --by class",
         f"{karat} explain {where} {where}/runs/{system}.trec q01",
         f"{karat} lint {where} {where}/runs/*.trec",
     ):

@@ -41,7 +41,23 @@ def show_comparison(comparison: Comparison, out: Console, *, full: bool = False)
         if moved:
             out.print(f"{candidate}, {first}: what moves it most", style="bold")
             out.print(_queries(moved, full=full))
+    if comparison.judge_next:
+        out.print("judge next, the most telling first", style="bold")
+        out.print(_judge_next(comparison))
     show_notes(comparison.notes, out)
+
+
+def _judge_next(comparison: Comparison) -> Table:
+    table = base()
+    table.add_column("query", overflow="fold")
+    table.add_column("document", overflow="fold")
+    for name in (comparison.baseline, comparison.differences[0].candidate, "could change"):
+        table.add_column(plain(name), justify="right", overflow="fold")
+    for row in comparison.judge_next:
+        ranks = (row.baseline_rank, row.candidate_rank)
+        shown = ("" if rank is None else str(rank) for rank in ranks)
+        table.add_row(plain(row.query_id), plain(row.doc_id), *shown, _signed(row.effect))
+    return table
 
 
 def _verdicts(candidate: str, baseline: str, rows: Sequence[Difference]) -> Table:

@@ -101,6 +101,25 @@ class QueryDifference:
     share: float
 
 
+@dataclass(frozen=True, slots=True)
+class NextJudgment:
+    """A pair nobody judged, whose grade would say much about the sign of a difference.
+
+    Attributes:
+        query_id: The query.
+        doc_id: The document.
+        baseline_rank: Its rank in the baseline; None below the cutoff.
+        candidate_rank: Its rank in the candidate; None below the cutoff.
+        effect: What its highest grade would change in the mean difference.
+    """
+
+    query_id: str
+    doc_id: str
+    baseline_rank: int | None
+    candidate_rank: int | None
+    effect: float
+
+
 @dataclass(frozen=True, repr=False)
 class Comparison:
     """Everything one comparison found.
@@ -112,6 +131,8 @@ class Comparison:
         slices: The same for each value of each attribute asked for.
         queries: Every shared query under every measure, the largest difference first.
         notes: Sentences a reader must know.
+        judge_next: Pairs to judge next for the first candidate and measure, the most telling
+            first; empty unless asked for.
     """
 
     baseline: str
@@ -120,6 +141,7 @@ class Comparison:
     slices: list[Difference] = field(default_factory=list)
     queries: list[QueryDifference] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    judge_next: list[NextJudgment] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat compare --format json`` (docs/reference/json.md)."""
@@ -136,6 +158,8 @@ class Comparison:
         if self.slices:
             out["slices"] = [asdict(row) for row in self.slices]
         out["queries"] = [asdict(row) for row in self.queries]
+        if self.judge_next:
+            out["judge_next"] = [asdict(row) for row in self.judge_next]
         out["notes"] = list(self.notes)
         return out
 

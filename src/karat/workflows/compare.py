@@ -13,6 +13,7 @@ from karat.errors import UsageError, nearest
 from karat.measures import Measure
 from karat.measures.difference import DifferenceBounds, difference_bounds
 from karat.measures.evidence import Floats, Mask
+from karat.measures.next_judgments import next_judgments
 from karat.measures.pair import Pair
 from karat.measures.scores import Scores
 from karat.reports.figures import counted, percent
@@ -24,7 +25,7 @@ from karat.stats.paired import equivalence, randomisation, sign_test, t_test, wi
 from karat.stats.power import queries_needed, smallest_difference
 from karat.stats.shrinkage import shrunken
 from karat.stats.weighing import Weighing
-from karat.tables.comparison import Comparison, Difference, QueryDifference, Verdict
+from karat.tables.comparison import Comparison, Difference, NextJudgment, QueryDifference, Verdict
 from karat.workflows.settle import Settled, check_types, names, settle
 from karat.workflows.slices import slices_of
 
@@ -45,6 +46,7 @@ def compare(
     margin: float | None = None,
     resamples: int = 10_000,
     seed: int = 0,
+    judge_next: int = 0,
     rel: float | None = None,
     complete: bool = False,
     depth: int | None = None,
@@ -66,6 +68,8 @@ def compare(
         margin: Differences smaller than this do not matter; needed for ``equivalent``.
         resamples: Of the randomisation test, where it is not exact.
         seed: Of the randomisation test.
+        judge_next: So many pairs to judge next: those whose grades say most about the sign, for
+            the first candidate and measure.
         rel: As in ``evaluate``; so the following.
         complete: Every query of the qrels counts.
         depth: Cut rankings after so many documents.
@@ -77,7 +81,7 @@ def compare(
         UsageError: an unknown measure, attribute or test, or a margin not above 0.
         InputError: runs and judgments that do not belong together.
     """
-    check_types(seed=seed, margin=margin, resamples=resamples)
+    check_types(seed=seed, margin=margin, resamples=resamples, judge_next=judge_next)
     if test not in TESTS:
         raise UsageError(f"there is no test called {test!r}", nearest=nearest(test, TESTS) or TESTS)
     if margin is not None and not 0 < margin < math.inf:
@@ -130,9 +134,15 @@ def compare(
         ]
         slices += _shrunk(rows, manner.corrected(found, benjamini_hochberg))
     listed = [row for pair in pairs for row in _queries(pair)]
-    return Comparison(
-        first.run.name, test, rows, slices, listed, _notes(rows, slices, others, first)
-    )
+    said = _notes(rows, slices, others, first)
+    if any(row.unjudged_high is not None for row in rows):
+        low, high = asked.qrels.scale
+        said.append(
+            f"what the unjudged could do is over all grades from {low:g} to {high:g} of documents "
+            "in either run down to the cutoff, the same in both runs; others count as not relevant"
+        )
+    telling = _judge_next(first, others[0], asked, judge_next, weighing) if judge_next else []
+    return Comparison(first.run.name, test, rows, slices, listed, said, telling)
 
 
 @dataclass(frozen=True)
@@ -264,6 +274,18 @@ def _bounds(first: Scores, other: Scores, asked: Settled) -> dict[Measure, Diffe
     depth = asked.rules.depth
     pair = Pair(first.run, other.run, asked.qrels, first.evidence, other.evidence, depth)
     return {measure: difference_bounds(measure, pair) for measure in asked.measures}
+
+
+def _judge_next(
+    first: Scores, other: Scores, asked: Settled, count: int, weighing: Weighing
+) -> list[NextJudgment]:
+    measure = asked.measures[0]
+    pair = Pair(
+        first.run, other.run, asked.qrels, first.evidence, other.evidence, asked.rules.depth
+    )
+    used = ~np.isnan(first.values[measure] + other.values[measure])
+    found = next_judgments(measure, pair, count, used=used, weights=weighing.weights)
+    return [NextJudgment(**row) for row in found.iter_rows(named=True)]
 
 
 def _ends(
