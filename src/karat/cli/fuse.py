@@ -117,11 +117,12 @@ def _numbers(text: str) -> list[float]:
 
 def _told(found: Tuned, runs: list[Run]) -> list[str]:
     """What came of the tuning, in lines."""
+    from karat.reports.figures import counted
+
     value = "no value" if found.value is None else f"{found.value:.4f}"
     lines = [f"{found.measure} {value} over {found.n} queries, each with weights chosen on others"]
     for number, fold in enumerate(found.folds, start=1):
-        count = len(fold.query_ids)
-        queries = "1 query" if count == 1 else f"{count} queries"
+        queries = counted(len(fold.query_ids), "query", "queries")
         lines.append(f"fold {number}, {queries}: {_named(runs, fold.weights)}")
     lines.append(f"from now on, chosen on all queries: {_named(runs, found.weights)}")
     return lines

@@ -26,7 +26,7 @@ from karat.stats.power import queries_needed, smallest_difference
 from karat.stats.shrinkage import shrunken
 from karat.stats.weighing import Weighing
 from karat.tables.comparison import Comparison, Difference, NextJudgment, QueryDifference, Verdict
-from karat.workflows.settle import Settled, check_types, names, settle
+from karat.workflows.settle import check_types, names, settle
 from karat.workflows.slices import slices_of
 
 TESTS = ("randomisation", "t", "wilcoxon", "sign")
@@ -118,17 +118,22 @@ def compare(
     weighing = Weighing.of(asked.about, first.evidence.query_ids)
     manner = _Manner(test, margin, resamples, seed, weighing)
     everything = np.ones(first.evidence.n, np.bool_)
-    pairs = [
-        _Pair(first, other, measure, bounds)
+    depth = asked.rules.depth
+    tops = [
+        Pair(first.run, other.run, asked.qrels, first.evidence, other.evidence, depth)
         for other in others
-        for measure, bounds in _bounds(first, other, asked).items()
     ]
-    rows = manner.corrected([manner.row(pair, everything) for pair in pairs], holm)
+    pairs = [
+        _Pair(first, other, measure, None if judged_only else difference_bounds(measure, top))
+        for other, top in zip(others, tops, strict=True)
+        for measure in asked.measures
+    ]
+    rows = manner.corrected([(pair, manner.row(pair, everything)) for pair in pairs], holm)
     slices: list[Difference] = []
     for attribute in names(by, "by") or ():
         parts = slices_of(asked.about, attribute, first)
         found = [
-            replace(manner.row(pair, chosen), attribute=attribute, slice=value)
+            (pair, replace(manner.row(pair, chosen), attribute=attribute, slice=value))
             for pair in pairs
             for value, chosen in parts
         ]
@@ -141,7 +146,7 @@ def compare(
             f"what the unjudged could do is over all grades from {low:g} to {high:g} of documents "
             "in either run down to the cutoff, the same in both runs; others count as not relevant"
         )
-    telling = _judge_next(first, others[0], asked, judge_next, weighing) if judge_next else []
+    telling = _judge_next(pairs[0], tops[0], judge_next, weighing) if judge_next else []
     return Comparison(first.run.name, test, rows, slices, listed, said, telling)
 
 
@@ -219,11 +224,16 @@ class _Manner:
             reason="",
         )
 
-    def corrected(self, rows: Sequence[Difference], correct: Any) -> list[Difference]:
+    def corrected(
+        self, tested: Sequence[tuple[_Pair, Difference]], correct: Any
+    ) -> list[Difference]:
         """The rows with corrected p-values, and with what may be said."""
-        adjusted = correct([row.p for row in rows])
-        family = sum(row.p is not None for row in rows)
-        return [self._decided(row, p, family) for row, p in zip(rows, adjusted, strict=True)]
+        adjusted = correct([row.p for _, row in tested])
+        family = sum(row.p is not None for _, row in tested)
+        return [
+            self._decided(replace(row, p_corrected=p), pair.sign, family)
+            for (pair, row), p in zip(tested, adjusted, strict=True)
+        ]
 
     def _p(self, difference: Floats, weights: Floats | None, strata: Any) -> float | None:
         if _same(difference):
@@ -247,14 +257,14 @@ class _Manner:
                 return "equivalent"
         return "cannot tell"
 
-    def _decided(self, row: Difference, p: float | None, family: int) -> Difference:
-        row = replace(row, p_corrected=p)
+    def _decided(self, row: Difference, sign: float, family: int) -> Difference:
+        p = row.p_corrected
         over = f" after correction over {family} comparisons" if family > 1 else ""
         if row.verdict == "identical":
             return replace(row, reason="every query has the same value in both")
         if p is not None and p <= LEVEL and row.difference:
             ahead = row.wins > row.losses if row.wins != row.losses else None
-            up = (row.difference > 0) == (_sign(row.measure) > 0)
+            up = sign * row.difference > 0
             against = "" if ahead in (None, up) else ", though on fewer queries than it is not"
             verdict: Verdict = "better" if up else "worse"
             small = ""
@@ -267,24 +277,9 @@ class _Manner:
         return replace(row, reason=_why_not(row))
 
 
-def _bounds(first: Scores, other: Scores, asked: Settled) -> dict[Measure, DifferenceBounds | None]:
-    """What the unjudged could do to each difference; None where dropped documents are not asked."""
-    if asked.rules.judged_only:
-        return dict.fromkeys(asked.measures)
-    depth = asked.rules.depth
-    pair = Pair(first.run, other.run, asked.qrels, first.evidence, other.evidence, depth)
-    return {measure: difference_bounds(measure, pair) for measure in asked.measures}
-
-
-def _judge_next(
-    first: Scores, other: Scores, asked: Settled, count: int, weighing: Weighing
-) -> list[NextJudgment]:
-    measure = asked.measures[0]
-    pair = Pair(
-        first.run, other.run, asked.qrels, first.evidence, other.evidence, asked.rules.depth
-    )
-    used = ~np.isnan(first.values[measure] + other.values[measure])
-    found = next_judgments(measure, pair, count, used=used, weights=weighing.weights)
+def _judge_next(pair: _Pair, top: Pair, count: int, weighing: Weighing) -> list[NextJudgment]:
+    used = ~np.isnan(pair.difference)
+    found = next_judgments(pair.measure, top, count, used=used, weights=weighing.weights)
     return [NextJudgment(**row) for row in found.iter_rows(named=True)]
 
 
@@ -329,24 +324,18 @@ def _p_text(p: float) -> str:
     return f"{p:.4f}" if p >= 0.0001 else "below 0.0001"
 
 
-def _sign(measure: str) -> float:
-    from karat.measures import parse
-
-    return -1.0 if parse(measure).entry.direction == "lower" else 1.0
-
-
 def _shrunk(rows: Sequence[Difference], slices: Sequence[Difference]) -> list[Difference]:
     """Slices drawn towards the whole, each under its own measure and candidate."""
     out = {}
     for whole in rows:
-        place = [
+        if whole.difference is None:
+            continue
+        held = [
             i
             for i, row in enumerate(slices)
             if (row.candidate, row.measure) == (whole.candidate, whole.measure)
+            and row.difference is not None
         ]
-        if whole.difference is None:
-            continue
-        held = [i for i in place if slices[i].difference is not None]
         estimates = np.array([slices[i].difference for i in held], np.float64)
         errors = np.array([_error(slices[i]) for i in held])
         for i, value in zip(held, shrunken(estimates, errors, whole.difference), strict=True):
