@@ -23,10 +23,8 @@ from karat.cli.progress import watching
     multiple=True,
     help="A measure such as nDCG@10; repeat for more.  [default: nDCG@10 RR@10 P@10 R@100 AP]",
 )
-@click.option(
-    "--by", multiple=True, metavar="ATTRIBUTE", help="Slice by this attribute of the queries."
-)
-@click.option("--queries", metavar="FILE", help="Attributes, weights and strata of the queries.")
+@options.by
+@options.queries
 @click.option(
     "--test",
     type=click.Choice(["randomisation", "t", "wilcoxon", "sign"]),
@@ -51,9 +49,9 @@ from karat.cli.progress import watching
 )
 @options.rel
 @options.scale
-@click.option("-c", "--complete", is_flag=True, help="Every query of QRELS counts.")
-@click.option("-M", "--depth", type=int, metavar="N", help="Cut rankings at N.")
-@click.option("-J", "--judged-only", is_flag=True, help="Drop unjudged documents.")
+@options.complete
+@options.depth
+@options.judged_only
 @options.collapse
 @options.documents
 @options.output("table", "json")

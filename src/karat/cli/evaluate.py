@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     "[default: nDCG@10 RR@10 P@10 R@100 AP]",
 )
 @click.option("-q", "--per-query", is_flag=True, help="Each query's value too (trec_eval -q).")
-@click.option(
-    "--by", multiple=True, metavar="ATTRIBUTE", help="Slice by this attribute of the queries."
-)
-@click.option("--queries", metavar="FILE", help="Attributes, weights and strata of the queries.")
+@options.by
+@options.queries
 @click.option(
     "--outcome",
     "outcomes",
@@ -47,9 +45,9 @@ if TYPE_CHECKING:
 )
 @options.rel
 @options.scale
-@click.option("-c", "--complete", is_flag=True, help="Every query of QRELS counts (trec_eval -c).")
-@click.option("-M", "--depth", type=int, metavar="N", help="Cut rankings at N (trec_eval -M).")
-@click.option("-J", "--judged-only", is_flag=True, help="Drop unjudged documents (trec_eval -J).")
+@options.complete
+@options.depth
+@options.judged_only
 @options.collapse
 @options.documents
 @click.option(

@@ -28,6 +28,21 @@ scale = click.option(
     metavar="LOW-HIGH",
     help="Lowest and highest grade a judgment can give.  [default: 0 to the largest in QRELS]",
 )
+by = click.option(
+    "--by", multiple=True, metavar="ATTRIBUTE", help="Slice by this attribute of the queries."
+)
+queries = click.option(
+    "--queries", metavar="FILE", help="Attributes, weights and strata of the queries."
+)
+complete = click.option(
+    "-c", "--complete", is_flag=True, help="Every query of QRELS counts (trec_eval -c)."
+)
+depth = click.option(
+    "-M", "--depth", type=int, metavar="N", help="Cut rankings at N (trec_eval -M)."
+)
+judged_only = click.option(
+    "-J", "--judged-only", is_flag=True, help="Drop unjudged documents (trec_eval -J)."
+)
 collapse = click.option(
     "--collapse",
     metavar="COLUMN",
