@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from karat.errors import InputError, KaratError, MissingExtra, UsageError
     from karat.formats import (
+        read_certificate,
         read_documents,
         read_qrels,
         read_queries,
         read_run,
+        write_certificate,
         write_documents,
         write_qrels,
         write_queries,
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from karat.measures import measure
     from karat.tables import Documents, Qrels, Queries, Results, Run
     from karat.workflows.benchmark import benchmark
+    from karat.workflows.certify import certify, verify
     from karat.workflows.compare import compare
     from karat.workflows.evaluate import evaluate
     from karat.workflows.explain import explain
@@ -29,10 +32,12 @@ if TYPE_CHECKING:
 _HOMES = {
     "karat.errors": ("InputError", "KaratError", "MissingExtra", "UsageError"),
     "karat.formats": (
+        "read_certificate",
         "read_documents",
         "read_qrels",
         "read_queries",
         "read_run",
+        "write_certificate",
         "write_documents",
         "write_qrels",
         "write_queries",
@@ -41,6 +46,7 @@ _HOMES = {
     "karat.measures": ("measure",),
     "karat.tables": ("Documents", "Qrels", "Queries", "Results", "Run"),
     "karat.workflows.benchmark": ("benchmark",),
+    "karat.workflows.certify": ("certify", "verify"),
     "karat.workflows.compare": ("compare",),
     "karat.workflows.evaluate": ("evaluate",),
     "karat.workflows.explain": ("explain",),
@@ -61,16 +67,20 @@ __all__ = [
     "Run",
     "UsageError",
     "benchmark",
+    "certify",
     "compare",
     "evaluate",
     "explain",
     "fuse",
     "fuse_tuned",
     "measure",
+    "read_certificate",
     "read_documents",
     "read_qrels",
     "read_queries",
     "read_run",
+    "verify",
+    "write_certificate",
     "write_documents",
     "write_qrels",
     "write_queries",

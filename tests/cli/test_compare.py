@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from karat.cli.main import _run
@@ -54,9 +55,27 @@ def test_json(
     assert len(found["queries"]) == 30
 
 
+@pytest.mark.parametrize("name", ["next.csv", "next.tsv", "next.jsonl", "next.parquet"])
+def test_what_to_judge_next_as_a_file(
+    files: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    command = ("compare", "qrels", "old.trec", "new.trec", "-m", "P@2", "--judge-next", "3")
+    assert karat(monkeypatch, *command, "--judge-file", name) == 0
+    frame = {
+        "next.csv": lambda: pl.read_csv(files / name),
+        "next.tsv": lambda: pl.read_csv(files / name, separator="\t"),
+        "next.jsonl": lambda: pl.read_ndjson(files / name),
+        "next.parquet": lambda: pl.read_parquet(files / name),
+    }[name]()
+    assert frame.columns[:2] == ["query_id", "doc_id"]
+    assert frame.height == 3
+
+
 @pytest.mark.parametrize(
     ("more", "says"),
     [
+        (("--judge-file", "next.csv"), "--judge-next 20"),
+        (("--judge-next", "2", "-m", "P@2", "--judge-file", "next.txt"), "does not tell"),
         (("--margin", "-1"), "is not above 0"),
         (("-m", "NumRet"), "no mean over queries"),
         (("--by", "class"), "--queries FILE"),
@@ -71,3 +90,62 @@ def test_mistakes(
 ) -> None:
     assert karat(monkeypatch, "compare", "qrels", "old.trec", "new.trec", *more) == 2
     assert says in capsys.readouterr().err
+
+
+def test_a_certificate_is_written_and_checked_again(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # At rank 1 only x1 of the old run and odd queries of the new one are unjudged.
+    (files / "all").write_text(
+        "".join(f"q{n} 0 {doc} {int(doc == 'good')}\n" for n in range(30) for doc in ("good", "x1"))
+    )
+    three = ("all", "old.trec", "new.trec")
+    assert karat(monkeypatch, "compare", *three, "-m", "P@1", "--certificate", "sign.json") == 0
+    capsys.readouterr()
+    assert karat(monkeypatch, "compare", "--verify", "sign.json", *three) == 0
+    assert "holds\n" in capsys.readouterr().out
+    assert karat(monkeypatch, "compare", "--verify", "sign.json") == 0
+    changed = (files / "all").read_text().replace("q4 0 good 1", "q4 0 good 0")
+    (files / "all").write_text(changed)
+    command = ("compare", "--verify", "sign.json", *three)
+    assert karat(monkeypatch, *command) == 1
+    assert "query q4: document good had grade 1 and has 0" in capsys.readouterr().out.replace(
+        "\n", " "
+    ).replace("  ", " ")
+    assert karat(monkeypatch, *command, "-f", "json") == 1
+    assert json.loads(capsys.readouterr().out)["holds"] is False
+
+
+def test_no_certificate_where_the_sign_could_turn(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = (
+        "compare",
+        "qrels",
+        "old.trec",
+        "new.trec",
+        "-m",
+        "P@2",
+        "--certificate",
+        "sign.json",
+    )
+    assert karat(monkeypatch, *command) == 2
+    assert "nothing to certify" in capsys.readouterr().err
+    assert not (files / "sign.json").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("qrels", "old.trec"),
+        ("--verify", "sign.json", "qrels", "old.trec"),
+        ("--verify", "sign.json", "qrels", "old.trec", "new.trec", "-m", "RR"),
+        ("--verify", "nowhere.json"),
+        ("qrels", "old.trec", "new.trec", "--certificate", "sign.json", "-J"),
+    ],
+)
+def test_what_is_missing_is_told(
+    files: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    assert karat(monkeypatch, "compare", *arguments) == 2

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
+import polars as pl
 
 from karat.demo.build import Demo
-from karat.demo.words import conclusions, lead
+from karat.demo.words import MEASURES, conclusions
+from karat.workflows.compare import compare
 from karat.workflows.evaluate import evaluate
 
 QUERIES = [f"q{n:02}" for n in range(12)]
@@ -17,59 +18,58 @@ QRELS = {query: {"good": 1, "other": 0} for query in QUERIES}
 AT_1, AT_2, AT_3 = ["good", "other", "x"], ["other", "good", "x"], ["other", "x", "good"]
 MADE = Demo(Path(), Path(), Path(), Path(), Path(), (), 3, 12, 24, judged_count=2, absent_count=0)
 
+System = dict[str, dict[str, float]]
 
-def system(first: list[str], second: list[str]) -> dict[str, dict[str, float]]:
+
+def system(first: list[str], second: list[str]) -> System:
     return {
         query: {doc: -float(rank) for rank, doc in enumerate(first if n < 6 else second)}
         for n, query in enumerate(QUERIES)
     }
 
 
-def said(made: Demo = MADE, **systems: dict[str, dict[str, float]]) -> str:
-    frame = {"query_id": QUERIES, "class": list(CLASSES.values())}
-    import polars as pl
-
-    results = evaluate(QRELS, systems, queries=pl.DataFrame(frame), by="class", per_query=True)
-    return "\n".join(conclusions(results, CLASSES, made))
-
-
-def test_says_who_wins_which_class_and_how_surely() -> None:
-    # a is first throughout the first class and third in the second, b the other way round; no
-    # spread within a class, so there is no interval and nothing is clear.
-    text = said(a=system(AT_1, AT_3), b=system(AT_3, AT_1))
-    assert "a is best at first; last at second." in text
-    assert "b is best at second; last at first." in text
-    assert "cannot tell them apart" in text
+def said(made: Demo = MADE, **systems: System) -> str:
+    about = pl.DataFrame({"query_id": QUERIES, "class": list(CLASSES.values())})
+    results = evaluate(QRELS, systems, queries=about, by="class")
+    first, *others = results.runs.values()
+    found = compare(QRELS, first, others, MEASURES, queries=about, by="class")
+    return "\n".join(conclusions(results, found, made))
 
 
 def test_a_steady_lead_is_more_than_chance() -> None:
-    # b puts it second in all but one query: differences 0 and 1 - 1/log2(3) = .369, 11 times.
+    # a puts it second in all but one query: differences 0 and 1 - 1/log2(3) = .369, 11 times.
     slower = system(AT_2, AT_2) | {"q00": {"good": 1.0}}
-    text = said(a=system(AT_1, AT_1), b=slower)
-    assert "a minus b is 0.338 (" in text  # 11/12 of .36907
-    assert "more than chance explains" in text
-    assert "a is best at first (clearly)" in text
+    text = said(a=slower, b=system(AT_1, AT_1))
+    assert "By nDCG@10 b is better than a: +0.338 (" in text  # 11/12 of .36907
+    assert "By R@100 b and a are identical." in text
 
 
-def test_says_what_the_unjudged_could_change() -> None:
-    assert "could be anything from" in said(a=system(AT_3, AT_3), b=system(AT_1, AT_1))
+def test_what_cannot_be_told_says_what_it_would_take() -> None:
+    # One query of twelve differs, so nothing can be told of so few.
+    nearly = system(AT_1, AT_1) | {"q00": {"other": 2.0, "good": 1.0}}
+    text = said(a=system(AT_1, AT_1), b=nearly)
+    assert "these 12 queries cannot tell b from a: −0.031" in text  # .36907 / 12
+    assert "four times in five; to see 0.031 takes " in text
+
+
+def test_the_newest_is_told_of_first_and_alone_at_length() -> None:
+    text = said(a=system(AT_1, AT_3), b=system(AT_2, AT_2), c=system(AT_3, AT_1))
+    assert text.index("cannot tell c from a") < text.index("cannot tell b from a")
+    assert "Where, by nDCG@10: c is worse at first (−0.500) and better at second (+0.500)" in text
+
+
+def test_says_whether_the_unjudged_could_turn_it() -> None:
+    # x stands at rank 2 or 3 and nobody judged it: as good as "good", it could turn nDCG's sign.
+    assert "could be anything from" in said(a=system(AT_3, AT_3), b=system(AT_2, AT_2))
     judged = {query: {"good": 1.0, "other": 0.5} for query in QUERIES}
-    assert "could be anything from" not in said(a=judged, b=judged)
+    other_way = {query: {"good": 0.5, "other": 1.0} for query in QUERIES}
+    text = said(a=other_way, b=judged)
+    assert "could be anything from" not in text
+    assert "turns a sign of nDCG@10 and R@100" in text
 
 
 def test_counts_what_this_python_lacks() -> None:
-    assert "None of the 2 judged documents is missing from this Python." in said(
-        a=system(AT_1, AT_2), b=system(AT_2, AT_1)
-    )
+    runs = {"a": system(AT_1, AT_2), "b": system(AT_2, AT_1)}
+    assert "are not in this Python" not in said(**runs)
     lacking = replace(MADE, absent_count=1)
-    assert "1 of 2 judged documents are not in this Python" in said(
-        lacking, a=system(AT_1, AT_2), b=system(AT_2, AT_1)
-    )
-
-
-def test_a_lead_is_paired_over_shared_queries() -> None:
-    values = {"a": {"q1": 0.2, "q2": 0.4, "q3": 1.0}, "b": {"q1": 0.5, "q2": 0.5}}
-    found = lead(values, "a", "b", {"q1", "q2", "q3"})
-    assert (found.ahead, found.behind, found.n) == ("b", "a", 2)
-    assert found.mean == pytest.approx(0.2)  # (.3 + .1) / 2
-    assert not found.clear
+    assert "1 of 2 judged documents are not in this Python" in said(lacking, **runs)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from karat.measures import Measure, numerators, parse
-from karat.measures.difference import difference_bounds
+from karat.measures.difference import difference_bounds, greatest_difference
 from karat.measures.evidence import Floats
 from karat.measures.pair import Pair
 from karat.tables import Qrels, Run
@@ -286,3 +286,21 @@ def test_a_query_that_one_run_lacks_is_all_the_other_s() -> None:
     low, high = found("P@1", Pair.of(baseline, candidate, qrels))
     assert low.tolist() == [-1.0, 0.0]
     assert high.tolist() == [-1.0, 1.0]
+
+
+def test_unseen_documents_are_as_if_judged_best_and_shown_by_neither() -> None:
+    rng = np.random.default_rng(14)
+    cases = [drawn(rng, (0.0, 1.0, 2.0), 5) for _ in range(150)]
+    pair = paired(cases, (0.0, 2.0))
+    for each in (*EXACT, "nDCG(gain={1: 5, 2: 1})"):
+        measure = parse(each)
+        greatest = greatest_difference(measure, pair)
+        gain = measure.settings.get("gain")
+        best = 1.0 if isinstance(gain, dict) and gain.get(1.0, 0.0) > gain.get(2.0, 2.0) else 2.0
+        for unseen in (1, 4):
+            more = {f"unseen{i}": best for i in range(unseen)}
+            known = paired([(a, b, {**judged, **more}) for a, b, judged in cases], (0.0, 2.0))
+            same = greatest_difference(measure, known)
+            for sign in (1.0, -1.0):
+                found, wanted = greatest(sign, unseen), same(sign, 0)
+                np.testing.assert_allclose(found, wanted, rtol=0, atol=CLOSE, err_msg=each)

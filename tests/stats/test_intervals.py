@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from karat.stats import Interval, bca_interval, mean, resample, t_interval, t_quantile
+from karat.stats.intervals import bca_intervals, estimate, pooled_strata, resampled_estimates
 
 RNG_SEED = 20_260_101
 
@@ -160,6 +161,29 @@ def test_strata_are_resampled_each_on_its_own() -> None:
         assert (drawn[:, strata == stratum].sum(axis=1) == 4).all()
 
 
+def test_queries_are_drawn_evenly_within_strata() -> None:
+    # 20,000 counts of each: the chi-squared of all cells at once, 8 less 2 degrees of freedom.
+    strata = np.array([3, 1, 3, 1, 1, 3, 3, 3])
+    drawn = resample(8, 20_000, np.random.default_rng(RNG_SEED), strata).sum(axis=0)
+    assert stats.chi2.sf(float(((drawn - 20_000) ** 2 / 20_000).sum()), 6) > 0.001
+    # As often together as chance says: the variance of a count is n/n x (1 - 1/n) = 4/5.
+    counts = resample(5, 20_000, np.random.default_rng(RNG_SEED))
+    assert counts.var(axis=0) == pytest.approx(np.full(5, 0.8), abs=0.04)
+
+
+@pytest.mark.parametrize("block", [1, 50, 1 << 20])
+def test_resamples_drawn_in_parts_are_those_drawn_at_once(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strata = np.arange(9) % 2
+    whole = resample(9, 40, np.random.default_rng(RNG_SEED), strata)
+    monkeypatch.setattr("karat.stats.intervals._BLOCK", block)
+    rng = np.random.default_rng(RNG_SEED)
+    parts = [resample(9, count, rng, strata) for count in (1, 24, 0, 15)]
+    assert (np.vstack(parts) == whole).all()
+    assert resample(0, 3, rng).shape == (3, 0)
+
+
 def test_the_same_seed_gives_the_same_resamples() -> None:
     one, two = (resample(20, 50, np.random.default_rng(seed)) for seed in (1, 1))
     assert (one == two).all()
@@ -210,6 +234,76 @@ def test_all_resamples_on_one_side_have_no_interval() -> None:
     assert got == Interval(None, None, "every resample lies on one side of the mean")
     got = bca_interval(values, np.ones((5, 3)))
     assert got == Interval(None, None, "every resample has the same mean")
+
+
+def test_bca_of_columns_is_that_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("karat.stats.intervals._COLUMNS", 3)
+    rng = np.random.default_rng(RNG_SEED)
+    columns = rng.normal(0.1, 1, (40, 8))
+    columns[:, 2] = 0.5
+    columns[:, 5] = rng.integers(-5, 6, 40) / 10  # resamples whose mean is the mean itself
+    weights, strata = rng.uniform(0.5, 2, 40), np.arange(40) % 3
+    for weighing in ((None, None), (weights, None), (None, strata), (weights, strata)):
+        drawn = resample(40, 400, np.random.default_rng(1), weighing[1])
+        together = bca_intervals(columns, drawn, *weighing)
+        alone = [bca_interval(column, drawn, *weighing) for column in columns.T]
+        assert together[2] == alone[2] == Interval(None, None, "all values are equal")
+        for k in (0, 1, 3, 4, 5, 6, 7):
+            ends = (together[k].low, together[k].high)
+            assert ends == pytest.approx((alone[k].low, alone[k].high), rel=1e-9)
+    assert bca_intervals(np.zeros((0, 2)), np.zeros((9, 0)))[1].reason == "no query has a value"
+    assert bca_intervals(np.zeros((4, 0)), np.ones((9, 4))) == []
+
+
+def test_bca_turns_with_the_sign_and_grows_with_the_size() -> None:
+    # Means of tenths often are the mean itself but for rounding; they count half either way.
+    values = np.random.default_rng(8).integers(-4, 7, 30) / 10
+    drawn = resample(30, 999, np.random.default_rng(1))
+    got, turned, thrice = bca_intervals(values[:, None] * [1, -1, 3], drawn)
+    assert (turned.high, turned.low) == pytest.approx((-got.low, -got.high), rel=1e-9)
+    assert (thrice.low, thrice.high) == pytest.approx((3 * got.low, 3 * got.high), rel=1e-9)
+
+
+def test_bca_within_strata_knows_only_what_varies_there() -> None:
+    values = np.concatenate([sample(30, 1), sample(30, 2) + 3])
+    strata = np.repeat([0, 1], 30)
+    drawn = resample(60, 4000, np.random.default_rng(2), strata)
+    got, linear = bca_interval(values, drawn, None, strata), t_interval(values, strata=strata)
+    assert (got.high - got.low) / (linear.high - linear.low) == pytest.approx(1, abs=0.1)
+    # What the strata differ by is no skew: moved apart, the interval moves along.
+    apart = bca_interval(values + 100 * strata, drawn, None, strata)
+    assert (apart.low, apart.high) == pytest.approx((got.low + 50, got.high + 50), rel=1e-9)
+    # A stratum of one has joined another, and leaves no gap behind.
+    lone = np.append(strata[:-1], 7)
+    drawn = resample(60, 500, np.random.default_rng(2), lone)
+    assert bca_interval(values, drawn, None, lone).reason == ""
+
+
+@pytest.mark.parametrize("weighed", [False, True])
+@pytest.mark.parametrize("stratified", [False, True])
+def test_estimates_of_resamples_are_those_of_the_rows_written_out(
+    weighed: bool, stratified: bool
+) -> None:
+    values = np.column_stack([sample(20, 1), sample(20, 2) - 0.3])
+    weights = np.random.default_rng(3).uniform(0.5, 2, 20) if weighed else None
+    strata = np.repeat([0, 5, 7], [9, 6, 5]) if stratified else None
+    drawn = resample(20, 60, np.random.default_rng(4), strata)
+    means, variances = resampled_estimates(values, drawn, weights, strata)
+    for row, found, squares in zip(drawn.astype(int), means, variances, strict=True):
+        others = [None if of is None else np.repeat(of, row) for of in (weights, strata)]
+        for k in (0, 1):
+            expected = estimate(np.repeat(values[:, k], row), *others)
+            assert not isinstance(expected, str)
+            assert found[k] == pytest.approx(expected.centre, rel=1e-12)
+            assert squares[k] == pytest.approx(expected.error**2, rel=1e-9)
+
+
+def test_strata_of_one_query_are_pooled() -> None:
+    assert pooled_strata(None, 3).tolist() == [0, 0, 0]
+    same = pooled_strata(np.array([4, 4, 9, 9, 1, 2]), 6)
+    assert same[0] == same[1] != same[2] == same[3] != same[4] == same[5] != same[0]
+    joined = pooled_strata(np.array([4, 4, 4, 9, 9, 1]), 6)  # alone, it joins the smallest
+    assert joined[5] == joined[4] == joined[3] != joined[0]
 
 
 # --- the truth ---

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.errors import UsageError
-from karat.stats.rank_similarity import Ties, churn, overlap, rank_biased_overlap
+from karat.stats.rank_similarity import Similarity, Ties, churn, overlap, rank_biased_overlap
 from karat.tables import Run
 
 TIES: list[Ties] = ["corrected", "expected", "equal"]
@@ -174,7 +177,7 @@ def test_expected_is_the_mean_over_every_order(left: str, right: str, p: float) 
 @given(rankings(), rankings(), st.floats(0.05, 0.99), st.sampled_from(TIES))
 def test_laws(left: str, right: str, p: float, ties: Ties) -> None:
     value = rbo(left, right, p, ties)
-    assert -1e-12 <= value <= 1 + 1e-12
+    assert 0 <= value <= 1
     assert value == pytest.approx(rbo(right, left, p, ties), abs=1e-14)
     assert rbo(left, left.upper(), p, ties) == 0  # no document in common
     itself = rbo(left, left, p, ties)
@@ -201,6 +204,56 @@ def test_persistence_moves_the_weight_down() -> None:
     falling = [rbo("a b c d", "a x y z", p) for p in steps]
     assert (np.diff(rising) > 0).all()
     assert (np.diff(falling) < 0).all()
+
+
+@given(
+    st.lists(rankings(), min_size=1, max_size=3),
+    st.lists(rankings(), min_size=1, max_size=3),
+    st.floats(0.3, 0.95),
+    st.integers(1, 8),
+    st.sampled_from(TIES),
+)
+def test_what_stands_deep_weighs_so_little(
+    left: list[str], right: list[str], p: float, depth: int, ties: Ties
+) -> None:
+    # No more than p^D if nothing below rank D is looked at, ties that D cuts included.
+    runs = run(*left), run(*right)
+    whole = rank_biased_overlap(*runs, p, ties).values
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("karat.stats.rank_similarity._LEAST", p ** (depth - 0.5))
+        cut = rank_biased_overlap(*runs, p, ties).values
+    assert np.abs(cut - whole).max() <= p**depth + 1e-15
+
+
+@pytest.mark.parametrize("ties", TIES)
+def test_long_rankings_lose_nothing_to_rounding(
+    ties: Ties, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # With p = .5 only 60 of 300 ranks are looked at; without a least weight, all of them.
+    rng = np.random.default_rng(5)
+
+    def deep(levels: int) -> Run:
+        docs = (rng.permutation(350)[: rng.integers(1, 300)] for _ in range(20))
+        return Run.from_dict(
+            {
+                f"q{at}": {f"d{doc}": float(rng.integers(levels)) for doc in chosen}
+                for at, chosen in enumerate(docs)
+            }
+        )
+
+    runs = deep(100_000), deep(20)
+    values = rank_biased_overlap(*runs, 0.5, ties).values
+    monkeypatch.setattr("karat.stats.rank_similarity._LEAST", 1e-300)
+    whole = rank_biased_overlap(*runs, 0.5, ties).values
+    np.testing.assert_allclose(values, whole, rtol=0, atol=1e-15)
+
+
+def test_queries_are_gone_through_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = run(*[left for left, *_ in ROWS]), run(*[right for _, right, *_ in ROWS])
+    whole = rank_biased_overlap(*runs).values.tolist()
+    for cells in (1, 40):
+        monkeypatch.setattr("karat.stats.rank_similarity._CELLS", cells)
+        assert rank_biased_overlap(*runs).values.tolist() == whole
 
 
 def test_an_exchange_at_the_top_costs_more() -> None:
@@ -245,6 +298,32 @@ def test_queries_are_paired_by_id() -> None:
     assert overlap(left, right, 2).values.tolist() == [0, 0.5, 1]
     values = rank_biased_overlap(left, right).values
     assert values == pytest.approx([0, rbo("c d", "a c"), 1], abs=1e-15)
+
+
+def test_only_some_queries() -> None:
+    left = Run.from_dict({"x": scores("a b"), "y": scores("c d"), "lost": None, "gone": None})
+    right = Run.from_dict({"y": scores("c x"), "x": scores("a b"), "lost": {"a": 1}})
+    functions: list[Callable[..., Similarity]] = [
+        partial(overlap, left, right, 2),
+        partial(churn, left, right, 2),
+        partial(rank_biased_overlap, left, right),
+    ]
+    for function in functions:
+        every, some = function(), function(query_ids=["unknown", "y", "lost"])
+        assert some.query_ids == ["y"]
+        assert some.values.tolist() == every.values[1:].tolist()
+        assert some.left_out == ["lost"]
+        assert every.left_out == ["lost", "gone"]
+        assert function(query_ids=[]).mean is None
+
+
+def test_documents_are_joined_by_id_and_not_by_hash() -> None:
+    left, right = run("a b", "c d"), run("b a", "d e")
+    values = overlap(left, right, 2).values.tolist(), rank_biased_overlap(left, right).values
+    for each in (left, right):
+        each.rows = each.rows.with_columns(doc_hash=pl.lit(7, pl.UInt64))
+    assert overlap(left, right, 2).values.tolist() == values[0] == [1, 0.5]
+    assert rank_biased_overlap(left, right).values.tolist() == values[1].tolist()
 
 
 def test_many_queries_as_one_by_one() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.errors import InputError, UsageError
-from karat.stats.tukey import Tukey, tukey
+from karat.stats.tukey import Tukey, tukey, tukey_each
 
 RNG_SEED = 20_260_301
 
@@ -177,6 +177,88 @@ def test_weights_count_as_repeated_queries() -> None:
     assert got.p_values[0, 1] == pytest.approx((ranges >= gap - 1e-12).mean(), rel=1e-12)
 
 
+# --- several measures ---
+
+
+def same(one: Tukey, other: Tukey) -> bool:
+    """Sums taken in another order may differ in their last digits."""
+    assert one.honest_difference == pytest.approx(other.honest_difference, rel=1e-12)
+    kept = ("groups", "alpha", "arrangements", "exact")
+    arrays = (one.means == other.means).all() and (one.p_values == other.p_values).all()
+    return arrays and all(getattr(one, name) == getattr(other, name) for name in kept)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 9), st.integers(2, 5), st.booleans())
+def test_measures_together_are_what_they_are_alone(
+    seed: int, n: int, systems: int, weighed: bool
+) -> None:
+    source = np.random.default_rng(seed)
+    values = source.random((n, systems, 4))  # all systems differ on every query
+    weights = source.random(n) + 0.1 if weighed else None
+    together = tukey_each(values, rng(), weights=weights, resamples=199)
+    assert len(together) == 4
+    for k, got in enumerate(together):
+        assert same(got, tukey(values[:, :, k], rng(), weights=weights, resamples=199))
+
+
+def test_a_measure_with_few_arrangements_goes_through_them_all_among_others() -> None:
+    values = rng().random((40, 3, 3))
+    values[3:, :, 1] = 0.5  # three queries differ: 6 ** 2 arrangements
+    values[:, :, 2] = 1
+    many, few, none = tukey_each(values, rng(), resamples=99)
+    assert (many.exact, few.exact, none.exact) == (False, True, True)
+    assert (many.arrangements, few.arrangements, none.arrangements) == (99, 36, 1)
+    assert same(few, tukey(values[:, :, 1], rng(), resamples=99))
+    assert (none.p_values == 1).all()
+    assert tukey_each(values[:, :, :0], rng()) == []
+
+
+def test_a_query_is_turned_alike_under_every_measure() -> None:
+    # Twice the measure, and its reverse, have the same ranges but for size: the p-values say so
+    # only if the arrangements are the same ones.
+    values = rng().random((30, 4, 1)) + np.array([0.0, 0.0, 0.05, 0.1])[:, None]
+    one, twice, less = tukey_each(values * [1, 2, -1], rng(), resamples=199)
+    assert (one.p_values == twice.p_values).all()
+    assert (one.p_values == less.p_values).all()
+    assert len(set(one.p_values.ravel())) > 3
+
+
+def test_queries_alike_under_all_measures_change_nothing() -> None:
+    values = rng().random((8, 3, 2))
+    values[2, :, 0] = 0.5  # alike under one measure only: it is turned for the other
+    padded = np.insert(values, [0, 4, 8], 0.25, axis=0)
+    found = tukey_each(values, rng(), resamples=99)
+    again = tukey_each(padded, rng(), resamples=99)
+    for one, other in zip(found, again, strict=True):
+        assert not one.exact
+        assert (one.p_values == other.p_values).all()
+
+
+@pytest.mark.parametrize("table", [1, 50, 1 << 20])
+def test_how_many_queries_are_looked_up_at_once_does_not_show(
+    table: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = rng().random((13, 3, 2))
+    expected = tukey_each(values, rng(), resamples=300)
+    monkeypatch.setattr("karat.stats.tukey._TABLE", table)
+    found = tukey_each(values, rng(), resamples=300)
+    assert all(same(one, other) for one, other in zip(found, expected, strict=True))
+
+
+def test_the_family_wise_error_holds_under_each_of_several_measures() -> None:
+    # As above: 1000 sets, 199 arrangements. The second measure sees the first by steps, so that
+    # it ties; the third is another one.
+    source = np.random.default_rng(RNG_SEED)
+    found = np.zeros(3)
+    for _ in range(1000):
+        values = source.random((12, 1, 3)) + 0.3 * source.exponential(size=(12, 5, 3))
+        values[:, :, 1] = np.round(2 * values[:, :, 0])
+        each = tukey_each(values, source, resamples=199)
+        found += [got.p_values.min() <= 0.05 for got in each]
+    assert (found / 1000 <= 0.07).all()
+    assert (found[[0, 2]] / 1000 >= 0.03).all()  # ties make the second one careful
+
+
 def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     values = rng().random((12, 4))
     whole = tukey(values, rng(), resamples=400)
@@ -236,3 +318,12 @@ def test_queries_without_a_difference_change_nothing() -> None:
 def test_refusals(values: np.ndarray, options: dict, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         tukey(values, rng(), **options)
+
+
+def test_refusals_of_several_measures() -> None:
+    with pytest.raises(UsageError, match=r"shape \(3, 2\)"):
+        tukey_each(np.zeros((3, 2)), rng())
+    values = np.zeros((3, 2, 2))
+    values[2, 1, 1] = math.inf
+    with pytest.raises(InputError, match="system 1 for query 2 under measure 1 is inf"):
+        tukey_each(values, rng())

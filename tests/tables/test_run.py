@@ -326,3 +326,13 @@ def test_about_is_kept() -> None:
     assert repr(run) == "<Run bm25: 0 documents for 0 queries>"
     assert run.source == "bm25.trec"
     assert run.starts.dtype == np.int64
+
+
+def test_the_first_documents_of_some_queries() -> None:
+    # Tied: b before a, as documents go by id descending.
+    run = Run.from_dict({"q": {"b": 1.0, "a": 1.0}, "p": {"x": 3.0, "u": 2.0, "a": 1.0}})
+    found = run.top(["p", "none", "q"], 2)
+    assert found.rows() == [(0, "x", 1), (0, "u", 2), (2, "b", 1), (2, "a", 2)]
+    assert run.top(["p"]).height == 3
+    assert run.top([]).rows() == []
+    assert Run.from_dict({"q": {}}).top(["q"]).rows() == []

@@ -12,6 +12,9 @@ from scipy import stats
 
 from karat.errors import UsageError
 from karat.reports.comparison import to_json
+from karat.stats import bca_interval, resample
+from karat.stats.paired import bootstrap
+from karat.stats.power import smallest_difference
 from karat.tables import Queries
 from karat.workflows.compare import compare
 
@@ -173,3 +176,81 @@ def test_what_to_judge_next() -> None:
 def test_what_cannot_be_is_told(settings: dict[str, object], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         compare(QRELS, ranked(OLD), ranked(NOISE), **settings)  # type: ignore[arg-type]
+
+
+def test_not_worse_by_more_than_a_margin() -> None:
+    [row] = compare(QRELS, ranked(OLD), ranked(NOISE), "RR", margin=0.05).differences
+    difference = values(NOISE) - values(OLD)
+    # SciPy 1.17: one-sided t test of the difference against -0.05.
+    expected = stats.ttest_1samp(difference, -0.05, alternative="greater").pvalue
+    assert row.not_worse_p == pytest.approx(expected)
+    [bare] = compare(QRELS, ranked(OLD), ranked(NOISE), "RR").differences
+    assert bare.not_worse_p is None
+    noisy = [*OLD[:-1], OLD[-1] + 1]
+    [row] = compare(QRELS, ranked(OLD), ranked(noisy), "RR", margin=0.01).differences
+    assert row.verdict == "equivalent"
+
+
+def test_bca_intervals_are_those_of_the_differences() -> None:
+    [row] = compare(
+        QRELS, ranked(OLD), ranked(NOISE), "RR", interval="bca", resamples=2000, seed=3
+    ).differences
+    drawn = resample(N, 2000, np.random.default_rng(3))
+    span = bca_interval(values(NOISE) - values(OLD), drawn)
+    assert (row.ci_low, row.ci_high) == (pytest.approx(span.low), pytest.approx(span.high))
+
+
+def test_the_bootstrap_test_is_that_of_the_differences() -> None:
+    [row] = compare(QRELS, ranked(OLD), ranked(NOISE), "RR", test="bootstrap", seed=5).differences
+    expected = bootstrap(values(NOISE) - values(OLD), resamples=10_000, seed=5)
+    assert row.p == pytest.approx(float(expected))
+
+
+def test_weights_count_in_the_difference_its_error_and_what_it_would_take() -> None:
+    weight = np.where(np.arange(N) < 10, 5.0, 1.0)
+    about = Queries(pl.DataFrame({"query_id": QUERIES, "weight": weight}))
+    found = compare(QRELS, ranked(OLD), ranked(NOISE), "RR", queries=about)
+    [row] = found.differences
+    difference = values(NOISE) - values(OLD)
+    centre = np.average(difference, weights=weight)
+    assert row.difference == pytest.approx(centre)
+    # Linearised: n / (n - 1) times the sum of squares of w (d - mean) / sum of w.
+    pull = weight * (difference - centre) / weight.sum()
+    error = np.sqrt((pull**2).sum() * N / (N - 1))
+    assert row.standard_error == pytest.approx(error)
+    assert row.smallest == pytest.approx(smallest_difference(error * np.sqrt(N), N))
+    assert sum(query.share for query in found.queries) == pytest.approx(centre)
+
+
+def test_several_runs_are_put_in_order() -> None:
+    found = compare(QRELS, ranked(OLD), [ranked(BETTER), ranked(NOISE)], ["RR", "P@1"])
+    assert next(row.run for row in found.standings if row.measure == "RR") == "run-2"
+    assert {row.measure for row in found.standings} == {"RR", "P@1"}
+    assert [(row.measure, row.other, row.runs) for row in found.orders] == [("RR", "P@1", 3)]
+    assert [(row.left, row.right) for row in found.overlaps] == [
+        ("run", "run-2"),
+        ("run", "run-3"),
+        ("run-2", "run-3"),
+    ]
+    assert compare(QRELS, ranked(OLD), ranked(BETTER), "RR").standings == []
+
+
+def test_what_moved_is_told_of_the_queries_that_decide_and_of_all_if_asked() -> None:
+    found = compare(QRELS, ranked(OLD), ranked(BETTER), "RR")
+    assert len({row.query_id for row in found.moves}) == 5
+    top = found.queries[0].query_id
+    [move] = [row for row in found.moves if row.query_id == top]
+    place = QUERIES.index(top)
+    assert (move.doc_id, move.grade) == ("good", 1.0)
+    assert (move.baseline_rank, move.candidate_rank) == (OLD[place] + 1, BETTER[place] + 1)
+    everything = compare(QRELS, ranked(OLD), ranked(BETTER), "RR", full=True)
+    assert len({row.query_id for row in everything.moves}) == N
+
+
+def test_pairs_to_judge_are_a_table() -> None:
+    qrels = {query: {"good": 1, "bad": 0} for query in QUERIES}
+    found = compare(qrels, ranked(OLD), ranked(NOISE), "P@3", judge_next=4)
+    table = found.to_judge().frame
+    assert table.columns == ["query_id", "doc_id", "baseline_rank", "candidate_rank", "effect"]
+    assert table.height == 4
+    assert compare(qrels, ranked(OLD), ranked(NOISE), "P@3").to_judge().frame.height == 0

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from karat.cli import options
 from karat.cli.progress import watching
+from karat.errors import UsageError
 
 
 @click.command()
-@click.argument("qrels", metavar="QRELS")
-@click.argument("baseline", metavar="BASELINE")
-@click.argument("candidates", metavar="CANDIDATE…", nargs=-1, required=True)
+@click.argument("qrels", metavar="QRELS", required=False)
+@click.argument("baseline", metavar="BASELINE", required=False)
+@click.argument("candidates", metavar="CANDIDATE…", nargs=-1)
 @click.option(
     "-m",
     "--measure",
@@ -27,10 +30,17 @@ from karat.cli.progress import watching
 @options.queries
 @click.option(
     "--test",
-    type=click.Choice(["randomisation", "t", "wilcoxon", "sign"]),
+    type=click.Choice(["randomisation", "bootstrap", "t", "wilcoxon", "sign"]),
     default="randomisation",
     show_default=True,
     help="Where the p-values come from.",
+)
+@click.option(
+    "--interval",
+    type=click.Choice(["t", "bca"]),
+    default="t",
+    show_default=True,
+    help="95 % intervals of the difference: Student's t, or BCa bootstrap.",
 )
 @click.option(
     "--margin",
@@ -38,14 +48,36 @@ from karat.cli.progress import watching
     metavar="SIZE",
     help="Differences smaller than this do not matter; without it nothing is “equivalent”.",
 )
-@click.option("--resamples", type=int, default=10_000, show_default=True, help="Of the test.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the test.")
+@click.option("--resamples", type=int, default=10_000, show_default=True, help="Of what is drawn.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of what is drawn.")
+@click.option(
+    "--review",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="List N bad documents shown, and N relevant ones missed, in all and in each slice.",
+)
 @click.option(
     "--judge-next",
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
     help="List N pairs whose grades would say most about the sign of the first difference.",
+)
+@click.option(
+    "--judge-file",
+    metavar="FILE",
+    help="Write these pairs to a file for judging: .csv, .tsv, .jsonl or .parquet.",
+)
+@click.option(
+    "--certificate",
+    metavar="FILE",
+    help="Put in FILE (JSON) that no grade of the unjudged turns the sign of the first difference.",
+)
+@click.option(
+    "--verify",
+    metavar="FILE",
+    help="Check such a file: by itself, or against QRELS BASELINE CANDIDATE as they are now.",
 )
 @options.rel
 @options.scale
@@ -55,21 +87,24 @@ from karat.cli.progress import watching
 @options.collapse
 @options.documents
 @options.output("table", "json")
-@click.option("--full", is_flag=True, help="Every query that moved.")
+@click.option("--full", is_flag=True, help="Every query that moved, every measure's leaderboard.")
 @options.input_format
 @options.qrels_format
 @options.measures_from
 def compare(
-    qrels: str,
-    baseline: str,
+    qrels: str | None,
+    baseline: str | None,
     candidates: tuple[str, ...],
     measures: tuple[str, ...],
     output: str,
     full: bool,
+    judge_file: str | None,
+    certificate: str | None,
+    verify: str | None,
     input_format: str | None,
     qrels_format: str | None,
     **settings: Any,
-) -> None:
+) -> int:
     """Compare runs with a baseline, query by query: is the difference real, and where.
 
     For each measure: the difference with its interval, a p-value corrected over all comparisons,
@@ -78,10 +113,24 @@ def compare(
     """
     from karat import formats
     from karat.reports.comparison import show_comparison, to_json
+    from karat.workflows.certify import certify
     from karat.workflows.compare import compare as compared
 
-    folder = options.folder(qrels)
-    settings["documents"] = settings["documents"] or (folder if settings["collapse"] else None)
+    files = [path for path in (qrels, baseline, *candidates) if path is not None]
+    if verify is not None and len(files) in {0, 3} and not measures:
+        return _verified(verify, files, output, settings, input_format, qrels_format)
+    if verify is not None:
+        raise UsageError(
+            "--verify takes measure and rules from the certificate, and all three files or none",
+            fix="karat compare --verify FILE QRELS BASELINE CANDIDATE",
+        )
+    if qrels is None or baseline is None or not candidates:
+        raise click.UsageError("QRELS, BASELINE and at least one CANDIDATE are needed.")
+    if certificate is not None and settings["judged_only"]:
+        raise UsageError("a certificate is about the unjudged, which --judged-only drops")
+    if judge_file is not None and not settings["judge_next"]:
+        raise UsageError("--judge-file needs pairs to write", fix="--judge-next 20, for example")
+    settings["documents"] = options.documents_in(qrels, settings)
     with watching() as watch:
         runs = [
             formats.read_run(path, input_format, watch=watch) for path in (baseline, *candidates)
@@ -89,8 +138,45 @@ def compare(
     judgments = formats.read_qrels(qrels, qrels_format)
     if not settings["queries"] and formats.holds_queries(qrels):
         settings["queries"] = qrels
-    found = compared(judgments, runs[0], runs[1:], measures or None, **settings)
+    found = compared(judgments, runs[0], runs[1:], measures or None, full=full, **settings)
+    if certificate is not None:
+        shared = ("queries", "documents", "rel", "complete", "depth", "collapse", "scale")
+        rules = {name: settings[name] for name in shared}
+        first = found.differences[0].measure
+        formats.write_certificate(certify(judgments, runs[0], runs[1], first, **rules), certificate)
+    if judge_file is not None:
+        formats.write_pairs(found.to_judge(), judge_file)
     if output == "json":
         sys.stdout.write(to_json(found))
     else:
         show_comparison(found, options.out(), full=full)
+    return 0
+
+
+def _verified(
+    path: str,
+    files: Sequence[str],
+    output: str,
+    settings: Mapping[str, Any],
+    input_format: str | None,
+    qrels_format: str | None,
+) -> int:
+    """Check a certificate, and print what came of it; 0 if it holds, 1 if not."""
+    from karat import formats
+    from karat.reports.comparison import show_verification
+    from karat.workflows.certify import verify
+
+    about = {name: settings[name] for name in ("queries", "documents", "collapse")}
+    given: list[Any] = []
+    if files:
+        given = [formats.read_qrels(files[0], qrels_format)]
+        given += [formats.read_run(file, input_format) for file in files[1:]]
+        if not about["queries"] and formats.holds_queries(files[0]):
+            about["queries"] = files[0]
+        about["documents"] = about["documents"] or options.folder(files[0])
+    found = verify(path, *given, **about)
+    if output == "json":
+        sys.stdout.write(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n")
+    else:
+        show_verification(found, options.out())
+    return 0 if found.holds else 1

@@ -12,6 +12,9 @@ import click
 
 from karat.cli import options
 
+NEXT = 3
+"""Pairs to judge next that are shown."""
+
 
 @click.command()
 @click.argument(
@@ -30,15 +33,17 @@ def demo(directory: Path, embed: str | None = None) -> None:
     """
     from karat.demo import embedding
     from karat.demo.build import build
-    from karat.demo.words import MEASURE, conclusions
+    from karat.demo.words import MEASURES, conclusions
     from karat.formats import read_queries
+    from karat.reports.comparison import show_judge_next
     from karat.reports.terminal import show_breakdown, show_paragraphs, show_results
+    from karat.workflows.compare import compare
     from karat.workflows.evaluate import evaluate
 
     own = embedding.load(embed) if embed is not None else None
     made = build(directory, lambda step: print(f"· {step}", file=sys.stderr), embed=own)
     queries = read_queries(made.queries)
-    results = evaluate(made.directory, list(made.runs), queries=queries, by="class", per_query=True)
+    results = evaluate(made.directory, list(made.runs), queries=queries, by="class")
     screen = options.out()
     system = made.runs[1].stem
     meaning = f"by {own.called}" if own else "meaning (TF-IDF, truncated SVD)"
@@ -49,11 +54,18 @@ def demo(directory: Path, embed: str | None = None) -> None:
         f"bm25 matches words (SQLite FTS5); {system} matches {meaning}; hybrid is both, fused by "
         "reciprocal rank.\n"
     )
-    show_results(replace(results, slices=[], per_query=[], notes=[]), screen)
-    show_breakdown(results, "class", MEASURE, screen)
-    show_paragraphs(
-        "What this shows", conclusions(results, queries.attribute("class"), made), screen
-    )
+    show_results(replace(results, slices=[], no_answer=[], notes=[]), screen)
+    show_breakdown(results, "class", MEASURES[0], screen)
+    words, *others = made.runs
+    found = compare(made.directory, words, others, MEASURES, queries=queries, by="class")
+    show_paragraphs("What this shows", conclusions(results, found, made), screen)
+    deep = compare(made.directory, words, others[-1:], MEASURES[-1], judge_next=NEXT)
+    if deep.judge_next:
+        screen.print(
+            f"\nJudge next, to settle {MEASURES[-1]} of {others[-1].stem} against {words.stem}:",
+            style="bold",
+        )
+        show_judge_next(deep, screen)
     where = shlex.quote(str(made.directory))
     # From a clone, karat lies in the environment that dev.py made and not on the path.
     karat = "karat" if shutil.which("karat") else shlex.quote(sys.argv[0])

@@ -94,10 +94,9 @@ def evaluate(
     from karat.workflows.evaluate import evaluate as evaluated
 
     names = [name for name in measures if name.casefold() != "runid"]
-    folder = options.folder(qrels)
     if settings["bounds"] is None and (full or output in {"json", "csv"}):
         settings["bounds"] = True
-    settings["documents"] = settings["documents"] or (folder if settings["collapse"] else None)
+    settings["documents"] = options.documents_in(qrels, settings)
     if measures and not names and output != "trec":
         raise UsageError("runid is no measure", fix="--format trec prints it")
     with watching() as watch:

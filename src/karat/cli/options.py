@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -29,7 +29,12 @@ scale = click.option(
     help="Lowest and highest grade a judgment can give.  [default: 0 to the largest in QRELS]",
 )
 by = click.option(
-    "--by", multiple=True, metavar="ATTRIBUTE", help="Slice by this attribute of the queries."
+    "--by",
+    multiple=True,
+    metavar="ATTRIBUTE",
+    help="Slice by this attribute of the queries, by several (class,lang), by one of the documents "
+    "(relevant.NAME, returned.NAME), or by relevant_documents, first_relevant, query_length or "
+    "frequency_band.",
 )
 queries = click.option(
     "--queries", metavar="FILE", help="Attributes, weights and strata of the queries."
@@ -48,7 +53,9 @@ collapse = click.option(
     metavar="COLUMN",
     help="Fold chunks into the document this column of the documents names (parent_id).",
 )
-documents = click.option("--documents", metavar="FILE", help="The documents, for --collapse.")
+documents = click.option(
+    "--documents", metavar="FILE", help="The documents, for --collapse and --by."
+)
 measures_from = click.option(
     "--measures-from",
     multiple=True,
@@ -93,6 +100,15 @@ def _load(modules: tuple[str, ...]) -> None:
 def folder(path: str) -> str | None:
     """The path if it is a folder: a BEIR folder holds queries and documents too."""
     return path if os.path.isdir(path) else None  # noqa: PTH112 - False for any odd name
+
+
+def documents_in(qrels: str, settings: Mapping[str, Any]) -> str | None:
+    """The documents given, or those of a BEIR folder of judgments where they are needed."""
+    from karat.diagnosis.document_slices import of_documents
+
+    given: str | None = settings["documents"]
+    needed = settings["collapse"] or of_documents(settings["by"])
+    return given or (folder(qrels) if needed else None)
 
 
 def out() -> Console:

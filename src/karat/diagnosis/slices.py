@@ -1,60 +1,188 @@
-"""Slices: the queries that share a value of an attribute."""
+"""Slices: the queries that share a value of an attribute, or of several."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
+import polars as pl
 
-from karat.errors import UsageError
-from karat.measures.evidence import Ints, Mask
+from karat.diagnosis.document_slices import (
+    RELEVANT,
+    RETURNED,
+    by_relevant,
+    by_returned,
+    document_attributes,
+)
+from karat.diagnosis.query_slices import (
+    by_first_relevant,
+    by_frequency,
+    by_length,
+    by_relevant_documents,
+)
+from karat.diagnosis.value_slices import MOST, Slices, labelled
+from karat.errors import UsageError, nearest
+from karat.measures.evidence import Mask
 from karat.measures.scores import Scores
-from karat.tables import Queries
+from karat.tables import Documents, Qrels, Queries
 
-Bands = tuple[tuple[int, str], ...]
-
-_RELEVANT: Bands = ((1, "1"), (3, "2 to 3"), (10, "4 to 10"), (1 << 62, "11 and more"))
-_WORDS: Bands = ((1, "1 word"), (2, "2 words"), (4, "3 to 4 words"), (1 << 62, "5 words and more"))
+BUILT_IN = ("relevant_documents", "first_relevant", "query_length", "frequency_band")
+"""What one may slice by although no column is called so."""
 
 
-def slices_of(queries: Queries | None, attribute: str, scores: Scores) -> list[tuple[str, Mask]]:
+def slices_of(
+    queries: Queries | None,
+    attribute: str,
+    scores: Sequence[Scores],
+    documents: Documents | None = None,
+    qrels: Qrels | None = None,
+) -> Slices:
     """Each value of an attribute, and which of the judged queries have it; shape (n,).
 
-    Queries without a value are ``(none)``; those marked ``no_answer`` are in no slice. Two
-    attributes need not be given: ``relevant_documents``, how many there are, and
-    ``query_length``, where the queries have a text.
+    An attribute is a column of the queries, or one of these (a column of the same name goes
+    first):
+
+    - ``relevant_documents``: how many there are to find;
+    - ``first_relevant``: rank of the first relevant document in the best of the runs;
+    - ``query_length``: in words;
+    - ``frequency_band``: head, torso or tail, from a column ``frequency`` or ``count``;
+    - ``relevant.NAME``: an attribute of the relevant documents, found or not;
+    - ``returned.NAME``: an attribute of the first ten documents of any of the runs.
+
+    A query whose documents have several values is in several slices; else slices share no query.
+    Several attributes with commas between them give the combinations that occur. Numbers of more
+    than twelve values become bands, and times years (``value_slices.labelled``). Queries without
+    a value are ``(none)``, which comes first; those marked ``no_answer`` are in no slice.
+
+    Args:
+        queries: The queries, if any were given.
+        attribute: What to slice by.
+        scores: Of all runs in question (one at least), over the same judgments.
+        documents: The documents, for ``relevant.`` and ``returned.``.
+        qrels: The judgments, for ``relevant.``.
 
     Raises:
-        UsageError: there are no queries, or they have no such attribute.
+        UsageError: there is no such attribute, what it is made of was not given, or it has more
+            values than tell anything (``value_slices.MOST``).
+        InputError: the documents are not those judged or returned; or a frequency is below 0.
     """
-    query_ids, silent = scores.evidence.query_ids, scores.rules.no_answer
-    counted = np.array([query not in silent for query in query_ids], np.bool_)
-    known = [] if queries is None else queries.attributes
-    if attribute == "relevant_documents" and attribute not in known:
-        held = scores.evidence.num_rel(scores.lowest_rel).astype(np.int64)
-        return _banded(held, counted & (held > 0), _RELEVANT)
-    if queries is None:
-        raise UsageError(
-            f"slicing by {attribute!r} needs the queries and their attributes",
-            fix="--queries FILE",
+    asked = _Asked(queries, scores, documents, qrels)
+    if "," not in attribute or attribute in asked.choices:
+        return asked.sliced(attribute)
+    found = [("", asked.counted)]
+    for part in attribute.split(","):
+        mine = asked.sliced(part.strip())
+        found = [
+            (f"{name}, {value}" if name else value, mask & chosen)
+            for name, mask in found
+            for value, chosen in mine
+            if (mask & chosen).any()
+        ]
+        if len(found) > MOST:
+            raise UsageError(
+                f"{attribute} has {len(found):,} combinations, and slices of one or two queries "
+                f"tell nothing (at most {MOST:,})",
+                fix="combine fewer or coarser attributes",
+            )
+    return found
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What slices are made of."""
+
+    queries: Queries | None
+    scores: Sequence[Scores]
+    documents: Documents | None
+    qrels: Qrels | None
+
+    @property
+    def query_ids(self) -> list[str]:
+        return self.scores[0].evidence.query_ids
+
+    @property
+    def counted(self) -> Mask:
+        """Judged queries that are not marked ``no_answer``."""
+        silent = self.scores[0].rules.no_answer
+        return np.array([query not in silent for query in self.query_ids], np.bool_)
+
+    @property
+    def topics(self) -> Mask:
+        """Of these, queries that count in a run: most without a relevant document do not."""
+        topics: Mask = np.any([of_run.topics for of_run in self.scores], axis=0)
+        return self.counted & topics
+
+    @property
+    def choices(self) -> list[str]:
+        """Everything that one may slice by."""
+        own = [] if self.queries is None else self.queries.attributes
+        theirs = [] if self.documents is None else document_attributes(self.documents)
+        of_documents = [f"{kind}{name}" for kind in (RELEVANT, RETURNED) for name in theirs]
+        return list(dict.fromkeys([*own, *BUILT_IN, *of_documents]))
+
+    def sliced(self, name: str) -> Slices:
+        """The slices of one attribute."""
+        if self.queries is not None and name in self.queries.attributes:
+            return self.by_column(self.queries, name)
+        if name == "relevant_documents":
+            return by_relevant_documents(self.scores[0], self.counted)
+        if name == "first_relevant":
+            return by_first_relevant(self.scores, self.topics)
+        if name.startswith((RELEVANT, RETURNED)):
+            return self.by_documents(name)
+        if self.queries is None:
+            raise UsageError(
+                f"slicing by {name!r} needs the queries and their attributes",
+                nearest=() if name in BUILT_IN else self.near(name),
+                fix="--queries FILE",
+            )
+        if name == "query_length":
+            return by_length(self.queries, self.query_ids, self.counted)
+        if name == "frequency_band":
+            return by_frequency(self.queries, self.query_ids, self.counted)
+        raise self.unknown("queries", name, self.queries.attributes, name)
+
+    def by_column(self, queries: Queries, name: str) -> Slices:
+        """By a column of the queries. Bands are of the judged queries, not of a whole log."""
+        counted = self.counted
+        at = np.flatnonzero(counted)
+        ids = pl.Series([self.query_ids[index] for index in at], dtype=pl.String)
+        mine = pl.DataFrame({"query_id": ids, "query": at})
+        column = queries.frame.select("query_id", value=name)
+        held = mine.join(column, on="query_id", how="left", maintain_order="left")
+        if held["value"].dtype.base_type() in (pl.List, pl.Array):
+            held = held.explode("value")
+        labels = labelled(held["value"].alias(name))
+        return labels.slices(held["query"].to_numpy(), counted, name)
+
+    def by_documents(self, name: str) -> Slices:
+        """By an attribute of the documents."""
+        if self.documents is None:
+            raise UsageError(
+                f"slicing by {name} needs the documents and their attributes",
+                fix="--documents FILE",
+            )
+        bare = name.partition(".")[2]
+        held = document_attributes(self.documents)
+        if bare not in held:
+            raise self.unknown("documents", bare, held, name)
+        if name.startswith(RETURNED):
+            return by_returned(self.scores, self.documents, bare, self.counted)
+        if self.qrels is None:
+            raise UsageError(f"slicing by {name} needs the judgments")
+        return by_relevant(self.scores[0], self.qrels, self.documents, bare, self.topics)
+
+    def unknown(self, what: str, name: str, held: Sequence[str], typed: str) -> UsageError:
+        """An attribute that there is not, and what may have been meant."""
+        return UsageError(
+            f"{what} have no attribute {name!r}; they have {', '.join(held)}"
+            if held
+            else f"{what} have no attributes, so none called {name!r}",
+            nearest=self.near(typed),
         )
-    if attribute == "query_length" and attribute not in known:
-        lengths = {query: len(text.split()) for query, text in _texts(queries).items()}
-        words = np.array([lengths.get(query, 0) for query in query_ids])
-        return _banded(words, counted & (words > 0), _WORDS)
-    values = queries.attribute(attribute)
-    of_query = np.array([values.get(query) or "(none)" for query in query_ids])
-    return [(str(value), counted & (of_query == value)) for value in np.unique(of_query[counted])]
 
-
-def _banded(number: Ints, counted: Mask, bands: Bands) -> list[tuple[str, Mask]]:
-    band = np.searchsorted([most for most, _ in bands], number)
-    found = [(name, counted & (band == place)) for place, (_, name) in enumerate(bands)]
-    return [(name, chosen) for name, chosen in found if chosen.any()]
-
-
-def _texts(queries: Queries) -> dict[str, str]:
-    if "text" not in queries.frame.columns:
-        raise UsageError(
-            "slicing by query_length needs the texts of the queries", fix="a column text"
-        )
-    pairs = queries.frame.select("query_id", "text").iter_rows()
-    return {query: text for query, text in pairs if text}
+    def near(self, name: str) -> list[str]:
+        """The nearest of what may be asked; all those of documents that end in the name."""
+        bare = [choice for choice in self.choices if name and choice.partition(".")[2] == name]
+        return bare or nearest(name, self.choices, 1)

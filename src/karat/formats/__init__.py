@@ -1,20 +1,30 @@
 """Bytes to tables and back: files plain or compressed, standard input, BEIR folders."""
 
 from karat.formats.catalogue import FORMATS
+from karat.formats.certificate import read_certificate, write_certificate
 from karat.formats.format import ROLES, Format
 from karat.formats.reading import holds_queries, read_documents, read_qrels, read_queries, read_run
-from karat.formats.writing import write_documents, write_qrels, write_queries, write_run
+from karat.formats.writing import (
+    write_documents,
+    write_pairs,
+    write_qrels,
+    write_queries,
+    write_run,
+)
 
 __all__ = [
     "FORMATS",
     "ROLES",
     "Format",
     "holds_queries",
+    "read_certificate",
     "read_documents",
     "read_qrels",
     "read_queries",
     "read_run",
+    "write_certificate",
     "write_documents",
+    "write_pairs",
     "write_qrels",
     "write_queries",
     "write_run",

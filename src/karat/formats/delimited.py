@@ -296,6 +296,7 @@ def _named(name: str, what: str, extension: str, separator: str) -> Format:
             "run": write_run,
             "queries": write_rows,
             "documents": write_rows,
+            "pairs": write_rows,
         },
         places=lambda source, role: places(source, role, separator),
     )

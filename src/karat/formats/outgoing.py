@@ -20,6 +20,7 @@ def frame_writers(write: Callable[[pl.DataFrame, IO[bytes]], None]) -> dict[str,
         "run": lambda run, stream: write(answered(run), stream),
         "queries": lambda queries, stream: write(queries.frame, stream),
         "documents": lambda documents, stream: write(documents.frame, stream),
+        "pairs": lambda pairs, stream: write(pairs.frame, stream),
     }
 
 

@@ -18,14 +18,20 @@ from karat.errors import InputError, UsageError
 from karat.formats.catalogue import FORMATS
 from karat.formats.format import Format, format_of
 from karat.formats.outgoing import refuse_unwritable
-from karat.tables import Documents, Qrels, Queries, Run
+from karat.tables import Documents, Pairs, Qrels, Queries, Run
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
-_BY_DEFAULT = {"qrels": "trec", "run": "trec", "queries": "jsonl", "documents": "jsonl"}
+_BY_DEFAULT = {
+    "qrels": "trec",
+    "run": "trec",
+    "queries": "jsonl",
+    "documents": "jsonl",
+    "pairs": "jsonl",
+}
 _PACKED: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
     # No name and no time within, so that the same table gives the same bytes.
     ".gz": lambda raw: cast(IO[bytes], gzip.GzipFile("", "wb", 6, raw, mtime=0)),
@@ -97,8 +103,23 @@ def write_documents(
     _write(documents, "documents", path, output_format)
 
 
+def write_pairs(pairs: Pairs, path: str | Path, output_format: str | None = None) -> None:
+    """Write documents to be judged, with what says why.
+
+    Args:
+        pairs: The pairs.
+        path: The file; ``.gz``, ``.zst`` and ``.bz2`` compress it; ``-`` is standard output.
+        output_format: csv, tsv, jsonl or parquet; by the file's name if None (JSONL on ``-``).
+
+    Raises:
+        UsageError: no such format, or a file name that tells none.
+        InputError: the file cannot be written.
+    """
+    _write(pairs, "pairs", path, output_format)
+
+
 def _write(
-    table: Qrels | Run | Queries | Documents, role: str, path: str | Path, name: str | None
+    table: Qrels | Run | Queries | Documents | Pairs, role: str, path: str | Path, name: str | None
 ) -> None:
     entry = format_of(FORMATS, name or _named(path, role), role, writes=True)
     # It would be lost at the start of a file, and is refused anywhere else.

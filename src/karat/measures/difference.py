@@ -23,6 +23,9 @@ negative, negated):
 - Reciprocal rank and success are the best of what their relevant documents are worth. Of a set of
   unjudged documents made relevant, the one that stands highest in the candidate does as much for
   it alone, and the others could only help the baseline: so one document is enough, or none.
+
+Relevant documents that neither run shows leave N as it is and can only raise D. So with any of
+them, up to ``unseen`` of the best gain, N / D lies between its values with none and with all.
 """
 
 from __future__ import annotations
@@ -97,35 +100,46 @@ def difference_bounds(measure: Measure, pair: Pair) -> DifferenceBounds:
     if not _ours(measure) or symbol not in EXACT | OUTER:
         reason = f"what the unjudged could do to a difference in {measure} is not known"
         return DifferenceBounds(None, None, False, reason)
-    pool = pair.pool(measure)
     if symbol in OUTER:
+        pool = pair.pool(measure)
         low, high = _outer(measure, pair, pool)
         reason = "an outer interval: the two runs are bounded one by one, not together"
         return DifferenceBounds(low, high, False, reason)
-    greatest = _greatest_of(measure, pair, pool)
-    return DifferenceBounds(0.0 - greatest(-1.0), greatest(1.0), exact=True)
+    greatest = greatest_difference(measure, pair)
+    return DifferenceBounds(0.0 - greatest(-1.0, 0), greatest(1.0, 0), exact=True)
+
+
+def greatest_difference(measure: Measure, pair: Pair) -> Callable[[float, int], Floats]:
+    """The greatest value of a sign times the difference, with documents that neither run shows.
+
+    Args:
+        measure: One of ``EXACT``.
+        pair: The two runs.
+
+    Returns:
+        From the sign (1 or -1), and a number of unseen documents of the greatest gain that each
+        query has for certain, to the greatest value over all grades of the unjudged in the pool;
+        shape (n,).
+    """
+    pool = pair.pool(measure)
+    if measure.entry.symbol in FIRSTS:
+        return lambda sign, _: _first(measure, pair, pool, sign)
+    linear = Linear.of(measure, pair, pool)
+    if measure.entry.symbol in RECALLS:
+        return lambda sign, unseen: _recall(measure, pair, linear, sign, unseen)
+    if measure.entry.symbol == "nDCG":
+        return lambda sign, unseen: _normalised(measure, pair, linear, sign, unseen)
+    return lambda sign, _: linear.greatest(sign)
 
 
 def _ours(measure: Measure) -> bool:
     return measure.entry.function.__module__.startswith("karat.")
 
 
-def _greatest_of(measure: Measure, pair: Pair, pool: Pool) -> Callable[[float], Floats]:
-    """From a sign to the greatest value of so many times the difference; shape (n,)."""
-    if measure.entry.symbol in FIRSTS:
-        return lambda sign: _first(measure, pair, pool, sign)
-    linear = Linear.of(measure, pair, pool)
-    if measure.entry.symbol in RECALLS:
-        return lambda sign: _recall(measure, pair, linear, sign)
-    if measure.entry.symbol == "nDCG":
-        return lambda sign: _normalised(measure, pair, linear, sign)
-    return linear.greatest
-
-
-def _recall(measure: Measure, pair: Pair, linear: Linear, sign: float) -> Floats:
+def _recall(measure: Measure, pair: Pair, linear: Linear, sign: float, unseen: int) -> Floats:
     """Of found over all relevant: the best number of relevant ones, those of largest weight."""
-    total = pair.of_baseline.num_rel(measure.settings["rel"])
     can, must = can_be(pair.of_baseline, measure.settings["rel"])
+    total = pair.of_baseline.num_rel(measure.settings["rel"]) + can * unseen
     highest = np.empty(len(linear.base))
     for queries, held, weight in linear.blocks(sign):
         number, gained = _so_far(held), _so_far(weight)
@@ -143,10 +157,12 @@ def _so_far(value: Floats | Mask) -> Floats:
     return total
 
 
-def _normalised(measure: Measure, pair: Pair, linear: Linear, sign: float) -> Floats:
+def _normalised(measure: Measure, pair: Pair, linear: Linear, sign: float, unseen: int) -> Floats:
     evidence, k = pair.of_baseline, measure.cutoff
+    unseen = unseen if k is None else int(min(unseen, k))  # the ideal has no room for more
     judged = np.bincount(evidence.ideal_query, minlength=evidence.n)
-    deepest = int(max((judged + np.bincount(linear.query, minlength=evidence.n)).max(initial=0), 1))
+    shown = np.bincount(linear.query, minlength=evidence.n)
+    deepest = int(max((judged + shown).max(initial=0), 1)) + unseen
     length = deepest if k is None else int(min(k, deepest))
     ideal = gain_of(evidence.ideal_grade, measure.settings["gain"])
     layers: Layers = layers_of(evidence, ideal, linear.ends, length)
@@ -162,7 +178,7 @@ def _normalised(measure: Measure, pair: Pair, linear: Linear, sign: float) -> Fl
             step=step,
             forced=level <= least,
             free=(level > least) & (level <= most),
-            reach=reach,
+            reach=reach + unseen * (level <= most),
             table=np.cumsum(left),
             base=sign * linear.base[queries],
             number=_so_far(held).astype(np.int64),
@@ -181,7 +197,7 @@ class _Quotient:
         step: Height of each layer of gain; shape (b, q).
         forced: Layers that every document reaches; shape (b, q).
         free: Layers that a document may reach or not; shape (b, q). None reaches the others.
-        reach: For each layer, judgments that reach it; shape (b, q).
+        reach: For each layer, judgments and unseen documents that reach it; shape (b, q).
         table: Sum of the discounts of the first places of the ideal.
         base: The sum over the judged; shape (b,).
         number: Documents of each column; shape (b, c).

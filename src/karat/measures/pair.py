@@ -84,8 +84,14 @@ class Pair:
             "grade",
         )
         held = (
-            _top(self.baseline, topic, k, "baseline")
-            .join(_top(self.candidate, topic, k, "candidate"), on=pair, how="full", coalesce=True)
+            self.baseline.top(self.query_ids, k)
+            .rename({"rank": "baseline"})
+            .join(
+                self.candidate.top(self.query_ids, k).rename({"rank": "candidate"}),
+                on=pair,
+                how="full",
+                coalesce=True,
+            )
             .join(graded, on=pair, how="left")
             # The order does not depend on which run is which, so neither do sums.
             .sort("query", pl.min_horizontal("baseline", "candidate"), "doc_id")
@@ -101,21 +107,3 @@ class Pair:
             candidate=held["candidate"].to_numpy(),
             grade=held["grade"].to_numpy(),
         )
-
-
-def _top(run: Run, topic: dict[str, int], k: int | None, name: str) -> pl.DataFrame:
-    """``query``, ``doc_id`` and rank (under ``name``) of the first k documents of each query."""
-    index = np.array([topic.get(query, -1) for query in run.query_ids], np.int64)
-    judged = np.flatnonzero(index >= 0)
-    counts = np.diff(run.starts)[judged]
-    counts = counts if k is None else np.minimum(counts, k)
-    ends = np.cumsum(counts)
-    rank = np.arange(counts.sum()) - np.repeat(ends - counts, counts) + 1
-    row = np.repeat(run.starts[judged], counts) + rank - 1
-    return pl.DataFrame(
-        {
-            "query": np.repeat(index[judged], counts),
-            "doc_id": run.rows["doc_id"].gather(row),
-            name: rank.astype(np.int64),
-        }
-    )

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from karat.reports.cells import base, plain
+from karat.reports.figures import counted, percent, signed
 from karat.reports.terminal import show_notes
-from karat.tables.comparison import Comparison, Difference, QueryDifference
+from karat.tables.certificate import Verification
+from karat.tables.comparison import (
+    Comparison,
+    Difference,
+    Disagreement,
+    Move,
+    Overlap,
+    QueryDifference,
+    Review,
+    Standing,
+)
 
-_QUERIES = 5  # of each kind
+_QUERIES = 5  # that gain, and that lose
+_FEW = 3  # of several candidates
+_DISAGREEMENTS = 3
+_TOLD = {"better", "worse"}
+_BESIDE = 39  # columns of what stands beside the documents that moved
+_TEXT = 20  # columns of a query and its text
 _LABEL = 10  # what a name is not squeezed below
 
 
@@ -22,42 +40,206 @@ def to_json(comparison: Comparison) -> str:
 
 
 def show_comparison(comparison: Comparison, out: Console, *, full: bool = False) -> None:
-    """Print the verdicts, slices, the queries that decide, and the notes."""
+    """Print the verdicts, where to look, the queries that decide, and the notes."""
+    if comparison.standings:
+        _show_standings(comparison, out, full=full)
     for candidate in dict.fromkeys(row.candidate for row in comparison.differences):
-        rows = [row for row in comparison.differences if row.candidate == candidate]
-        out.print(_verdicts(candidate, comparison.baseline, rows))
-        show_notes([f"{row.measure}: {row.verdict}; {row.reason}" for row in rows], out)
-        out.print()
-        own = [row for row in comparison.slices if row.candidate == candidate]
-        for attribute, measure in dict.fromkeys((row.attribute, row.measure) for row in own):
-            chosen = [r for r in own if (r.attribute, r.measure) == (attribute, measure)]
-            out.print(_slices(f"{candidate}, {measure} by {attribute}", str(attribute), chosen))
-        first = rows[0].measure
-        moved = [
-            row
-            for row in comparison.queries
-            if (row.candidate, row.measure) == (candidate, first) and row.difference
-        ]
-        if moved:
-            out.print(f"{candidate}, {first}: what moves it most", style="bold")
-            out.print(_queries(moved, full=full))
+        _show_candidate(comparison, candidate, out, full=full)
+    _show_retrieval(comparison, out, full=full)
+    for kind, title in (
+        ("bad", "shown though judged not relevant"),
+        ("missed", "relevant and not shown"),
+    ):
+        for candidate in dict.fromkeys(row.candidate for row in comparison.review):
+            rows = [r for r in comparison.review if (r.kind, r.candidate) == (kind, candidate)]
+            if rows:
+                heading = f"{candidate}: {title} (top {_k(comparison)})"
+                out.print(_review(heading, comparison.baseline, rows))
     if comparison.judge_next:
         out.print("judge next, the most telling first", style="bold")
-        out.print(_judge_next(comparison))
+        show_judge_next(comparison, out)
     show_notes(comparison.notes, out)
 
 
-def _judge_next(comparison: Comparison) -> Table:
+def show_verification(found: Verification, out: Console) -> None:
+    """Print whether a certificate holds, what speaks against it, and what was checked."""
+    made = found.certificate
+    claim = (
+        f"{made.measure}, {made.candidate} against {made.baseline}: {made.sign}, "
+        f"{signed(made.low)} to {signed(made.high)} over {counted(made.n, 'query', 'queries')}"
+    )
+    out.print(plain(claim))
+    out.print("holds" if found.holds else "does not hold", style="bold")
+    show_notes(found.findings or found.notes, out)
+
+
+def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, full: bool) -> None:
+    rows = [row for row in comparison.differences if row.candidate == candidate]
+    out.print(_verdicts(candidate, comparison.baseline, rows))
+    show_notes([f"{row.measure}: {row.verdict}; {row.reason}" for row in rows], out)
+    out.print()
+    apart = [row for row in comparison.disagreements if row.candidate == candidate]
+    if apart:
+        out.print("look here first: measures point in opposite directions", style="bold")
+        lines = _opposed(apart)
+        shown = lines if full else lines[:_DISAGREEMENTS]
+        more = len(lines) - len(shown)
+        show_notes([*shown, *([f"and {more} more (--full)"] if more else [])], out)
+        out.print()
+    own = [row for row in comparison.slices if row.candidate == candidate]
+    first = rows[0].measure
+    for attribute in dict.fromkeys(str(row.attribute) for row in own):
+        sliced = [row for row in own if row.attribute == attribute]
+        for measure in dict.fromkeys(row.measure for row in sliced):
+            chosen = [row for row in sliced if row.measure == measure]
+            if full or measure == first:
+                out.print(_slices(f"{candidate}, {measure} by {attribute}", chosen))
+        others = [row for row in sliced if row.measure != first]
+        if others and not full:
+            show_notes([_other_measures(others)], out)
+            out.print()
+    moved = [
+        row
+        for row in comparison.queries
+        if (row.candidate, row.measure) == (candidate, first) and row.difference
+    ]
+    if moved:
+        followed: dict[str, list[Move]] = {}
+        for move in comparison.moves:
+            if (move.candidate, move.measure) == (candidate, first):
+                followed.setdefault(move.query_id, []).append(move)
+        out.print(f"{candidate}, {first}: what moves it most", style="bold")
+        several = len({row.candidate for row in comparison.differences}) > 1
+        most = len(moved) if full else _FEW if several else _QUERIES
+        out.print(_queries(moved, followed, most, out.width - _BESIDE))
+
+
+def _show_standings(comparison: Comparison, out: Console, *, full: bool) -> None:
+    measures = list(dict.fromkeys(row.measure for row in comparison.standings))
+    for measure in measures if full else measures[:1]:
+        out.print(_standings([row for row in comparison.standings if row.measure == measure]))
+    show_notes(list(_about_standings(comparison)), out)
+    out.print()
+
+
+def _about_standings(comparison: Comparison) -> Iterator[str]:
+    honest = comparison.standings[0].honest_difference
+    within = "nothing is told apart" if honest is None else f"within {honest:.3f} here"
+    yield f"runs that share a letter are not told apart ({within}; Tukey, family-wise level .05)"
+    known = [row for row in comparison.orders if row.kendall is not None]
+    if known:
+        least = min(known, key=lambda row: row.kendall or 0.0)
+        if least.kendall == 1:
+            yield "all measures put the runs in one order"
+        else:
+            yield (
+                f"measures do not put the runs in one order: {least.measure} and {least.other} "
+                f"agree least (tau {signed(least.kendall, 2)})"
+            )
+
+
+def _standings(rows: Sequence[Standing]) -> Table:
+    table = base(f"all runs by {rows[0].measure}")
+    table.add_column("run", overflow="fold", min_width=_LABEL)
+    table.add_column("value", justify="right")
+    table.add_column("told apart", no_wrap=True)
+    for row in rows:
+        table.add_row(plain(row.run), _number(row.value), row.groups)
+    return table
+
+
+def _opposed(rows: Sequence[Disagreement]) -> list[str]:
+    """A line for each slice and measure that is up, with those that are down there."""
+    together: dict[tuple[str, str, bool], list[Disagreement]] = {}
+    for row in rows:
+        where = "all queries" if row.attribute is None else f"{row.attribute} {row.slice}"
+        together.setdefault((where, row.better, row.sure), []).append(row)
+    return [
+        f"{where}: {better} {signed(held[0].gain)} but "
+        + ", ".join(f"{row.worse} {signed(row.loss)}" for row in held)
+        + ("" if sure else " (may be chance)")
+        for (where, better, sure), held in together.items()
+    ]
+
+
+def _show_retrieval(comparison: Comparison, out: Console, *, full: bool) -> None:
+    if not comparison.overlaps:
+        return
+    out.print(f"what each finds in its top {_k(comparison)}", style="bold")
+    table = base()
+    table.padding = (0, 1, 0, 0)
+    table.add_column("run", overflow="fold", min_width=_LABEL)
+    heads = ("relevant found", "only there", "gained", "lost", "shared", "RBO")
+    for name in heads:
+        table.add_column(name, justify="right", no_wrap=True)
+    first = comparison.baseline
+    beside = {row.right: row for row in comparison.overlaps if row.left == first}
+    for row in comparison.finds:
+        with_first = beside.get(row.run)
+        table.add_row(
+            plain(row.run),
+            f"{row.found:,} of {row.relevant:,}",
+            f"{row.only:,}",
+            *([""] * 4 if with_first is None else _beside(with_first)),
+        )
+    out.print(table)
+    others = [row for row in comparison.overlaps if row.left != first]
+    if full or len(others) == 1:
+        show_notes([_pair(row) for row in others], out)
+    out.print(f"  gained, lost, shared, RBO: against {first}", style="dim")
+    out.print()
+
+
+def _beside(row: Overlap) -> tuple[str, ...]:
+    rbo = "" if row.rbo is None else f"{row.rbo:.2f}"
+    return f"{row.only_right:,}", f"{row.only_left:,}", percent(row.overlap), rbo
+
+
+def _pair(row: Overlap) -> str:
+    gained, lost, shared, rbo = _beside(row)
+    return (
+        f"{row.right} against {row.left}: gained {gained}, lost {lost}, {shared} of the top "
+        f"{row.k} shared, RBO {rbo}"
+    )
+
+
+def _k(comparison: Comparison) -> int:
+    return comparison.overlaps[0].k if comparison.overlaps else 10
+
+
+def _review(title: str, baseline: str, rows: Sequence[Review]) -> Table:
+    table = base(title)
+    sliced = any(row.attribute for row in rows)
+    if sliced:
+        table.add_column("slice", overflow="fold")
+    table.add_column("query", overflow="fold")
+    for name in ("grade", baseline, rows[0].candidate):
+        table.add_column(plain(name), justify="right", overflow="fold")
+    table.add_column("document", overflow="fold")
+    for row in rows:
+        where = f"{row.attribute} {row.slice}" if row.attribute else "all"
+        table.add_row(
+            *([plain(where)] if sliced else []),
+            plain(row.query_id),
+            f"{row.grade:g}",
+            _rank(row.baseline_rank),
+            _rank(row.candidate_rank),
+            plain(row.doc_id),
+        )
+    return table
+
+
+def show_judge_next(comparison: Comparison, out: Console) -> None:
+    """Print the pairs whose grades would say most about the sign of the first difference."""
     table = base()
     table.add_column("query", overflow="fold")
     table.add_column("document", overflow="fold")
     for name in (comparison.baseline, comparison.differences[0].candidate, "could change"):
         table.add_column(plain(name), justify="right", overflow="fold")
     for row in comparison.judge_next:
-        ranks = (row.baseline_rank, row.candidate_rank)
-        shown = ("" if rank is None else str(rank) for rank in ranks)
-        table.add_row(plain(row.query_id), plain(row.doc_id), *shown, _signed(row.effect))
-    return table
+        ranks = (_rank(row.baseline_rank), _rank(row.candidate_rank))
+        table.add_row(plain(row.query_id), plain(row.doc_id), *ranks, signed(row.effect))
+    out.print(table)
 
 
 def _verdicts(candidate: str, baseline: str, rows: Sequence[Difference]) -> Table:
@@ -72,7 +254,7 @@ def _verdicts(candidate: str, baseline: str, rows: Sequence[Difference]) -> Tabl
             plain(row.measure),
             _number(row.baseline_value),
             _number(row.candidate_value),
-            plain(_signed(row.difference), "bold"),
+            plain(signed(row.difference), "bold"),
             _interval(row),
             _p(row.p if row.p_corrected is None else row.p_corrected),
             f"{row.wins}/{row.ties}/{row.losses}",
@@ -81,49 +263,71 @@ def _verdicts(candidate: str, baseline: str, rows: Sequence[Difference]) -> Tabl
     return table
 
 
-def _slices(title: str, attribute: str, rows: Sequence[Difference]) -> Table:
+def _slices(title: str, rows: Sequence[Difference]) -> Table:
     table = base(title)
     table.padding = (0, 1, 0, 0)
-    table.add_column(attribute, overflow="fold", min_width=_LABEL)
+    table.add_column("slice", overflow="fold", min_width=_LABEL)
     for name in ("n", "change", "95 %", "shrunk", "p", "+/=/−", ""):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
             plain(str(row.slice)),
             f"{row.n:,}",
-            _signed(row.difference),
+            signed(row.difference),
             _interval(row),
-            _signed(row.shrunk),
+            signed(row.shrunk),
             _p(row.p_corrected),
             f"{row.wins}/{row.ties}/{row.losses}",
-            plain(row.verdict, "bold" if row.verdict in {"better", "worse"} else ""),
+            plain(row.verdict, "bold" if row.verdict in _TOLD else ""),
         )
     return table
 
 
-def _queries(rows: Sequence[QueryDifference], *, full: bool) -> Table:
+def _other_measures(rows: Sequence[Difference]) -> str:
+    """What measures without a table of their own can tell of slices."""
+    told = [f"{row.slice} {row.verdict} by {row.measure}" for row in rows if row.verdict in _TOLD]
+    names = ", ".join(dict.fromkeys(row.measure for row in rows))
+    if not told:
+        return f"{names} cannot tell in any of these (--full shows them)"
+    return f"{'; '.join(told)}; nothing else by {names} (--full shows them)"
+
+
+def _queries(
+    rows: Sequence[QueryDifference], followed: dict[str, list[Move]], most: int, width: int
+) -> Table:
     gains = [row for row in rows if row.difference > 0]
     losses = [row for row in rows if row.difference < 0]
-    most = len(rows) if full else _QUERIES
     table = base()
-    table.add_column("query", overflow="fold")
-    for name in ("from", "to", "change"):
+    table.padding = (0, 1, 0, 0)
+    table.add_column("query", overflow="fold", width=_TEXT)
+    for name in ("change", "to"):
         table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("rank, grade, document", no_wrap=True)
     for place, part in enumerate((gains, losses)):
         shown = part[:most]
         for row in shown:
-            cells = (_number(row.baseline_value), _number(row.candidate_value))
+            cells = (signed(row.difference), _number(row.candidate_value))
             ends = place == 0 and row is shown[-1]
-            table.add_row(plain(row.query_id), *cells, _signed(row.difference), end_section=ends)
+            told = Text("\n").join(_move(move, width) for move in followed.get(row.query_id, ()))
+            asked = row.query_id if row.text is None else f"{row.query_id} {row.text}"
+            label = plain(textwrap.shorten(asked, 2 * _TEXT, placeholder="…"))
+            table.add_row(label, *cells, told, end_section=ends)
     return table
+
+
+def _move(row: Move, width: int) -> Text:
+    ranks = f"{_rank(row.baseline_rank)} → {_rank(row.candidate_rank)}"
+    line = plain(f"{ranks:<8} {row.grade:>3g}  {row.doc_id}")
+    line.truncate(max(width, _LABEL), overflow="ellipsis")
+    return line
+
+
+def _rank(rank: int | None) -> str:
+    return "–" if rank is None else f"{rank:,}"
 
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
-
-
-def _signed(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.3f}".replace("-", "−")
 
 
 def _interval(row: Difference) -> str:

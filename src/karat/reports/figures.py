@@ -49,6 +49,11 @@ def three_digits(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
+def signed(value: float | None, digits: int = 3) -> str:
+    """A difference, with its sign; a dash for None."""
+    return "–" if value is None else f"{value:+.{digits}f}".replace("-", "−")
+
+
 def counted(count: int, noun: str, plural: str) -> str:
     """1 query, 1,200 queries."""
     return f"1 {noun}" if count == 1 else f"{count:,} {plural}"

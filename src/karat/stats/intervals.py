@@ -20,6 +20,11 @@ from karat.stats.student import t_quantile
 TRUSTED_FROM = 25
 """Queries below which an interval is not to be trusted."""
 
+_BLOCK = 1 << 18
+"""Numbers held at once while drawing: what a cache holds is quickest."""
+_COLUMNS = 64
+"""Columns whose resampled means are held at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -34,6 +39,15 @@ class Interval:
     low: float | None
     high: float | None
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean, its standard error, and the degrees of freedom of that."""
+
+    centre: float
+    error: float
+    df: int
 
 
 def t_interval(
@@ -53,22 +67,32 @@ def t_interval(
 
     Source: Cochran 1977, Sampling Techniques, ch. 5 and 6 (linearised ratio estimator).
     """
+    found = estimate(values, weights, strata)
+    if isinstance(found, str):
+        return Interval(None, None, found)
+    reach = t_quantile(0.5 + confidence / 2, found.df) * found.error
+    return Interval(found.centre - reach, found.centre + reach)
+
+
+def estimate(
+    values: Floats, weights: Floats | None = None, strata: NDArray[np.int64] | None = None
+) -> Estimate | str:
+    """What ``t_interval`` is made of, or the reason why there is none; arguments as there."""
     reason = _no_interval(values)
     if reason:
-        return Interval(None, None, reason)
+        return reason
     n = len(values)
     weight = np.ones(n) if weights is None else weights
     centre = mean(values, weights)
     pull = weight * (values - centre) / math.fsum(weight.tolist())
-    _, first, groups = np.unique(_pooled(strata, n), return_index=True, return_inverse=True)
+    _, first, groups = np.unique(pooled_strata(strata, n), return_index=True, return_inverse=True)
     if (pull == pull[first][groups]).all():
-        return Interval(None, None, "all values of a stratum are equal, in every stratum")
+        return "all values of a stratum are equal, in every stratum"
     counts = np.bincount(groups)  # two at least
     within = np.bincount(groups, pull) / counts
     squares = np.bincount(groups, (pull - within[groups]) ** 2)
     variance = float((squares * counts / (counts - 1)).sum())
-    reach = t_quantile(0.5 + confidence / 2, n - len(counts)) * math.sqrt(variance)
-    return Interval(centre - reach, centre + reach)
+    return Estimate(centre, math.sqrt(variance), n - len(counts))
 
 
 def resample(
@@ -77,15 +101,60 @@ def resample(
     """How often each query stands in each bootstrap sample; shape (count, n).
 
     One such matrix serves every measure and every run, which keeps them comparable. Strata are
-    resampled each on its own.
+    resampled each on its own. Drawn a few rows at a time from one generator, the rows are those
+    of one call.
     """
-    drawn = np.zeros((count, n))
-    groups = _pooled(strata, n)
-    for group in np.unique(groups):
-        members = np.flatnonzero(groups == group)
-        share = np.full(len(members), 1 / len(members))
-        drawn[:, members] = rng.multinomial(len(members), share, size=count)
+    groups = pooled_strata(strata, n)
+    order = np.argsort(groups, kind="stable")
+    _, start, sizes = np.unique(groups[order], return_index=True, return_counts=True)
+    first, size = np.repeat(start, sizes), np.repeat(sizes, sizes).astype(np.float64)
+    drawn = np.empty((count, n))
+    height = max(1, _BLOCK // max(n, 1))
+    for top in range(0, count, height):
+        rows = min(height, count - top)
+        picked = order[(rng.random((rows, n)) * size).astype(np.int64) + first]
+        picked += np.arange(rows)[:, None] * n
+        drawn[top : top + rows] = np.bincount(picked.ravel(), minlength=rows * n).reshape(rows, n)
     return drawn
+
+
+def resampled_estimates(
+    values: Floats,
+    drawn: Floats,
+    weights: Floats | None = None,
+    strata: NDArray[np.int64] | None = None,
+) -> tuple[Floats, Floats]:
+    """Mean of each resample, and its variance as ``t_interval`` estimates it from the resample.
+
+    Args:
+        values: One row for each query, no NaN; shape (n, m). Values near 0 lose fewest digits.
+        drawn: From ``resample``, for the same queries and strata; shape (resamples, n).
+        weights: Above 0; shape (n,).
+        strata: As ``resample`` was given; shape (n,).
+
+    Returns:
+        Means and variances, each of shape (resamples, m). A variance of 0 may come out as a
+        rounding error to either side of it.
+
+    Source: as ``t_interval``.
+    """
+    weight = np.ones(len(values)) if weights is None else weights
+    weighed = weight[:, None] * values
+    total = (drawn @ weight)[:, None]
+    means = (drawn @ weighed) / total
+    variances = np.zeros_like(means)
+    groups = pooled_strata(strata, len(values))
+    for group in np.unique(groups):
+        here = groups == group
+        count, n = (drawn, len(values)) if here.all() else (drawn[:, here], int(here.sum()))
+        w, wx = weight[here], weighed[here]
+        # Sums, over the resample's queries in the stratum, of u = w (x - mean) and of its square.
+        first = count @ wx
+        crossed = first if weights is None else count @ (w[:, None] * wx)
+        pulls = first - means * (count @ w)[:, None]
+        squares = count @ wx**2 - means * (2 * crossed - means * (count @ w**2)[:, None])
+        variances += (squares - pulls**2 / n) * (n / (n - 1))
+    return means, variances / total**2
 
 
 def bca_interval(
@@ -98,7 +167,7 @@ def bca_interval(
     """Bias-corrected and accelerated bootstrap interval of the mean.
 
     Args:
-        values: One for each query; shape (n,).
+        values: One for each query; shape (n,). Of two runs' differences, it is the paired one.
         drawn: From ``resample``, for the same queries; shape (resamples, n).
         weights: Above 0; shape (n,).
         strata: As ``resample`` was given, for these queries; shape (n,).
@@ -106,17 +175,58 @@ def bca_interval(
 
     Source: Efron 1987, doi:10.1080/01621459.1987.10478410.
     """
-    reason = _no_interval(values)
-    if reason:
-        return Interval(None, None, reason)
+    return bca_intervals(values[:, None], drawn, weights, strata, confidence)[0]
+
+
+def bca_intervals(
+    values: Floats,
+    drawn: Floats,
+    weights: Floats | None = None,
+    strata: NDArray[np.int64] | None = None,
+    confidence: float = 0.95,
+) -> list[Interval]:
+    """The same for many measures, runs or pairs of runs at once: one interval for each column.
+
+    Args:
+        values: One row for each query, no NaN; shape (n, m).
+        drawn: As in ``bca_interval``; all columns share it.
+        weights: As in ``bca_interval``.
+        strata: As in ``bca_interval``.
+        confidence: As in ``t_interval``.
+    """
+    reasons = [_no_interval(column) for column in values.T]
+    if all(reasons):
+        return [Interval(None, None, reason) for reason in reasons]
     weight = np.ones(len(values)) if weights is None else weights
     weighed = drawn @ weight
     held = weighed > 0  # a sample may miss every query the measure is defined for
-    means = np.sort((drawn[held] @ (weight * values)) / weighed[held])
-    centre = mean(values, weights)
-    if means[-1] - means[0] <= 1e-12 * abs(centre):
+    if not held.all():
+        drawn, weighed = drawn[held], weighed[held]
+    found: list[Interval] = []
+    for start in range(0, values.shape[1], _COLUMNS):
+        columns = values[:, start : start + _COLUMNS]
+        means = ((drawn @ (weight[:, None] * columns)) / weighed[:, None]).T
+        for column, row in zip(columns.T, np.ascontiguousarray(means), strict=True):
+            reason = reasons[len(found)]
+            span = Interval(None, None, reason) if reason else None
+            found.append(span or _bca(column, row, weight, strata, confidence))
+    return found
+
+
+def _bca(
+    values: Floats,
+    means: Floats,
+    weight: Floats,
+    strata: NDArray[np.int64] | None,
+    confidence: float,
+) -> Interval:
+    centre = mean(values, weight)
+    # Sums in another order differ in their last digits and are to count as equal.
+    slack = 1e-12 * float(np.abs(values).max())
+    if not len(means) or np.ptp(means) <= slack:
         return Interval(None, None, "every resample has the same mean")
-    below = (np.sum(means < centre) + 0.5 * np.sum(means == centre)) / len(means)
+    lower, higher = np.sum(means < centre - slack), np.sum(means > centre + slack)
+    below = (lower + 0.5 * (len(means) - lower - higher)) / len(means)
     if not 0 < below < 1:
         return Interval(None, None, "every resample lies on one side of the mean")
     normal = NormalDist()
@@ -124,15 +234,15 @@ def bca_interval(
     total, sum_of = weight.sum(), (weight * values).sum()
     without = (sum_of - weight * values) / (total - weight)
     # Samples vary within strata only, and so does the acceleration.
-    groups = _pooled(strata, len(values))
+    _, groups = np.unique(pooled_strata(strata, len(values)), return_inverse=True)
     spread = (np.bincount(groups, without) / np.bincount(groups))[groups] - without
     acceleration = float((spread**3).sum() / (6 * ((spread**2).sum()) ** 1.5))
-    ends = []
+    adjusted = []
     for probability in (0.5 - confidence / 2, 0.5 + confidence / 2):
         z = bias + normal.inv_cdf(probability)
-        adjusted = normal.cdf(bias + z / (1 - acceleration * z))
-        ends.append(float(np.quantile(means, adjusted)))
-    return Interval(ends[0], ends[1])
+        adjusted.append(normal.cdf(bias + z / (1 - acceleration * z)))
+    low, high = np.quantile(means, adjusted).tolist()
+    return Interval(low, high)
 
 
 def _no_interval(values: Floats) -> str:
@@ -145,7 +255,7 @@ def _no_interval(values: Floats) -> str:
     return ""
 
 
-def _pooled(strata: NDArray[np.int64] | None, n: int) -> NDArray[np.int64]:
+def pooled_strata(strata: NDArray[np.int64] | None, n: int) -> NDArray[np.int64]:
     """Strata by index; those of a single query, which have no spread, pooled into one."""
     if strata is None:
         return np.zeros(n, np.int64)

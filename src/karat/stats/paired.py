@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.errors import UsageError
-from karat.stats.averages import Floats, mean
+from karat.stats.averages import Floats
 from karat.stats.effects import TIED, win_tie_loss
-from karat.stats.intervals import _pooled, t_interval
+from karat.stats.intervals import Estimate, estimate, resample, resampled_estimates
 from karat.stats.student import t_quantile
 
 EXACT_TO = 12
@@ -107,8 +107,7 @@ def randomisation(
     Source: Smucker, Allan & Carterette 2007, doi:10.1145/1321440.1321528; Phipson & Smyth 2010,
     doi:10.2202/1544-6115.1585, for (c + 1).
     """
-    if resamples < 1:
-        raise UsageError(f"{resamples} resamples are too few", fix="give 1 or more, say 10,000")
+    _refuse_none(resamples)
     values = np.asarray(difference, np.float64)
     columns = values[:, None] if values.ndim == 1 else values
     if weights is not None:
@@ -120,6 +119,62 @@ def randomisation(
             p[column] = _exact(columns[:, column])
         if not few.all():
             p[~few] = _drawn(columns[:, ~few], resamples, np.random.default_rng(seed))
+    return p.reshape(values.shape[1:])
+
+
+def bootstrap(
+    difference: Floats,
+    *,
+    resamples: int = 10_000,
+    seed: int | np.random.Generator,
+    weights: Floats | None = None,
+    strata: NDArray[np.int64] | None = None,
+) -> Floats:
+    """P-values of the paired bootstrap test of the mean, studentised, two-sided.
+
+    Queries are drawn with replacement from the differences less their mean, that is, from a world
+    in which the runs do not differ. The p-value is the share of resamples whose t is as far from
+    0 as that of ``t_test``, as (c + 1) / (resamples + 1). A resample without spread, which has no
+    t, counts as being as far: where few queries differ, no p-value comes out small.
+
+    Args:
+        difference: One for each query, no NaN; shape (n,), or (n, m) for m measures or systems.
+            The columns share their resamples; each has the p-value it would have alone.
+        resamples: How many to draw, at least 1.
+        seed: For ``numpy.random.default_rng``. The draws are the same for any m.
+        weights: Of the queries, above 0; shape (n,). The mean is the weighted one.
+        strata: As in ``t_interval``; shape (n,). They are resampled each on its own.
+
+    Returns:
+        Shape () or (m,); above 0 to 1. 1 where all differences are 0, as in ``randomisation``.
+        NaN where ``t_test`` has no t either: without queries, or without spread.
+
+    Raises:
+        UsageError: fewer than 1 resample.
+
+    Source: Efron & Tibshirani 1993, An Introduction to the Bootstrap, 16.4; Sakai 2006,
+    doi:10.1145/1148170.1148261; (c + 1) as in ``randomisation``.
+    """
+    _refuse_none(resamples)
+    values = np.asarray(difference, np.float64)
+    columns = values[:, None] if values.ndim == 1 else values
+    found = [_estimate(column, weights, strata) for column in columns.T]
+    p = np.array([1.0 if each == "identical" else np.nan for each in found])
+    kept = {k: each for k, each in enumerate(found) if isinstance(each, Estimate)}
+    if kept:
+        tested = list(kept)
+        shifted = columns[:, tested] - np.array([each.centre for each in kept.values()])
+        seen = np.array([abs(each.centre) / each.error for each in kept.values()])
+        slack = _SAME * np.abs(columns[:, tested]).max(axis=0)
+        rng, beyond = np.random.default_rng(seed), np.zeros(len(tested), np.int64)
+        block = max(1, _BLOCK // max(columns.shape[0], len(tested)))
+        for start in range(0, resamples, block):
+            drawn = resample(len(columns), min(block, resamples - start), rng, strata)
+            means, variances = resampled_estimates(shifted, drawn, weights, strata)
+            # Less than this is what values leave behind that are equal but for rounding.
+            errors = np.sqrt(np.maximum(variances - slack**2 / len(columns), 0))
+            beyond += (np.abs(means) >= seen * errors - slack).sum(axis=0)
+        p[tested] = (beyond + 1) / (resamples + 1)
     return p.reshape(values.shape[1:])
 
 
@@ -253,6 +308,11 @@ def non_inferiority(
     return _against("non-inferiority", difference, margin, weights, strata, alpha)
 
 
+def _refuse_none(resamples: int) -> None:
+    if resamples < 1:
+        raise UsageError(f"{resamples} resamples are too few", fix="give 1 or more, say 10,000")
+
+
 def _against(
     name: str,
     difference: Floats,
@@ -278,32 +338,16 @@ def _against(
     return MarginTest(name, p, found.centre - reach, high, margin, n)
 
 
-@dataclass(frozen=True, slots=True)
-class _Estimate:
-    """Mean difference, its standard error, and the degrees of freedom of that."""
-
-    centre: float
-    error: float
-    df: int
-
-
 def _estimate(
     difference: Floats, weights: Floats | None, strata: NDArray[np.int64] | None
-) -> _Estimate | str:
-    """The estimate behind ``t_interval``, or why there is none."""
-    reason = _untestable(difference)
-    if reason:
-        return reason
-    span = t_interval(difference, weights, strata)
-    if span.low is None or span.high is None:
-        return span.reason
-    n = len(difference)
-    df = n - len(np.unique(_pooled(strata, n)))
-    error = (span.high - span.low) / 2 / t_quantile(0.975, df)
-    centre = mean(difference, weights)
-    if error * math.sqrt(n) <= TIED * max(1.0, abs(centre)):
+) -> Estimate | str:
+    """The estimate behind ``t_interval``, or why no test can be made of it."""
+    found = _untestable(difference) or estimate(difference, weights, strata)
+    if isinstance(found, str):
+        return found
+    if found.error * math.sqrt(len(difference)) <= TIED * max(1.0, abs(found.centre)):
         return "all values are equal"  # but for rounding
-    return _Estimate(centre, error, df)
+    return found
 
 
 def _untestable(difference: Floats) -> str:

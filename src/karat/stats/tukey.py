@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from karat.errors import InputError, UsageError
 from karat.stats.averages import Floats, mean
 
-_BLOCK = 1 << 20
-"""Numbers held at once for each matrix of permuted means."""
+_BLOCK = 10_000
+"""Places of systems (arrangements x systems) drawn at once for a query."""
+_TABLE = 1 << 14
+"""Numbers in a table of the sums that a few queries can make: what a cache holds is quickest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,16 +79,70 @@ def tukey(
     Source: Carterette 2012, doi:10.1145/2094072.2094076 (single step, differences not
     standardised); Phipson & Smyth 2010, doi:10.2202/1544-6115.1585, for (c + 1).
     """
-    _refuse(values, alpha, resamples)
-    n, systems = values.shape
-    means = np.array([mean(column, weights) for column in values.T])
-    share = np.full(n, 1 / n) if weights is None else weights / math.fsum(weights.tolist())
-    differing = (values != values[:, :1]).any(axis=1)
-    parts = (values * share[:, None])[differing]
-    count = math.factorial(systems) ** max(len(parts) - 1, 0)
-    exact = count <= resamples
-    ranges = np.sort(_all_ranges(parts) if exact else _drawn_ranges(parts, rng, resamples))
+    if values.ndim != 2 or values.shape[1] < 2:
+        raise _misshapen(values)
+    every = tukey_each(values[:, :, None], rng, weights=weights, alpha=alpha, resamples=resamples)
+    return every[0]
 
+
+def tukey_each(
+    values: Floats,
+    rng: np.random.Generator,
+    *,
+    weights: Floats | None = None,
+    alpha: float = 0.05,
+    resamples: int = 9999,
+) -> list[Tukey]:
+    """Tukey's test under each of several measures, on the same arrangements.
+
+    A query's systems are exchanged alike under every measure, so the drawing is paid for once. A
+    measure that has few enough arrangements goes through all of them, by itself. Nothing is
+    corrected for there being several measures.
+
+    Args:
+        values: Value of each system for each query under each measure, no NaN; shape (n, s, m),
+            n at least 1 and s at least 2.
+        rng: As in ``tukey``. What is drawn does not depend on m, but on the queries on which any
+            system differs under any measure that draws: where these are the same for a measure
+            alone, so is the result, but for rounding.
+        weights: As in ``tukey``.
+        alpha: As in ``tukey``, for each measure.
+        resamples: As in ``tukey``.
+
+    Returns:
+        As many as there are measures.
+
+    Raises:
+        InputError: As in ``tukey``.
+        UsageError: As in ``tukey``.
+
+    Source: As ``tukey``.
+    """
+    _refuse(values, alpha, resamples)
+    n, systems, measures = values.shape
+    share = np.full(n, 1 / n) if weights is None else weights / math.fsum(weights.tolist())
+    parts = values * share[:, None, None]
+    differing = (values != values[:, :1]).any(axis=1)
+    free = np.maximum(differing.sum(axis=0) - 1, 0).tolist()  # queries that need turning
+    # Two to the power of 64 is too many already.
+    exact = [math.factorial(systems) ** min(count, 64) <= resamples for count in free]
+    ranges = {k: _all_ranges(parts[differing[:, k], :, k]) for k in range(measures) if exact[k]}
+    drawn = [k for k in range(measures) if not exact[k]]
+    if drawn:
+        turned = parts[differing[:, drawn].any(axis=1)][:, :, drawn]
+        ranges.update(zip(drawn, _drawn_ranges(turned, rng, resamples).T, strict=True))
+    found = (values[:, :, k] for k in range(measures))
+    return [
+        _against(each, weights, alpha, np.sort(ranges[k]), exact=exact[k])
+        for k, each in enumerate(found)
+    ]
+
+
+def _against(
+    values: Floats, weights: Floats | None, alpha: float, ranges: Floats, *, exact: bool
+) -> Tukey:
+    """Hold every pair against the sorted ranges that luck makes."""
+    means = np.array([mean(column, weights) for column in values.T])
     # Sums in another order differ in their last digits and are to count as equal.
     slack = 1e-12 * float(np.abs(values).max())
     gaps = np.abs(means[:, None] - means)
@@ -101,18 +157,23 @@ def tukey(
     return Tukey(means, p_values, honest, groups, alpha, len(ranges), exact)
 
 
+def _misshapen(values: Floats) -> UsageError:
+    return UsageError(
+        f"Tukey's test was given values of shape {values.shape}, not queries by systems",
+        fix="give one row for each query and two columns or more, one for each system",
+    )
+
+
 def _refuse(values: Floats, alpha: float, resamples: int) -> None:
-    if values.ndim != 2 or values.shape[1] < 2:
-        raise UsageError(
-            f"Tukey's test was given values of shape {values.shape}, not queries by systems",
-            fix="give one row for each query and two columns or more, one for each system",
-        )
+    if values.ndim != 3 or values.shape[1] < 2:
+        raise _misshapen(values)
     if not len(values):
         raise UsageError("Tukey's test was given no query")
     if not np.isfinite(values).all():
-        row, column = np.argwhere(~np.isfinite(values))[0]
+        row, column, measure = place = tuple(np.argwhere(~np.isfinite(values))[0].tolist())
+        under = f" under measure {measure}" if values.shape[2] > 1 else ""
         raise InputError(
-            f"the value of system {column} for query {row} is {values[row, column]}",
+            f"the value of system {column} for query {row}{under} is {values[place]}",
             fix="leave out queries for which a system has no value",
         )
     if not 0 < alpha < 1:
@@ -135,17 +196,26 @@ def _all_ranges(parts: Floats) -> Floats:
 
 
 def _drawn_ranges(parts: Floats, rng: np.random.Generator, resamples: int) -> Floats:
-    """The same in arrangements drawn at random; shape (resamples,)."""
-    systems = parts.shape[1]
-    ranges = np.empty(resamples)
+    """The same under each measure, in arrangements drawn at random; shape (resamples, m)."""
+    n, systems, measures = parts.shape
+    # A few queries are turned at once, by looking up their sum in a table of all there can be.
+    together = 1
+    while systems ** (together + 1) * measures <= _TABLE and together < n:
+        together += 1
+    ranges = np.empty((resamples, measures))
     height = max(_BLOCK // systems, 1)
     for start in range(0, resamples, height):
-        stop = min(start + height, resamples)
-        # Query by query: the sums stay in the cache, and the whole cube is never held.
-        sums = np.zeros((stop - start, systems))
-        for row in parts:
-            sums += rng.permuted(np.broadcast_to(row, sums.shape), axis=1)
-        ranges[start:stop] = _range(sums)
+        rows = min(height, resamples - start)
+        sums, summand = np.zeros((2, rows * systems, measures))
+        for first in range(0, n, together):
+            table, places = np.zeros((1, measures)), np.zeros((rows, systems), np.int64)
+            for query in parts[first : first + together]:
+                steps = np.arange(systems) * len(table)
+                places += rng.permuted(np.broadcast_to(steps, places.shape), axis=1)
+                table = (query[:, None] + table).reshape(-1, measures)
+            np.take(table, places.ravel(), axis=0, out=summand, mode="clip")
+            sums += summand
+        ranges[start : start + rows] = _range(sums.reshape(rows, systems, measures))
     return ranges
 
 

@@ -72,6 +72,13 @@ class Queries:
         pairs = zip(self.frame["query_id"], column, strict=True)
         return {query: value for query, value in pairs if value is not None}
 
+    def texts(self) -> dict[str, str]:
+        """What was typed, for each query that has a text; empty when there is no such column."""
+        if "text" not in self.frame.columns:
+            return {}
+        pairs = zip(self.frame["query_id"], self.frame["text"], strict=True)
+        return {query: text for query, text in pairs if text}
+
     def no_answer(self) -> set[str]:
         """The queries marked as having no right answer: a good system returns nothing."""
         if "no_answer" not in self.frame.columns:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -157,6 +157,26 @@ class Run:
             return self.rows.clear().drop("doc_hash")
         start, stop = int(self.starts[index]), int(self.starts[index + 1])
         return self.rows.slice(start, stop - start).drop("doc_hash")
+
+    def top(self, query_ids: Sequence[str], k: int | None = None) -> pl.DataFrame:
+        """The first k documents of some queries, query by query, best first; all if k is None.
+
+        Returns:
+            ``query`` (index into ``query_ids``), ``doc_id``, and ``rank`` from 1. Queries that the
+            run lacks have no row.
+        """
+        place = {query: index for index, query in enumerate(self.query_ids)}
+        at = np.array([place.get(query, -1) for query in query_ids], np.int64)
+        returned = np.append(np.diff(self.starts), 0)[at]  # the last is for queries it lacks
+        counts = returned if k is None else np.minimum(returned, min(k, 1 << 62))
+        rank = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + 1
+        return pl.DataFrame(
+            {
+                "query": np.repeat(np.arange(len(at)), counts),
+                "doc_id": self.rows["doc_id"].gather(np.repeat(self.starts[at], counts) + rank - 1),
+                "rank": rank,
+            }
+        )
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """``{query_id: {doc_id: score}}``, best first; queries answered with nothing are empty."""

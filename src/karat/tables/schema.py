@@ -77,10 +77,16 @@ DOCUMENTS = (
     Column("text", pl.String(), "its text", optional=True),
 )
 
+PAIRS = (
+    Column("query_id", pl.String(), "the query"),
+    Column("doc_id", pl.String(), "the document to be judged for it"),
+)
+
 TABLES: dict[str, tuple[Column, ...]] = {
     "qrels": QRELS,
     "rankings": RANKINGS,
     "answers": ANSWERS,
     "queries": QUERIES,
     "documents": DOCUMENTS,
+    "pairs": PAIRS,
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from karat.diagnosis.slices import slices_of
 from karat.errors import UsageError
 from karat.measures.evidence import Floats
 from karat.measures.no_answer import no_answer
@@ -17,10 +18,9 @@ from karat.stats.quantiles import latency_of
 from karat.stats.weighing import Weighing
 from karat.tables import QueryValue, Results
 from karat.tables.results import NoAnswer
-from karat.workflows import notes
+from karat.workflows import given, notes
 from karat.workflows.outcomes import Values, correlate, outcome_values
 from karat.workflows.settle import check_types, names, settle
-from karat.workflows.slices import slices_of
 
 RESAMPLES = 2000
 INTERVALS = ("t", "bca", "none")
@@ -58,9 +58,12 @@ def evaluate(
         queries: Weights, strata, attributes and ``no_answer`` marks of the queries: a path, a
             frame, or Queries; if None, those that come with ``qrels`` (a golden set, a BEIR
             folder).
-        documents: Needed to collapse: a path, a frame, or Documents.
+        documents: Needed to collapse, and to slice by ``relevant.`` and ``returned.``: a path, a
+            frame, or Documents; for slices, if None, those of a BEIR folder of ``qrels``.
         per_query: Keep the value of each query too.
-        by: Query attribute or attributes to slice by.
+        by: Attribute or attributes to slice by: of the queries (``lang``), combined
+            (``lang,kind``), of documents (``relevant.source``, ``returned.source``), or built in
+            (``relevant_documents``, ``first_relevant``, ``query_length``, ``frequency_band``).
         interval: t | bca | none.
         seed: Of the bootstrap.
         rel: Lowest grade that counts as relevant, where a measure does not say.
@@ -87,12 +90,14 @@ def evaluate(
         raise UsageError(f"there is no interval called {interval!r}", nearest=INTERVALS)
     if seed < 0:
         raise UsageError(f"a seed of {seed} is below 0", fix="--seed 0, for example")
+    by = names(by, "by") or ()
+    about_documents = given.documents_for(by, documents, qrels)
     asked = settle(
         qrels,
         runs,
         measures,
         queries=queries,
-        documents=documents,
+        documents=documents if about_documents is None else about_documents,
         rel=rel,
         complete=complete,
         depth=depth,
@@ -102,7 +107,6 @@ def evaluate(
         scale=scale,
     )
     about, rules, measured = asked.about, asked.rules, asked.measures
-    by = names(by, "by") or ()
     scored = asked.scored()
     # trec_eval knows neither weights nor strata.
     weighing = Weighing.of(None if rules.compat else about, scored[0].evidence.query_ids)
@@ -115,7 +119,7 @@ def evaluate(
     slices = [
         of_run.row(measure, chosen, attribute, value)
         for attribute in by
-        for value, chosen in slices_of(about, attribute, scored[0])
+        for value, chosen in slices_of(about, attribute, scored, about_documents, asked.qrels)
         for of_run in rows
         for measure in measured
     ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from karat import formats
+from karat.diagnosis.document_slices import of_documents
 from karat.errors import UsageError
 from karat.tables import Documents, Qrels, Queries, Run
 from karat.workflows.golden_set import GoldenSet
@@ -72,6 +73,26 @@ def documents(value: Any) -> Documents | None:
     if isinstance(value, str | Path):
         return formats.read_documents(value)
     return Documents.from_frame(value)
+
+
+def documents_for(by: Sequence[str], value: Any, qrels: Any) -> Documents | None:
+    """The documents to slice by, read once; None if no slice needs any, or there are none.
+
+    Args:
+        by: Attributes to slice by.
+        value: The documents given. They are read for any slice, so that an error can name what
+            they have.
+        qrels: The judgments given: a BEIR folder of them holds the documents too, and is read if
+            an attribute is one of the documents and none were given.
+
+    Raises:
+        InputError: they cannot be read.
+    """
+    if value is None and of_documents(by) and isinstance(qrels, str | Path):
+        within = Path(qrels)
+        if within.is_dir() and any(within.glob("corpus.jsonl*")):
+            return formats.read_documents(within)
+    return documents(value) if by else None
 
 
 def collapsed(systems: list[Run], chunks: Any, column: str) -> list[Run]:

@@ -13,7 +13,9 @@ from karat.reports.figures import DIGITS, counted, moves, percent
 from karat.stats.aggregation import Aggregation
 from karat.stats.intervals import TRUSTED_FROM
 from karat.tables import Qrels, Result
+from karat.tables.comparison import Difference
 from karat.tables.results import NoAnswer, Silence
+from karat.workflows.settle import Settled
 
 SEEN = 2  # what a reader goes by: unjudged documents move the others nearly always
 Ends = tuple[float | None, float | None]
@@ -50,6 +52,40 @@ def of(
     if interval == "bca":
         said.append(f"BCa bootstrap intervals from 2,000 resamples, seed {seed}")
     return said
+
+
+def of_comparison(
+    rows: Sequence[Difference],
+    slices: Sequence[Difference],
+    scored: Sequence[Scores],
+    asked: Settled,
+) -> Iterator[str]:
+    """The notes of one comparison."""
+    for scores in scored:
+        yield from (f"{scores.run.name}: {note}" for note in _of_run(scores, asked.rules))
+        returned, tied = int(scores.evidence.returned.sum()), int(scores.evidence.tied.sum())
+        if tied > 0.01 * returned:
+            yield (
+                f"{scores.run.name}: {percent(tied / returned)} of the documents are tied in "
+                "score; another order of them gives other numbers (karat evaluate says how far)"
+            )
+    few = min((row.n for row in rows), default=0)
+    if few < TRUSTED_FROM:
+        yield f"fewer than {TRUSTED_FROM} queries ({few}): intervals are not to be trusted"
+    tested = sum(row.p is not None for row in rows)
+    if tested > 1:
+        yield f"p-values corrected by Holm over {tested} comparisons"
+    if slices:
+        yield (
+            "p-values of slices corrected by Benjamini and Hochberg within each attribute; "
+            "“shrunk” draws a slice towards all queries, the more so the less it knows"
+        )
+    if any(row.unjudged_high is not None for row in rows):
+        low, high = asked.qrels.scale
+        yield (
+            f"what the unjudged could do is over all grades from {low:g} to {high:g} of documents "
+            "in either run down to the cutoff, the same in both runs; others count as not relevant"
+        )
 
 
 def of_silence(rows: Sequence[NoAnswer]) -> Iterator[str]:

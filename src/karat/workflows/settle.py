@@ -83,6 +83,7 @@ _TYPES: dict[str, tuple[type, str]] = {
     "threshold": (Real, "a number"),
     "margin": (Real, "a number"),
     "resamples": (Integral, "a whole number"),
+    "review": (Integral, "a whole number"),
     "judge_next": (Integral, "a whole number"),
     "bounds": (bool, "True, False or None"),
 }

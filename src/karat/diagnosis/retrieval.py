@@ -1,0 +1,121 @@
+"""Retrieval: which relevant documents each of several runs finds, and how alike the runs are.
+
+For the parts of a hybrid: what one retriever finds and no other does, and, of a fused run and one
+of its parts, what the fusion gains on it (only in the fused run) and loses (only in the part).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from karat.diagnosis.places import judged
+from karat.errors import UsageError
+from karat.measures.evidence import Ints
+from karat.stats.rank_similarity import overlap, rank_biased_overlap
+from karat.tables import Qrels, Run
+from karat.tables.comparison import Finds, OnlyFound, Overlap
+
+
+def finds(
+    runs: Sequence[Run], qrels: Qrels, query_ids: Sequence[str], k: int, rel: float
+) -> list[Finds]:
+    """How many relevant documents each run has in its top k, and how many no other has.
+
+    Args:
+        runs: One run or several.
+        qrels: Judgments of all.
+        query_ids: Queries that count: those that every run was asked, and none failed.
+        k: Depth, at least 1.
+        rel: Lowest grade that counts as relevant.
+
+    Returns:
+        One for each run, in the order given.
+
+    Raises:
+        UsageError: ``k`` is less than 1.
+    """
+    rank = _ranks(runs, judged(qrels, query_ids, rel), query_ids, k)
+    found = rank > 0
+    only = found & (found.sum(axis=0) == 1)
+    return [
+        Finds(
+            run=run.name,
+            k=k,
+            relevant=found.shape[1],
+            found=int(found[place].sum()),
+            only=int(only[place].sum()),
+        )
+        for place, run in enumerate(runs)
+    ]
+
+
+def only_found(
+    runs: Sequence[Run], qrels: Qrels, query_ids: Sequence[str], k: int, rel: float
+) -> list[OnlyFound]:
+    """The relevant documents that a single run has in its top k.
+
+    Arguments and errors as for ``finds``, whose ``only`` counts these.
+
+    Returns:
+        Run by run in the order given; within a run the best grade first, then the highest rank,
+        then in the order of the queries given, then by document.
+    """
+    relevant = judged(qrels, query_ids, rel)
+    rank = _ranks(runs, relevant, query_ids, k)
+    alone = (rank > 0).sum(axis=0) == 1
+    out = []
+    for place, run in enumerate(runs):
+        here = np.flatnonzero(alone & (rank[place] > 0))
+        rows = relevant[here].with_columns(pl.Series("rank", rank[place, here]))
+        rows = rows.sort("grade", "rank", "query", "doc_id", descending=[True, False, False, False])
+        out += [
+            OnlyFound(run.name, query_ids[query], doc_id, grade, at)
+            for query, doc_id, grade, at in rows.iter_rows()
+        ]
+    return out
+
+
+def overlaps(
+    runs: Sequence[Run], qrels: Qrels, query_ids: Sequence[str], k: int, rel: float
+) -> list[Overlap]:
+    """How alike the runs are, two by two.
+
+    Arguments and errors as for ``finds``.
+
+    Returns:
+        One for each pair: the first run with each other, then the second with those after it, and
+        so on.
+    """
+    found = _ranks(runs, judged(qrels, query_ids, rel), query_ids, k) > 0
+    return [
+        Overlap(
+            left=runs[left].name,
+            right=runs[right].name,
+            k=k,
+            overlap=overlap(runs[left], runs[right], k, query_ids=query_ids).mean,
+            rbo=rank_biased_overlap(runs[left], runs[right], query_ids=query_ids).mean,
+            both=int((found[left] & found[right]).sum()),
+            only_left=int((found[left] & ~found[right]).sum()),
+            only_right=int((found[right] & ~found[left]).sum()),
+        )
+        for left, right in itertools.combinations(range(len(runs)), 2)
+    ]
+
+
+def _ranks(runs: Sequence[Run], relevant: pl.DataFrame, query_ids: Sequence[str], k: int) -> Ints:
+    """Rank of each relevant document in each run, 0 below k or not there; shape (runs, m)."""
+    if k < 1:
+        raise UsageError(f"k is {k}, not a depth of 1 or more", fix="k=10")
+    ranks = [
+        relevant.join(
+            run.top(query_ids, k), on=["query", "doc_id"], how="left", maintain_order="left"
+        )["rank"].fill_null(0)
+        for run in runs
+    ]
+    return np.array([rank.to_numpy() for rank in ranks], np.int64).reshape(
+        len(runs), relevant.height
+    )

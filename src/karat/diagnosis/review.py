@@ -1,0 +1,105 @@
+"""Review: bad documents that are shown and relevant ones that are not, to be looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from karat.diagnosis.places import places
+from karat.errors import UsageError
+from karat.measures.evidence import Mask
+from karat.measures.pair import Pair
+from karat.measures.scores import Scores
+from karat.tables import Run
+from karat.tables.comparison import Review
+
+PER_QUERY = 2
+"""Documents of one query in a list, as long as other queries have some."""
+
+
+def review_lists(
+    scores: Scores,
+    pair: Pair,
+    k: int,
+    rel: float,
+    slices: Sequence[tuple[str | None, str | None, Mask]],
+    most: int,
+) -> list[Review]:
+    """Judged documents worth looking at, slice by slice.
+
+    Of each slice two lists. ``bad``: judged not relevant (from 0 to below ``rel``) and in the
+    candidate's top k; the highest first, at the same rank those that the baseline has lower, or
+    not at all, before others. ``missed``: relevant (``rel`` or better) and not in that top k; the
+    best grade first, then those that the baseline has higher. What is still equal goes by query
+    and document. No more than two documents of a query, unless the others have too few.
+
+    Args:
+        scores: The candidate's: queries that are not in its topic set do not count, nor do those
+            that failed in either run, as nothing was shown.
+        pair: The two runs.
+        k: Depth of the list a user sees; at least 1.
+        rel: Lowest grade that counts as relevant.
+        slices: Attribute, value, and which queries have it, shape (n,); (None, None, all) for
+            all of them.
+        most: Documents of each list at most.
+
+    Returns:
+        In the order of the slices, ``bad`` before ``missed``. Ranks are those of the pair's
+        evidence, as in ``movement.moves``.
+
+    Raises:
+        UsageError: ``k`` is less than 1.
+    """
+    if k < 1:
+        raise UsageError(f"k is {k}, not a depth of 1 or more", fix="k=10")
+    failed = _failed(pair.baseline) | _failed(pair.candidate)
+    answered = np.array([query not in failed for query in pair.query_ids], np.bool_)
+    queries = np.flatnonzero(scores.topics & answered)
+    table = places(pair, queries).with_columns(
+        in_top=(pl.col("candidate") <= k).fill_null(value=False),
+        # Places the baseline has it lower; a document it lacks is lower than all.
+        lower=pl.col("baseline").fill_null(np.iinfo(np.int64).max),
+    )
+    bad = table.filter((pl.col("grade") < rel) & pl.col("in_top")).sort(
+        "candidate", "lower", "query", "doc_id", descending=[False, True, False, False]
+    )
+    missed = table.filter((pl.col("grade") >= rel) & ~pl.col("in_top")).sort(
+        "grade", "lower", "query", "doc_id", descending=[True, False, False, False]
+    )
+    out = []
+    kinds: tuple[tuple[Literal["bad", "missed"], pl.DataFrame], ...]
+    kinds = ("bad", bad), ("missed", missed)
+    for attribute, value, chosen in slices:
+        here = pl.Series(chosen[queries], dtype=pl.Boolean)
+        for kind, rows in kinds:
+            listed = _spread(rows.filter(here.gather(rows["query"])), most)
+            for query, doc_id, grade, baseline, candidate in listed.select(
+                "query", "doc_id", "grade", "baseline", "candidate"
+            ).iter_rows():
+                row = Review(
+                    kind=kind,
+                    candidate=pair.candidate.name,
+                    attribute=attribute,
+                    slice=value,
+                    query_id=pair.query_ids[int(queries[query])],
+                    doc_id=doc_id,
+                    grade=grade,
+                    baseline_rank=baseline,
+                    candidate_rank=candidate,
+                )
+                out.append(row)
+    return out
+
+
+def _failed(run: Run) -> set[str]:
+    return set(run.answers.filter(pl.col("state") == "failed")["query_id"].to_list())
+
+
+def _spread(rows: pl.DataFrame, most: int) -> pl.DataFrame:
+    """The first rows, of each query two; further ones only to fill up, and in the same order."""
+    nth = pl.int_range(pl.len()).over("query")
+    marked = rows.with_columns(further=nth >= PER_QUERY).with_row_index("place")
+    return marked.sort("further", "place").head(most).sort("place")

@@ -1,0 +1,260 @@
+"""Certificates of a comparison, as JSON: the head, then one query to a line."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from karat.errors import InputError, UsageError
+from karat.formats.detect import refuse_binary
+from karat.formats.jsonl import parsed
+from karat.formats.source import Source
+from karat.formats.writing import beside
+from karat.measures import parse
+from karat.tables.certificate import VERSION, Certificate, CertifiedQuery, Sign, Unseen
+from karat.tables.scale import read_scale
+
+_DEEPEST = 1 << 62  # ranks are 64-bit numbers
+_MARK = "karat_certificate"
+_REMADE = "karat compare … --certificate FILE makes a new one"
+_SIGNS = ("candidate is better", "candidate is worse")
+_HEAD = (
+    *("karat", "measure", "scale", "rel", "depth", "complete", "collapse", "baseline", "candidate"),
+    *("n", "difference", "low", "high", "exact", "sign", "unseen", "reason", "sha256", "queries"),
+)
+_QUERY = (
+    *("query_id", "weight", "baseline", "candidate", "judgments", "low", "high", "ideal"),
+    "ideal_allowed",
+)
+
+
+def write_certificate(certificate: Certificate, path: str | Path) -> None:
+    """Write a certificate beside its place, then rename it; compressed by its name (``.gz``).
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    with beside(Path(path)) as stream:
+        stream.write(to_bytes(certificate))
+
+
+def to_bytes(certificate: Certificate) -> bytes:
+    """The file: the same certificate gives the same bytes."""
+    content = certificate.to_dict()
+    queries = ",\n".join(f"  {_dumped(query)}" for query in content.pop("queries"))
+    return f'{_dumped(content)[:-1]}, "queries": [\n{queries}\n]}}\n'.encode()
+
+
+def read_certificate(path: str | Path) -> Certificate:
+    """A certificate from a file, plain or compressed, or ``-`` for standard input.
+
+    Whether what it says is true, its fingerprint included, is for ``verify`` to find out.
+
+    Raises:
+        InputError: it cannot be read, is damaged, or is no certificate.
+    """
+    with Source(path) as source:
+        refuse_binary(source)
+        return from_bytes(source.whole(), source.name)
+
+
+def from_bytes(data: bytes, name: str) -> Certificate:
+    """A certificate from the bytes of a file.
+
+    Raises:
+        InputError: it is damaged, or no certificate.
+    """
+    if f'"{_MARK}"'.encode() not in data:
+        raise InputError("this is no certificate of karat's", file=name, fix=_REMADE)
+    content = parsed(data, name, 1)
+    if not isinstance(content, dict) or _MARK not in content:
+        raise InputError("this is no certificate of karat's", file=name, fix=_REMADE)
+    version = content.pop(_MARK)
+    if version != VERSION or not isinstance(version, int) or isinstance(version, bool):
+        newer = isinstance(version, int) and version > VERSION
+        raise InputError(
+            f"it is a certificate of version {_short(version)}, and this karat reads {VERSION}",
+            file=name,
+            fix="pip install --upgrade karat" if newer else _REMADE,
+        )
+    head = _Fields(content, _HEAD, name)
+    rows = head.get("queries", list, "a list of queries")
+    if not rows:
+        raise head.wrong("queries", "a list of one query or more")
+    queries = tuple(_query(row, index, name) for index, row in enumerate(rows, 1))
+    ids = [query.query_id for query in queries]
+    if ids != sorted(set(ids), key=str.encode):
+        raise InputError("its queries are not each there once, in order", file=name, fix=_REMADE)
+    if head.get("n", int, "a whole number") != len(ids):
+        raise InputError(
+            f"it speaks of {_short(content['n'])} queries and lists {len(ids)}",
+            file=name,
+            fix=_REMADE,
+        )
+    sign = head.get("sign", str, "a sign")
+    if sign not in _SIGNS:
+        raise head.wrong("sign", " or ".join(repr(one) for one in _SIGNS))
+    depth = content["depth"]
+    if depth is not None and not 0 < head.get("depth", int, "a rank from 1, or null") <= _DEEPEST:
+        raise head.wrong("depth", "a rank from 1, or null")
+    collapse = content["collapse"]
+    return Certificate(
+        karat=head.get("karat", str, "a version"),
+        measure=_measure(head),
+        scale=_scale(head),
+        rel=head.above_zero("rel"),
+        depth=depth,
+        complete=head.get("complete", bool, "true or false"),
+        collapse=None if collapse is None else head.get("collapse", str, "a name, or null"),
+        baseline=head.get("baseline", str, "a name"),
+        candidate=head.get("candidate", str, "a name"),
+        difference=head.number("difference"),
+        low=head.number("low"),
+        high=head.number("high"),
+        exact=head.get("exact", bool, "true or false"),
+        sign=cast(Sign, sign),
+        unseen=_unseen(head),
+        reason=head.get("reason", str, "text"),
+        queries=queries,
+        sha256=head.get("sha256", str, "text"),
+        source=name,
+    )
+
+
+class _Fields:
+    """The fields of one object, each asked for with its kind."""
+
+    def __init__(self, value: Any, names: Sequence[str], name: str, where: str = "") -> None:
+        self.name, self.where = name, where
+        if not isinstance(value, dict):
+            raise InputError(f"{where or 'it'} is no object", file=name, fix=_REMADE)
+        self.value = cast(Mapping[str, Any], value)
+        lacking = [key for key in names if key not in value]
+        odd = [key for key in value if key not in names]
+        if lacking or odd:
+            what = f"{lacking[0]!r} is lacking" if lacking else f"{odd[0]!r} is not part of one"
+            raise InputError(f"{self._at}{what}", file=name, fix=_REMADE)
+
+    @property
+    def _at(self) -> str:
+        return f"{self.where}: " if self.where else ""
+
+    def wrong(self, key: str, wanted: str) -> InputError:
+        """That a field is not what it should be."""
+        found = _short(self.value[key])
+        return InputError(f"{self._at}{key} is {found}, not {wanted}", file=self.name, fix=_REMADE)
+
+    def get(self, key: str, kind: type, wanted: str) -> Any:
+        """A field of one kind."""
+        value = self.value[key]
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise self.wrong(key, wanted)
+        return value
+
+    def number(self, key: str) -> float:
+        """A finite number."""
+        value = _finite(self.value[key])
+        if value is None:
+            raise self.wrong(key, "a finite number")
+        return value
+
+    def above_zero(self, key: str) -> float:
+        """A finite number above 0."""
+        value = self.number(key)
+        if value <= 0:
+            raise self.wrong(key, "a number above 0")
+        return value
+
+    def maybe(self, key: str) -> float | None:
+        """A finite number or null."""
+        return None if self.value[key] is None else self.number(key)
+
+
+def _query(row: Any, index: int, name: str) -> CertifiedQuery:
+    fields = _Fields(row, _QUERY, name, f"query number {index}")
+    query_id = fields.get("query_id", str, "an id")
+    if not query_id:
+        raise fields.wrong("query_id", "an id")
+    fields.where = f"query {query_id}"
+    grades = fields.get("judgments", dict, "grades of documents")
+    if any(not doc_id for doc_id in grades):
+        raise fields.wrong("judgments", "grades of documents with ids")
+    found = {doc_id: _finite(grade) for doc_id, grade in grades.items()}
+    judgments = {doc_id: grade for doc_id, grade in found.items() if grade is not None}
+    if len(judgments) < len(grades) or min(judgments.values(), default=0.0) < 0:
+        raise fields.wrong("judgments", "grades from 0 up")
+    return CertifiedQuery(
+        query_id=query_id,
+        weight=fields.above_zero("weight"),
+        baseline=_ranking(fields, "baseline"),
+        candidate=_ranking(fields, "candidate"),
+        judgments=judgments,
+        low=fields.number("low"),
+        high=fields.number("high"),
+        ideal=fields.maybe("ideal"),
+        ideal_allowed=fields.maybe("ideal_allowed"),
+    )
+
+
+def _ranking(fields: _Fields, key: str) -> tuple[str, ...]:
+    ids = fields.get(key, list, "a list of documents")
+    if any(not isinstance(doc_id, str) or not doc_id for doc_id in ids):
+        raise fields.wrong(key, "a list of document ids")
+    if len(set(ids)) < len(ids):
+        raise fields.wrong(key, "a list of documents, each once")
+    return tuple(ids)
+
+
+def _measure(head: _Fields) -> str:
+    text = head.get("measure", str, "a measure")
+    try:
+        measure = parse(text)
+        same = str(measure) == text and (measure.depth or 0) <= _DEEPEST
+    except UsageError:
+        same = False
+    if not same:
+        raise head.wrong("measure", "the name of a measure as karat prints it")
+    return cast(str, text)
+
+
+def _scale(head: _Fields) -> tuple[float, float]:
+    wanted = "the lowest and the highest grade"
+    ends = [_finite(end) for end in head.get("scale", list, wanted)]
+    try:
+        return read_scale(ends)
+    except UsageError:
+        raise head.wrong("scale", wanted) from None
+
+
+def _unseen(head: _Fields) -> Unseen:
+    value = head.value["unseen"]
+    wanted = "a whole number from 0, 'any' or null"
+    if value is None or value == "any":
+        return cast(Unseen, value)
+    if head.get("unseen", int, wanted) < 0:
+        raise head.wrong("unseen", wanted)
+    return cast(Unseen, value)
+
+
+def _finite(value: Any) -> float | None:
+    """A finite number, or None for what is none."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            return None
+        return number if math.isfinite(number) else None
+    return None
+
+
+def _short(value: Any) -> str:
+    text = re.sub(r"\s+", " ", json.dumps(value, ensure_ascii=False))
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
