@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from karat.tables.certificate import Certificate, CertifiedQuery
+
 ROOT = Path(__file__).resolve().parents[1]
 
 # A deadline measures the machine, and two workers share it. A failure prints how to repeat it.
@@ -27,3 +29,31 @@ def field_data() -> Path:
     if not data.is_dir():
         pytest.skip("needs ../shared/data, which is not on this machine")
     return data
+
+
+@pytest.fixture(scope="session")
+def certificate() -> Certificate:
+    """A certificate in form, though its numbers follow from nothing; ``replace`` its parts."""
+    return Certificate(
+        karat="1.0",
+        measure="nDCG@2",
+        scale=(0.0, 2.0),
+        rel=1.0,
+        depth=5,
+        complete=True,
+        collapse=None,
+        baseline="old",
+        candidate="new",
+        difference=0.3,
+        unjudged_low=0.1,
+        unjudged_high=0.5,
+        unjudged_exact=True,
+        verdict="better",
+        unseen=4,
+        unseen_unlimited=False,
+        reason="",
+        queries=(
+            CertifiedQuery("Q", 2.0, ("a", "b"), ("b",), {"a": 0, "b": 1.5}, 0.25, 0.5, 2.0, None),
+            CertifiedQuery("é “q”", 1.0, (), ("x\u2028",), {}, -0.125, 1 / 3, 0.0, 3.0),
+        ),
+    )

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
         read_run,
         write_certificate,
         write_documents,
+        write_pairs,
         write_qrels,
         write_queries,
         write_run,
     )
     from karat.measures import measure
-    from karat.tables import Documents, Qrels, Queries, Results, Run
+    from karat.tables import Documents, Pairs, Qrels, Queries, Results, Run
     from karat.workflows.benchmark import benchmark
-    from karat.workflows.certify import certify, verify
+    from karat.workflows.certify import certify, verify_certificate
     from karat.workflows.compare import compare
     from karat.workflows.evaluate import evaluate
     from karat.workflows.explain import explain
@@ -39,14 +40,15 @@ _HOMES = {
         "read_run",
         "write_certificate",
         "write_documents",
+        "write_pairs",
         "write_qrels",
         "write_queries",
         "write_run",
     ),
     "karat.measures": ("measure",),
-    "karat.tables": ("Documents", "Qrels", "Queries", "Results", "Run"),
+    "karat.tables": ("Documents", "Pairs", "Qrels", "Queries", "Results", "Run"),
     "karat.workflows.benchmark": ("benchmark",),
-    "karat.workflows.certify": ("certify", "verify"),
+    "karat.workflows.certify": ("certify", "verify_certificate"),
     "karat.workflows.compare": ("compare",),
     "karat.workflows.evaluate": ("evaluate",),
     "karat.workflows.explain": ("explain",),
@@ -61,6 +63,7 @@ __all__ = [
     "InputError",
     "KaratError",
     "MissingExtra",
+    "Pairs",
     "Qrels",
     "Queries",
     "Results",
@@ -79,9 +82,10 @@ __all__ = [
     "read_qrels",
     "read_queries",
     "read_run",
-    "verify",
+    "verify_certificate",
     "write_certificate",
     "write_documents",
+    "write_pairs",
     "write_qrels",
     "write_queries",
     "write_run",

@@ -129,8 +129,10 @@ def test_no_certificate_where_the_sign_could_turn(
         "--certificate",
         "sign.json",
     )
-    assert karat(monkeypatch, *command) == 2
-    assert "nothing to certify" in capsys.readouterr().err
+    assert karat(monkeypatch, *command) == 3
+    out, err = capsys.readouterr()
+    assert "new against old" in out
+    assert "no certificate: nothing to certify" in err
     assert not (files / "sign.json").exists()
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from karat.diagnosis.disagreement import disagreements
+from karat.diagnosis.slices import Slice
 from karat.measures import parse
 from karat.measures.scores import Rules, score
 from karat.stats.verdicts import Contrast
@@ -32,21 +34,27 @@ def contrasts(changed: int) -> list[Contrast]:
     return [Contrast(old, new, measure) for measure in measures]
 
 
-def all_queries() -> tuple[None, None, np.ndarray]:
-    return (None, None, np.ones(N, np.bool_))
+def all_queries() -> Slice:
+    return Slice(None, None, np.ones(N, np.bool_))
 
 
 def test_up_by_one_and_down_by_the_other() -> None:
     [row] = disagreements(contrasts(10), [all_queries()], Weighing(None, None, N))
     assert (row.better, row.worse, row.candidate) == ("R@3", "RR", "new")
-    assert (row.gain, row.loss) == (pytest.approx(0.25), pytest.approx(-0.25))  # half of ±.5
-    assert (row.n, row.opposed, row.sure) == (N, 10, True)
+    assert (row.better_difference, row.worse_difference) == (
+        pytest.approx(0.25),
+        pytest.approx(-0.25),
+    )  # half of ±.5
+    assert (row.n, row.opposed) == (N, 10)
+    # Ten differences of .5 and ten of 0: SciPy 1.17's ttest_1samp.
+    assert row.p == pytest.approx(stats.ttest_1samp([0.5] * 10 + [0.0] * 10, 0).pvalue)
+    assert row.p_corrected == row.p
 
 
 def test_two_queries_in_twenty_may_be_chance() -> None:
     # Two differences of ±.5 and 18 of 0: mean .05, error .0344, t 1.45, p .16.
     [row] = disagreements(contrasts(2), [all_queries()], Weighing(None, None, N))
-    assert not row.sure
+    assert row.p == pytest.approx(stats.ttest_1samp([0.5] * 2 + [0.0] * 18, 0).pvalue)
     assert row.opposed == 2
     assert disagreements(contrasts(1), [all_queries()], Weighing(None, None, N)) == []  # t is 1
 
@@ -54,19 +62,27 @@ def test_two_queries_in_twenty_may_be_chance() -> None:
 def test_without_spread_the_sign_tells() -> None:
     # Every query gains .5 by the one and loses .5 by the other: no t, and 2 / 2^20 by sign.
     [row] = disagreements(contrasts(N), [all_queries()], Weighing(None, None, N))
-    assert (row.gain, row.loss, row.opposed, row.sure) == (0.5, -0.5, N, True)
+    assert (row.better_difference, row.worse_difference, row.opposed) == (0.5, -0.5, N)
+    assert row.p == pytest.approx(2 / 2**N)
 
 
-def test_the_whole_stands_first_then_the_sure() -> None:
+def test_the_surest_stands_first() -> None:
     first = np.arange(N) < 10
-    slices = [("kind", "some", np.arange(N) < 18), ("kind", "half", first), all_queries()]
+    slices = [
+        Slice("kind", "some", np.arange(N) < 18),
+        Slice("kind", "half", first),
+        all_queries(),
+    ]
     rows = disagreements(contrasts(9), slices, Weighing(None, None, N))
-    assert [row.slice for row in rows] == [None, "half", "some"]
-    assert all(row.sure for row in rows)
+    # 9 of 10 queries, 9 of 18, 9 of 20: the rarer, the larger is p.
+    assert [row.slice for row in rows] == ["half", "some", None]
+    # Benjamini and Hochberg over three: the largest p is its own, the smallest is tripled.
+    assert rows[2].p_corrected == rows[2].p
+    assert rows[0].p_corrected == pytest.approx(3 * rows[0].p)
 
 
 def test_few_queries_and_equal_signs_say_nothing() -> None:
-    few = ("kind", "few", np.arange(N) < 4)
+    few = Slice("kind", "few", np.arange(N) < 4)
     assert disagreements(contrasts(3), [few], Weighing(None, None, N)) == []
     one, other = contrasts(10)
     assert disagreements([one, one], [all_queries()], Weighing(None, None, N)) == []

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from karat.diagnosis.places import judged, places
+from karat.diagnosis.places import places
 from karat.measures.pair import Pair
 from karat.tables import Qrels, Run
 
@@ -20,14 +20,6 @@ QRELS = Qrels.from_dict(
 # Tied: b before a, as documents go by id descending.
 BASELINE = Run.from_dict({"q": {"b": 1.0, "a": 1.0}, "p": {"x": 3.0, "u": 2.0, "a": 1.0}})
 CANDIDATE = Run.from_dict({"p": {"far": 9.0, "x": 8.0, "z": 7.0}, "other": {"a": 1.0}, "r": {}})
-
-
-def test_judged_documents() -> None:
-    assert judged(QRELS, ["q", "p"]).rows() == [
-        (0, "a", 3.0), (0, "b", 0.0), (1, "a", 1.0), (1, "far", 2.0), (1, "z", 0.0),
-    ]  # fmt: skip
-    assert judged(QRELS, ["q", "p"], 2.0).rows() == [(0, "a", 3.0), (1, "far", 2.0)]
-    assert judged(QRELS, ["p"], -5.0).height == 3  # pooled is not judged
 
 
 def test_places_in_both_runs() -> None:

@@ -45,9 +45,9 @@ def test_finds_by_hand() -> None:
     # of q. b of p is third in both. a of p is in two of them.
     runs = [WORDS, MEANING, LINKS]
     assert finds(runs, QRELS, ["p", "q"], 2, 1.0) == [
-        Finds("words", k=2, relevant=6, found=2, only=1),
-        Finds("meaning", k=2, relevant=6, found=3, only=2),
-        Finds("links", k=2, relevant=6, found=0, only=0),
+        Finds("words", k=2, relevant=6, found=2, found_only=1, n=2),
+        Finds("meaning", k=2, relevant=6, found=3, found_only=2, n=2),
+        Finds("links", k=2, relevant=6, found=0, found_only=0, n=2),
     ]
     assert only_found(runs, QRELS, ["p", "q"], 2, 1.0) == [
         OnlyFound("words", "q", "a", 1.0, 2),
@@ -56,11 +56,11 @@ def test_finds_by_hand() -> None:
     ]
     # From grade 2 on there are two: a of p and b of q.
     assert finds(runs[:2], QRELS, ["p", "q"], 2, 2.0) == [
-        Finds("words", k=2, relevant=2, found=1, only=0),
-        Finds("meaning", k=2, relevant=2, found=2, only=1),
+        Finds("words", k=2, relevant=2, found=1, found_only=0, n=2),
+        Finds("meaning", k=2, relevant=2, found=2, found_only=1, n=2),
     ]
     assert finds(runs[:1], QRELS, ["p"], 3, 1.0) == [
-        Finds("words", k=3, relevant=4, found=2, only=2)
+        Finds("words", k=3, relevant=4, found=2, found_only=2, n=1)
     ]
 
 
@@ -68,7 +68,14 @@ def test_overlaps_by_hand() -> None:
     (row,) = overlaps([WORDS, MEANING], QRELS, ["p", "q"], 2, 1.0)
     # Top 2 of p: a of a x and c a; of q: z of z a and b z. Both have one of two.
     assert row == Overlap(
-        "words", "meaning", k=2, overlap=0.5, rbo=row.rbo, both=1, only_left=1, only_right=2
+        "words",
+        "meaning",
+        k=2,
+        overlap=0.5,
+        rbo=row.rbo,
+        relevant_both=1,
+        relevant_left=1,
+        relevant_right=2,
     )
     # By depth, p: 0, 1/2, 2/3, and so below; q: 0, 1/2, and so below.
     p = 0.1 * (0.9 / 2 + 0.81 * 2 / 3) + 0.9**3 * 2 / 3
@@ -85,7 +92,7 @@ def test_pairs_come_in_order() -> None:
     assert [(row.overlap, row.rbo is None) for row in rows] == [
         (0.5, False), (None, True), (None, True),
     ]  # fmt: skip
-    assert [(row.both, row.only_left, row.only_right) for row in rows] == [
+    assert [(row.relevant_both, row.relevant_left, row.relevant_right) for row in rows] == [
         (0, 1, 1), (0, 1, 0), (0, 1, 0),
     ]  # fmt: skip
 
@@ -93,7 +100,9 @@ def test_pairs_come_in_order() -> None:
 def test_nothing_to_find() -> None:
     assert finds([], QRELS, ["p"], 2, 1.0) == []
     assert overlaps([WORDS], QRELS, ["p"], 2, 1.0) == []
-    assert finds([WORDS], QRELS, [], 2, 1.0) == [Finds("words", 2, relevant=0, found=0, only=0)]
+    assert finds([WORDS], QRELS, [], 2, 1.0) == [
+        Finds("words", 2, relevant=0, found=0, found_only=0, n=0)
+    ]
     assert only_found([WORDS], QRELS, [], 2, 1.0) == []
     (row,) = overlaps([WORDS, MEANING], QRELS, [], 2, 1.0)
     assert row == Overlap("words", "meaning", 2, None, None, 0, 0, 0)
@@ -107,7 +116,7 @@ def test_equal_runs_are_wholly_alike() -> None:
     assert (row.overlap, row.rbo) == (1.0, pytest.approx(1, abs=1e-14))
     assert row.rbo is not None
     assert row.rbo <= 1
-    assert (row.both, row.only_left, row.only_right) == (2, 0, 0)
+    assert (row.relevant_both, row.relevant_left, row.relevant_right) == (2, 0, 0)
 
 
 def test_what_a_fusion_gains_and_loses() -> None:
@@ -117,7 +126,7 @@ def test_what_a_fusion_gains_and_loses() -> None:
     assert fused.of("p")["doc_id"].to_list()[:2] == ["a", "b"]
     assert fused.of("q")["doc_id"].to_list()[:2] == ["z", "b"]
     (row,) = overlaps([fused, WORDS], QRELS, ["p", "q"], 2, 1.0)
-    assert (row.both, row.only_left, row.only_right) == (1, 2, 1)
+    assert (row.relevant_both, row.relevant_left, row.relevant_right) == (1, 2, 1)
 
 
 @st.composite
@@ -146,7 +155,7 @@ def test_as_sets(
         for place, held in enumerate(found)
     ]
     assert finds(runs, qrels, asked, k, rel) == [
-        Finds(each.name, k, len(relevant), len(held), len(alone))
+        Finds(each.name, k, len(relevant), len(held), len(alone), n=len(asked))
         for each, held, alone in zip(runs, found, only, strict=True)
     ]
     rows = only_found(runs, qrels, asked, k, rel)
@@ -171,9 +180,9 @@ def test_as_sets(
         itertools.combinations(range(len(runs)), 2),
         strict=True,
     ):
-        assert row.both == len(found[left] & found[right])
-        assert row.only_left == len(found[left] - found[right])
-        assert row.only_right == len(found[right] - found[left])
+        assert row.relevant_both == len(found[left] & found[right])
+        assert row.relevant_left == len(found[left] - found[right])
+        assert row.relevant_right == len(found[right] - found[left])
         # Of the queries in question only.
         for mean, alike in (
             (row.overlap, overlap(runs[left], runs[right], k)),

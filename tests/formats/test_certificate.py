@@ -15,37 +15,18 @@ from hypothesis import strategies as st
 
 from karat.errors import InputError
 from karat.formats.certificate import from_bytes, read_certificate, to_bytes, write_certificate
-from karat.tables.certificate import Certificate, CertifiedQuery
-
-QUERIES = (
-    CertifiedQuery("Q", 2.0, ("a", "b"), ("b",), {"a": 0.0, "b": 1.5}, 0.25, 0.5, 2.0, None),
-    CertifiedQuery("é “q”", 1.0, (), ("x\u2028",), {}, -0.125, 1 / 3, 0.0, 3.0),
-)
-CERTIFICATE = Certificate(
-    karat="1.0",
-    measure="nDCG@2",
-    scale=(0.0, 2.0),
-    rel=1.0,
-    depth=5,
-    complete=True,
-    collapse=None,
-    baseline="old",
-    candidate="new",
-    difference=0.3,
-    low=0.1,
-    high=0.5,
-    exact=True,
-    sign="candidate is better",
-    unseen=4,
-    reason="",
-    queries=QUERIES,
-)
-TEXT = to_bytes(CERTIFICATE).decode()
+from karat.tables.certificate import Certificate
 
 
-def test_what_is_written_is_read() -> None:
-    for unseen in (4, "any", None):
-        made = replace(CERTIFICATE, unseen=unseen)  # type: ignore[arg-type]
+@pytest.fixture(scope="session")
+def text(certificate: Certificate) -> str:
+    """The file."""
+    return to_bytes(certificate).decode()
+
+
+def test_what_is_written_is_read(certificate: Certificate) -> None:
+    for unseen, unlimited in ((4, False), (None, True), (None, False)):
+        made = replace(certificate, unseen=unseen, unseen_unlimited=unlimited)
         found = from_bytes(to_bytes(made), "c.json")
         assert found == made
         assert found.sha256 == found.fingerprint == made.fingerprint
@@ -53,36 +34,41 @@ def test_what_is_written_is_read() -> None:
 
 
 @pytest.mark.parametrize("name", ["c.json", "c.json.gz", "c.json.zst", "c.json.bz2"])
-def test_files_plain_and_compressed(name: str, tmp_path: Path) -> None:
-    write_certificate(CERTIFICATE, tmp_path / name)
+def test_files_plain_and_compressed(
+    name: str, certificate: Certificate, text: str, tmp_path: Path
+) -> None:
+    write_certificate(certificate, tmp_path / name)
     first = (tmp_path / name).read_bytes()
-    assert read_certificate(tmp_path / name) == CERTIFICATE
-    write_certificate(CERTIFICATE, tmp_path / name)
+    assert read_certificate(tmp_path / name) == certificate
+    write_certificate(certificate, tmp_path / name)
     assert (tmp_path / name).read_bytes() == first
     assert [path.name for path in tmp_path.iterdir()] == [name]
     if name.endswith(".gz"):
-        assert gzip.decompress(first).decode() == TEXT
+        assert gzip.decompress(first).decode() == text
 
 
-def test_each_query_is_a_line() -> None:
-    lines = TEXT.split("\n")
-    assert len(lines) == 1 + len(QUERIES) + 2
+def test_each_query_is_a_line(certificate: Certificate, text: str) -> None:
+    lines = text.split("\n")
+    assert len(lines) == 1 + certificate.n + 2
     assert lines[1].startswith('  {"query_id": "Q"')
-    assert json.loads(TEXT)["n"] == 2
+    assert json.loads(text)["n"] == 2
 
 
-def test_it_cannot_be_written_where_there_is_no_folder(tmp_path: Path) -> None:
+def test_it_cannot_be_written_where_there_is_no_folder(
+    certificate: Certificate, tmp_path: Path
+) -> None:
     with pytest.raises(InputError, match="cannot be written"):
-        write_certificate(CERTIFICATE, tmp_path / "none" / "c.json")
+        write_certificate(certificate, tmp_path / "none" / "c.json")
 
 
-def test_other_spacing_and_order_of_keys_is_the_same_certificate() -> None:
-    content = json.loads(TEXT)
+def test_other_spacing_and_order_of_keys_is_the_same_certificate(
+    certificate: Certificate, text: str
+) -> None:
+    content = json.loads(text)
     mixed = {key: content[key] for key in sorted(content, reverse=True)}
     mixed |= {"rel": 1.0}
-    text = json.dumps(mixed, indent=2)
-    found = from_bytes(text.encode(), "c")
-    assert found == CERTIFICATE
+    found = from_bytes(json.dumps(mixed, indent=2).encode(), "c")
+    assert found == certificate
     assert found.fingerprint == found.sha256
 
 
@@ -115,16 +101,21 @@ def of_query(**changed: Any) -> Callable[[dict[str, Any]], None]:
         (put(depth=True), "depth is true"),
         (put(depth=2.5), "depth is 2.5"),
         (put(complete=1), "complete is 1, not true or false"),
-        (put(low=float("nan")), "low is NaN, not a finite number"),
-        (put(high=float("inf")), "high is Infinity"),
-        (put(low="0.1"), 'low is "0.1"'),
-        (put(low=10**400), "low is 1000.*, not a finite number"),
-        (put(low=True), "low is true"),
-        (put(sign="better"), "sign is"),
-        (put(sign=None), "sign is null"),
+        (put(unjudged_low=float("nan")), "unjudged_low is NaN, not a finite number"),
+        (put(unjudged_high=float("inf")), "unjudged_high is Infinity"),
+        (put(unjudged_low="0.1"), 'unjudged_low is "0.1"'),
+        (put(unjudged_low=10**400), "unjudged_low is 1000.*, not a finite number"),
+        (put(unjudged_low=True), "unjudged_low is true"),
+        (put(unjudged_exact=None), "unjudged_exact is null, not true or false"),
+        (put(verdict="equivalent"), "verdict is \"equivalent\", not 'better' or 'worse'"),
+        (put(verdict=None), "verdict is null"),
         (put(unseen=-1), "unseen is -1"),
         (put(unseen=1.5), "unseen is 1.5"),
-        (put(unseen="all"), "unseen is"),
+        (put(unseen="any"), 'unseen is "any", not a whole number from 0, or null'),
+        (put(unseen=True), "unseen is true"),
+        (put(unseen_unlimited=True), "unseen is 4, not null, as unseen_unlimited is true"),
+        (put(unseen_unlimited=None), "unseen_unlimited is null, not true or false"),
+        (lambda content: content.pop("unseen_unlimited"), "'unseen_unlimited' is lacking"),
         (put(sha256=None), "sha256 is null"),
         (put(n=3), "speaks of 3 queries and lists 2"),
         (put(n="2"), "n is"),
@@ -149,8 +140,10 @@ def of_query(**changed: Any) -> Callable[[dict[str, Any]], None]:
         (of_query(rank=1), "query number 1: 'rank' is not part"),
     ],
 )
-def test_damage_is_named(change: Callable[[dict[str, Any]], Any], complaint: str) -> None:
-    content = json.loads(TEXT)
+def test_damage_is_named(
+    change: Callable[[dict[str, Any]], Any], complaint: str, text: str
+) -> None:
+    content = json.loads(text)
     change(content)
     with pytest.raises(InputError, match=complaint) as error:
         from_bytes(json.dumps(content).encode(), "c.json")
@@ -159,24 +152,31 @@ def test_damage_is_named(change: Callable[[dict[str, Any]], Any], complaint: str
 
 
 @pytest.mark.parametrize(
-    ("data", "complaint"),
+    "data",
+    [b"", b"{}", b'{"karat_golden_set": 1}', b'["karat_certificate"]'],
+)
+def test_what_is_no_certificate_is_refused(data: bytes) -> None:
+    with pytest.raises(InputError, match=r"^c\.json: this is no certificate"):
+        from_bytes(data, "c.json")
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "complaint"),
     [
-        (b"", "no certificate"),
-        (b"{}", "no certificate"),
-        (b'{"karat_golden_set": 1}', "no certificate"),
-        (b'["karat_certificate"]', "no certificate"),
-        (TEXT.encode()[:-3], "not JSON"),
-        (TEXT.encode()[:700], "not JSON"),
-        (TEXT.encode() + b"{}", "not JSON"),
-        (TEXT.replace("{", '{"low": 1, ', 1).encode(), "stands twice"),
-        (TEXT.encode().replace(b"old", b"\xff"), "not UTF-8"),
-        (TEXT.replace("old", "\\ud800").encode(), "surrogate"),
-        (b'{"karat_certificate": ' + b"[" * 100_000, "nested too deeply"),
+        (lambda text: text.encode()[:-3], "not JSON"),
+        (lambda text: text.encode()[:700], "not JSON"),
+        (lambda text: text.encode() + b"{}", "not JSON"),
+        (lambda text: text.replace("{", '{"rel": 1, ', 1).encode(), "stands twice"),
+        (lambda text: text.encode().replace(b"old", b"\xff"), "not UTF-8"),
+        (lambda text: text.replace("old", "\\ud800").encode(), "surrogate"),
+        (lambda _: b'{"karat_certificate": ' + b"[" * 100_000, "nested too deeply"),
     ],
 )
-def test_what_is_no_certificate_is_refused(data: bytes, complaint: str) -> None:
+def test_a_spoilt_file_is_refused(
+    spoilt: Callable[[str], bytes], complaint: str, text: str
+) -> None:
     with pytest.raises(InputError, match=complaint) as error:
-        from_bytes(data, "c.json")
+        from_bytes(spoilt(text), "c.json")
     assert str(error.value).startswith("c.json")
 
 
@@ -190,14 +190,16 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_certificate(tmp_path / "b")
 
 
-@given(at=st.integers(0, len(TEXT.encode()) - 1), byte=st.integers(0, 255))
-def test_any_byte_may_be_damaged(at: int, byte: int) -> None:
-    data = bytearray(TEXT.encode())
-    data[at] = byte
+@given(data=st.data(), byte=st.integers(0, 255))
+def test_any_byte_may_be_damaged(
+    data: st.DataObject, byte: int, certificate: Certificate, text: str
+) -> None:
+    spoilt = bytearray(text.encode())
+    spoilt[data.draw(st.integers(0, len(spoilt) - 1))] = byte
     try:
-        found = from_bytes(bytes(data), "c.json")
+        found = from_bytes(bytes(spoilt), "c.json")
     except InputError as error:
         assert str(error).startswith("c.json")  # noqa: PT017 - or it is read:
     else:
         # Then the same is said with other spaces, or the fingerprint tells.
-        assert found == CERTIFICATE or found.sha256 != found.fingerprint
+        assert found == certificate or found.sha256 != found.fingerprint

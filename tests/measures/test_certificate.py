@@ -119,13 +119,14 @@ def test_what_is_proven_is_what_every_completion_shows(name: str) -> None:
             continue
         holds = (lowest if sign > 0 else -highest) > SLACK
         if name.startswith("AP"):
-            assert proof.unseen is None
+            assert (proof.unseen, proof.unseen_unlimited) == (None, False)
             assert "not known" in proof.reason
             continue
         largest = int(np.flatnonzero(holds)[-1])
         assert holds[: largest + 1].all()
-        if proof.unseen == "any":
+        if proof.unseen_unlimited:
             unbounded += 1
+            assert proof.unseen is None
             assert largest == UNSEEN
         else:
             assert proof.unseen is not None
@@ -160,8 +161,8 @@ def test_many_unseen_turn_nothing_that_is_said_to_hold(name: str) -> None:
         chosen = rng.integers(0, 25, 3)
         pair = certified_pair(named([queries[i] for i in chosen]), HIGHEST)
         proof = prove(measure, pair)
-        if proof.sign and proof.unseen is not None:
-            most = 200 if proof.unseen == "any" else proof.unseen
+        most = 200 if proof.unseen_unlimited else proof.unseen
+        if proof.sign and most is not None:
             tried += most > UNSEEN
             allowed = [row for row, number in enumerate(numbers) if number <= most]
             side = low if proof.sign > 0 else high
@@ -206,7 +207,8 @@ def test_how_many_unseen_recall_bears() -> None:
     back = [replace(q, baseline=q.candidate, candidate=q.baseline) for q in (won, won, lost)]
     assert (proof_of("R@2", *back).sign, proof_of("R@2", *back).unseen) == (-1, 2)
     # Without a query that could turn, no number does.
-    assert proof_of("R@2", won).unseen == "any"
+    assert proof_of("R@2", won).unseen_unlimited
+    assert proof_of("R@2", won).unseen is None
     assert proof_of("R@2", won).allowed is None
 
 
@@ -214,9 +216,10 @@ def test_the_ideal_of_a_cut_measure_is_full_at_the_cut() -> None:
     # nDCG@1: 1 / 1 each for two, -2 / 2 for one; the worst unseen document (grade 2) halves the
     # first two and nothing more: (1/2 + 1/2 - 1) / 3 = 0. With a third winner: 1/2 is left.
     won, lost = of("x", "a", {"a": 1.0, "x": 0.0}), of("b", "y", {"b": 2.0, "y": 0.0})
-    assert proof_of("nDCG@1", won, won, lost).unseen == 0
+    found = proof_of("nDCG@1", won, won, lost)
+    assert (found.unseen, found.unseen_unlimited) == (0, False)
     found = proof_of("nDCG@1", won, won, won, lost)
-    assert found.unseen == "any"
+    assert (found.unseen, found.unseen_unlimited) == (None, True)
     assert found.allowed is not None
     assert found.allowed.tolist() == [2.0] * 4
 
@@ -224,6 +227,7 @@ def test_the_ideal_of_a_cut_measure_is_full_at_the_cut() -> None:
 def test_without_a_sign_there_is_no_more_to_say() -> None:
     found = proof_of("nDCG@2", of("a", "x", {"a": 1.0}))
     assert (found.sign, found.unseen, found.allowed) == (0, None, None)
+    assert not found.unseen_unlimited
     same = of("ab", "ab", {"a": 1.0})
     assert proof_of("nDCG@2", same).sign == 0
 

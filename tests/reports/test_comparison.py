@@ -62,14 +62,14 @@ def test_runs_in_order_then_verdicts_then_where_to_look() -> None:
         for said in (
             "all runs by R@3",
             "agree least (tau −",
-            "run-2 against run",
+            "candidate against baseline",
             "look here first",
             "all queries: R@3 +0.500 but RR −0.500",
             "by class",
             "what moves it most",
             "what each finds in its top 3",
-            "run-2: shown though judged not relevant",
-            "run-3: relevant and not shown",
+            "candidate: shown though judged not relevant",
+            "candidate-2: relevant and not shown",
             "judge next",
         )
     ]
@@ -87,27 +87,27 @@ def test_a_query_has_its_text_and_the_documents_that_moved() -> None:
 
 def test_measures_without_a_table_are_told_in_a_line() -> None:
     text = shown(compared())
-    assert "run-2, RR by class" not in text
+    assert "candidate, RR by class" not in text
     assert "even worse by RR; odd worse by RR; nothing else by RR (--full shows them)" in text
-    assert "run-2, RR by class" in shown(compared(), full=True)
+    assert "candidate, RR by class" in shown(compared(), full=True)
 
 
 def test_json_holds_every_row() -> None:
     found = json.loads(to_json(compared()))
     assert list(found) == [
-        "baseline", "test", "differences", "slices", "standings", "orders", "disagreements",
+        "baseline", "settings", "differences", "slices", "standings", "orders", "disagreements",
         "queries", "moves", "finds", "only_found", "overlaps", "review", "judge_next", "notes",
     ]  # fmt: skip
-    wide = next(row for row in found["overlaps"] if row["right"] == "run-2")
+    wide = next(row for row in found["overlaps"] if row["right"] == "candidate")
     # The top 3 of both: LONG in common, second only in the wide one; bad, x and y differ.
-    assert (wide["both"], wide["only_left"], wide["only_right"]) == (N, 0, N)
+    assert (wide["relevant_both"], wide["relevant_left"], wide["relevant_right"]) == (N, 0, N)
     assert wide["overlap"] == pytest.approx(1 / 3)
 
 
 def test_two_runs_need_no_leaderboard() -> None:
     found = compare(QRELS, OLD, WIDE, ["R@3"])
     assert "told apart" not in shown(found)
-    assert "standings" not in found.to_dict()
+    assert found.to_dict()["standings"] == []
 
 
 def test_an_id_from_a_stranger_cannot_paint_the_screen() -> None:

@@ -13,7 +13,7 @@ from karat.tables import Qrels, Run
 
 QUERIES = [f"q{n:02}" for n in range(30)]
 QRELS = Qrels.from_dict({query: {"good": 1} for query in QUERIES})
-MEASURES = ["RR", "P@1", "NumRet"]
+MEASURES = [parse("RR"), parse("P@1")]
 RNG = np.random.default_rng(11)
 PLACES = RNG.integers(0, 4, len(QUERIES))
 
@@ -24,7 +24,7 @@ def scored(name: str, places: np.ndarray) -> Scores:
         for query, place in zip(QUERIES, places, strict=True)
     }
     run = Run.from_dict(ranked).named(name)
-    return score(run, QRELS, [parse(name) for name in MEASURES[:2]], Rules())
+    return score(run, QRELS, MEASURES, Rules())
 
 
 def alike() -> Weighing:
@@ -60,8 +60,8 @@ def test_a_query_that_failed_anywhere_counts_nowhere() -> None:
 
 def test_orders_need_three_runs() -> None:
     runs = [scored(name, PLACES + more) for name, more in (("a", 0), ("b", 1), ("c", 3))]
-    assert orders(standings(runs[:2], alike(), resamples=200, seed=1)) == []
-    [row] = orders(standings(runs, alike(), resamples=200, seed=1))
+    assert orders(standings(runs[:2], alike(), resamples=200, seed=1), MEASURES) == []
+    [row] = orders(standings(runs, alike(), resamples=200, seed=1), MEASURES)
     # RR orders a, b, c; P@1 ties b and c at 0: one pair tied of three, tau-b = 2 / sqrt(3 * 2).
-    assert (row.measure, row.other, row.runs) == ("RR", "P@1", 3)
+    assert (row.left, row.right, row.runs) == ("RR", "P@1", 3)
     assert row.kendall == pytest.approx(2 / 6**0.5)

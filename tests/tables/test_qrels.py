@@ -51,6 +51,24 @@ def test_a_pair_judged_twice_is_refused() -> None:
     assert (caught.value.query, caught.value.doc_id) == ("q", "a")
 
 
+def test_documents_judged_for_some_queries() -> None:
+    qrels = Qrels.from_dict(
+        {
+            "p": {"z": 0.0, "x": -1.0, "far": 2.0, "a": 1.0},
+            "q": {"b": 0.0, "a": 3.0},
+            "r": {"a": 1.0},
+        }
+    )
+    found = qrels.judged(["q", "none", "p"])
+    assert found.schema == {"query": pl.Int64, "doc_id": pl.String, "grade": pl.Float64}
+    assert found.rows() == [
+        (0, "a", 3.0), (0, "b", 0.0), (2, "a", 1.0), (2, "far", 2.0), (2, "z", 0.0),
+    ]  # fmt: skip
+    assert qrels.judged(["q", "p"], 2.0).rows() == [(0, "a", 3.0), (1, "far", 2.0)]
+    assert qrels.judged(["p"], -5.0).height == 3  # pooled is not judged
+    assert qrels.judged([]).rows() == []
+
+
 @pytest.mark.parametrize("grade", [math.nan, math.inf, -math.inf, None])
 def test_a_grade_that_is_not_finite_is_refused(grade: float | None) -> None:
     frame = pl.DataFrame(

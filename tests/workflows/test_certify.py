@@ -16,9 +16,9 @@ import pytest
 
 from karat.errors import InputError, UsageError
 from karat.formats.certificate import from_bytes, read_certificate, to_bytes, write_certificate
-from karat.tables import Queries
+from karat.tables import Queries, Run
 from karat.tables.certificate import Certificate, Verification
-from karat.workflows.certify import certify, verify
+from karat.workflows.certify import certify, verify_certificate
 from karat.workflows.compare import compare
 
 Grades = dict[str, dict[str, float]]
@@ -48,7 +48,9 @@ def check(
     certificate: Certificate, qrels: Any = None, old: Any = None, new: Any = None, **settings: Any
 ) -> Verification:
     """Verify what the file of a certificate says."""
-    return verify(from_bytes(to_bytes(certificate), "c.json"), qrels, old, new, **settings)
+    return verify_certificate(
+        from_bytes(to_bytes(certificate), "c.json"), qrels, old, new, **settings
+    )
 
 
 def changed(qrels: Grades, query: str, **grades: float | None) -> Grades:
@@ -64,7 +66,7 @@ def changed(qrels: Grades, query: str, **grades: float | None) -> Grades:
 def test_a_certificate_holds_on_what_it_was_made_of(tmp_path: Path) -> None:
     certificate = made()
     write_certificate(certificate, tmp_path / "c.json")
-    found = verify(tmp_path / "c.json", QRELS, OLD, NEW)
+    found = verify_certificate(tmp_path / "c.json", QRELS, OLD, NEW)
     assert found.holds
     assert found.findings == []
     assert found.notes == [
@@ -73,9 +75,46 @@ def test_a_certificate_holds_on_what_it_was_made_of(tmp_path: Path) -> None:
         "the judgments it rests on are as they were",
     ]
     assert read_certificate(tmp_path / "c.json") == certificate
-    assert verify(tmp_path / "c.json").holds
-    assert check(certificate, None, OLD, NEW).holds
-    assert check(certificate, QRELS).holds
+
+
+def test_what_was_not_checked_is_said() -> None:
+    def notes(*given: Any) -> list[str]:
+        found = check(made(), *given)
+        assert found.holds
+        return found.notes
+
+    assert notes() == [
+        "its numbers follow from its pool and its judgments",
+        "runs and judgments were not checked: none were given",
+    ]
+    assert notes(None, OLD, NEW)[-1] == "judgments were not checked: none were given"
+    assert notes(QRELS)[-1] == "runs were not checked: none were given"
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted"),
+    [
+        (("old", "new"), ("old", "new")),
+        (("same", "same"), ("same", "same-2")),
+        (None, ("baseline", "candidate")),
+    ],
+)
+def test_runs_have_the_names_that_compare_gives_them(
+    names: tuple[str, str] | None, wanted: tuple[str, str]
+) -> None:
+    old, new = (
+        (OLD, NEW)
+        if names is None
+        else (Run.from_dict(OLD, names[0]), Run.from_dict(NEW, names[1]))
+    )
+    [row] = compare(QRELS, old, new, MEASURE).differences
+    assert (row.baseline, row.candidate) == wanted
+    chunks = pl.DataFrame({"doc_id": ["good"], "parent_id": ["good"]})
+    folded = certify(QRELS, old, new, MEASURE, documents=chunks, collapse="parent_id")
+    for certificate in (certify(QRELS, old, new, MEASURE), folded):
+        assert (certificate.baseline, certificate.candidate) == wanted
+        # Whether it holds has nothing to do with names.
+        assert check(certificate, QRELS, OLD, NEW, documents=chunks).holds
 
 
 def test_it_says_what_compare_says() -> None:
@@ -83,13 +122,14 @@ def test_it_says_what_compare_says() -> None:
         certificate = certify(QRELS, OLD, NEW, measure)
         [row] = compare(QRELS, OLD, NEW, measure).differences
         assert certificate.difference == row.difference
-        assert certificate.low == pytest.approx(row.unjudged_low, abs=1e-12)
-        assert certificate.high == pytest.approx(row.unjudged_high, abs=1e-12)
-        assert (certificate.exact, certificate.n) == (row.unjudged_exact, row.n)
+        assert certificate.unjudged_low == pytest.approx(row.unjudged_low, abs=1e-12)
+        assert certificate.unjudged_high == pytest.approx(row.unjudged_high, abs=1e-12)
+        assert (certificate.unjudged_exact, certificate.n) == (row.unjudged_exact, row.n)
         assert (certificate.baseline, certificate.candidate) == (row.baseline, row.candidate)
-        assert certificate.sign == "candidate is better"
+        assert certificate.verdict == "better"
     back = certify(QRELS, NEW, OLD, MEASURE)
-    assert (back.sign, back.low, back.high) == ("candidate is worse", -made().high, -made().low)
+    assert back.verdict == "worse"
+    assert (back.unjudged_low, back.unjudged_high) == (-made().unjudged_high, -made().unjudged_low)
     assert back.unseen == made().unseen
 
 
@@ -151,7 +191,7 @@ def test_recall_allows_for_unseen_documents_and_counts_them() -> None:
 
 def test_ap_allows_for_none() -> None:
     certificate = certify(QRELS, OLD, NEW, "AP@3")
-    assert certificate.unseen is None
+    assert (certificate.unseen, certificate.unseen_unlimited) == (None, False)
     assert "not known" in certificate.reason
     [finding] = check(certificate, changed(QRELS, "q1", unseen=1)).findings
     assert finding.startswith("query q1 has one relevant document outside the pool that")
@@ -184,14 +224,15 @@ def test_whatever_is_judged_in_the_pool_the_difference_stays_within() -> None:
         assert check(certificate, graded, OLD, NEW).holds
         [row] = compare(graded, OLD, NEW, MEASURE, scale=(0, 2)).differences
         assert row.difference is not None
-        assert certificate.low - 1e-12 <= row.difference <= certificate.high + 1e-12
+        assert certificate.unjudged_low - 1e-12 <= row.difference
+        assert row.difference <= certificate.unjudged_high + 1e-12
 
 
 def test_on_a_scale_above_zero_an_unjudged_document_may_still_count_as_zero() -> None:
     qrels = {query: {"good": 3, "x": 1, "y": 1} for query in QRELS}
     certificate = certify(qrels, OLD, NEW, MEASURE, scale="1-3")
     assert certificate.scale == (1.0, 3.0)
-    assert certificate.low <= certificate.difference <= certificate.high
+    assert certificate.unjudged_low <= certificate.difference <= certificate.unjudged_high
     assert check(certificate, qrels, OLD, NEW).holds
 
 
@@ -231,7 +272,7 @@ def test_a_wider_declared_scale_is_not_covered(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "finding"),
     [
-        (NEW, OLD, "the runs are the other way round: run is the baseline"),
+        (NEW, OLD, "the runs are the other way round: baseline is the baseline"),
         (OLD, run(*["good y x z"] * 6, "x good y z"), r"candidate .* q0 has y at rank 2, where"),
         (OLD, OLD, r"candidate .* q0 has x at rank 1, .* has good \(7 queries in all\)"),
         (run(*["x y good z"] * 6, "good x y"), NEW, "baseline .* q6 has 3 documents, .* has 4"),
@@ -316,24 +357,28 @@ def edited(certificate: Certificate, change: Callable[[Any], None], *, sign: boo
     content = json.loads(to_bytes(certificate))
     change(content)
     found = from_bytes(json.dumps(content).encode(), "c.json")
-    return verify(replace(found, sha256=found.fingerprint) if sign else found)
+    return verify_certificate(replace(found, sha256=found.fingerprint) if sign else found)
 
 
 def _first(content: Any) -> Any:
     return content["queries"][0]
 
 
+def _without_limit(content: Any) -> None:
+    content.update(unseen=None, unseen_unlimited=True)
+
+
 @pytest.mark.parametrize(
     ("change", "finding"),
     [
-        (lambda c: c.update(low=c["low"] / 2), "its low is"),
-        (lambda c: c.update(high=c["high"] * 2), "its high is"),
+        (lambda c: c.update(unjudged_low=c["unjudged_low"] / 2), "its unjudged_low is"),
+        (lambda c: c.update(unjudged_high=c["unjudged_high"] * 2), "its unjudged_high is"),
         (lambda c: c.update(difference=0.0), "its difference is"),
-        (lambda c: c.update(exact=False), "its exact is False"),
-        (lambda c: c.update(sign="candidate is worse"), "sign does not follow"),
+        (lambda c: c.update(unjudged_exact=False), "its unjudged_exact is False"),
+        (lambda c: c.update(verdict="worse"), "verdict does not follow"),
         (lambda c: c.update(unseen=c["unseen"] + 1), "allows 5 unseen .*, and 4 follows"),
-        (lambda c: c.update(unseen="any"), "allows any unseen .*, and 4 follows"),
-        (lambda c: _first(c).update(low=-1), "numbers of query q0 do not follow"),
+        (_without_limit, "allows any number of unseen .*, and 4 follows"),
+        (lambda c: _first(c).update(unjudged_low=-1), "numbers of query q0 do not follow"),
         (lambda c: _first(c).update(ideal=2), "numbers of query q0 do not follow"),
         (lambda c: _first(c).update(ideal_allowed=9), "numbers of query q0 do not follow"),
         (lambda c: _first(c).update(baseline=["good"]), "its difference is"),
@@ -352,20 +397,42 @@ def test_an_edited_certificate_does_not_hold(change: Callable[[Any], None], find
     certificate = certify({q: {"good": 1, "x": 0} for q in QRELS}, OLD, NEW, "R@1")
     found = edited(certificate, change, sign=False)
     assert found.findings == [
-        "the certificate was changed after it was written: its sha256 does not fit it"
+        "the file is damaged or was edited: its sha256 does not fit the rest of it"
     ]
     found = edited(certificate, change, sign=True)
     assert not found.holds
     assert re.search(finding, found.findings[0])
 
 
+def test_less_than_is_proven_may_be_stated() -> None:
+    certificate = certify({q: {"good": 1, "x": 0} for q in QRELS}, OLD, NEW, "P@1")
+    assert (certificate.unseen, certificate.unseen_unlimited) == (None, True)
+    assert "looks only at what the runs show" in certificate.reason
+    for unseen in (None, 0, 7):
+        assert verify_certificate(replace(certificate, unseen=unseen, unseen_unlimited=False)).holds
+    # But nothing is proven about the unseen in AP.
+    unknown = certify(QRELS, OLD, NEW, "AP@3")
+    for change in ({"unseen": 0}, {"unseen_unlimited": True}):
+        [finding] = verify_certificate(replace(unknown, **change)).findings  # type: ignore[arg-type]
+        assert finding.endswith("unseen relevant documents, and none follows from its pool")
+
+
+def test_who_edits_the_judgments_too_is_found_out_by_them_alone() -> None:
+    # A fingerprint and numbers that follow can be made for any judgments: only the true ones tell.
+    other = certify(changed(QRELS, "q6", good=0, x=2), OLD, NEW, MEASURE)
+    assert check(other).holds
+    assert "was changed: query q6" in check(other, QRELS).findings[0]
+
+
 def test_one_run_is_not_two() -> None:
     with pytest.raises(UsageError, match="two runs, and one was given"):
-        verify(made(), QRELS, OLD)
+        verify_certificate(made(), QRELS, OLD)
+    with pytest.raises(UsageError, match="two runs, not of 3"):
+        verify_certificate(made(), QRELS, OLD, [NEW, NEW])
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "c.json"
     path.write_bytes(to_bytes(made())[:-20])
     with pytest.raises(InputError, match=r"c\.json"):
-        verify(path, QRELS, OLD, NEW)
+        verify_certificate(path, QRELS, OLD, NEW)

@@ -70,7 +70,12 @@ def test_p_values_are_those_of_scipy(test: str) -> None:
 
 def test_identical_runs_are_identical_and_not_nan() -> None:
     [row] = compare(QRELS, ranked(OLD), ranked(OLD), "RR").differences
-    assert (row.verdict, row.p, row.difference, row.needed) == ("identical", None, 0.0, None)
+    assert (row.verdict, row.p, row.difference, row.queries_needed) == (
+        "identical",
+        None,
+        0.0,
+        None,
+    )
     json.loads(to_json(compare(QRELS, ranked(OLD), ranked(OLD))))
 
 
@@ -78,9 +83,9 @@ def test_noise_cannot_be_told_and_says_what_it_would_take() -> None:
     nearly = [*OLD[:-1], OLD[-1] + 1]
     [row] = compare(QRELS, ranked(OLD), ranked(nearly), "RR").differences
     assert row.verdict == "cannot tell"
-    assert row.needed is not None
-    assert row.needed > N
-    assert f"would take {row.needed:,}" in row.reason
+    assert row.queries_needed is not None
+    assert row.queries_needed > N
+    assert f"takes {row.queries_needed - N:,} more" in row.reason
 
 
 def test_equivalent_needs_a_margin() -> None:
@@ -94,7 +99,12 @@ def test_p_values_are_corrected_over_measures_and_candidates() -> None:
     found = compare(
         QRELS, ranked(OLD), [ranked(BETTER), ranked(NOISE)], ["RR", "nDCG@5"]
     ).differences
-    assert [row.candidate for row in found] == ["run-2", "run-2", "run-3", "run-3"]
+    assert [row.candidate for row in found] == [
+        "candidate",
+        "candidate",
+        "candidate-2",
+        "candidate-2",
+    ]
     p, corrected = ([getattr(row, name) for row in found] for name in ("p", "p_corrected"))
     # Holm: the smallest of four is multiplied by four, and so on, never falling.
     order = np.argsort(p)
@@ -118,6 +128,13 @@ def test_slices_are_corrected_and_shrunk() -> None:
     whole = found.differences[0].difference
     assert whole is not None
     assert [(row.slice, row.n) for row in found.slices] == [("large", 36), ("small", 4)]
+    # Two tests: the smaller p is doubled, and no larger than the other.
+    p = [row.p for row in found.slices]
+    low, high = sorted(p)  # type: ignore[type-var]
+    assert sorted(row.p_corrected for row in found.slices) == [  # type: ignore[type-var]
+        pytest.approx(min(2 * low, high)),  # type: ignore[operator, type-var]
+        pytest.approx(high),
+    ]
     for row in found.slices:
         assert row.difference is not None
         assert row.shrunk is not None
@@ -158,7 +175,7 @@ def test_what_to_judge_next() -> None:
     assert (pair.baseline_rank, pair.candidate_rank) == (1, 2)
     assert pair.effect == pytest.approx((0.25 - 0.5) / 2)
     assert found.to_dict()["judge_next"][0]["doc_id"] == "x"
-    assert "judge_next" not in compare(qrels, old, new, "RBP(p=0.5)").to_dict()
+    assert compare(qrels, old, new, "RBP(p=0.5)").to_dict()["judge_next"] == []
 
 
 @pytest.mark.parametrize(
@@ -169,8 +186,14 @@ def test_what_to_judge_next() -> None:
         ({"measures": "GMAP"}, "no mean over queries"),
         ({"measures": "NumRet"}, "no mean over queries"),
         ({"seed": -1}, "cannot be"),
-        ({"resamples": 5}, "100 resamples at least"),
+        ({"resamples": 5}, "100 to 10,000,000 resamples"),
         ({"by": "kind"}, "needs the queries"),
+        ({"measures": []}, "no measure to compute"),
+        ({"measures": "Judged@3"}, "neither better nor worse"),
+        ({"test": None}, "there is no test called None"),
+        ({"interval": "normal"}, "there is no interval called"),
+        ({"review": -1}, "less than nothing"),
+        ({"judge_next": 3, "judged_only": True}, "judged_only drops"),
     ],
 )
 def test_what_cannot_be_is_told(settings: dict[str, object], says: str) -> None:
@@ -218,19 +241,19 @@ def test_weights_count_in_the_difference_its_error_and_what_it_would_take() -> N
     pull = weight * (difference - centre) / weight.sum()
     error = np.sqrt((pull**2).sum() * N / (N - 1))
     assert row.standard_error == pytest.approx(error)
-    assert row.smallest == pytest.approx(smallest_difference(error * np.sqrt(N), N))
+    assert row.smallest_detected == pytest.approx(smallest_difference(error * np.sqrt(N), N))
     assert sum(query.share for query in found.queries) == pytest.approx(centre)
 
 
 def test_several_runs_are_put_in_order() -> None:
     found = compare(QRELS, ranked(OLD), [ranked(BETTER), ranked(NOISE)], ["RR", "P@1"])
-    assert next(row.run for row in found.standings if row.measure == "RR") == "run-2"
+    assert next(row.run for row in found.standings if row.measure == "RR") == "candidate"
     assert {row.measure for row in found.standings} == {"RR", "P@1"}
-    assert [(row.measure, row.other, row.runs) for row in found.orders] == [("RR", "P@1", 3)]
+    assert [(row.left, row.right, row.runs) for row in found.orders] == [("RR", "P@1", 3)]
     assert [(row.left, row.right) for row in found.overlaps] == [
-        ("run", "run-2"),
-        ("run", "run-3"),
-        ("run-2", "run-3"),
+        ("baseline", "candidate"),
+        ("baseline", "candidate-2"),
+        ("candidate", "candidate-2"),
     ]
     assert compare(QRELS, ranked(OLD), ranked(BETTER), "RR").standings == []
 
@@ -251,6 +274,7 @@ def test_pairs_to_judge_are_a_table() -> None:
     qrels = {query: {"good": 1, "bad": 0} for query in QUERIES}
     found = compare(qrels, ranked(OLD), ranked(NOISE), "P@3", judge_next=4)
     table = found.to_judge().frame
-    assert table.columns == ["query_id", "doc_id", "baseline_rank", "candidate_rank", "effect"]
+    assert table.columns[:3] == ["query_id", "doc_id", "grade"]
+    assert table["grade"].null_count() == 4  # for whoever judges them
     assert table.height == 4
     assert compare(qrels, ranked(OLD), ranked(NOISE), "P@3").to_judge().frame.height == 0

@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from karat.cli import options
 from karat.cli.progress import watching
 from karat.errors import UsageError
+
+CANNOT_TELL = 3
 
 
 @click.command()
@@ -48,8 +51,10 @@ from karat.errors import UsageError
     metavar="SIZE",
     help="Differences smaller than this do not matter; without it nothing is “equivalent”.",
 )
-@click.option("--resamples", type=int, default=10_000, show_default=True, help="Of what is drawn.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of what is drawn.")
+@click.option(
+    "--resamples", type=int, default=10_000, show_default=True, help="How often a test draws."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of all that is drawn.")
 @click.option(
     "--review",
     type=click.IntRange(min=0),
@@ -72,7 +77,7 @@ from karat.errors import UsageError
 @click.option(
     "--certificate",
     metavar="FILE",
-    help="Put in FILE (JSON) that no grade of the unjudged turns the sign of the first difference.",
+    help="Write to FILE that no grade of the unjudged turns the sign of the first difference.",
 )
 @click.option(
     "--verify",
@@ -116,20 +121,18 @@ def compare(
     from karat.workflows.certify import certify
     from karat.workflows.compare import compare as compared
 
-    files = [path for path in (qrels, baseline, *candidates) if path is not None]
-    if verify is not None and len(files) in {0, 3} and not measures:
-        return _verified(verify, files, output, settings, input_format, qrels_format)
     if verify is not None:
-        raise UsageError(
-            "--verify takes measure and rules from the certificate, and all three files or none",
-            fix="karat compare --verify FILE QRELS BASELINE CANDIDATE",
-        )
+        files = [path for path in (qrels, baseline, *candidates) if path is not None]
+        _refuse_others(click.get_current_context(), len(files))
+        return _verified(verify, files, output, settings, input_format, qrels_format)
     if qrels is None or baseline is None or not candidates:
         raise click.UsageError("QRELS, BASELINE and at least one CANDIDATE are needed.")
     if certificate is not None and settings["judged_only"]:
         raise UsageError("a certificate is about the unjudged, which --judged-only drops")
     if judge_file is not None and not settings["judge_next"]:
         raise UsageError("--judge-file needs pairs to write", fix="--judge-next 20, for example")
+    if judge_file == "-" and output == "json":
+        raise UsageError("--judge-file - would print into the JSON", fix="--judge-file next.jsonl")
     settings["documents"] = options.documents_in(qrels, settings)
     with watching() as watch:
         runs = [
@@ -139,18 +142,43 @@ def compare(
     if not settings["queries"] and formats.holds_queries(qrels):
         settings["queries"] = qrels
     found = compared(judgments, runs[0], runs[1:], measures or None, full=full, **settings)
-    if certificate is not None:
-        shared = ("queries", "documents", "rel", "complete", "depth", "collapse", "scale")
-        rules = {name: settings[name] for name in shared}
-        first = found.differences[0].measure
-        formats.write_certificate(certify(judgments, runs[0], runs[1], first, **rules), certificate)
     if judge_file is not None:
         formats.write_pairs(found.to_judge(), judge_file)
     if output == "json":
         sys.stdout.write(to_json(found))
     else:
         show_comparison(found, options.out(), full=full)
+    if certificate is None:
+        return 0
+    shared = ("queries", "documents", "rel", "complete", "depth", "collapse", "scale")
+    rules = {name: settings[name] for name in shared}
+    try:
+        made = certify(judgments, runs[0], runs[1], found.differences[0].measure, **rules)
+    except UsageError as error:
+        print(f"karat: no certificate: {error}", file=sys.stderr)
+        return CANNOT_TELL
+    formats.write_certificate(made, certificate)
+    print(f"karat: {certificate} certifies the sign of {made.measure}", file=sys.stderr)
     return 0
+
+
+def _refuse_others(context: click.Context, files: int) -> None:
+    """Refuse what --verify would pass over."""
+    taken = {"verify", "qrels", "baseline", "candidates", "queries", "documents", "collapse"}
+    taken |= {"output", "input_format", "qrels_format"}
+    typed = [
+        option.opts[-1]
+        for option in context.command.params
+        if option.name not in taken
+        and option.name is not None
+        and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+    ]
+    if typed or files not in {0, 3}:
+        what = f"not {typed[0]}" if typed else "three files or none"
+        raise UsageError(
+            f"--verify takes measure and rules from the certificate, and {what}",
+            fix="karat compare --verify FILE QRELS BASELINE CANDIDATE",
+        )
 
 
 def _verified(
@@ -164,7 +192,7 @@ def _verified(
     """Check a certificate, and print what came of it; 0 if it holds, 1 if not."""
     from karat import formats
     from karat.reports.comparison import show_verification
-    from karat.workflows.certify import verify
+    from karat.workflows.certify import verify_certificate
 
     about = {name: settings[name] for name in ("queries", "documents", "collapse")}
     given: list[Any] = []
@@ -174,7 +202,7 @@ def _verified(
         if not about["queries"] and formats.holds_queries(files[0]):
             about["queries"] = files[0]
         about["documents"] = about["documents"] or options.folder(files[0])
-    found = verify(path, *given, **about)
+    found = verify_certificate(path, *given, **about)
     if output == "json":
         sys.stdout.write(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n")
     else:

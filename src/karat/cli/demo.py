@@ -62,7 +62,7 @@ def demo(directory: Path, embed: str | None = None) -> None:
     deep = compare(made.directory, words, others[-1:], MEASURES[-1], judge_next=NEXT)
     if deep.judge_next:
         screen.print(
-            f"\nJudge next, to settle {MEASURES[-1]} of {others[-1].stem} against {words.stem}:",
+            f"\nJudge next, as it says most about {MEASURES[-1]} of {others[-1].stem}:",
             style="bold",
         )
         show_judge_next(deep, screen)

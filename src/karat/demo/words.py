@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from karat.demo.build import Demo
 from karat.reports.figures import counted, signed
+from karat.stats.verdicts import LEVEL
 from karat.tables import Results
 from karat.tables.comparison import Comparison, Difference
 
@@ -37,7 +38,9 @@ def _verdicts(found: Comparison, candidate: str, *, further: bool) -> Iterator[s
     for row in found.differences:
         if row.candidate != candidate or row.difference is None:
             continue
-        span = f"{signed(row.difference)} ({signed(row.ci_low)} to {signed(row.ci_high)})"
+        span = signed(row.difference)
+        if row.ci_low is not None:
+            span += f" ({signed(row.ci_low)} to {signed(row.ci_high)})"
         if row.verdict == "identical":
             yield f"By {row.measure} {candidate} and {row.baseline} are identical."
         elif row.verdict != "cannot tell":
@@ -53,31 +56,29 @@ def _verdicts(found: Comparison, candidate: str, *, further: bool) -> Iterator[s
 
 def _power(row: Difference) -> Iterator[str]:
     """What so many queries can see, and cannot."""
-    if row.smallest is None or row.difference is None:
+    if row.smallest_detected is None or row.difference is None:
         return
     more = ""
-    if row.needed is not None and row.needed > row.n:
-        more = f"; to see {abs(row.difference):.3f} takes {row.needed:,} queries"
-    yield f"They see a change of {row.smallest:.3f} or more, four times in five{more}."
+    if row.queries_needed is not None and row.queries_needed > row.n:
+        more = f"; {abs(row.difference):.3f} would take {row.queries_needed:,} queries"
+    yield f"They detect a change of {row.smallest_detected:.3f} or more{more}."
 
 
 def _where(found: Comparison, candidate: str) -> Iterator[str]:
     for measure in MEASURES:
         rows = [r for r in found.slices if (r.candidate, r.measure) == (candidate, measure)]
         told = [row for row in rows if row.verdict in ("better", "worse")]
+        open_ones = [str(row.slice) for row in rows if row.verdict == "cannot tell"]
         if told:
-            others = counted(len(rows) - len(told), "class", "classes")
-            yield (
-                f"Where, by {measure}: {candidate} is {_and([_at(row) for row in told])}; the "
-                f"other {others} cannot tell."
-            )
+            rest = f"; too few queries to tell at {_and(open_ones)}" if open_ones else ""
+            yield f"Where, by {measure}: {candidate} is {_and([_at(row) for row in told])}{rest}."
     apart = [row for row in found.disagreements if row.candidate == candidate and row.slice]
     if apart:
         row = apart[0]
-        chance = "" if row.sure else ", which may be chance"
+        chance = "" if row.p_corrected <= LEVEL else ", which may be chance"
         yield (
-            f"Look first at {row.slice}: {row.better} {signed(row.gain)}, but {row.worse} "
-            f"{signed(row.loss)}{chance}."
+            f"Look first at {row.slice}: {row.better} {signed(row.better_difference)}, but "
+            f"{row.worse} {signed(row.worse_difference)}{chance}."
         )
 
 
@@ -86,19 +87,14 @@ def _at(row: Difference) -> str:
 
 
 def _unjudged(found: Comparison) -> Iterator[str]:
-    steady: dict[str, None] = {}
-    for row in found.differences:
-        low, high = row.unjudged_low, row.unjudged_high
-        if low is None or high is None or row.difference is None:
-            continue
-        if low * high > 0 or high - low < 0.001:
-            steady[row.measure] = None
-    moving = [row for row in found.differences if row.measure not in steady]
+    turning = [row for row in found.differences if row.could_turn]
+    known = {row.measure for row in found.differences if row.could_turn is not None}
+    steady = [m for m in MEASURES if m in known - {row.measure for row in turning}]
     if steady:
-        yield f"No grade of a document that nobody judged turns a sign of {_and(list(steady))}."
-    for row in moving[-1:]:
+        yield f"By {_and(steady)}, no grade of a document that nobody judged turns a sign."
+    for row in turning[-1:]:
         yield (
-            f"In {row.measure} it could: {row.candidate}'s {signed(row.difference)} could be "
+            f"By {row.measure} it could: {row.candidate}'s {signed(row.difference)} could be "
             f"anything from {signed(row.unjudged_low)} to {signed(row.unjudged_high)}."
         )
 

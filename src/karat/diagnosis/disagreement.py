@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from karat.measures.evidence import Floats, Mask
+from karat.diagnosis.slices import Slice
+from karat.measures.evidence import Floats
+from karat.stats.averages import mean
 from karat.stats.effects import TIED
+from karat.stats.multiplicity import benjamini_hochberg
 from karat.stats.paired import sign_test, t_test
-from karat.stats.verdicts import LEVEL, Contrast
+from karat.stats.verdicts import Contrast
 from karat.stats.weighing import Weighing
 from karat.tables.comparison import Disagreement
-
-Slice = tuple[str | None, str | None, Mask]
-"""An attribute, its value, and which of the queries have it; None and None for all of them."""
 
 _LEAST = 5  # queries; below, a sign says nothing
 
@@ -29,58 +30,55 @@ def disagreements(
 
     Args:
         contrasts: One candidate against the baseline, under each measure.
-        slices: The whole and its slices.
+        slices: The whole and its slices; those of fewer than five queries are passed over.
         weighing: What each query counts for.
 
     Returns:
-        The whole first, then those that chance does not explain, then by how far the weaker of
-        the two means is from 0 in standard errors.
+        The surest first: by the larger of the two p-values, corrected (Benjamini and Hochberg)
+        over every pair of measures in every slice; pairs that agree count there with 1.
+
+    Source: Berger 1982, doi:10.1080/00401706.1982.10487790, for the larger of two p-values.
     """
-    found = [
-        (sureness, row)
-        for attribute, value, chosen in slices
+    looked_at = [
+        _compared(one, other, part, weighing)
+        for part in slices
         for one, other in itertools.combinations(contrasts, 2)
-        for sureness, row in _opposed(one, other, attribute, value, chosen, weighing)
     ]
-    found.sort(key=lambda pair: (pair[1].attribute is not None, not pair[1].sure, -pair[0]))
-    return [row for _, row in found]
+    corrected = benjamini_hochberg([1.0 if row is None else row.p for row in looked_at])
+    found = [
+        replace(row, p_corrected=1.0 if p is None else p)
+        for row, p in zip(looked_at, corrected, strict=True)
+        if row is not None
+    ]
+    return sorted(found, key=lambda row: (row.p_corrected, row.p, row.attribute is not None))
 
 
-def _opposed(
-    one: Contrast,
-    other: Contrast,
-    attribute: str | None,
-    value: str | None,
-    chosen: Mask,
-    weighing: Weighing,
-) -> Iterator[tuple[float, Disagreement]]:
-    used = chosen & ~np.isnan(one.difference) & ~np.isnan(other.difference)
+def _compared(
+    one: Contrast, other: Contrast, part: Slice, weighing: Weighing
+) -> Disagreement | None:
+    """The disagreement of two measures in a slice, if they disagree."""
+    used = part.chosen & ~np.isnan(one.difference) & ~np.isnan(other.difference)
     if used.sum() < _LEAST:
-        return
+        return None
     weights, strata = weighing.at(used)
     gains = [contrast.sign * contrast.difference[used] for contrast in (one, other)]
-    tested = [_tested(gain, weights, strata) for gain in gains]
-    t = [statistic for statistic, _ in tested]
-    if t[0] * t[1] >= 0 or min(map(abs, t)) < 1:
-        return
-    up, down = (0, 1) if t[0] > 0 else (1, 0)
-    sides = [np.where(np.abs(gain) > TIED, np.sign(gain), 0.0) for gain in gains]
-    means = [float(np.average(c.difference[used], weights=weights)) for c in (one, other)]
-    names = [str(one.measure), str(other.measure)]
-    yield (
-        min(map(abs, t)),
-        Disagreement(
-            candidate=one.candidate.run.name,
-            attribute=attribute,
-            slice=value,
-            better=names[up],
-            worse=names[down],
-            gain=means[up],
-            loss=means[down],
-            n=int(used.sum()),
-            opposed=int(((sides[up] > 0) & (sides[down] < 0)).sum()),
-            sure=all(p <= LEVEL for _, p in tested),
-        ),
+    (t_one, p_one), (t_other, p_other) = (_tested(gain, weights, strata) for gain in gains)
+    if t_one * t_other >= 0 or min(abs(t_one), abs(t_other)) < 1:
+        return None
+    up, down = (one, other) if t_one > 0 else (other, one)
+    rise, fall = gains if t_one > 0 else gains[::-1]
+    return Disagreement(
+        candidate=one.candidate.run.name,
+        attribute=part.attribute,
+        slice=part.value,
+        better=str(up.measure),
+        worse=str(down.measure),
+        better_difference=mean(up.difference[used], weights),
+        worse_difference=mean(down.difference[used], weights),
+        n=int(used.sum()),
+        opposed=int(((rise > TIED) & (fall < -TIED)).sum()),
+        p=max(p_one, p_other),
+        p_corrected=1.0,
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from karat.diagnosis.places import judged
 from karat.diagnosis.value_slices import Labels, Slices, labelled
 from karat.errors import InputError
 from karat.measures.evidence import Mask
@@ -45,7 +44,7 @@ def by_relevant(
     Raises:
         InputError: none of the relevant documents is among the documents.
     """
-    relevant = judged(qrels, scores.evidence.query_ids, scores.lowest_rel)
+    relevant = qrels.judged(scores.evidence.query_ids, scores.lowest_rel)
     return _of(relevant, documents, attribute, counted, RELEVANT)
 
 

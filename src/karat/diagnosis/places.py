@@ -2,29 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from karat.measures.evidence import Evidence, Ints
 from karat.measures.pair import Pair
-from karat.tables import Qrels
-
-
-def judged(qrels: Qrels, query_ids: Sequence[str], least: float = 0.0) -> pl.DataFrame:
-    """Documents judged for some queries, of a grade of ``least`` or better and never below 0.
-
-    Returns:
-        ``query`` (index into ``query_ids``), ``doc_id`` and ``grade``, sorted by the first two.
-    """
-    wanted = pl.DataFrame({"query_id": list(query_ids)}, schema={"query_id": pl.String})
-    wanted = wanted.with_row_index("query").with_columns(pl.col("query").cast(pl.Int64))
-    return (
-        qrels.frame.filter(pl.col("grade") >= max(least, 0.0))
-        .join(wanted, on="query_id")
-        .select("query", "doc_id", "grade")
-        .sort("query", "doc_id")
-    )
 
 
 def places(pair: Pair, queries: Ints) -> pl.DataFrame:
@@ -40,7 +21,7 @@ def places(pair: Pair, queries: Ints) -> pl.DataFrame:
         sorted by query and document.
     """
     query_ids = [pair.query_ids[query] for query in queries.tolist()]
-    known = judged(pair.qrels, query_ids)
+    known = pair.qrels.judged(query_ids)
     out = known
     for name, run, evidence in (
         ("baseline", pair.baseline, pair.of_baseline),

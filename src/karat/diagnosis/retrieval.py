@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from karat.diagnosis.places import judged
 from karat.errors import UsageError
 from karat.measures.evidence import Ints
 from karat.stats.rank_similarity import overlap, rank_biased_overlap
@@ -38,7 +37,7 @@ def finds(
     Raises:
         UsageError: ``k`` is less than 1.
     """
-    rank = _ranks(runs, judged(qrels, query_ids, rel), query_ids, k)
+    rank = _ranks(runs, qrels.judged(query_ids, rel), query_ids, k)
     found = rank > 0
     only = found & (found.sum(axis=0) == 1)
     return [
@@ -47,7 +46,8 @@ def finds(
             k=k,
             relevant=found.shape[1],
             found=int(found[place].sum()),
-            only=int(only[place].sum()),
+            found_only=int(only[place].sum()),
+            n=len(query_ids),
         )
         for place, run in enumerate(runs)
     ]
@@ -58,13 +58,13 @@ def only_found(
 ) -> list[OnlyFound]:
     """The relevant documents that a single run has in its top k.
 
-    Arguments and errors as for ``finds``, whose ``only`` counts these.
+    Arguments and errors as for ``finds``, whose ``found_only`` counts these.
 
     Returns:
         Run by run in the order given; within a run the best grade first, then the highest rank,
         then in the order of the queries given, then by document.
     """
-    relevant = judged(qrels, query_ids, rel)
+    relevant = qrels.judged(query_ids, rel)
     rank = _ranks(runs, relevant, query_ids, k)
     alone = (rank > 0).sum(axis=0) == 1
     out = []
@@ -90,7 +90,7 @@ def overlaps(
         One for each pair: the first run with each other, then the second with those after it, and
         so on.
     """
-    found = _ranks(runs, judged(qrels, query_ids, rel), query_ids, k) > 0
+    found = _ranks(runs, qrels.judged(query_ids, rel), query_ids, k) > 0
     return [
         Overlap(
             left=runs[left].name,
@@ -98,9 +98,9 @@ def overlaps(
             k=k,
             overlap=overlap(runs[left], runs[right], k, query_ids=query_ids).mean,
             rbo=rank_biased_overlap(runs[left], runs[right], query_ids=query_ids).mean,
-            both=int((found[left] & found[right]).sum()),
-            only_left=int((found[left] & ~found[right]).sum()),
-            only_right=int((found[right] & ~found[left]).sum()),
+            relevant_both=int((found[left] & found[right]).sum()),
+            relevant_left=int((found[left] & ~found[right]).sum()),
+            relevant_right=int((found[right] & ~found[left]).sum()),
         )
         for left, right in itertools.combinations(range(len(runs)), 2)
     ]

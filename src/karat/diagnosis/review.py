@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from karat.diagnosis.places import places
+from karat.diagnosis.slices import Slice
 from karat.errors import UsageError
-from karat.measures.evidence import Mask
 from karat.measures.pair import Pair
 from karat.measures.scores import Scores
 from karat.tables import Run
@@ -25,7 +25,7 @@ def review_lists(
     pair: Pair,
     k: int,
     rel: float,
-    slices: Sequence[tuple[str | None, str | None, Mask]],
+    slices: Sequence[Slice],
     most: int,
 ) -> list[Review]:
     """Judged documents worth looking at, slice by slice.

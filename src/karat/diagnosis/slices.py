@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -26,6 +27,21 @@ from karat.errors import UsageError, nearest
 from karat.measures.evidence import Mask
 from karat.measures.scores import Scores
 from karat.tables import Documents, Qrels, Queries
+
+
+class Slice(NamedTuple):
+    """Some of the judged queries.
+
+    Attributes:
+        attribute: What they are sliced by; None for all queries.
+        value: The value that they share; None for all queries.
+        chosen: Which queries; shape (n,).
+    """
+
+    attribute: str | None
+    value: str | None
+    chosen: Mask
+
 
 BUILT_IN = ("relevant_documents", "first_relevant", "query_length", "frequency_band")
 """What one may slice by although no column is called so."""

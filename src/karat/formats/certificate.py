@@ -15,20 +15,21 @@ from karat.formats.jsonl import parsed
 from karat.formats.source import Source
 from karat.formats.writing import beside
 from karat.measures import parse
-from karat.tables.certificate import VERSION, Certificate, CertifiedQuery, Sign, Unseen
+from karat.tables.certificate import VERSION, Certificate, CertifiedQuery, CertifiedVerdict
 from karat.tables.scale import read_scale
 
 _DEEPEST = 1 << 62  # ranks are 64-bit numbers
 _MARK = "karat_certificate"
 _REMADE = "karat compare … --certificate FILE makes a new one"
-_SIGNS = ("candidate is better", "candidate is worse")
+_VERDICTS = ("better", "worse")
 _HEAD = (
     *("karat", "measure", "scale", "rel", "depth", "complete", "collapse", "baseline", "candidate"),
-    *("n", "difference", "low", "high", "exact", "sign", "unseen", "reason", "sha256", "queries"),
+    *("n", "difference", "unjudged_low", "unjudged_high", "unjudged_exact", "verdict", "unseen"),
+    *("unseen_unlimited", "reason", "sha256", "queries"),
 )
 _QUERY = (
-    *("query_id", "weight", "baseline", "candidate", "judgments", "low", "high", "ideal"),
-    "ideal_allowed",
+    *("query_id", "weight", "baseline", "candidate", "judgments", "unjudged_low", "unjudged_high"),
+    *("ideal", "ideal_allowed"),
 )
 
 
@@ -52,7 +53,8 @@ def to_bytes(certificate: Certificate) -> bytes:
 def read_certificate(path: str | Path) -> Certificate:
     """A certificate from a file, plain or compressed, or ``-`` for standard input.
 
-    Whether what it says is true, its fingerprint included, is for ``verify`` to find out.
+    Whether what it says is true, its fingerprint included, is for ``verify_certificate``
+    to find out.
 
     Raises:
         InputError: it cannot be read, is damaged, or is no certificate.
@@ -95,13 +97,14 @@ def from_bytes(data: bytes, name: str) -> Certificate:
             file=name,
             fix=_REMADE,
         )
-    sign = head.get("sign", str, "a sign")
-    if sign not in _SIGNS:
-        raise head.wrong("sign", " or ".join(repr(one) for one in _SIGNS))
+    verdict = head.get("verdict", str, "a verdict")
+    if verdict not in _VERDICTS:
+        raise head.wrong("verdict", " or ".join(repr(one) for one in _VERDICTS))
     depth = content["depth"]
     if depth is not None and not 0 < head.get("depth", int, "a rank from 1, or null") <= _DEEPEST:
         raise head.wrong("depth", "a rank from 1, or null")
     collapse = content["collapse"]
+    unlimited = head.get("unseen_unlimited", bool, "true or false")
     return Certificate(
         karat=head.get("karat", str, "a version"),
         measure=_measure(head),
@@ -113,11 +116,12 @@ def from_bytes(data: bytes, name: str) -> Certificate:
         baseline=head.get("baseline", str, "a name"),
         candidate=head.get("candidate", str, "a name"),
         difference=head.number("difference"),
-        low=head.number("low"),
-        high=head.number("high"),
-        exact=head.get("exact", bool, "true or false"),
-        sign=cast(Sign, sign),
-        unseen=_unseen(head),
+        unjudged_low=head.number("unjudged_low"),
+        unjudged_high=head.number("unjudged_high"),
+        unjudged_exact=head.get("unjudged_exact", bool, "true or false"),
+        verdict=cast(CertifiedVerdict, verdict),
+        unseen=_unseen(head, unlimited),
+        unseen_unlimited=unlimited,
         reason=head.get("reason", str, "text"),
         queries=queries,
         sha256=head.get("sha256", str, "text"),
@@ -193,8 +197,8 @@ def _query(row: Any, index: int, name: str) -> CertifiedQuery:
         baseline=_ranking(fields, "baseline"),
         candidate=_ranking(fields, "candidate"),
         judgments=judgments,
-        low=fields.number("low"),
-        high=fields.number("high"),
+        unjudged_low=fields.number("unjudged_low"),
+        unjudged_high=fields.number("unjudged_high"),
         ideal=fields.maybe("ideal"),
         ideal_allowed=fields.maybe("ideal_allowed"),
     )
@@ -230,14 +234,14 @@ def _scale(head: _Fields) -> tuple[float, float]:
         raise head.wrong("scale", wanted) from None
 
 
-def _unseen(head: _Fields) -> Unseen:
-    value = head.value["unseen"]
-    wanted = "a whole number from 0, 'any' or null"
-    if value is None or value == "any":
-        return cast(Unseen, value)
-    if head.get("unseen", int, wanted) < 0:
+def _unseen(head: _Fields, unlimited: bool) -> int | None:
+    if head.value["unseen"] is None:
+        return None
+    wanted = "null, as unseen_unlimited is true" if unlimited else "a whole number from 0, or null"
+    value: int = head.get("unseen", int, wanted)
+    if unlimited or value < 0:
         raise head.wrong("unseen", wanted)
-    return cast(Unseen, value)
+    return value
 
 
 def _finite(value: Any) -> float | None:

@@ -37,7 +37,7 @@ from karat.measures.numerators import RECALLS, capped
 from karat.measures.pair import Pair
 from karat.measures.parameters import gain_of
 from karat.measures.unjudged import can_be
-from karat.tables.certificate import CertifiedQuery, Unseen
+from karat.tables.certificate import CertifiedQuery
 from karat.tables.qrels import Qrels
 from karat.tables.run import Run
 
@@ -63,6 +63,7 @@ class Proof:
         exact: Whether these ends are reached.
         sign: 1 or -1 if no grade turns it, else 0.
         unseen: As ``Certificate`` has it; None without a sign.
+        unseen_unlimited: As ``Certificate`` has it; False without a sign.
         reason: As ``Certificate`` has it.
         ideal: Ideal DCG or relevant documents of each query; shape (n,); None if it has none.
         allowed: The same with the unseen; shape (n,); None likewise, or without a limit.
@@ -73,7 +74,8 @@ class Proof:
     ends: tuple[float, float]
     exact: bool
     sign: int
-    unseen: Unseen
+    unseen: int | None
+    unseen_unlimited: bool
     reason: str
     ideal: Floats | None
     allowed: Floats | None
@@ -115,14 +117,22 @@ def prove(measure: Measure, pair: Pair, weights: Floats | None = None) -> Proof:
             fix="nDCG@10, RBP(p=0.8) or P@10 instead" if bounds.reason else None,
         )
     sign = int(ends[0] > SLACK) - int(ends[1] < -SLACK)
-    unseen, reason = _unseen(measure, pair, sign, weights) if sign else (None, "")
+    found = _unseen(measure, pair, sign, weights) if sign else (None, False, "")
+    unseen, unlimited, reason = found
     ideal = ideal_with(measure, pair.of_baseline, 0)
-    allowed = None
-    if isinstance(unseen, int):
-        allowed = ideal_with(measure, pair.of_baseline, unseen)
-    elif unseen == "any" and _room(measure) is not None:
-        allowed = ideal_with(measure, pair.of_baseline, _room(measure) or 0)
-    return Proof(bounds.low, bounds.high, ends, bounds.exact, sign, unseen, reason, ideal, allowed)
+    most = _room(measure) if unlimited else unseen
+    return Proof(
+        low=bounds.low,
+        high=bounds.high,
+        ends=ends,
+        exact=bounds.exact,
+        sign=sign,
+        unseen=unseen,
+        unseen_unlimited=unlimited,
+        reason=reason,
+        ideal=ideal,
+        allowed=None if most is None else ideal_with(measure, pair.of_baseline, most),
+    )
 
 
 def most_gain(measure: Measure, evidence: Evidence) -> float:
@@ -192,11 +202,14 @@ def _room(measure: Measure) -> int | None:
     return int(k) if limited and k is not None else None
 
 
-def _unseen(measure: Measure, pair: Pair, sign: int, weights: Floats | None) -> tuple[Unseen, str]:
+def _unseen(
+    measure: Measure, pair: Pair, sign: int, weights: Floats | None
+) -> tuple[int | None, bool, str]:
+    """``unseen``, ``unseen_unlimited`` and ``reason`` of a certificate."""
     if measure.entry.symbol == "AP":
-        return None, _NOT_KNOWN.format(measure)
+        return None, False, _NOT_KNOWN.format(measure)
     if measure.entry.symbol not in RECALLS | {"nDCG"}:
-        return "any", _UNTOUCHED.format(measure)
+        return None, True, _UNTOUCHED.format(measure)
     greatest = greatest_difference(measure, pair)
     # From here on, the difference times its sign: the lowest must stay above 0.
     lowest = 0.0 - greatest(-sign, 0)
@@ -207,10 +220,10 @@ def _unseen(measure: Measure, pair: Pair, sign: int, weights: Floats | None) -> 
 
     room = _room(measure)
     if room is not None and holds(room):
-        return "any", _BOUNDED.format(room)
+        return None, True, _BOUNDED.format(room)
     if room is None and (lowest >= 0).all():
-        return "any", _UNBOUNDED
-    return _largest(holds, MOST if room is None else room), ""
+        return None, True, _UNBOUNDED
+    return _largest(holds, MOST if room is None else room), False, ""
 
 
 def _largest(holds: Callable[[int], bool], most: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -34,6 +34,20 @@ class Pool:
     candidate: Ints
     grade: Floats
 
+    def to_depth(self, k: int) -> Pool:
+        """What is left of it if the two runs are cut after k documents."""
+        baseline = np.where(self.baseline <= k, self.baseline, 0)
+        candidate = np.where(self.candidate <= k, self.candidate, 0)
+        kept = np.flatnonzero(baseline + candidate)
+        return Pool(
+            n=self.n,
+            query=self.query[kept],
+            doc_id=self.doc_id.gather(kept),
+            baseline=baseline[kept],
+            candidate=candidate[kept],
+            grade=self.grade[kept],
+        )
+
     @property
     def unjudged(self) -> Mask:
         """Documents without a grade; shape (u,)."""
@@ -59,6 +73,7 @@ class Pair:
     of_baseline: Evidence
     of_candidate: Evidence
     depth: int | None = None
+    _pools: dict[int | None, Pool] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, baseline: Run, candidate: Run, qrels: Qrels, depth: int | None = None) -> Pair:
@@ -76,6 +91,16 @@ class Pair:
         """The documents that a measure looks at in either run."""
         limits = [limit for limit in (self.depth, measure.depth) if limit is not None]
         k = min(limits, default=None)
+        if k not in self._pools:
+            deeper = [
+                held
+                for depth, held in self._pools.items()
+                if k is not None and (depth is None or depth > k)
+            ]
+            self._pools[k] = deeper[0].to_depth(k) if deeper and k else self._pool(k)
+        return self._pools[k]
+
+    def _pool(self, k: int | None) -> Pool:
         topic = {query: index for index, query in enumerate(self.query_ids)}
         pair = ["query", "doc_id"]
         graded = self.qrels.frame.filter(pl.col("grade") >= 0).select(

@@ -13,7 +13,7 @@ from rich.text import Text
 from karat.reports.cells import base, plain
 from karat.reports.figures import counted, percent, signed
 from karat.reports.terminal import show_notes
-from karat.tables.certificate import Verification
+from karat.tables.certificate import Certificate, Verification
 from karat.tables.comparison import (
     Comparison,
     Difference,
@@ -27,10 +27,13 @@ from karat.tables.comparison import (
 
 _QUERIES = 5  # that gain, and that lose
 _FEW = 3  # of several candidates
+_FOLLOWED = 2  # candidates whose documents are followed unasked
 _DISAGREEMENTS = 3
+_LEVEL = 0.05
 _TOLD = {"better", "worse"}
 _BESIDE = 39  # columns of what stands beside the documents that moved
 _TEXT = 20  # columns of a query and its text
+_ANY = 10_000  # columns: more than any table takes
 _LABEL = 10  # what a name is not squeezed below
 
 
@@ -65,18 +68,33 @@ def show_verification(found: Verification, out: Console) -> None:
     """Print whether a certificate holds, what speaks against it, and what was checked."""
     made = found.certificate
     claim = (
-        f"{made.measure}, {made.candidate} against {made.baseline}: {made.sign}, "
-        f"{signed(made.low)} to {signed(made.high)} over {counted(made.n, 'query', 'queries')}"
+        f"the mean {made.measure} of {made.candidate} over these "
+        f"{counted(made.n, 'query', 'queries')} is {made.verdict} than that of {made.baseline}, "
+        f"whatever grades the unjudged documents of both have ({signed(made.unjudged_low)} to "
+        f"{signed(made.unjudged_high)})"
     )
     out.print(plain(claim))
     out.print("holds" if found.holds else "does not hold", style="bold")
+    out.print(_unseen(made))
     show_notes(found.findings or found.notes, out)
+
+
+def _unseen(made: Certificate) -> str:
+    """What the certificate says of relevant documents in neither run; and what it does not say."""
+    if made.unseen_unlimited:
+        unseen = "any number of relevant documents that neither run shows"
+    elif made.unseen is None:
+        unseen = "nobody knows how many relevant documents that neither run shows"
+    else:
+        unseen = f"up to {counted(made.unseen, 'relevant document', 'relevant documents')} to a "
+        unseen += "query that neither run shows"
+    return f"allowed for: {unseen}. It says nothing of chance: other queries may differ."
 
 
 def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, full: bool) -> None:
     rows = [row for row in comparison.differences if row.candidate == candidate]
-    out.print(_verdicts(candidate, comparison.baseline, rows))
-    show_notes([f"{row.measure}: {row.verdict}; {row.reason}" for row in rows], out)
+    out.print(_verdicts(candidate, comparison.baseline, rows, out))
+    show_notes([f"{row.measure}: {row.reason}" for row in rows], out)
     out.print()
     apart = [row for row in comparison.disagreements if row.candidate == candidate]
     if apart:
@@ -93,7 +111,8 @@ def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, ful
         for measure in dict.fromkeys(row.measure for row in sliced):
             chosen = [row for row in sliced if row.measure == measure]
             if full or measure == first:
-                out.print(_slices(f"{candidate}, {measure} by {attribute}", chosen))
+                out.print(_slices(f"{candidate}, {measure} by {attribute}", chosen, out))
+        show_notes(list(_deciding(sliced, comparison.queries, first)), out)
         others = [row for row in sliced if row.measure != first]
         if others and not full:
             show_notes([_other_measures(others)], out)
@@ -103,14 +122,14 @@ def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, ful
         for row in comparison.queries
         if (row.candidate, row.measure) == (candidate, first) and row.difference
     ]
-    if moved:
+    several = len({row.candidate for row in comparison.differences})
+    if moved and (full or several <= _FOLLOWED):
         followed: dict[str, list[Move]] = {}
         for move in comparison.moves:
             if (move.candidate, move.measure) == (candidate, first):
                 followed.setdefault(move.query_id, []).append(move)
         out.print(f"{candidate}, {first}: what moves it most", style="bold")
-        several = len({row.candidate for row in comparison.differences}) > 1
-        most = len(moved) if full else _FEW if several else _QUERIES
+        most = len(moved) if full else _FEW if several > 1 else _QUERIES
         out.print(_queries(moved, followed, most, out.width - _BESIDE))
 
 
@@ -133,7 +152,7 @@ def _about_standings(comparison: Comparison) -> Iterator[str]:
             yield "all measures put the runs in one order"
         else:
             yield (
-                f"measures do not put the runs in one order: {least.measure} and {least.other} "
+                f"measures do not put the runs in one order: {least.left} and {least.right} "
                 f"agree least (tau {signed(least.kendall, 2)})"
             )
 
@@ -153,10 +172,10 @@ def _opposed(rows: Sequence[Disagreement]) -> list[str]:
     together: dict[tuple[str, str, bool], list[Disagreement]] = {}
     for row in rows:
         where = "all queries" if row.attribute is None else f"{row.attribute} {row.slice}"
-        together.setdefault((where, row.better, row.sure), []).append(row)
+        together.setdefault((where, row.better, row.p_corrected <= _LEVEL), []).append(row)
     return [
-        f"{where}: {better} {signed(held[0].gain)} but "
-        + ", ".join(f"{row.worse} {signed(row.loss)}" for row in held)
+        f"{where}: {better} {signed(held[0].better_difference)} but "
+        + ", ".join(f"{row.worse} {signed(row.worse_difference)}" for row in held)
         + ("" if sure else " (may be chance)")
         for (where, better, sure), held in together.items()
     ]
@@ -179,7 +198,7 @@ def _show_retrieval(comparison: Comparison, out: Console, *, full: bool) -> None
         table.add_row(
             plain(row.run),
             f"{row.found:,} of {row.relevant:,}",
-            f"{row.only:,}",
+            f"{row.found_only:,}",
             *([""] * 4 if with_first is None else _beside(with_first)),
         )
     out.print(table)
@@ -192,7 +211,7 @@ def _show_retrieval(comparison: Comparison, out: Console, *, full: bool) -> None
 
 def _beside(row: Overlap) -> tuple[str, ...]:
     rbo = "" if row.rbo is None else f"{row.rbo:.2f}"
-    return f"{row.only_right:,}", f"{row.only_left:,}", percent(row.overlap), rbo
+    return f"{row.relevant_right:,}", f"{row.relevant_left:,}", percent(row.overlap), rbo
 
 
 def _pair(row: Overlap) -> str:
@@ -204,7 +223,7 @@ def _pair(row: Overlap) -> str:
 
 
 def _k(comparison: Comparison) -> int:
-    return comparison.overlaps[0].k if comparison.overlaps else 10
+    return comparison.settings.k
 
 
 def _review(title: str, baseline: str, rows: Sequence[Review]) -> Table:
@@ -242,45 +261,83 @@ def show_judge_next(comparison: Comparison, out: Console) -> None:
     out.print(table)
 
 
-def _verdicts(candidate: str, baseline: str, rows: Sequence[Difference]) -> Table:
-    table = base(f"{candidate} against {baseline}")
-    table.padding = (0, 1, 0, 0)
-    table.add_column("measure", overflow="fold", min_width=_LABEL)
-    heads = ("from", "to", "change", "95 %", "p", "+/=/−", "")
-    for name in heads:
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(
-            plain(row.measure),
-            _number(row.baseline_value),
-            _number(row.candidate_value),
-            plain(signed(row.difference), "bold"),
-            _interval(row),
-            _p(row.p if row.p_corrected is None else row.p_corrected),
-            f"{row.wins}/{row.ties}/{row.losses}",
-            plain(row.verdict, "bold"),
-        )
+Cells = dict[str, str | Text]
+"""A row: what stands under each heading, in order."""
+
+
+def _verdicts(candidate: str, baseline: str, rows: Sequence[Difference], out: Console) -> Table:
+    cells: list[Cells] = [
+        {
+            "measure": plain(row.measure),
+            "from": _number(row.baseline_value),
+            "to": _number(row.candidate_value),
+            "change": plain(signed(row.difference), "bold"),
+            "95 %": _interval(row),
+            "p": _p(row),
+            "+/=/−": f"{row.wins}/{row.ties}/{row.losses}",
+            "": plain(row.verdict, "bold"),
+        }
+        for row in rows
+    ]
+    title = f"{candidate} against {baseline}"
+    return _fitted(title, cells, ("from", "to", "+/=/−", "95 %"), out)
+
+
+def _slices(title: str, rows: Sequence[Difference], out: Console) -> Table:
+    cells: list[Cells] = [
+        {
+            "slice": plain(str(row.slice)),
+            "n": f"{row.n:,}",
+            "change": signed(row.difference),
+            "95 %": _interval(row),
+            "shrunk": signed(row.shrunk),
+            "p": _p(row),
+            "+/=/−": f"{row.wins}/{row.ties}/{row.losses}",
+            "": plain(row.verdict, "bold" if row.verdict in _TOLD else ""),
+        }
+        for row in rows
+    ]
+    return _fitted(title, cells, ("+/=/−", "95 %", "p"), out)
+
+
+def _fitted(title: str, rows: Sequence[Cells], spare: Sequence[str], out: Console) -> Table:
+    """A table as wide as the screen at most; spare columns go first, the verdict never."""
+    left_out: set[str] = set()
+    for name in (None, *spare):
+        left_out |= {name} if name else set()
+        table = base(title)
+        table.padding = (0, 1, 0, 0)
+        heads = [head for head in rows[0] if head not in left_out]
+        for place, head in enumerate(heads):
+            if place == 0:
+                longest = max(len(str(row[head])) for row in rows)
+                table.add_column(head, overflow="fold", min_width=min(_LABEL, longest))
+            else:
+                table.add_column(head, justify="right", no_wrap=True)
+        for row in rows:
+            table.add_row(*(row[head] for head in heads))
+        least = out.measure(table, options=out.options.update(width=_ANY)).minimum
+        if least <= out.width:
+            break
     return table
 
 
-def _slices(title: str, rows: Sequence[Difference]) -> Table:
-    table = base(title)
-    table.padding = (0, 1, 0, 0)
-    table.add_column("slice", overflow="fold", min_width=_LABEL)
-    for name in ("n", "change", "95 %", "shrunk", "p", "+/=/−", ""):
-        table.add_column(name, justify="right", no_wrap=True)
+def _deciding(
+    rows: Sequence[Difference], queries: Sequence[QueryDifference], measure: str
+) -> Iterator[str]:
+    """The queries that decide each slice of which a verdict is known."""
     for row in rows:
-        table.add_row(
-            plain(str(row.slice)),
-            f"{row.n:,}",
-            signed(row.difference),
-            _interval(row),
-            signed(row.shrunk),
-            _p(row.p_corrected),
-            f"{row.wins}/{row.ties}/{row.losses}",
-            plain(row.verdict, "bold" if row.verdict in _TOLD else ""),
-        )
-    return table
+        if row.measure != measure or row.verdict not in _TOLD or row.difference is None:
+            continue
+        sign = 1 if row.difference > 0 else -1
+        within = [
+            f"{query.query_id} {signed(query.difference)}"
+            for query in queries
+            if (query.candidate, query.measure) == (row.candidate, measure)
+            and sign * query.difference > 0
+            and row.slice in query.slices.get(str(row.attribute), ())
+        ]
+        yield f"{row.slice}, most by {', '.join(within[:_QUERIES])}"
 
 
 def _other_measures(rows: Sequence[Difference]) -> str:
@@ -333,10 +390,11 @@ def _number(value: float | None) -> str:
 def _interval(row: Difference) -> str:
     if row.ci_low is None or row.ci_high is None:
         return ""
-    return f"{row.ci_low:+.3f} – {row.ci_high:+.3f}".replace("-", "−")
+    return f"{signed(row.ci_low)} to {signed(row.ci_high)}"
 
 
-def _p(p: float | None) -> str:
+def _p(row: Difference) -> str:
+    p = row.p if row.p_corrected is None else row.p_corrected
     if p is None:
         return ""
     return f"{p:.3f}" if p >= 0.001 else "<.001"

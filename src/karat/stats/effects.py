@@ -14,8 +14,9 @@ import numpy as np
 
 from karat.errors import UsageError
 from karat.stats.averages import Floats, mean
+from karat.tables.comparison import ROUNDING
 
-TIED = 1e-12
+TIED = ROUNDING
 """A difference no larger than this is what sums leave behind, and counts as none."""
 
 

@@ -20,6 +20,9 @@ from karat.stats.student import t_quantile
 TRUSTED_FROM = 25
 """Queries below which an interval is not to be trusted."""
 
+RESAMPLES = 2000
+"""Of a bootstrap interval."""
+
 _BLOCK = 1 << 18
 """Numbers held at once while drawing: what a cache holds is quickest."""
 _COLUMNS = 64
@@ -232,7 +235,10 @@ def _bca(
     normal = NormalDist()
     bias = normal.inv_cdf(float(below))
     total, sum_of = weight.sum(), (weight * values).sum()
-    without = (sum_of - weight * values) / (total - weight)
+    rest = total - weight
+    if not rest.all():
+        return Interval(None, None, "one query has all the weight")
+    without = (sum_of - weight * values) / rest
     # Samples vary within strata only, and so does the acceleration.
     _, groups = np.unique(pooled_strata(strata, len(values)), return_inverse=True)
     spread = (np.bincount(groups, without) / np.bincount(groups))[groups] - without

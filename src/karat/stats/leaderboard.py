@@ -54,11 +54,12 @@ def standings(
     ]
 
 
-def orders(rows: Sequence[Standing]) -> list[Order]:
+def orders(rows: Sequence[Standing], measures: Sequence[Measure]) -> list[Order]:
     """Whether each two measures put the runs in one order; none for fewer than three runs."""
+    sign = {str(measure): -1 if measure.entry.direction == "lower" else 1 for measure in measures}
     means: dict[str, dict[str, float]] = {}
     for row in rows:
-        means.setdefault(row.measure, {})[row.run] = row.value
+        means.setdefault(row.measure, {})[row.run] = sign[row.measure] * row.value
     runs = list(dict.fromkeys(row.run for row in rows))
     if len(runs) < 3:
         return []

@@ -18,7 +18,7 @@ from karat.errors import UsageError
 from karat.stats.averages import Floats
 from karat.stats.effects import TIED, win_tie_loss
 from karat.stats.intervals import Estimate, estimate, resample, resampled_estimates
-from karat.stats.student import t_quantile
+from karat.stats.student import beta_below, t_above, t_quantile
 
 EXACT_TO = 12
 """Queries that differ, up to which the randomisation test goes through every arrangement."""
@@ -40,6 +40,8 @@ class Test:
         statistic: What the test looks at; None where p is.
         n: Queries that it looks at.
         reason: Why there is no p-value; empty if there is one.
+        direction: 1 if it finds the candidate higher, -1 lower, 0 neither. Of ranks or signs this
+            need not be the direction of the mean.
     """
 
     __test__ = False  # the name is a statistician's; pytest is not to collect it
@@ -49,6 +51,7 @@ class Test:
     statistic: float | None
     n: int
     reason: str = ""
+    direction: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +203,8 @@ def t_test(
     if isinstance(found, str):
         return Test("t", None, None, n, found)
     t = found.centre / found.error
-    return Test("t", min(1.0, 2 * _t_above(abs(t), found.df)), t, n)
+    p = min(1.0, 2 * t_above(abs(t), found.df))
+    return Test("t", p, t, n, direction=int(np.sign(t)))
 
 
 def wilcoxon(difference: Floats) -> Test:
@@ -228,13 +232,15 @@ def wilcoxon(difference: Floats) -> Test:
     midrank = (np.cumsum(count) - (count - 1) / 2)[place]
     positive = kept[np.argsort(np.abs(kept), kind="stable")] > 0
     n = len(kept)
-    least = float(min(midrank[positive].sum(), midrank[~positive].sum()))
+    up, down = float(midrank[positive].sum()), float(midrank[~positive].sum())
+    least, direction = min(up, down), int(np.sign(up - down))
     if n <= _WILCOXON_EXACT_TO and len(count) == n:
-        return Test("wilcoxon", _rank_sum_p(round(least), n), least, n)
+        return Test("wilcoxon", _rank_sum_p(round(least), n), least, n, direction=direction)
     ties = float((count.astype(np.float64) ** 3 - count).sum())
     deviation = math.sqrt((n * (n + 1) * (2 * n + 1) - ties / 2) / 24)
     away = max(0.0, n * (n + 1) / 4 - least - 0.5)
-    return Test("wilcoxon", math.erfc(away / deviation / math.sqrt(2)), least, n)
+    p = math.erfc(away / deviation / math.sqrt(2))
+    return Test("wilcoxon", p, least, n, direction=direction)
 
 
 def sign_test(difference: Floats) -> Test:
@@ -254,8 +260,8 @@ def sign_test(difference: Floats) -> Test:
     wins, _, losses = win_tie_loss(difference)
     least, n = min(wins, losses), wins + losses
     # A binomial tail is a beta tail: P(X <= k) = I_1/2(n - k, k + 1).
-    p = min(1.0, 2 * _beta_below(0.5, 0.5, n - least, least + 1))
-    return Test("sign", p, float(wins), n)
+    p = min(1.0, 2 * beta_below(0.5, 0.5, n - least, least + 1))
+    return Test("sign", p, float(wins), n, direction=int(np.sign(wins - losses)))
 
 
 def equivalence(
@@ -330,10 +336,10 @@ def _against(
     if isinstance(found, str):
         return MarginTest(name, None, None, None, margin, n, found)
     reach = t_quantile(1 - alpha, found.df) * found.error
-    p = _t_above((margin + found.centre) / found.error, found.df)
+    p = t_above((margin + found.centre) / found.error, found.df)
     high = None
     if name == "equivalence":
-        p = max(p, _t_above((margin - found.centre) / found.error, found.df))
+        p = max(p, t_above((margin - found.centre) / found.error, found.df))
         high = found.centre + reach
     return MarginTest(name, p, found.centre - reach, high, margin, n)
 
@@ -393,36 +399,3 @@ def _rank_sum_p(least: int, n: int) -> float:
         for total in range(least, rank - 1, -1):
             subsets[total] += subsets[total - rank]
     return min(1.0, 2 * sum(subsets) / (1 << n))
-
-
-def _t_above(t: float, df: int) -> float:
-    """Chance that Student's t exceeds a value, exact in the tail too."""
-    if t < 0:
-        return 1 - _t_above(-t, df)
-    return _beta_below(df / (df + t * t), t * t / (df + t * t), df / 2, 0.5) / 2
-
-
-def _beta_below(x: float, rest: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function I_x(a, b); rest is 1 - x, given unrounded.
-
-    Source: its continued fraction, NIST DLMF 8.17.22, by Lentz's method.
-    """
-    if x > (a + 1) / (a + b + 2):
-        return 1 - _beta_below(rest, x, b, a)
-    if x <= 0:
-        return 0.0
-    log = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    front = math.exp(log + a * math.log(x) + b * math.log(rest)) / a
-    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
-    value = d
-    for m in range(1, 100_000):
-        for term in (
-            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
-            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
-        ):
-            d = 1 / (1 + term * d)
-            c = 1 + term / c
-            value *= c * d
-        if abs(c * d - 1) < 1e-15:
-            break
-    return front * value

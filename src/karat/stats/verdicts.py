@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from karat.errors import UsageError, nearest
 from karat.measures import Measure
 from karat.measures.difference import DifferenceBounds
 from karat.measures.evidence import Floats, Mask
@@ -17,6 +18,7 @@ from karat.stats.averages import mean
 from karat.stats.effects import TIED, standardised, superiority, win_tie_loss
 from karat.stats.intervals import Interval, bca_intervals, estimate, t_interval
 from karat.stats.paired import (
+    MarginTest,
     bootstrap,
     equivalence,
     non_inferiority,
@@ -31,6 +33,10 @@ from karat.stats.weighing import Weighing
 from karat.tables.comparison import Difference, Verdict
 
 LEVEL = 0.05
+_LEAST = 5  # queries, below which power says nothing
+LEAST_RESAMPLES = 100
+MOST_RESAMPLES = 10_000_000
+UNWEIGHTED = ("wilcoxon", "sign")
 TESTS = ("randomisation", "bootstrap", "t", "wilcoxon", "sign")
 Correction = Callable[[Sequence[float | None]], list[float | None]]
 
@@ -59,8 +65,8 @@ class Contrast:
     @property
     def difference(self) -> Floats:
         """Candidate minus baseline, NaN where one has no value; shape (n,)."""
-        ours, theirs = self.both
-        return theirs - ours
+        baseline, candidate = self.both
+        return candidate - baseline
 
     @property
     def sign(self) -> float:
@@ -68,8 +74,24 @@ class Contrast:
         return -1.0 if self.measure.entry.direction == "lower" else 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A difference before its p-values are corrected.
+
+    Attributes:
+        contrast: What it is of.
+        row: The difference; its verdict is ``identical`` or still open (``cannot tell``).
+        contrary: Whether the test points the other way than the mean, as one of ranks or signs
+            may.
+    """
+
+    contrast: Contrast
+    row: Difference
+    contrary: bool
+
+
 @dataclass(frozen=True)
-class Manner:
+class Testing:
     """How differences are tested and what is said of them.
 
     Attributes:
@@ -88,9 +110,40 @@ class Manner:
     seed: int
     weighing: Weighing
 
-    def rows(self, contrasts: Sequence[Contrast], chosen: Mask) -> list[Difference]:
-        """Differences over the chosen queries, p-values not corrected yet."""
-        found: dict[int, Difference] = {}
+    def __post_init__(self) -> None:
+        """Refuse what cannot be.
+
+        Raises:
+            UsageError: an unknown test, one that knows no weights though there are some, or a
+                margin, seed or number of resamples out of range.
+        """
+        if self.test not in TESTS:
+            near = nearest(str(self.test), TESTS) or TESTS
+            raise UsageError(f"there is no test called {self.test!r}", nearest=near)
+        if self.test in UNWEIGHTED and self.weighing.weights is not None:
+            raise UsageError(
+                f"the {self.test} test knows no weights, and the queries have some",
+                fix="--test randomisation, bootstrap or t",
+            )
+        if self.margin is not None and not 0 < self.margin < math.inf:
+            raise UsageError(
+                f"a margin of {self.margin:g} is not above 0", fix="--margin 0.01, for example"
+            )
+        if self.seed < 0 or not LEAST_RESAMPLES <= self.resamples <= MOST_RESAMPLES:
+            raise UsageError(
+                f"seed {self.seed} and {self.resamples:,} resamples cannot be",
+                fix=f"a seed from 0, and {LEAST_RESAMPLES} to {MOST_RESAMPLES:,} resamples",
+            )
+
+    def measured(
+        self,
+        contrasts: Sequence[Contrast],
+        chosen: Mask,
+        attribute: str | None = None,
+        value: str | None = None,
+    ) -> list[Measured]:
+        """Differences over the chosen queries, a slice if it has a name."""
+        found: dict[int, Measured] = {}
         # Those over the same queries share their arrangements and resamples.
         alike: dict[bytes, list[int]] = {}
         for place, contrast in enumerate(contrasts):
@@ -99,21 +152,41 @@ class Manner:
         for key, places in alike.items():
             used = np.frombuffer(key, np.bool_)
             columns = np.stack([contrasts[place].difference[used] for place in places], axis=1)
-            tested = zip(places, self._spans(columns, used), self._p(columns, used), strict=True)
-            found |= {i: self._row(contrasts[i], used, span, p) for i, span, p in tested}
+            spans, tests = self._spans(columns, used), self._tests(columns, used)
+            for place, span, test in zip(places, spans, tests, strict=True):
+                p, direction = test
+                row = self._row(contrasts[place], used, span, p)
+                contrary = (row.difference or 0.0) * direction < 0
+                row = replace(row, attribute=attribute, slice=value)
+                found[place] = Measured(contrasts[place], row, contrary)
         return [found[place] for place in range(len(contrasts))]
 
     def decided(
-        self, contrasts: Sequence[Contrast], rows: Sequence[Difference], correct: Correction
+        self, family: Sequence[Measured], correct: Correction, level: float | None = None
     ) -> list[Difference]:
-        """The rows of these contrasts with corrected p-values, and with what may be said."""
-        family = sum(row.p is not None for row in rows)
-        return [
-            self._decided(replace(row, p_corrected=p), contrast.sign, family)
-            for contrast, row, p in zip(
-                contrasts, rows, correct([row.p for row in rows]), strict=True
+        """The rows with p-values corrected over all of them, and with what may be said.
+
+        Args:
+            family: From ``measured``.
+            correct: Holm, or Benjamini and Hochberg.
+            level: What power is told for; what a family of so many leaves to each if None.
+        """
+        rows = [each.row for each in family]
+        tests = sum(row.p is not None for row in rows)
+        alone = LEVEL / max(tests, 1) if level is None else level
+        found = [
+            replace(
+                _powered(row, alone), p_corrected=p, family=tests, equivalence_p=e, not_worse_p=w
+            )
+            for row, p, e, w in zip(
+                rows,
+                correct([row.p for row in rows]),
+                correct([row.equivalence_p for row in rows]),
+                correct([row.not_worse_p for row in rows]),
+                strict=True,
             )
         ]
+        return [self._decided(each, row) for each, row in zip(family, found, strict=True)]
 
     def _spans(self, columns: Floats, used: Mask) -> list[Interval]:
         weights, strata = self.weighing.at(used)
@@ -121,135 +194,161 @@ class Manner:
             return [t_interval(column, weights, strata) for column in columns.T]
         return bca_intervals(columns, self.drawn[:, used], weights, strata)
 
-    def _p(self, columns: Floats, used: Mask) -> list[float | None]:
-        """P-values, one for each column; None where nothing differs."""
+    def _tests(self, columns: Floats, used: Mask) -> list[tuple[float | None, int]]:
+        """P-values, None where nothing differs, and the direction found; one for each column."""
         differing = [place for place, column in enumerate(columns.T) if not _same(column)]
-        found: list[float | None] = [None] * columns.shape[1]
+        found: list[tuple[float | None, int]] = [(None, 0)] * columns.shape[1]
         if differing:
             tested = self._tested(columns[:, differing], *self.weighing.at(used))
-            for place, p in zip(differing, tested, strict=True):
-                found[place] = None if p is None or math.isnan(p) else p
+            for place, (p, direction) in zip(differing, tested, strict=True):
+                found[place] = (None if p is None or math.isnan(p) else p, direction)
         return found
 
     def _tested(
         self, columns: Floats, weights: Floats | None, strata: NDArray[np.int64] | None
-    ) -> Sequence[float | None]:
+    ) -> Sequence[tuple[float | None, int]]:
         resamples, seed = self.resamples, self.seed
+        by_mean = [int(np.sign(mean(column, weights))) for column in columns.T]
         if self.test == "randomisation":
             drawn = randomisation(columns, resamples=resamples, seed=seed, weights=weights)
-            return [float(p) for p in drawn]
+            return list(zip(drawn.tolist(), by_mean, strict=True))
         if self.test == "bootstrap":
             drawn = bootstrap(
                 columns, resamples=resamples, seed=seed, weights=weights, strata=strata
             )
-            return [float(p) for p in drawn]
+            return list(zip(drawn.tolist(), by_mean, strict=True))
         if self.test == "t":
-            return [t_test(column, weights, strata).p for column in columns.T]
-        exact = wilcoxon if self.test == "wilcoxon" else sign_test
-        return [exact(column).p for column in columns.T]
+            tests = [t_test(column, weights, strata) for column in columns.T]
+        else:
+            exact = wilcoxon if self.test == "wilcoxon" else sign_test
+            tests = [exact(column) for column in columns.T]
+        return [(test.p, test.direction) for test in tests]
 
     def _row(self, contrast: Contrast, used: Mask, span: Interval, p: float | None) -> Difference:
         difference = contrast.difference[used]
         weights, strata = self.weighing.at(used)
         n = len(difference)
-        ours, theirs = (values[used] for values in contrast.both)
+        before, after = (values[used] for values in contrast.both)
         wins, ties, losses = win_tie_loss(contrast.sign * difference)
-        centre = mean(difference, weights) if n else None
         known = estimate(difference, weights, strata)
-        error = None if isinstance(known, str) else known.error
-        spread = (error or 0.0) * math.sqrt(n)  # with weights and strata, what the design makes it
-        found = spread > TIED and centre is not None and abs(centre) > TIED
-        low, high, exact = _ends(contrast, used, weights, centre)
+        centre = mean(difference, weights) if n else None
+        low, high, exact = _unjudged_ends(contrast, used, self.weighing.weights, centre)
         return Difference(
             baseline=contrast.baseline.run.name,
             candidate=contrast.candidate.run.name,
             measure=str(contrast.measure),
-            baseline_value=mean(ours, weights) if n else None,
-            candidate_value=mean(theirs, weights) if n else None,
+            baseline_value=mean(before, weights) if n else None,
+            candidate_value=mean(after, weights) if n else None,
             difference=centre,
-            standard_error=error,
+            standard_error=None if isinstance(known, str) else known.error,
             ci_low=span.low,
             ci_high=span.high,
+            ci_method=None if span.low is None else "t" if self.drawn is None else "bca",
             n=n,
             p=p,
             p_corrected=None,
-            not_worse_p=self._not_worse(contrast.sign * difference, weights, strata),
+            family=0,
+            equivalence_p=self._margin_p(equivalence, difference, weights, strata),
+            not_worse_p=self._margin_p(
+                non_inferiority, contrast.sign * difference, weights, strata
+            ),
             standardised=standardised(difference, weights),
             superiority=superiority(contrast.sign * difference, weights),
             wins=wins,
             ties=ties,
             losses=losses,
-            smallest=smallest_difference(spread, n) if n > 1 and spread > 0 else None,
-            needed=queries_needed(spread, abs(centre)) if found and centre else None,
+            smallest_detected=None,
+            queries_needed=None,
             unjudged_low=low,
             unjudged_high=high,
             unjudged_exact=exact,
-            verdict=self._undecided(difference, weights, strata),
+            verdict="identical" if n and _same(difference) else "cannot tell",
             reason="",
         )
 
-    def _not_worse(
-        self, gain: Floats, weights: Floats | None, strata: NDArray[np.int64] | None
+    def _margin_p(
+        self,
+        against: Callable[..., MarginTest],
+        difference: Floats,
+        weights: Floats | None,
+        strata: NDArray[np.int64] | None,
     ) -> float | None:
-        if self.margin is None or len(gain) < 2:
+        if self.margin is None or len(difference) < 2:
             return None
-        return non_inferiority(gain, self.margin, weights, strata).p
+        return against(difference, self.margin, weights, strata).p
 
-    def _undecided(
-        self, difference: Floats, weights: Floats | None, strata: NDArray[np.int64] | None
-    ) -> Verdict:
-        """What is known before p-values are corrected."""
-        if len(difference) and _same(difference):
-            return "identical"
-        if self.margin is not None and len(difference) > 1:
-            found = equivalence(difference, self.margin, weights, strata)
-            if found.p is not None and found.p <= LEVEL:
-                return "equivalent"
-        return "cannot tell"
-
-    def _decided(self, row: Difference, sign: float, family: int) -> Difference:
-        p = row.p_corrected
-        over = f" after correction over {family} comparisons" if family > 1 else ""
+    def _decided(self, measured: Measured, row: Difference) -> Difference:
         if row.verdict == "identical":
             return replace(row, reason="every query has the same value in both")
-        if p is not None and p <= LEVEL and row.difference:
-            ahead = row.wins > row.losses if row.wins != row.losses else None
-            up = sign * row.difference > 0
-            against = "" if ahead in (None, up) else ", though on fewer queries than it is not"
+        equal = row.equivalence_p is not None and row.equivalence_p <= LEVEL
+        found = row.p_corrected is not None and row.p_corrected <= LEVEL and row.difference
+        if found and measured.contrary:
+            reason = f"the {self.test} test finds the contrary of the mean ({_p_told(row)})"
+            return replace(row, reason=reason)
+        if found and row.difference:
+            up = measured.contrast.sign * row.difference > 0
             verdict: Verdict = "better" if up else "worse"
-            small = ""
-            if row.verdict == "equivalent":
-                small = f"; yet smaller than {self.margin:g}, so it may not matter"
-            reason = f"p {_p_text(p)}{over}{against}{small}{_reversible(row)}"
-            return replace(row, verdict=verdict, reason=reason)
-        if row.verdict == "equivalent":
-            return replace(row, reason=f"the difference is smaller than {self.margin:g}")
+            ahead = row.wins > row.losses if row.wins != row.losses else None
+            against = "" if ahead in (None, up) else ", though on fewer queries than it is not"
+            small = f"; yet smaller than {self.margin:g}, so it may not matter" if equal else ""
+            return replace(
+                row, verdict=verdict, reason=f"{_p_told(row)}{against}{small}{_turned(row)}"
+            )
+        if equal and self.margin is not None:
+            reason = f"smaller than {self.margin:g} (p {_p_text(row.equivalence_p)})"
+            low, high = row.unjudged_low, row.unjudged_high
+            if low is not None and high is not None and max(-low, high) >= self.margin:
+                reason += f"; the unjudged could make it {_span(low, high)}"
+            return replace(row, verdict="equivalent", reason=reason)
         held = ""
         if row.not_worse_p is not None and row.not_worse_p <= LEVEL:
             held = f"; not more than {self.margin:g} worse (p {_p_text(row.not_worse_p)})"
         return replace(row, reason=_why_not(row) + held)
 
 
-def drawn_to_wholes(wholes: Sequence[Difference], rows: Sequence[Difference]) -> list[Difference]:
-    """Slices drawn towards the whole, each under its own measure and candidate."""
+def shrink_slices(wholes: Sequence[Difference], rows: Sequence[Difference]) -> list[Difference]:
+    """Slices drawn towards the whole, each under its own measure and candidate.
+
+    The error of a slice is that of the whole, scaled to its number of queries: a few queries that
+    happen to agree do not look sure. Slices are taken to share no query; where they do, it is a
+    guide. A slice in which both runs are identical stays at 0.
+    """
     out: dict[int, float] = {}
     for whole in wholes:
-        if whole.difference is None:
+        if whole.difference is None or whole.standard_error is None:
             continue
         held = [
             i
             for i, row in enumerate(rows)
             if (row.candidate, row.measure) == (whole.candidate, whole.measure)
-            and row.difference is not None
+            and row.n > 1
+            and row.verdict != "identical"
         ]
         estimates = np.array([rows[i].difference for i in held], np.float64)
-        errors = np.array([rows[i].standard_error for i in held], np.float64)  # None is NaN
-        for i, value in zip(held, shrunken(estimates, errors, whole.difference), strict=True):
-            out[i] = float(value)
-    return [replace(row, shrunk=out.get(i)) for i, row in enumerate(rows)]
+        errors = np.array([whole.standard_error * math.sqrt(whole.n / rows[i].n) for i in held])
+        out |= zip(held, shrunken(estimates, errors, whole.difference).tolist(), strict=True)
+    return [
+        replace(row, shrunk=row.difference if row.verdict == "identical" else out.get(i))
+        for i, row in enumerate(rows)
+    ]
 
 
-def _ends(
+def _powered(row: Difference, level: float) -> Difference:
+    """The row with what so many queries detect, and what the difference takes, at a level."""
+    if row.standard_error is None or row.difference is None or row.n < 2:
+        return row
+    spread = row.standard_error * math.sqrt(row.n)  # with weights, what the design makes it
+    if spread <= TIED:
+        return row
+    size = abs(row.difference)
+    return replace(
+        row,
+        smallest_detected=smallest_difference(spread, row.n, alpha=level),
+        queries_needed=queries_needed(spread, size, alpha=level) if size > TIED else None,
+    )
+
+
+def _unjudged_ends(
     contrast: Contrast, used: Mask, weights: Floats | None, centre: float | None
 ) -> tuple[float | None, float | None, bool | None]:
     found = contrast.bounds
@@ -261,15 +360,15 @@ def _ends(
     return min(ends[0], centre), max(ends[1], centre), found.exact
 
 
-def _reversible(row: Difference) -> str:
+def _turned(row: Difference) -> str:
     """Whether documents that nobody judged could turn the sign."""
     low, high = row.unjudged_low, row.unjudged_high
     if low is None or high is None:
         return ""
-    if low > TIED or high < -TIED:
+    if not row.could_turn:
         return "; no grade of the unjudged turns the sign"
     sure = "could" if row.unjudged_exact else "might"
-    return f"; but the unjudged {sure} turn it ({low:+.3f} to {high:+.3f})".replace("-", "−")
+    return f"; but the unjudged {sure} turn it ({_span(low, high)})"
 
 
 def _same(difference: Floats) -> bool:
@@ -278,16 +377,34 @@ def _same(difference: Floats) -> bool:
 
 
 def _why_not(row: Difference) -> str:
-    if row.n < 2 or row.smallest is None:
-        return "too few queries" if row.n else "no query has a value in both"
-    seen = f"these {row.n} queries show {row.smallest:.3f} or more (four times in five)"
-    if row.needed is None or row.difference is None or row.needed <= row.n:
+    if not row.n:
+        return "no query has a value in both"
+    if row.n < 2:
+        return "one query tells nothing"
+    if row.smallest_detected is None:
+        return "the difference has no spread that a test could go by"
+    before = f"{_p_told(row)}; " if row.p is not None and row.p <= LEVEL else ""
+    if row.n < _LEAST:
+        return f"{before}{row.n} queries are too few to detect anything"
+    seen = f"{before}{row.n} queries detect {row.smallest_detected:.3f} or more (power 80 %)"
+    if row.queries_needed is None or row.difference is None or row.queries_needed <= row.n:
         return seen
-    return (
-        f"{seen}; to show {abs(row.difference):.3f} would take {row.needed:,}, "
-        f"{row.needed - row.n:,} more than there are"
-    )
+    more = row.queries_needed - row.n
+    return f"{seen}; to detect {abs(row.difference):.3f} takes {more:,} more"
 
 
-def _p_text(p: float) -> str:
+def _p_told(row: Difference) -> str:
+    if row.family > 1:
+        alone, corrected = _p_text(row.p), _p_text(row.p_corrected)
+        return f"p {corrected} corrected over {row.family} comparisons ({alone} alone)"
+    return f"p {_p_text(row.p)}"
+
+
+def _p_text(p: float | None) -> str:
+    if p is None:
+        return "unknown"
     return f"{p:.4f}" if p >= 0.0001 else "below 0.0001"
+
+
+def _span(low: float, high: float) -> str:
+    return f"{low:+.3f} to {high:+.3f}".replace("-", "−")

@@ -16,8 +16,7 @@ from typing import Any, Literal
 VERSION = 1
 """Of the certificate's content."""
 
-Sign = Literal["candidate is better", "candidate is worse"]
-Unseen = int | Literal["any"] | None
+CertifiedVerdict = Literal["better", "worse"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +29,12 @@ class CertifiedQuery:
         baseline: The documents of the baseline, best first, down to where the measure looks.
         candidate: The same of the candidate. The pool of the query is the documents of both.
         judgments: Grades that count: of the pool from 0 up, elsewhere above 0.
-        low: Lowest difference, over all grades of the unjudged documents of the pool.
-        high: Highest.
+        unjudged_low: Lowest difference, over all grades of the unjudged documents of the pool.
+        unjudged_high: Highest.
         ideal: Ideal DCG, or number of relevant documents, as judged; None if the measure divides
             by neither.
         ideal_allowed: The same with as many relevant documents outside the pool as the certificate
-            allows; None if there is no limit, or none is known.
+            allows; None if any number is allowed, or nobody knows.
     """
 
     query_id: str
@@ -43,8 +42,8 @@ class CertifiedQuery:
     baseline: tuple[str, ...]
     candidate: tuple[str, ...]
     judgments: Mapping[str, float]
-    low: float
-    high: float
+    unjudged_low: float
+    unjudged_high: float
     ideal: float | None
     ideal_allowed: float | None
 
@@ -65,16 +64,19 @@ class Certificate:
         baseline: Name of the baseline.
         candidate: Name of the candidate.
         difference: Mean difference as judged, candidate minus baseline.
-        low: Lowest mean difference, over all grades of the unjudged documents of the pool.
-        high: Highest.
-        exact: Whether both are reached; if not, the difference cannot leave the interval.
-        sign: What holds whatever those grades are.
+        unjudged_low: Lowest mean difference, over all grades of the unjudged documents of the
+            pool.
+        unjudged_high: Highest.
+        unjudged_exact: Whether both are reached; if not, the difference cannot leave the interval.
+        verdict: What the candidate is, whatever those grades are.
         unseen: Largest number of documents outside the pool that each query may have, of any grade
-            of the scale, with the sign still the same; ``any`` if no number of them turns it; None
-            if nobody knows.
+            of the scale, with the sign still the same; None if any number, or if nobody knows.
+        unseen_unlimited: Whether no number of them turns the sign. False without a number in
+            ``unseen``: nobody knows.
         reason: Why nobody knows, or why any number is allowed; empty otherwise.
         queries: The queries that count, sorted by bytes.
-        sha256: Fingerprint of the rest, as the file states it; None if it was not read.
+        sha256: Fingerprint of the rest, as the file states it; None if it was not read. It shows
+            damage, and not who wrote the file: anyone who edits it can work it out again.
         source: What messages call it.
     """
 
@@ -88,11 +90,12 @@ class Certificate:
     baseline: str
     candidate: str
     difference: float
-    low: float
-    high: float
-    exact: bool
-    sign: Sign
-    unseen: Unseen
+    unjudged_low: float
+    unjudged_high: float
+    unjudged_exact: bool
+    verdict: CertifiedVerdict
+    unseen: int | None
+    unseen_unlimited: bool
     reason: str
     queries: tuple[CertifiedQuery, ...]
     sha256: str | None = field(default=None, compare=False)
@@ -131,19 +134,21 @@ class Certificate:
             "candidate": self.candidate,
             "n": self.n,
             "difference": _whole(self.difference),
-            "low": _whole(self.low),
-            "high": _whole(self.high),
-            "exact": self.exact,
-            "sign": self.sign,
+            "unjudged_low": _whole(self.unjudged_low),
+            "unjudged_high": _whole(self.unjudged_high),
+            "unjudged_exact": self.unjudged_exact,
+            "verdict": self.verdict,
             "unseen": self.unseen,
+            "unseen_unlimited": self.unseen_unlimited,
             "reason": self.reason,
         }
         return {**head, "queries": [_query(query) for query in self.queries]}
 
     def __repr__(self) -> str:
+        unseen = "unlimited" if self.unseen_unlimited else self.unseen
         return (
-            f"<Certificate: {self.sign} in {self.measure}, {self.low:+.4f} to {self.high:+.4f}, "
-            f"{self.n} queries, unseen {self.unseen}>"
+            f"<Certificate: {self.verdict} in {self.measure}, {self.unjudged_low:+.4f} to "
+            f"{self.unjudged_high:+.4f}, {self.n} queries, unseen {unseen}>"
         )
 
 
@@ -182,8 +187,8 @@ def _query(query: CertifiedQuery) -> dict[str, Any]:
         "baseline": list(query.baseline),
         "candidate": list(query.candidate),
         "judgments": {doc_id: _whole(grade) for doc_id, grade in query.judgments.items()},
-        "low": _whole(query.low),
-        "high": _whole(query.high),
+        "unjudged_low": _whole(query.unjudged_low),
+        "unjudged_high": _whole(query.unjudged_high),
         "ideal": None if query.ideal is None else _whole(query.ideal),
         "ideal_allowed": None if query.ideal_allowed is None else _whole(query.ideal_allowed),
     }

@@ -9,6 +9,8 @@ import polars as pl
 
 from karat.tables.pairs import Pairs
 
+ROUNDING = 1e-12
+"""A difference no larger than this is what sums leave behind."""
 Verdict = Literal["better", "worse", "equivalent", "cannot tell", "identical"]
 """What may be said of a difference.
 
@@ -31,23 +33,29 @@ class Difference:
         difference: Candidate minus baseline.
         standard_error: Of the difference, by the spread of the queries' differences; None without
             spread.
-        ci_low: Lower end of the 95 % interval of the difference (paired; Student's t or BCa);
-            None where there is none.
+        ci_low: Lower end of the 95 % interval of the difference, of it alone; None where there is
+            none.
         ci_high: Upper end.
+        ci_method: t | bca; None where there is no interval.
         n: Queries for which both have a value.
         p: Two-sided p-value of the test asked for; None where all differences are 0.
-        p_corrected: The same, corrected over all measures and candidates (Holm), or over all
-            slices (Benjamini and Hochberg).
-        not_worse_p: One-sided p-value that the candidate is worse by the margin or more
-            (non-inferiority); None without a margin or spread. Not corrected.
+        p_corrected: The same, corrected over the family: Holm over all measures and candidates, or
+            Benjamini and Hochberg over all of them and all slices of one attribute.
+        family: Tests that the correction is over.
+        equivalence_p: P-value of the test against a difference of the margin or more, up or down,
+            corrected likewise; None without a margin or spread.
+        not_worse_p: P-value of the test against being worse by the margin or more
+            (non-inferiority), corrected likewise; None likewise.
         standardised: Mean difference over its standard deviation (Cohen's d_z); None without
             spread.
         superiority: Share of the queries the candidate wins, ties counting half; 0 to 1.
         wins: Queries where the candidate is better.
         ties: Queries where both are the same.
         losses: Queries where the candidate is worse.
-        smallest: The smallest difference that so many queries would show four times in five.
-        needed: Queries needed to show the observed difference four times in five; None if it is 0.
+        smallest_detected: The smallest difference that so many queries detect with a power of 80 %,
+            after the correction; None without spread.
+        queries_needed: Queries that detect the observed difference with that power; None if it is
+            0.
         unjudged_low: Lowest difference over all grades that documents unjudged in either run could
             have, the same in both; None if not known (a note says why).
         unjudged_high: Highest; None likewise.
@@ -57,7 +65,7 @@ class Difference:
         attribute: The query attribute sliced by, or None for all queries.
         slice: Its value, or None.
         shrunk: In slices: the difference drawn towards that of all queries, the more so the less
-            the slice says by itself; None elsewhere.
+            the slice says by itself; None elsewhere, and for a slice of one query.
     """
 
     baseline: str
@@ -69,17 +77,20 @@ class Difference:
     standard_error: float | None
     ci_low: float | None
     ci_high: float | None
+    ci_method: str | None
     n: int
     p: float | None
     p_corrected: float | None
+    family: int
+    equivalence_p: float | None
     not_worse_p: float | None
     standardised: float | None
     superiority: float | None
     wins: int
     ties: int
     losses: int
-    smallest: float | None
-    needed: int | None
+    smallest_detected: float | None
+    queries_needed: int | None
     unjudged_low: float | None
     unjudged_high: float | None
     unjudged_exact: bool | None
@@ -88,6 +99,16 @@ class Difference:
     attribute: str | None = None
     slice: str | None = None
     shrunk: float | None = None
+
+    @property
+    def could_turn(self) -> bool | None:
+        """Whether documents that nobody judged could turn the sign; None if nobody knows."""
+        low, high = self.unjudged_low, self.unjudged_high
+        if low is None or high is None:
+            return None
+        if self.verdict == "identical" and high - low <= ROUNDING:
+            return False
+        return low <= ROUNDING and high >= -ROUNDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +124,7 @@ class QueryDifference:
         difference: Candidate minus baseline.
         share: What the query contributes to the mean difference.
         text: What was typed, if it is known.
+        slices: The slices it is in: for each attribute sliced by, its values.
     """
 
     candidate: str
@@ -113,6 +135,7 @@ class QueryDifference:
     difference: float
     share: float
     text: str | None = None
+    slices: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +147,9 @@ class NextJudgment:
         doc_id: The document.
         baseline_rank: Its rank in the baseline; None below the cutoff.
         candidate_rank: Its rank in the candidate; None below the cutoff.
-        effect: What its highest grade would change in the mean difference.
+        effect: What its highest grade instead of the lowest adds to the mean difference; where a
+            measure divides by an ideal, by that of the judgments so far.
+        text: What was typed, if it is known.
     """
 
     query_id: str
@@ -132,6 +157,7 @@ class NextJudgment:
     baseline_rank: int | None
     candidate_rank: int | None
     effect: float
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,14 +224,16 @@ class Finds:
         k: Depth.
         relevant: Relevant documents of all shared queries, found or not.
         found: Those in its top k.
-        only: Those of them that no other of the runs has in its top k.
+        found_only: Those of them that no other of the runs has in its top k.
+        n: Queries: those that count and that every run answered.
     """
 
     run: str
     k: int
     relevant: int
     found: int
-    only: int
+    found_only: int
+    n: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +267,9 @@ class Overlap:
             both answered. One less it is the churn.
         rbo: Mean rank-biased overlap (p = 0.9, extrapolated, ties corrected), 0 to 1; None
             likewise.
-        both: Relevant documents in the top k of both.
-        only_left: Relevant documents in the left one's top k and not in the right one's.
-        only_right: The reverse.
+        relevant_both: Relevant documents in the top k of both.
+        relevant_left: Relevant documents in the left one's top k and not in the right one's.
+        relevant_right: The reverse.
     """
 
     left: str
@@ -249,9 +277,9 @@ class Overlap:
     k: int
     overlap: float | None
     rbo: float | None
-    both: int
-    only_left: int
-    only_right: int
+    relevant_both: int
+    relevant_left: int
+    relevant_right: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,16 +309,16 @@ class Order:
     """Whether two measures put the runs in one order.
 
     Attributes:
-        measure: One measure.
-        other: Another.
+        left: One measure.
+        right: Another.
         runs: Number of runs.
         kendall: Tau-b, -1 to 1; None if all runs are equal under one of them.
-        tau_ap: Tau_AP, which weighs the top of the second measure's order; None likewise.
+        tau_ap: Tau_AP, which weighs the top of the right one's order; None likewise.
         spearman: Spearman's correlation; None likewise.
     """
 
-    measure: str
-    other: str
+    left: str
+    right: str
     runs: int
     kendall: float | None
     tau_ap: float | None
@@ -307,11 +335,13 @@ class Disagreement:
         slice: Its value, or None.
         better: Measure by which the candidate is better.
         worse: Measure by which it is worse.
-        gain: Mean difference by the one; its sign is the measure's.
-        loss: Mean difference by the other.
+        better_difference: Mean difference by the one.
+        worse_difference: Mean difference by the other.
         n: Queries with a value under both.
-        opposed: Of these, queries where one gains and the other loses.
-        sure: Whether neither is explained by chance (each p at most .05, not corrected).
+        opposed: Of these, queries that are better by the one and worse by the other.
+        p: The larger of the two p-values (paired t): of there being no such disagreement.
+        p_corrected: The same, corrected (Benjamini and Hochberg) over all pairs of measures and
+            all slices looked at.
     """
 
     candidate: str
@@ -319,11 +349,35 @@ class Disagreement:
     slice: str | None
     better: str
     worse: str
-    gain: float
-    loss: float
+    better_difference: float
+    worse_difference: float
     n: int
     opposed: int
-    sure: bool
+    p: float
+    p_corrected: float
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a comparison was made.
+
+    Attributes:
+        test: The test of the p-values.
+        interval: t | bca.
+        margin: Differences smaller than this do not matter; None if nobody said.
+        resamples: Of the tests that draw.
+        seed: Of what is drawn.
+        k: Depth of finds, overlaps and review: that of the first measure, 10 if it has none.
+        rel: Lowest grade that counts as relevant there.
+    """
+
+    test: str
+    interval: str
+    margin: float | None
+    resamples: int
+    seed: int
+    k: int
+    rel: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -332,7 +386,7 @@ class Comparison:
 
     Attributes:
         baseline: Name of the baseline.
-        test: The test of the p-values.
+        settings: How it was made.
         differences: One for each candidate and measure, candidates in the order given.
         slices: The same for each value of each attribute asked for.
         standings: With two candidates or more: all runs under each measure, best first.
@@ -351,7 +405,7 @@ class Comparison:
     """
 
     baseline: str
-    test: str
+    settings: Settings
     differences: list[Difference]
     slices: list[Difference] = field(default_factory=list)
     standings: list[Standing] = field(default_factory=list)
@@ -367,38 +421,22 @@ class Comparison:
     notes: list[str] = field(default_factory=list)
 
     def to_judge(self) -> Pairs:
-        """The pairs to judge next, as a table that can be written and judged."""
-        schema = ("query_id", "doc_id", "baseline_rank", "candidate_rank", "effect")
-        kinds = (pl.String, pl.String, pl.Int64, pl.Int64, pl.Float64)
-        rows = [asdict(row) for row in self.judge_next]
-        return Pairs(pl.DataFrame(rows, dict(zip(schema, kinds, strict=True))), "judge next")
+        """The pairs to judge next, as a table with an empty column for the grades."""
+        schema = {
+            "query_id": pl.String,
+            "doc_id": pl.String,
+            "grade": pl.Float64,
+            "text": pl.String,
+            "baseline_rank": pl.Int64,
+            "candidate_rank": pl.Int64,
+            "effect": pl.Float64,
+        }
+        rows = [asdict(row) | {"grade": None} for row in self.judge_next]
+        return Pairs(pl.DataFrame(rows, schema), "judge next")
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat compare --format json`` (docs/reference/json.md)."""
-        sliced = {"attribute", "slice", "shrunk"}
-        out: dict[str, Any] = {"baseline": self.baseline, "test": self.test}
-        out["differences"] = [
-            {key: value for key, value in asdict(row).items() if key not in sliced}
-            for row in self.differences
-        ]
-        for name in (
-            "slices",
-            "standings",
-            "orders",
-            "disagreements",
-            "queries",
-            "moves",
-            "finds",
-            "only_found",
-            "overlaps",
-            "review",
-            "judge_next",
-        ):
-            rows = getattr(self, name)
-            if rows or name in {"disagreements", "queries", "finds", "only_found", "overlaps"}:
-                out[name] = [asdict(row) for row in rows]
-        out["notes"] = list(self.notes)
-        return out
+        return asdict(self)
 
     def __repr__(self) -> str:
         """The verdicts and the notes, as text."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -154,6 +154,26 @@ class Qrels:
         for query_id, doc_id, grade in self.frame.iter_rows():
             out.setdefault(query_id, {})[doc_id] = grade
         return out
+
+    def judged(self, query_ids: Sequence[str], least: float = 0.0) -> pl.DataFrame:
+        """Documents judged for some queries, of a grade of ``least`` or better, never below 0.
+
+        Args:
+            query_ids: Queries, each once, judged or not.
+            least: Lowest grade.
+
+        Returns:
+            ``query`` (index into ``query_ids``), ``doc_id`` and ``grade``; sorted by the first
+            two, documents by bytes.
+        """
+        wanted = pl.DataFrame({"query_id": list(query_ids)}, schema={"query_id": pl.String})
+        wanted = wanted.with_row_index("query").with_columns(pl.col("query").cast(pl.Int64))
+        return (
+            self.frame.filter(pl.col("grade") >= max(least, 0.0))
+            .join(wanted, on="query_id")
+            .select("query", "doc_id", "grade")
+            .sort("query", "doc_id")
+        )
 
     @property
     def query_ids(self) -> list[str]:

@@ -9,22 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from karat.errors import KaratError, UsageError
-from karat.formats.certificate import read_certificate
-from karat.measures import Measure, parse
-from karat.measures.certificate import SLACK, Proof, certified_pair, prove
-from karat.measures.coverage import (
-    judged,
+from karat.diagnosis.certificate_fit import (
+    judged_by_query,
     judgment_findings,
     pool_findings,
     topic_findings,
     tops,
 )
+from karat.errors import KaratError, UsageError
+from karat.formats.certificate import read_certificate
+from karat.measures import Measure, parse
+from karat.measures.certificate import SLACK, Proof, certified_pair, prove
 from karat.measures.scores import Rules, score
 from karat.stats import mean
 from karat.stats.weighing import Weighing
 from karat.tables import Qrels, Queries, Run
-from karat.tables.certificate import Certificate, CertifiedQuery, Unseen, Verification
+from karat.tables.certificate import Certificate, CertifiedQuery, Verification
 from karat.workflows import given
 from karat.workflows.settle import Settled, settle
 
@@ -67,7 +67,7 @@ def certify(
     """
     asked = settle(
         qrels,
-        [baseline, candidate],
+        given.named_runs(baseline, candidate),  # as compare calls them
         measure,
         queries=queries,
         documents=documents,
@@ -99,11 +99,12 @@ def certify(
         baseline=asked.runs[0].name,
         candidate=asked.runs[1].name,
         difference=0.0,
-        low=0.0,
-        high=0.0,
-        exact=False,
-        sign="candidate is better",
+        unjudged_low=0.0,
+        unjudged_high=0.0,
+        unjudged_exact=False,
+        verdict="better",
         unseen=None,
+        unseen_unlimited=False,
         reason="",
         queries=_queries(of, asked, counting),
     )
@@ -115,20 +116,21 @@ def certify(
 
 def _undecided(measure: Measure, made: Certificate) -> UsageError:
     """Why there is no certificate."""
-    if max(abs(made.low), abs(made.high)) <= SLACK:
+    if max(abs(made.unjudged_low), abs(made.unjudged_high)) <= SLACK:
         what = f"nothing to certify: the difference in {measure} is 0, whatever the unjudged are"
         return UsageError(what)
     could, fix = "could", "judge more: --judge-next 20 lists the pairs that say most about it"
-    if not made.exact:
+    if not made.unjudged_exact:
         could, fix = "might", "judge more, or certify nDCG@10, of which the exact ends are known"
     return UsageError(
         f"nothing to certify: over all grades that the unjudged could have, the difference in "
-        f"{measure} {could} be anything from {made.low:+.4f} to {made.high:+.4f}",
+        f"{measure} {could} be anything from {made.unjudged_low:+.4f} to "
+        f"{made.unjudged_high:+.4f}",
         fix=fix,
     )
 
 
-def verify(
+def verify_certificate(
     certificate: Any,
     qrels: Any = None,
     baseline: Any = None,
@@ -140,10 +142,10 @@ def verify(
 ) -> Verification:
     """Whether a certificate is right, and still covers runs and judgments as they are now.
 
-    From the certificate alone: that it is as it was written, and that its numbers follow from its
-    pool and its judgments. With runs: that they have this pool. With qrels: that its judgments
-    stand as they did, and that new ones are among those it allows for. With both: that the same
-    queries count, with the same weights.
+    From the certificate alone: that the file is not damaged, and that its numbers follow from its
+    pool and its judgments; whoever edits it can make both so. With runs: that they have this pool.
+    With qrels: that its judgments stand as they did, and that new ones are among those it allows
+    for. With both: that the same queries count, with the same weights.
 
     Args:
         certificate: A path, or a Certificate.
@@ -167,7 +169,9 @@ def verify(
         return Verification(False, findings, [], stated)
     runs: list[Run] = []
     if baseline is not None:
-        runs = given.runs([baseline, candidate])
+        runs = given.named_runs(baseline, candidate)
+        if len(runs) != 2:
+            raise UsageError(f"a certificate is of two runs, not of {len(runs)}", fix="give two")
         column = collapse or stated.collapse
         runs = given.collapsed(runs, documents, column) if column else runs
         findings += pool_findings(stated, measure, runs)
@@ -179,6 +183,7 @@ def verify(
         if runs and not findings:
             about = given.about(queries, qrels)
             findings += _topics(stated, measure, judgments, runs, about)
+    notes += _unchecked(bool(runs), qrels is not None)
     return Verification(not findings, findings, notes, stated)
 
 
@@ -199,7 +204,7 @@ def _queries(
 ) -> tuple[CertifiedQuery, ...]:
     """What the certificate rests on; its numbers are still to be worked out."""
     shown = [tops(run, measure, asked.rules.depth) for run in asked.runs]
-    graded = judged(asked.qrels, counting)
+    graded = judged_by_query(asked.qrels, list(counting))
     found = []
     for query_id, weight in counting.items():
         first, second = (of_run.get(query_id, ()) for of_run in shown)
@@ -223,8 +228,8 @@ def _worked_out(stated: Certificate) -> tuple[Certificate, Proof]:
     rows = [
         replace(
             query,
-            low=_end(proof.low[i]),
-            high=_end(proof.high[i]),
+            unjudged_low=_end(proof.low[i]),
+            unjudged_high=_end(proof.high[i]),
             ideal=None if proof.ideal is None else float(proof.ideal[i]),
             ideal_allowed=None if proof.allowed is None else float(proof.allowed[i]),
         )
@@ -234,11 +239,12 @@ def _worked_out(stated: Certificate) -> tuple[Certificate, Proof]:
         stated,
         difference=difference,
         # The last bits of a sum may lie on the wrong side of what it must not pass.
-        low=_end(min(proof.ends[0], difference)),
-        high=_end(max(proof.ends[1], difference)),
-        exact=proof.exact,
-        sign="candidate is worse" if proof.sign < 0 else "candidate is better",
+        unjudged_low=_end(min(proof.ends[0], difference)),
+        unjudged_high=_end(max(proof.ends[1], difference)),
+        unjudged_exact=proof.exact,
+        verdict="worse" if proof.sign < 0 else "better",
         unseen=proof.unseen,
+        unseen_unlimited=proof.unseen_unlimited,
         reason=proof.reason,
         queries=tuple(rows),
     )
@@ -248,28 +254,28 @@ def _worked_out(stated: Certificate) -> tuple[Certificate, Proof]:
 def _itself(stated: Certificate) -> list[str]:
     """What is wrong with a certificate, from its own content."""
     if stated.sha256 is not None and stated.sha256 != stated.fingerprint:
-        return ["the certificate was changed after it was written: its sha256 does not fit it"]
+        return ["the file is damaged or was edited: its sha256 does not fit the rest of it"]
     try:
         with np.errstate(all="ignore"):  # numbers beyond all reason prove nothing
             made, proof = _worked_out(stated)
     except (KaratError, ArithmeticError) as error:
         return [f"its numbers cannot be worked out: {error}"]
-    if not proof.sign or made.sign != stated.sign:
-        span = f"{made.low:+.4f} to {made.high:+.4f}"
-        return [f"its sign does not follow from its pool: the difference could be {span}"]
+    if not proof.sign or made.verdict != stated.verdict:
+        span = f"{made.unjudged_low:+.4f} to {made.unjudged_high:+.4f}"
+        return [f"its verdict does not follow from its pool: the difference could be {span}"]
     found = [
         f"its {name} is {_shown(getattr(stated, name))}, and {_shown(getattr(made, name))} follows "
         "from its pool"
-        for name in ("difference", "low", "high", "exact")
+        for name in ("difference", "unjudged_low", "unjudged_high", "unjudged_exact")
         if not _alike(getattr(stated, name), getattr(made, name))
     ]
-    if not _allows(made.unseen, stated.unseen):
+    if not _allows(made, stated):
         found.append(
-            f"it allows {_shown(stated.unseen)} unseen relevant documents, and "
-            f"{_shown(made.unseen)} follows from its pool"
+            f"it allows {_allowed(stated)} unseen relevant documents, and {_allowed(made)} "
+            "follows from its pool"
         )
     for mine, theirs in zip(stated.queries, made.queries, strict=True):
-        names = ("low", "high", "ideal", "ideal_allowed")
+        names = ("unjudged_low", "unjudged_high", "ideal", "ideal_allowed")
         same = [_alike(getattr(mine, name), getattr(theirs, name)) for name in names]
         if found or not all(same):
             found += [] if found else [f"the numbers of query {mine.query_id} do not follow"]
@@ -302,14 +308,26 @@ def _alike(mine: float | bool | None, theirs: float | bool | None) -> bool:
     return abs(mine - theirs) <= CLOSE * max(1.0, abs(theirs))
 
 
-def _allows(proven: Unseen, stated: Unseen) -> bool:
-    """Whether what is proven is as much as what is stated."""
-    if proven == "any" or stated is None:
-        return True
-    return isinstance(proven, int) and isinstance(stated, int) and stated <= proven
+def _allows(proven: Certificate, stated: Certificate) -> bool:
+    """Whether one certificate allows for as many unseen documents as another."""
+    if proven.unseen_unlimited or stated.unseen_unlimited:
+        return proven.unseen_unlimited
+    return stated.unseen is None or (proven.unseen is not None and stated.unseen <= proven.unseen)
 
 
-def _shown(value: float | str | bool | None) -> str:
+def _allowed(certificate: Certificate) -> str:
+    if certificate.unseen_unlimited:
+        return "any number of"
+    return "none" if certificate.unseen is None else f"{certificate.unseen:,}"
+
+
+def _unchecked(runs: bool, judgments: bool) -> list[str]:
+    """That what was not given was not checked."""
+    lacking = [what for what, there in (("runs", runs), ("judgments", judgments)) if not there]
+    return [f"{' and '.join(lacking)} were not checked: none were given"] if lacking else []
+
+
+def _shown(value: float | bool) -> str:
     return str(value) if not isinstance(value, float) else f"{value:.9g}"
 
 

@@ -9,24 +9,34 @@ from typing import Any
 
 import numpy as np
 
-from karat.diagnosis.disagreement import Slice, disagreements
+from karat.diagnosis.disagreement import disagreements
 from karat.diagnosis.movement import moves
 from karat.diagnosis.retrieval import finds, only_found, overlaps
 from karat.diagnosis.review import review_lists
-from karat.diagnosis.slices import slices_of
-from karat.errors import UsageError, nearest
-from karat.measures.difference import difference_bounds
-from karat.measures.evidence import Floats, Mask
+from karat.diagnosis.slices import Slice, slices_of
+from karat.errors import UsageError
+from karat.measures import Measure
+from karat.measures.difference import DifferenceBounds, difference_bounds
+from karat.measures.evidence import Floats
 from karat.measures.next_judgments import next_judgments
 from karat.measures.pair import Pair
 from karat.measures.scores import Scores
-from karat.stats.intervals import resample
+from karat.stats.intervals import RESAMPLES, resample
 from karat.stats.leaderboard import orders, standings
 from karat.stats.multiplicity import benjamini_hochberg, holm
-from karat.stats.verdicts import TESTS, Contrast, Manner, drawn_to_wholes
+from karat.stats.verdicts import LEVEL, Contrast, Measured, Testing, shrink_slices
 from karat.stats.weighing import Weighing
-from karat.tables.comparison import Comparison, Difference, Move, NextJudgment, QueryDifference
-from karat.workflows import given, notes
+from karat.tables import Documents
+from karat.tables.comparison import (
+    Comparison,
+    Difference,
+    Move,
+    NextJudgment,
+    QueryDifference,
+    Settings,
+)
+from karat.workflows import given
+from karat.workflows.comparison_notes import of_comparison
 from karat.workflows.settle import Settled, check_types, names, settle
 
 INTERVALS = ("t", "bca")
@@ -63,7 +73,7 @@ def compare(
     Args:
         qrels: As ``evaluate`` takes them.
         baseline: The run to be compared with.
-        candidates: One run or a list of them.
+        candidates: One run, a list of them, or ``{name: run}``.
         measures: As ``evaluate`` takes them.
         queries: As ``evaluate`` takes them.
         documents: Their attributes, for slices, or the chunks, for ``collapse``.
@@ -71,8 +81,8 @@ def compare(
         test: randomisation | bootstrap | t | wilcoxon | sign: where the p-values come from.
         interval: t | bca: 95 % intervals of the difference.
         margin: Differences smaller than this do not matter; needed for ``equivalent``.
-        resamples: Of the tests that draw, and of BCa intervals.
-        seed: Of these.
+        resamples: Of the tests that draw.
+        seed: Of these, and of BCa intervals.
         review: So many bad documents shown, and relevant ones missed, for all queries and in each
             slice.
         judge_next: So many pairs to judge next: those whose grades say most about the sign, for
@@ -89,16 +99,23 @@ def compare(
         UsageError: an unknown measure, attribute, test or interval, or a margin not above 0.
         InputError: runs and judgments that do not belong together.
     """
-    _check(test, interval, margin, resamples, seed, review, judge_next)
-    several = candidates if isinstance(candidates, list | tuple) else [candidates]
-    wanted = names(by, "by") or ()
-    about = given.documents_for(wanted, documents, qrels)
+    check_types(seed=seed, margin=margin, resamples=resamples, review=review, judge_next=judge_next)
+    if min(review, judge_next) < 0:
+        raise UsageError("less than nothing cannot be listed", fix="0, or a number above")
+    if judged_only and judge_next:
+        raise UsageError(
+            "what to judge next is unjudged, which judged_only drops", fix="judged_only=False"
+        )
+    if interval not in INTERVALS:
+        raise UsageError(f"there is no interval called {interval!r}", nearest=INTERVALS)
+    wanted = list(dict.fromkeys(names(by, "by") or ()))
+    held = given.documents_for(wanted, documents, qrels)
     asked = settle(
         qrels,
-        [baseline, *several],
+        given.named_runs(baseline, candidates),
         measures,
         queries=queries,
-        documents=documents if about is None else about,
+        documents=documents if held is None else held,
         rel=rel,
         complete=complete,
         depth=depth,
@@ -106,102 +123,70 @@ def compare(
         collapse=collapse,
         scale=scale,
     )
-    _check_settled(asked)
+    _check(asked)
     scored = asked.scored()
     first, *others = scored
     weighing = Weighing.of(asked.about, first.evidence.query_ids)
     drawn = None
     if interval == "bca":
-        drawn = resample(weighing.n, resamples, np.random.default_rng(seed), weighing.strata)
-    manner = Manner(test, drawn, margin, resamples, seed, weighing)
+        drawn = resample(weighing.n, RESAMPLES, np.random.default_rng(seed), weighing.strata)
+    testing = Testing(test, drawn, margin, resamples, seed, weighing)
     pairs = [
         Pair(first.run, other.run, asked.qrels, first.evidence, other.evidence, asked.rules.depth)
         for other in others
     ]
     contrasts = [
-        [
-            Contrast(first, other, m, None if judged_only else difference_bounds(m, pair))
-            for m in asked.measures
-        ]
-        for other, pair in zip(others, pairs, strict=True)
-    ]
-    everything: Slice = (None, None, np.ones(weighing.n, np.bool_))
-    sliced = [
-        [
-            (attribute, value, chosen)
-            for attribute in wanted
-            for value, chosen in slices_of(
-                asked.about, attribute, [first, other], about, asked.qrels
-            )
-        ]
-        for other in others
+        _contrasts(first, other, pair, asked) for other, pair in zip(others, pairs, strict=True)
     ]
     every = [contrast for of_run in contrasts for contrast in of_run]
-    rows = manner.decided(every, manner.rows(every, everything[2]), holm)
-    slices = _sliced(manner, contrasts, sliced, rows, wanted)
+    whole = Slice(None, None, np.ones(weighing.n, np.bool_))
+    parts = [_slices(asked, wanted, [first, other], held) for other in others]
+    rows = testing.decided(testing.measured(every, whole.chosen), holm)
+    slices = _sliced(testing, contrasts, parts, rows)
     texts = asked.about.texts() if asked.about else {}
-    listed = [row for contrast in every for row in _queries(contrast, texts, weighing)]
-    k, least = _shown_depth(asked), float(asked.measures[0].settings.get("rel", asked.rules.rel))
-    shared = [first.evidence.query_ids[i] for i in np.flatnonzero(_counted(scored))]
+    settings = Settings(test, interval, margin, resamples, seed, *_first_page(asked))
+    top = asked.qrels, _answered(scored), settings.k, settings.rel
     ranked = standings(scored, weighing, resamples=resamples, seed=seed) if others[1:] else []
-    return Comparison(
+    found = Comparison(
         baseline=first.run.name,
-        test=test,
+        settings=settings,
         differences=rows,
         slices=slices,
         standings=ranked,
-        orders=orders(ranked),
+        orders=orders(ranked, asked.measures),
         disagreements=[
             row
-            for of_run, parts in zip(contrasts, sliced, strict=True)
-            for row in disagreements(of_run, [everything, *parts], weighing)
+            for of_run, sliced in zip(contrasts, parts, strict=True)
+            for row in disagreements(of_run, [whole, *sliced], weighing)
         ],
-        queries=listed,
+        queries=[
+            row
+            for of_run, sliced in zip(contrasts, parts, strict=True)
+            for contrast in of_run
+            for row in _queries(contrast, texts, weighing, sliced)
+        ],
         moves=[
             row
             for of_run, pair in zip(contrasts, pairs, strict=True)
             for contrast in of_run
             for row in _moves(contrast, pair, full=full)
         ],
-        finds=finds(asked.runs, asked.qrels, shared, k, least),
-        only_found=only_found(asked.runs, asked.qrels, shared, k, least),
-        overlaps=overlaps(asked.runs, asked.qrels, shared, k, least),
+        finds=finds(asked.runs, *top),
+        only_found=only_found(asked.runs, *top),
+        overlaps=overlaps(asked.runs, *top),
         review=[
             row
-            for other, pair, parts in zip(others, pairs, sliced, strict=True)
-            for row in review_lists(other, pair, k, least, [everything, *parts], review)
+            for other, pair, sliced in zip(others, pairs, parts, strict=True)
+            for row in review_lists(other, pair, settings.k, settings.rel, [whole, *sliced], review)
         ]
         if review
         else [],
-        judge_next=_judge_next(every[0], pairs[0], judge_next, weighing) if judge_next else [],
-        notes=list(notes.of_comparison(rows, slices, scored, asked)),
+        judge_next=_judge_next(every[0], pairs[0], judge_next, weighing, texts),
     )
+    return replace(found, notes=list(of_comparison(found, scored, asked, judge_next)))
 
 
-def _check(
-    test: str,
-    interval: str,
-    margin: float | None,
-    resamples: int,
-    seed: int,
-    review: int,
-    judge_next: int,
-) -> None:
-    check_types(seed=seed, margin=margin, resamples=resamples, review=review, judge_next=judge_next)
-    if test not in TESTS:
-        raise UsageError(f"there is no test called {test!r}", nearest=nearest(test, TESTS) or TESTS)
-    if interval not in INTERVALS:
-        raise UsageError(f"there is no interval called {interval!r}", nearest=INTERVALS)
-    if margin is not None and not 0 < margin < math.inf:
-        raise UsageError(f"a margin of {margin:g} is not above 0", fix="--margin 0.01, for example")
-    if seed < 0 or resamples < 100:
-        raise UsageError(
-            f"seed {seed} and {resamples:,} resamples cannot be",
-            fix="a seed from 0, and 100 resamples at least",
-        )
-
-
-def _check_settled(asked: Settled) -> None:
+def _check(asked: Settled) -> None:
     if len(asked.runs) < 2:
         raise UsageError("nothing to compare with the baseline", fix="name a second run")
     for measure in asked.measures:
@@ -211,35 +196,54 @@ def _check_settled(asked: Settled) -> None:
                 "differences to test",
                 fix="compare AP, for example",
             )
+        if measure.entry.direction == "none":
+            raise UsageError(
+                f"more of {measure} is neither better nor worse, so there is nothing to compare",
+                fix=f"karat evaluate -m {measure} shows it for each run",
+            )
+
+
+def _contrasts(first: Scores, other: Scores, pair: Pair, asked: Settled) -> list[Contrast]:
+    """A candidate against the baseline under each measure."""
+    bounds: dict[Measure, DifferenceBounds] = {}
+    if not asked.rules.judged_only:
+        # The deepest first: from its pool the others' are cut.
+        for measure in sorted(asked.measures, key=lambda m: -(m.depth or math.inf)):
+            bounds[measure] = difference_bounds(measure, pair)
+    return [Contrast(first, other, measure, bounds.get(measure)) for measure in asked.measures]
+
+
+def _slices(
+    asked: Settled, attributes: Sequence[str], both: Sequence[Scores], held: Documents | None
+) -> list[Slice]:
+    return [
+        Slice(attribute, value, chosen)
+        for attribute in attributes
+        for value, chosen in slices_of(asked.about, attribute, both, held, asked.qrels)
+    ]
 
 
 def _sliced(
-    manner: Manner,
+    testing: Testing,
     contrasts: Sequence[Sequence[Contrast]],
-    sliced: Sequence[Sequence[Slice]],
+    parts: Sequence[Sequence[Slice]],
     wholes: Sequence[Difference],
-    attributes: Sequence[str],
 ) -> list[Difference]:
     """Every candidate and measure in every slice, p-values corrected within each attribute."""
-    found: list[Difference] = []
-    for attribute in dict.fromkeys(attributes):
-        tested: list[tuple[Contrast, Difference]] = []
-        for of_run, parts in zip(contrasts, sliced, strict=True):
-            for name, value, chosen in parts:
-                if name == attribute:
-                    rows = manner.rows(of_run, chosen)
-                    named = [replace(row, attribute=name, slice=value) for row in rows]
-                    tested += zip(of_run, named, strict=True)
-        if tested:
-            decided = manner.decided(
-                [contrast for contrast, _ in tested], [row for _, row in tested], benjamini_hochberg
-            )
-            found += drawn_to_wholes(wholes, decided)
-    return found
+    families: dict[str | None, list[Measured]] = {}
+    for of_run, sliced in zip(contrasts, parts, strict=True):
+        for attribute, value, chosen in sliced:
+            found = testing.measured(of_run, chosen, attribute, value)
+            families.setdefault(attribute, []).extend(found)
+    return [
+        row
+        for family in families.values()
+        for row in shrink_slices(wholes, testing.decided(family, benjamini_hochberg, LEVEL))
+    ]
 
 
 def _queries(
-    contrast: Contrast, texts: Mapping[str, str], weighing: Weighing
+    contrast: Contrast, texts: Mapping[str, str], weighing: Weighing, sliced: Sequence[Slice]
 ) -> list[QueryDifference]:
     difference = contrast.difference
     ours, theirs = contrast.both
@@ -247,6 +251,10 @@ def _queries(
     weight = np.ones(weighing.n) if weighing.weights is None else weighing.weights
     share = difference * weight / weight[order].sum()
     ids = contrast.baseline.evidence.query_ids
+    within: dict[int, dict[str, list[str]]] = {}
+    for attribute, value, chosen in sliced:
+        for index in np.flatnonzero(chosen).tolist():
+            within.setdefault(index, {}).setdefault(str(attribute), []).append(str(value))
     return [
         QueryDifference(
             candidate=contrast.candidate.run.name,
@@ -257,6 +265,7 @@ def _queries(
             difference=float(difference[index]),
             share=float(share[index]),
             text=texts.get(ids[index]),
+            slices=within.get(index, {}),
         )
         for index in order
     ]
@@ -280,20 +289,26 @@ def _by_size(difference: Floats) -> list[int]:
 
 
 def _judge_next(
-    contrast: Contrast, pair: Pair, count: int, weighing: Weighing
+    contrast: Contrast, pair: Pair, count: int, weighing: Weighing, texts: Mapping[str, str]
 ) -> list[NextJudgment]:
+    if not count:
+        return []
     used = ~np.isnan(contrast.difference)
     found = next_judgments(contrast.measure, pair, count, used=used, weights=weighing.weights)
-    return [NextJudgment(**row) for row in found.iter_rows(named=True)]
+    return [
+        NextJudgment(**row, text=texts.get(row["query_id"])) for row in found.iter_rows(named=True)
+    ]
 
 
-def _shown_depth(asked: Settled) -> int:
-    """How deep the first measure looks; 10 if to the end."""
-    limits = [limit for limit in (asked.measures[0].depth, asked.rules.depth) if limit is not None]
-    return min(limits, default=10)
+def _first_page(asked: Settled) -> tuple[int, float]:
+    """How deep the first measure looks, 10 if to the end; and what is relevant to it."""
+    first = asked.measures[0]
+    limits = [limit for limit in (first.depth, asked.rules.depth) if limit is not None]
+    return min(limits, default=10), float(first.settings.get("rel", asked.rules.rel))
 
 
-def _counted(scored: Sequence[Scores]) -> Mask:
-    """Queries that count and that every run was able to answer; shape (n,)."""
-    failed: Mask = np.any([scores.answered == "failed" for scores in scored], axis=0)
-    return scored[0].topics & ~failed
+def _answered(scored: Sequence[Scores]) -> list[str]:
+    """Queries that count and that no run failed to answer."""
+    failed = np.any([scores.answered == "failed" for scores in scored], axis=0)
+    counting = np.flatnonzero(scored[0].topics & ~failed)
+    return [scored[0].evidence.query_ids[index] for index in counting]

@@ -14,6 +14,7 @@ from karat.measures.no_answer import no_answer
 from karat.measures.scores import Scores
 from karat.stats import resample
 from karat.stats.aggregation import Aggregation
+from karat.stats.intervals import RESAMPLES
 from karat.stats.quantiles import latency_of
 from karat.stats.weighing import Weighing
 from karat.tables import QueryValue, Results
@@ -22,7 +23,6 @@ from karat.workflows import given, notes
 from karat.workflows.outcomes import Values, correlate, outcome_values
 from karat.workflows.settle import check_types, names, settle
 
-RESAMPLES = 2000
 INTERVALS = ("t", "bca", "none")
 
 

@@ -38,6 +38,29 @@ def runs(value: Any) -> list[Run]:
     return [_run(one) for one in several]
 
 
+def named_runs(baseline: Any, candidates: Any) -> list[Run]:
+    """A baseline and one candidate or several; those without a name are called what they are."""
+    first, others = runs(baseline), runs(candidates)
+    if len(first) != 1:
+        raise UsageError(f"{len(first)} baselines, and one is wanted", fix="baseline=one run")
+    if _nameless(baseline):
+        first = [first[0].named("baseline")]
+    if not isinstance(candidates, list | tuple):
+        return first + ([others[0].named("candidate")] if _nameless(candidates) else others)
+    called = [
+        run.named("candidate") if _nameless(value) else run
+        for value, run in zip(candidates, others, strict=True)
+    ]
+    return first + called
+
+
+def _nameless(value: Any) -> bool:
+    """Whether nothing in what was given names the run."""
+    if isinstance(value, Mapping):
+        return not _names_runs(value)
+    return not isinstance(value, Run | str | Path)
+
+
 def _names_runs(value: Mapping[Any, Any]) -> bool:
     """Whether a mapping is ``{name: run}`` and not itself a run, ``{query: {document: score}}``."""
     one = next(iter(value.values()), None)

@@ -13,9 +13,7 @@ from karat.reports.figures import DIGITS, counted, moves, percent
 from karat.stats.aggregation import Aggregation
 from karat.stats.intervals import TRUSTED_FROM
 from karat.tables import Qrels, Result
-from karat.tables.comparison import Difference
 from karat.tables.results import NoAnswer, Silence
-from karat.workflows.settle import Settled
 
 SEEN = 2  # what a reader goes by: unjudged documents move the others nearly always
 Ends = tuple[float | None, float | None]
@@ -35,7 +33,7 @@ def of(
     said: list[str] = []
     for scores in scored:
         name = f"{scores.run.name}: " if len(scored) > 1 else ""
-        said += [name + note for note in _of_run(scores, rules)]
+        said += [name + note for note in of_run(scores, rules)]
     whole = [row for row in results if row.attribute is None]
     said += _of_ties(scored, whole)
     said += _of_unjudged(qrels, whole)
@@ -52,40 +50,6 @@ def of(
     if interval == "bca":
         said.append(f"BCa bootstrap intervals from 2,000 resamples, seed {seed}")
     return said
-
-
-def of_comparison(
-    rows: Sequence[Difference],
-    slices: Sequence[Difference],
-    scored: Sequence[Scores],
-    asked: Settled,
-) -> Iterator[str]:
-    """The notes of one comparison."""
-    for scores in scored:
-        yield from (f"{scores.run.name}: {note}" for note in _of_run(scores, asked.rules))
-        returned, tied = int(scores.evidence.returned.sum()), int(scores.evidence.tied.sum())
-        if tied > 0.01 * returned:
-            yield (
-                f"{scores.run.name}: {percent(tied / returned)} of the documents are tied in "
-                "score; another order of them gives other numbers (karat evaluate says how far)"
-            )
-    few = min((row.n for row in rows), default=0)
-    if few < TRUSTED_FROM:
-        yield f"fewer than {TRUSTED_FROM} queries ({few}): intervals are not to be trusted"
-    tested = sum(row.p is not None for row in rows)
-    if tested > 1:
-        yield f"p-values corrected by Holm over {tested} comparisons"
-    if slices:
-        yield (
-            "p-values of slices corrected by Benjamini and Hochberg within each attribute; "
-            "“shrunk” draws a slice towards all queries, the more so the less it knows"
-        )
-    if any(row.unjudged_high is not None for row in rows):
-        low, high = asked.qrels.scale
-        yield (
-            f"what the unjudged could do is over all grades from {low:g} to {high:g} of documents "
-            "in either run down to the cutoff, the same in both runs; others count as not relevant"
-        )
 
 
 def of_silence(rows: Sequence[NoAnswer]) -> Iterator[str]:
@@ -131,7 +95,8 @@ def _short(curve: Sequence[Silence], point: Silence) -> str:
     return repr(point.threshold)
 
 
-def _of_run(scores: Scores, rules: Rules) -> Iterator[str]:
+def of_run(scores: Scores, rules: Rules) -> Iterator[str]:
+    """What became of the queries of one run."""
     run, evidence = scores.run, scores.evidence
     if evidence.returned.any() and not len(evidence.rank):
         yield (

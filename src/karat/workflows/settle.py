@@ -67,6 +67,8 @@ def settle(
     marked = frozenset(about.no_answer()) if about and not compat else frozenset()
     rules = _rules(rel, complete, depth, judged_only, compat, marked)
     asked = _asked(names(measures, "measures"), rel, rules)
+    if not asked:
+        raise UsageError("no measure to compute", fix='measures=["nDCG@10"], or leave it out')
     judgments = given.qrels(qrels).on_scale(scale)
     if rules.compat:
         judgments.refuse_repeats(rules.compat.name)

@@ -1,13 +1,21 @@
-"""Coverage: the parts of what takes a certificate's ground away."""
+"""Certificate fit: the parts of what takes a certificate's ground away."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from karat.diagnosis.certificate_fit import (
+    judged_by_query,
+    judgment_findings,
+    pool_findings,
+    topic_findings,
+    tops,
+)
 from karat.measures import parse
-from karat.measures.coverage import judged, judgment_findings, pool_findings, topic_findings, tops
 from karat.tables import Qrels, Run
-from karat.tables.certificate import Certificate, CertifiedQuery, Unseen
+from karat.tables.certificate import Certificate, CertifiedQuery
 
 QUERIES = (
     CertifiedQuery("q1", 1.0, ("a", "b"), ("b", "a"), {"b": 1.0}, 0.5, 0.5, None, None),
@@ -15,26 +23,10 @@ QUERIES = (
 )
 
 
-def stated(measure: str = "R@2", unseen: Unseen = 1) -> Certificate:
-    return Certificate(
-        karat="1",
-        measure=measure,
-        scale=(0.0, 2.0),
-        rel=1.0,
-        depth=None,
-        complete=False,
-        collapse=None,
-        baseline="old",
-        candidate="new",
-        difference=0.5,
-        low=0.5,
-        high=0.5,
-        exact=True,
-        sign="candidate is better",
-        unseen=unseen,
-        reason="",
-        queries=QUERIES,
-    )
+@pytest.fixture
+def stated(certificate: Certificate) -> Certificate:
+    """Of recall at 2, with room for one unseen document."""
+    return replace(certificate, measure="R@2", depth=None, unseen=1, queries=QUERIES)
 
 
 def test_tops_end_where_the_measure_or_the_depth_does() -> None:
@@ -45,23 +37,24 @@ def test_tops_end_where_the_measure_or_the_depth_does() -> None:
     assert tops(run, parse("SetP"), None)["q1"] == ("a", "b", "c")
 
 
-def test_judged_leaves_out_what_was_only_pooled() -> None:
+def test_judged_by_query_leaves_out_what_was_only_pooled() -> None:
     qrels = Qrels.from_dict({"q1": {"b": 1, "a": 0, "c": -1}, "q2": {"x": 1}})
-    assert judged(qrels, ["q1"]) == {"q1": {"a": 0.0, "b": 1.0}}
-    assert list(judged(qrels, ["q1"])["q1"]) == ["a", "b"]
+    assert judged_by_query(qrels, ["q1"]) == {"q1": {"a": 0.0, "b": 1.0}}
+    assert list(judged_by_query(qrels, ["q3", "q2", "q1"])) == ["q2", "q1"]
+    assert list(judged_by_query(qrels, ["q1"])["q1"]) == ["a", "b"]
 
 
-def test_runs_against_the_pool() -> None:
+def test_runs_against_the_pool(stated: Certificate) -> None:
     old, new = (
         Run.from_dict({"q1": {"a": 2, "b": 1}}),
         Run.from_dict({"q1": {"b": 2, "a": 1, "deeper": 0}, "q2": {"c": 1}, "q9": {"z": 1}}),
     )
-    assert pool_findings(stated(), parse("R@2"), [old, new]) == []
-    [found] = pool_findings(stated(), parse("R@2"), [new, old])
+    assert pool_findings(stated, parse("R@2"), [old, new]) == []
+    [found] = pool_findings(stated, parse("R@2"), [new, old])
     assert "the other way round: old is the baseline" in found
     first, second = (
-        pool_findings(stated(), parse("R@2"), [new, new]),
-        pool_findings(stated(), parse("R@2"), [old, old]),
+        pool_findings(stated, parse("R@2"), [new, new]),
+        pool_findings(stated, parse("R@2"), [old, old]),
     )
     assert len(first) == len(second) == 1
     assert first[0].startswith("the baseline is another: query q1 has b at rank 1, where the")
@@ -87,18 +80,20 @@ def test_runs_against_the_pool() -> None:
     ],
 )
 def test_one_document_outside_the_pool(
-    measure: str, unseen: Unseen, grade: float, covered: bool
+    stated: Certificate, measure: str, unseen: int | str | None, grade: float, covered: bool
 ) -> None:
+    number = unseen if isinstance(unseen, int) else None
+    made = replace(stated, measure=measure, unseen=number, unseen_unlimited=unseen == "any")
     qrels = Qrels.from_dict({"q1": {"b": 1, "outside": grade}, "q2": {"c": 1}})
-    found, notes = judgment_findings(stated(measure, unseen), parse(measure), qrels)
+    found, notes = judgment_findings(made, parse(measure), qrels)
     assert (not found) == covered
     assert ("the judgments it rests on are as they were" in notes) == covered
 
 
-def test_queries_and_weights() -> None:
-    assert topic_findings(stated(), {"q1": 2.0, "q2": 6.0}) == []
-    [found] = topic_findings(stated(), {"q1": 1.0, "q2": 1.0})
+def test_queries_and_weights(stated: Certificate) -> None:
+    assert topic_findings(stated, {"q1": 2.0, "q2": 6.0}) == []
+    [found] = topic_findings(stated, {"q1": 1.0, "q2": 1.0})
     assert found.startswith("query q1 weighs 1 now, and 1 in the certificate (2 queries")
-    more, fewer = topic_findings(stated(), {"q1": 1.0, "q3": 1.0})
+    more, fewer = topic_findings(stated, {"q1": 1.0, "q3": 1.0})
     assert more == "query q3 counts now, and is not in the certificate"
     assert fewer == "query q2 of the certificate does not count any more"

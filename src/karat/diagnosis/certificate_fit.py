@@ -1,10 +1,10 @@
-"""Coverage: whether runs and judgments as they are now are those a certificate speaks of."""
+"""Certificate fit: whether runs and judgments now are those that a certificate speaks of."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -31,12 +31,11 @@ def tops(run: Run, measure: Measure, depth: int | None) -> dict[str, Ranking]:
     }
 
 
-def judged(qrels: Qrels, query_ids: Collection[str]) -> dict[str, dict[str, float]]:
-    """``{query_id: {doc_id: grade}}`` of some queries, grades from 0 up, sorted by bytes."""
-    wanted = qrels.frame.filter((pl.col("grade") >= 0) & pl.col("query_id").is_in(list(query_ids)))
+def judged_by_query(qrels: Qrels, query_ids: Sequence[str]) -> dict[str, dict[str, float]]:
+    """What ``Qrels.judged`` finds, as ``{query_id: {doc_id: grade}}``; in their orders."""
     found: dict[str, dict[str, float]] = {}
-    for query_id, doc_id, grade in wanted.sort("query_id", "doc_id").iter_rows():
-        found.setdefault(query_id, {})[doc_id] = grade
+    for query, doc_id, grade in qrels.judged(query_ids).iter_rows():
+        found.setdefault(query_ids[query], {})[doc_id] = grade
     return found
 
 
@@ -82,7 +81,7 @@ def judgment_findings(
         query_id, doc_id, grade = above.select("query_id", "doc_id", "grade").row(0)
         what = f"query {query_id}: document {doc_id} has grade {grade:g}"
         return [f"{what}, above the scale of the certificate, {low:g} to {high:g}"], []
-    now = judged(qrels, [query.query_id for query in stated.queries])
+    now = judged_by_query(qrels, [query.query_id for query in stated.queries])
     tally = _Tally(measure, stated)
     for query in stated.queries:
         tally.add(query, now.get(query.query_id, {}))
@@ -161,9 +160,9 @@ class _Tally:
             (self.odd, "a grade is not one that the certificate reckoned with"),
         ):
             found += [f"{what}: {kept[0]}{_more(kept, 'judgments')}"] if kept else []
-        allowed = self.stated.unseen
-        limit = 0 if allowed is None else allowed
-        over = [q for q, number in self.outside.items() if limit != "any" and number > limit]
+        limit = self.stated.unseen or 0
+        unlimited = self.stated.unseen_unlimited
+        over = [q for q, number in self.outside.items() if not unlimited and number > limit]
         if over:
             number = self.outside[over[0]]
             many = "one relevant document" if number == 1 else f"{number:,} relevant documents"

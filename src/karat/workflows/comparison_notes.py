@@ -1,0 +1,120 @@
+"""Notes of a comparison: what must stand beside verdicts, so that none is believed too far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from karat.measures.scores import Scores
+from karat.reports.figures import counted, percent
+from karat.stats.averages import mean
+from karat.stats.intervals import RESAMPLES, TRUSTED_FROM
+from karat.stats.weighing import Weighing
+from karat.tables.comparison import Comparison, Difference
+from karat.workflows.notes import of_run
+from karat.workflows.settle import Settled
+
+_MOVED = 0.005  # what changes the second digit
+
+
+def of_comparison(
+    found: Comparison, scored: Sequence[Scores], asked: Settled, judge_next: int
+) -> Iterator[str]:
+    """The notes of one comparison, most important first."""
+    if judge_next and not found.judge_next:
+        yield (
+            f"no grade of an unjudged document would move {asked.measures[0]}, so there is nothing "
+            "to judge next; a deeper measure may have some (-m R@100)"
+        )
+    yield from _shallow(scored)
+    yield from _ties(found.differences, scored, asked)
+    for scores in scored:
+        yield from (f"{scores.run.name}: {note}" for note in of_run(scores, asked.rules))
+    few = min((row.n for row in found.differences), default=0)
+    if few < TRUSTED_FROM:
+        yield f"fewer than {TRUSTED_FROM} queries ({few}): intervals are not to be trusted"
+    yield from _corrections(found)
+    if any(row.unjudged_high is not None for row in found.differences):
+        low, high = asked.qrels.scale
+        yield (
+            f"what the unjudged could do is over all grades from {low:g} to {high:g} of documents "
+            "in either run down to the cutoff, the same in both runs; others count as not relevant"
+        )
+
+
+def _shallow(scored: Sequence[Scores]) -> Iterator[str]:
+    """Runs that end before a measure does, where others go on."""
+    deepest = [int(scores.whole.returned.max(initial=0)) for scores in scored]
+    for scores, most in zip(scored, deepest, strict=True):
+        reach = [(measure.depth or max(deepest)) for measure in scores.values]
+        beyond = [
+            str(measure)
+            for measure, depth in zip(scores.values, reach, strict=True)
+            if most < min(depth, max(deepest))
+        ]
+        if most and beyond:
+            yield (
+                f"{scores.run.name} returns at most {counted(most, 'document', 'documents')} to a "
+                f"query, and {', '.join(beyond)} {'looks' if len(beyond) == 1 else 'look'} deeper"
+            )
+
+
+def _ties(rows: Sequence[Difference], scored: Sequence[Scores], asked: Settled) -> Iterator[str]:
+    """Ties whose order changes a second digit, and the verdicts that it could turn."""
+    weighing = Weighing.of(asked.about, scored[0].evidence.query_ids)
+    bands = {scores.run.name: _tie_bands(scores, weighing) for scores in scored}
+    for scores in scored:
+        moved = {
+            measure: band
+            for measure, band in bands[scores.run.name].items()
+            if band[1] - band[0] >= _MOVED
+        }
+        if moved:
+            measure, (low, high) = next(iter(moved.items()))
+            returned, tied = int(scores.evidence.returned.sum()), int(scores.evidence.tied.sum())
+            more = f" (and {len(moved) - 1} more measures)" if len(moved) > 1 else ""
+            yield (
+                f"{scores.run.name}: {percent(tied / returned)} of the documents are tied in "
+                f"score; by another order of them {measure} could be {low:.3f} to {high:.3f}{more}"
+            )
+    turned = [row for row in rows if row.verdict in ("better", "worse") and _turns(row, bands)]
+    for candidate in dict.fromkeys(row.candidate for row in turned):
+        named = ", ".join(row.measure for row in turned if row.candidate == candidate)
+        yield f"the order of tied documents alone could turn {candidate} by {named}"
+
+
+def _tie_bands(scores: Scores, weighing: Weighing) -> dict[str, tuple[float, float]]:
+    """Lowest and highest mean of each measure over all orders of tied documents."""
+    found = {}
+    for measure, values in scores.values.items():
+        band, used = scores.ties(measure), ~np.isnan(values)
+        if band.low is not None and band.high is not None and used.any():
+            weights, _ = weighing.at(used)
+            found[str(measure)] = (mean(band.low[used], weights), mean(band.high[used], weights))
+    return found
+
+
+def _turns(row: Difference, bands: dict[str, dict[str, tuple[float, float]]]) -> bool:
+    before, after = bands[row.baseline].get(row.measure), bands[row.candidate].get(row.measure)
+    if before is None or after is None or row.difference is None:
+        return False
+    least, most = after[0] - before[1], after[1] - before[0]
+    return least <= 0 if row.difference > 0 else most >= 0
+
+
+def _corrections(found: Comparison) -> Iterator[str]:
+    tested = sum(row.p is not None for row in found.differences)
+    if tested > 1:
+        yield (
+            f"p-values and verdicts are corrected by Holm over {tested} comparisons; each interval "
+            "is of its difference alone, and may leave out 0 where the verdict cannot tell"
+        )
+    if found.slices:
+        yield (
+            "p-values of slices are corrected by Benjamini and Hochberg within each attribute; "
+            "“shrunk” draws a slice towards all queries, the more so the fewer queries it has"
+        )
+    if found.settings.interval == "bca":
+        seed = found.settings.seed
+        yield f"BCa bootstrap intervals from {RESAMPLES:,} resamples, seed {seed}"
