@@ -156,7 +156,7 @@ class Testing:
             for place, span, test in zip(places, spans, tests, strict=True):
                 p, direction = test
                 row = self._row(contrasts[place], used, span, p)
-                contrary = (row.difference or 0.0) * direction < 0
+                contrary = _size(row) > TIED and (row.difference or 0.0) * direction < 0
                 row = replace(row, attribute=attribute, slice=value)
                 found[place] = Measured(contrasts[place], row, contrary)
         return [found[place] for place in range(len(contrasts))]
@@ -231,6 +231,8 @@ class Testing:
         before, after = (values[used] for values in contrast.both)
         wins, ties, losses = win_tie_loss(contrast.sign * difference)
         known = estimate(difference, weights, strata)
+        if n and float(np.ptp(difference)) <= TIED:  # but for rounding, all are equal
+            known, span = "no spread", Interval(None, None, "no spread")
         centre = mean(difference, weights) if n else None
         low, high, exact = _unjudged_ends(contrast, used, self.weighing.weights, centre)
         return Difference(
@@ -281,7 +283,7 @@ class Testing:
         if row.verdict == "identical":
             return replace(row, reason="every query has the same value in both")
         equal = row.equivalence_p is not None and row.equivalence_p <= LEVEL
-        found = row.p_corrected is not None and row.p_corrected <= LEVEL and row.difference
+        found = row.p_corrected is not None and row.p_corrected <= LEVEL and _size(row) > TIED
         if found and measured.contrary:
             reason = f"the {self.test} test finds the contrary of the mean ({_p_told(row)})"
             return replace(row, reason=reason)
@@ -340,12 +342,16 @@ def _powered(row: Difference, level: float) -> Difference:
     spread = row.standard_error * math.sqrt(row.n)  # with weights, what the design makes it
     if spread <= TIED:
         return row
-    size = abs(row.difference)
+    size = _size(row)
     return replace(
         row,
         smallest_detected=smallest_difference(spread, row.n, alpha=level),
         queries_needed=queries_needed(spread, size, alpha=level) if size > TIED else None,
     )
+
+
+def _size(row: Difference) -> float:
+    return abs(row.difference or 0.0)
 
 
 def _unjudged_ends(

@@ -64,8 +64,9 @@ class Difference:
         reason: Why, in a sentence.
         attribute: The query attribute sliced by, or None for all queries.
         slice: Its value, or None.
-        shrunk: In slices: the difference drawn towards that of all queries, the more so the less
-            the slice says by itself; None elsewhere, and for a slice of one query.
+        shrunk: In slices: the difference drawn towards that of all queries, the more so the fewer
+            queries the slice has; 0 where both runs are identical; None for a slice of one query,
+            where the whole has no spread, and elsewhere.
     """
 
     baseline: str

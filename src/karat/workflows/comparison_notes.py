@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from karat.measures import Measure
 from karat.measures.scores import Scores
 from karat.reports.figures import counted, percent
 from karat.stats.averages import mean
@@ -45,7 +46,8 @@ def of_comparison(
 
 def _shallow(scored: Sequence[Scores]) -> Iterator[str]:
     """Runs that end before a measure does, where others go on."""
-    deepest = [int(scores.whole.returned.max(initial=0)) for scores in scored]
+    # Cut by --depth, all runs end together.
+    deepest = [int(scores.evidence.returned.max(initial=0)) for scores in scored]
     for scores, most in zip(scored, deepest, strict=True):
         reach = [(measure.depth or max(deepest)) for measure in scores.values]
         beyond = [
@@ -63,40 +65,48 @@ def _shallow(scored: Sequence[Scores]) -> Iterator[str]:
 def _ties(rows: Sequence[Difference], scored: Sequence[Scores], asked: Settled) -> Iterator[str]:
     """Ties whose order changes a second digit, and the verdicts that it could turn."""
     weighing = Weighing.of(asked.about, scored[0].evidence.query_ids)
-    bands = {scores.run.name: _tie_bands(scores, weighing) for scores in scored}
     for scores in scored:
-        moved = {
-            measure: band
-            for measure, band in bands[scores.run.name].items()
-            if band[1] - band[0] >= _MOVED
-        }
+        bands = {measure: _band(scores, measure, scores, weighing) for measure in asked.measures}
+        moved = {m: band for m, band in bands.items() if band and band[1] - band[0] >= _MOVED}
         if moved:
             measure, (low, high) = next(iter(moved.items()))
             returned, tied = int(scores.evidence.returned.sum()), int(scores.evidence.tied.sum())
-            more = f" (and {len(moved) - 1} more measures)" if len(moved) > 1 else ""
+            others = counted(len(moved) - 1, "more measure", "more measures")
+            more = f" (and {others})" if len(moved) > 1 else ""
             yield (
                 f"{scores.run.name}: {percent(tied / returned)} of the documents are tied in "
                 f"score; by another order of them {measure} could be {low:.3f} to {high:.3f}{more}"
             )
-    turned = [row for row in rows if row.verdict in ("better", "worse") and _turns(row, bands)]
+    by_name = {str(measure): measure for measure in asked.measures}
+    runs = {scores.run.name: scores for scores in scored}
+    turned = [
+        row
+        for row in rows
+        if row.verdict in ("better", "worse")
+        and _turns(row, by_name[row.measure], scored[0], runs[row.candidate], weighing)
+    ]
     for candidate in dict.fromkeys(row.candidate for row in turned):
         named = ", ".join(row.measure for row in turned if row.candidate == candidate)
         yield f"the order of tied documents alone could turn {candidate} by {named}"
 
 
-def _tie_bands(scores: Scores, weighing: Weighing) -> dict[str, tuple[float, float]]:
-    """Lowest and highest mean of each measure over all orders of tied documents."""
-    found = {}
-    for measure, values in scores.values.items():
-        band, used = scores.ties(measure), ~np.isnan(values)
-        if band.low is not None and band.high is not None and used.any():
-            weights, _ = weighing.at(used)
-            found[str(measure)] = (mean(band.low[used], weights), mean(band.high[used], weights))
-    return found
+def _band(
+    scores: Scores, measure: Measure, other: Scores, weighing: Weighing
+) -> tuple[float, float] | None:
+    """Lowest and highest mean over all orders of tied documents; of queries both runs have."""
+    band = scores.ties(measure)
+    used = ~np.isnan(scores.values[measure]) & ~np.isnan(other.values[measure])
+    if band.low is None or band.high is None or not used.any():
+        return None
+    weights, _ = weighing.at(used)
+    return mean(band.low[used], weights), mean(band.high[used], weights)
 
 
-def _turns(row: Difference, bands: dict[str, dict[str, tuple[float, float]]]) -> bool:
-    before, after = bands[row.baseline].get(row.measure), bands[row.candidate].get(row.measure)
+def _turns(
+    row: Difference, measure: Measure, baseline: Scores, candidate: Scores, weighing: Weighing
+) -> bool:
+    before = _band(baseline, measure, candidate, weighing)
+    after = _band(candidate, measure, baseline, weighing)
     if before is None or after is None or row.difference is None:
         return False
     least, most = after[0] - before[1], after[1] - before[0]
