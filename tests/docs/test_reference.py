@@ -72,8 +72,8 @@ def tables() -> str:
         "to slice by with `--by`. In Python: `karat.Queries`.",
         "documents": "What can be found: one row for each document. Every further column is an "
         "attribute. In Python: `karat.Documents`.",
-        "pairs": "What is to be judged: documents with their queries, in the order in which to judge "
-        "them; written by `karat compare --judge-file`. Every further column says why.",
+        "pairs": "What is to be judged: documents with their queries, in the order in which to "
+        "judge them; written by `karat compare --judge-file`. Every further column says why.",
     }
     out = [
         "# Tables\n",
