@@ -19,7 +19,7 @@ from karat.stats import verdicts
 from karat.stats.intervals import bca_interval, resample
 from karat.stats.multiplicity import benjamini_hochberg, holm
 from karat.stats.power import queries_needed, smallest_difference
-from karat.stats.verdicts import LEVEL, MOST_RESAMPLES, Contrast, shrink_slices
+from karat.stats.verdicts import LEVEL, MOST_RESAMPLES, Contrast
 from karat.stats.weighing import Weighing
 from karat.tables import Qrels, Run
 from karat.tables.comparison import Difference
@@ -348,28 +348,6 @@ def test_ends_hold_the_difference_unless_0_is_off_the_scale() -> None:
     assert unknown.could_turn is None
 
 
-@pytest.mark.parametrize(
-    ("verdict", "low", "high", "turns"),
-    [
-        ("better", 0.1, 0.2, False),
-        ("better", 0.0, 0.2, True),
-        ("better", 1e-13, 0.2, True),  # a sum leaves that behind
-        ("worse", -0.2, -0.1, False),
-        ("worse", -0.2, -1e-13, True),
-        ("cannot tell", -0.2, 0.1, True),
-        ("identical", 0.0, 1e-13, False),
-        ("identical", 0.0, 0.1, True),
-        ("better", None, 0.1, None),
-        ("better", 0.1, None, None),
-    ],
-)
-def test_could_turn(
-    verdict: Any, low: float | None, high: float | None, turns: bool | None
-) -> None:
-    row = replace(row_of(UP), verdict=verdict, unjudged_low=low, unjudged_high=high)
-    assert row.could_turn is turns
-
-
 # --- too little to tell ---
 
 
@@ -448,57 +426,7 @@ def test_settings_at_the_ends_of_their_range() -> None:
     assert told.value.nearest[0] == "wilcoxon"
 
 
-# --- slices drawn to the whole ---
-
-
-def test_slices_are_drawn_to_the_whole_by_its_pooled_error() -> None:
-    plain = replace(row_of(UP), attribute="kind")
-    whole = replace(plain, attribute=None, difference=0.2, standard_error=0.1, n=16)
-    # The slices' own errors play no part.
-    high = replace(plain, slice="high", difference=0.8, standard_error=1e-3, n=4)
-    low = replace(plain, slice="low", difference=-0.4, standard_error=9.0, n=4)
-    same = replace(plain, slice="same", difference=0.0, n=7, verdict="identical")
-    one = replace(plain, slice="one", difference=1.0, n=1)
-    other = replace(high, measure="RR")
-    elsewhere = replace(high, candidate="newer")
-    rows = [high, same, low, one, other, elsewhere]
-    found = shrink_slices([whole], rows)
-    # Errors .1 sqrt(16 / 4) = .2, weights 25 each, pooled .2. Excess 25 (.36 + .36) - 1 = 17, by
-    # 50 - 1250 / 50 = 25: a spread of .68, so a slice is trusted by .68 / .72 = 17 / 18.
-    assert [row.shrunk for row in found] == [
-        pytest.approx(0.2 + 0.6 * 17 / 18),
-        0.0,
-        pytest.approx(0.2 - 0.6 * 17 / 18),
-        None,
-        None,
-        None,
-    ]
-    assert [replace(row, shrunk=None) for row in found] == rows
-    # A whole for the other measure: one slice alone has no spread beyond its error.
-    whole_rr = replace(whole, measure="RR", difference=0.3)
-    assert shrink_slices([whole, whole_rr], rows)[4].shrunk == pytest.approx(0.3)
-
-
-def test_larger_slices_are_trusted_more() -> None:
-    plain = row_of(UP)
-    whole = replace(plain, difference=0.0, standard_error=0.1, n=20)
-    large = replace(plain, difference=0.5, n=16)
-    small = replace(plain, difference=-0.5, n=4)
-    first, second = shrink_slices([whole], [large, small])
-    # Squared errors .01 * 20 / 16 = .0125 and .05: weights 80 and 20, pooled .3. Excess
-    # 80 * .04 + 20 * .64 - 1 = 15, by 100 - 6800 / 100 = 32: a spread of .46875.
-    between = 15 / 32
-    assert first.shrunk == pytest.approx(0.5 * between / (between + 0.0125))
-    assert second.shrunk == pytest.approx(-0.5 * between / (between + 0.05))
-
-
-def test_without_an_error_of_the_whole_nothing_is_drawn() -> None:
-    plain = row_of(UP)
-    constant = replace(plain, standard_error=None)
-    assert shrink_slices([constant], [plain])[0].shrunk is None
-    nowhere = replace(plain, difference=None, standard_error=None, n=0)
-    assert shrink_slices([nowhere], [plain])[0].shrunk is None
-    assert shrink_slices([plain], []) == []
+# --- rounding ---
 
 
 def test_a_mean_of_nothing_but_rounding_has_no_direction() -> None:

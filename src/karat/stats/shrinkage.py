@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from karat.stats.averages import Floats
+from karat.tables.comparison import Difference
 
 
 def shrunken(estimates: Floats, errors: Floats, centre: float) -> Floats:
@@ -34,3 +39,30 @@ def shrunken(estimates: Floats, errors: Floats, centre: float) -> Floats:
     trust[errors == 0] = 1.0 if between > 0 else 0.0
     out: Floats = centre + trust * (estimates - centre)
     return out
+
+
+def shrink_slices(wholes: Sequence[Difference], rows: Sequence[Difference]) -> list[Difference]:
+    """Slices drawn towards the whole, each under its own measure and candidate.
+
+    The error of a slice is that of the whole, scaled to its number of queries: a few queries that
+    happen to agree do not look sure. Slices are taken to share no query; where they do, it is a
+    guide. A slice in which both runs are identical stays at 0.
+    """
+    out: dict[int, float] = {}
+    for whole in wholes:
+        if whole.difference is None or whole.standard_error is None:
+            continue
+        held = [
+            i
+            for i, row in enumerate(rows)
+            if (row.candidate, row.measure) == (whole.candidate, whole.measure)
+            and row.n > 1
+            and row.verdict != "identical"
+        ]
+        estimates = np.array([rows[i].difference for i in held], np.float64)
+        errors = np.array([whole.standard_error * math.sqrt(whole.n / rows[i].n) for i in held])
+        out |= zip(held, shrunken(estimates, errors, whole.difference).tolist(), strict=True)
+    return [
+        replace(row, shrunk=row.difference if row.verdict == "identical" else out.get(i))
+        for i, row in enumerate(rows)
+    ]

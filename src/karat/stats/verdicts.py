@@ -28,7 +28,6 @@ from karat.stats.paired import (
     wilcoxon,
 )
 from karat.stats.power import queries_needed, smallest_difference
-from karat.stats.shrinkage import shrunken
 from karat.stats.weighing import Weighing
 from karat.tables.comparison import Difference, Verdict
 
@@ -306,33 +305,6 @@ class Testing:
         if row.not_worse_p is not None and row.not_worse_p <= LEVEL:
             held = f"; not more than {self.margin:g} worse (p {_p_text(row.not_worse_p)})"
         return replace(row, reason=_why_not(row) + held)
-
-
-def shrink_slices(wholes: Sequence[Difference], rows: Sequence[Difference]) -> list[Difference]:
-    """Slices drawn towards the whole, each under its own measure and candidate.
-
-    The error of a slice is that of the whole, scaled to its number of queries: a few queries that
-    happen to agree do not look sure. Slices are taken to share no query; where they do, it is a
-    guide. A slice in which both runs are identical stays at 0.
-    """
-    out: dict[int, float] = {}
-    for whole in wholes:
-        if whole.difference is None or whole.standard_error is None:
-            continue
-        held = [
-            i
-            for i, row in enumerate(rows)
-            if (row.candidate, row.measure) == (whole.candidate, whole.measure)
-            and row.n > 1
-            and row.verdict != "identical"
-        ]
-        estimates = np.array([rows[i].difference for i in held], np.float64)
-        errors = np.array([whole.standard_error * math.sqrt(whole.n / rows[i].n) for i in held])
-        out |= zip(held, shrunken(estimates, errors, whole.difference).tolist(), strict=True)
-    return [
-        replace(row, shrunk=row.difference if row.verdict == "identical" else out.get(i))
-        for i, row in enumerate(rows)
-    ]
 
 
 def _powered(row: Difference, level: float) -> Difference:

@@ -24,7 +24,8 @@ from karat.measures.scores import Scores
 from karat.stats.intervals import RESAMPLES, resample
 from karat.stats.leaderboard import orders, standings
 from karat.stats.multiplicity import benjamini_hochberg, holm
-from karat.stats.verdicts import LEVEL, Contrast, Measured, Testing, shrink_slices
+from karat.stats.shrinkage import shrink_slices
+from karat.stats.verdicts import LEVEL, Contrast, Measured, Testing
 from karat.stats.weighing import Weighing
 from karat.tables import Documents
 from karat.tables.comparison import (
