@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
-import re
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from karat.errors import InputError, UsageError
 from karat.formats.detect import refuse_binary
+from karat.formats.fields import Fields, finite, short
 from karat.formats.jsonl import parsed
 from karat.formats.source import Source
 from karat.formats.writing import beside
@@ -79,11 +77,11 @@ def from_bytes(data: bytes, name: str) -> Certificate:
     if version != VERSION or not isinstance(version, int) or isinstance(version, bool):
         newer = isinstance(version, int) and version > VERSION
         raise InputError(
-            f"it is a certificate of version {_short(version)}, and this karat reads {VERSION}",
+            f"it is a certificate of version {short(version)}, and this karat reads {VERSION}",
             file=name,
             fix="pip install --upgrade karat" if newer else _REMADE,
         )
-    head = _Fields(content, _HEAD, name)
+    head = Fields(content, _HEAD, name, _REMADE)
     rows = head.get("queries", list, "a list of queries")
     if not rows:
         raise head.wrong("queries", "a list of one query or more")
@@ -93,7 +91,7 @@ def from_bytes(data: bytes, name: str) -> Certificate:
         raise InputError("its queries are not each there once, in order", file=name, fix=_REMADE)
     if head.get("n", int, "a whole number") != len(ids):
         raise InputError(
-            f"it speaks of {_short(content['n'])} queries and lists {len(ids)}",
+            f"it speaks of {short(content['n'])} queries and lists {len(ids)}",
             file=name,
             fix=_REMADE,
         )
@@ -129,57 +127,8 @@ def from_bytes(data: bytes, name: str) -> Certificate:
     )
 
 
-class _Fields:
-    """The fields of one object, each asked for with its kind."""
-
-    def __init__(self, value: Any, names: Sequence[str], name: str, where: str = "") -> None:
-        self.name, self.where = name, where
-        if not isinstance(value, dict):
-            raise InputError(f"{where or 'it'} is no object", file=name, fix=_REMADE)
-        self.value = cast(Mapping[str, Any], value)
-        lacking = [key for key in names if key not in value]
-        odd = [key for key in value if key not in names]
-        if lacking or odd:
-            what = f"{lacking[0]!r} is lacking" if lacking else f"{odd[0]!r} is not part of one"
-            raise InputError(f"{self._at}{what}", file=name, fix=_REMADE)
-
-    @property
-    def _at(self) -> str:
-        return f"{self.where}: " if self.where else ""
-
-    def wrong(self, key: str, wanted: str) -> InputError:
-        """That a field is not what it should be."""
-        found = _short(self.value[key])
-        return InputError(f"{self._at}{key} is {found}, not {wanted}", file=self.name, fix=_REMADE)
-
-    def get(self, key: str, kind: type, wanted: str) -> Any:
-        """A field of one kind."""
-        value = self.value[key]
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise self.wrong(key, wanted)
-        return value
-
-    def number(self, key: str) -> float:
-        """A finite number."""
-        value = _finite(self.value[key])
-        if value is None:
-            raise self.wrong(key, "a finite number")
-        return value
-
-    def above_zero(self, key: str) -> float:
-        """A finite number above 0."""
-        value = self.number(key)
-        if value <= 0:
-            raise self.wrong(key, "a number above 0")
-        return value
-
-    def maybe(self, key: str) -> float | None:
-        """A finite number or null."""
-        return None if self.value[key] is None else self.number(key)
-
-
 def _query(row: Any, index: int, name: str) -> CertifiedQuery:
-    fields = _Fields(row, _QUERY, name, f"query number {index}")
+    fields = Fields(row, _QUERY, name, _REMADE, f"query number {index}")
     query_id = fields.get("query_id", str, "an id")
     if not query_id:
         raise fields.wrong("query_id", "an id")
@@ -187,7 +136,7 @@ def _query(row: Any, index: int, name: str) -> CertifiedQuery:
     grades = fields.get("judgments", dict, "grades of documents")
     if any(not doc_id for doc_id in grades):
         raise fields.wrong("judgments", "grades of documents with ids")
-    found = {doc_id: _finite(grade) for doc_id, grade in grades.items()}
+    found = {doc_id: finite(grade) for doc_id, grade in grades.items()}
     judgments = {doc_id: grade for doc_id, grade in found.items() if grade is not None}
     if len(judgments) < len(grades) or min(judgments.values(), default=0.0) < 0:
         raise fields.wrong("judgments", "grades from 0 up")
@@ -204,7 +153,7 @@ def _query(row: Any, index: int, name: str) -> CertifiedQuery:
     )
 
 
-def _ranking(fields: _Fields, key: str) -> tuple[str, ...]:
+def _ranking(fields: Fields, key: str) -> tuple[str, ...]:
     ids = fields.get(key, list, "a list of documents")
     if any(not isinstance(doc_id, str) or not doc_id for doc_id in ids):
         raise fields.wrong(key, "a list of document ids")
@@ -213,7 +162,7 @@ def _ranking(fields: _Fields, key: str) -> tuple[str, ...]:
     return tuple(ids)
 
 
-def _measure(head: _Fields) -> str:
+def _measure(head: Fields) -> str:
     text = head.get("measure", str, "a measure")
     try:
         measure = parse(text)
@@ -225,16 +174,16 @@ def _measure(head: _Fields) -> str:
     return cast(str, text)
 
 
-def _scale(head: _Fields) -> tuple[float, float]:
+def _scale(head: Fields) -> tuple[float, float]:
     wanted = "the lowest and the highest grade"
-    ends = [_finite(end) for end in head.get("scale", list, wanted)]
+    ends = [finite(end) for end in head.get("scale", list, wanted)]
     try:
         return read_scale(ends)
     except UsageError:
         raise head.wrong("scale", wanted) from None
 
 
-def _unseen(head: _Fields, unlimited: bool) -> int | None:
+def _unseen(head: Fields, unlimited: bool) -> int | None:
     if head.value["unseen"] is None:
         return None
     wanted = "null, as unseen_unlimited is true" if unlimited else "a whole number from 0, or null"
@@ -242,22 +191,6 @@ def _unseen(head: _Fields, unlimited: bool) -> int | None:
     if unlimited or value < 0:
         raise head.wrong("unseen", wanted)
     return value
-
-
-def _finite(value: Any) -> float | None:
-    """A finite number, or None for what is none."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except OverflowError:
-            return None
-        return number if math.isfinite(number) else None
-    return None
-
-
-def _short(value: Any) -> str:
-    text = re.sub(r"\s+", " ", json.dumps(value, ensure_ascii=False))
-    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def _dumped(value: Any) -> str:

@@ -1,0 +1,31 @@
+"""Policies, as TOML."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from karat.errors import InputError
+from karat.formats.source import Source
+from karat.release.policy import Policy, policy_of
+
+
+def read_policy(path: str | Path, rel: float | None = None) -> Policy:
+    """A policy from a TOML file.
+
+    Args:
+        path: The file.
+        rel: Lowest grade that counts as relevant, where a measure does not say.
+
+    Raises:
+        InputError: it cannot be read, is no TOML, or is no policy (what, and the fix).
+    """
+    with Source(path) as source:
+        data, name = source.whole(), source.name
+    try:
+        written = tomllib.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise InputError("it is not UTF-8", file=name) from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"it is no TOML: {error}", file=name) from None
+    return policy_of(written, name, rel)

@@ -1,0 +1,294 @@
+"""Policies: what a candidate must hold, as a team writes it down."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+from numbers import Integral, Real
+from typing import Any, Literal
+
+from karat.errors import InputError, UsageError, nearest
+from karat.measures import Measure, parse
+
+Evidence = Literal["observed", "interval"]
+EVIDENCE: tuple[Evidence, ...] = ("observed", "interval")
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """How much worse a candidate may be.
+
+    Attributes:
+        size: 0 or more: a share of the baseline if ``relative``, else in the unit of the measure.
+        relative: Whether it is a share of the baseline.
+    """
+
+    size: float
+    relative: bool
+
+    def __str__(self) -> str:
+        return f"{100 * self.size:g}%" if self.relative else f"{self.size:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule about one measure; at least one of ``max_drop`` and ``least`` is given.
+
+    Attributes:
+        measure: The measure.
+        max_drop: The most that it may drop from the baseline; None if any drop may be.
+        least: The least that the candidate must have; None if there is no such floor. For a
+            measure of which less is better, the most.
+        evidence: ``observed``: the drop itself is compared · ``interval``: the whole 95 % interval
+            of the drop must lie within the limit.
+        attribute: The attribute sliced by; None for all queries.
+        value: The one slice it is about; None for each of them.
+    """
+
+    measure: Measure
+    max_drop: Drop | None = None
+    least: float | None = None
+    evidence: Evidence = "observed"
+    attribute: str | None = None
+    value: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The rule in a few words."""
+        parts = []
+        if self.max_drop is not None:
+            sure = ", surely" if self.evidence == "interval" else ""
+            parts.append(f"drops by at most {self.max_drop}{sure}")
+        if self.least is not None:
+            most = self.measure.entry.direction == "lower"
+            parts.append(f"is at {'most' if most else 'least'} {self.least:g}")
+        return f"{self.measure} {' and '.join(parts)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What must be so before any number counts; None is no demand.
+
+    Attributes:
+        max_failed: Most queries that may have got no answer: a share below 1, or a count.
+        max_missing: Most queries that a run may lack: likewise. Formats without answers cannot tell
+            them from queries that were answered with nothing, so a few are let pass.
+        min_judged: Least mean Judged@k of each measure with a cutoff, 0 to 1.
+        min_queries: Least queries that count.
+        p95_ms: Most that the 95th percentile of the times to an answer may be, in milliseconds.
+    """
+
+    max_failed: float = 0.0
+    max_missing: float = 0.05
+    min_judged: float | None = None
+    min_queries: int | None = None
+    p95_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A query that is known to fail.
+
+    Attributes:
+        query_id: The query.
+        measure: What it fails by.
+        least: It passes when its value reaches this.
+    """
+
+    query_id: str
+    measure: Measure
+    least: float
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a candidate must hold.
+
+    Attributes:
+        rules: One at least.
+        health: What must be so before any rule counts.
+        known_failures: Queries known to fail; they count in no rule.
+        source: What messages call it.
+    """
+
+    rules: tuple[Rule, ...]
+    health: Health
+    known_failures: tuple[Known, ...] = ()
+    source: str = "policy"
+
+    @property
+    def measures(self) -> list[Measure]:
+        """The measures of its rules and known failures, each once."""
+        named = [rule.measure for rule in self.rules] + [k.measure for k in self.known_failures]
+        return list(dict.fromkeys(named))
+
+    @property
+    def attributes(self) -> list[str]:
+        """What its rules slice by, each once."""
+        return list(dict.fromkeys(r.attribute for r in self.rules if r.attribute is not None))
+
+    @property
+    def content(self) -> tuple[object, ...]:
+        """What it demands, as plain values: equal for equal policies."""
+        rules = [(r.text, r.evidence, r.attribute, r.value) for r in self.rules]
+        known = [(k.query_id, str(k.measure), k.least) for k in self.known_failures]
+        return (*rules, astuple(self.health), *known)
+
+    @property
+    def needs_baseline(self) -> bool:
+        """Whether any rule is about a drop."""
+        return any(rule.max_drop is not None for rule in self.rules)
+
+
+_RULE = ("measure", "max_drop", "evidence", "min", "max", "slice", "each")
+_HEALTH = ("max_failed", "max_missing", "min_judged", "min_queries", "p95_ms")
+_KNOWN = ("query", "measure", "min")
+_PARTS = ("rule", "health", "known_failure")
+
+
+def policy_of(
+    written: Mapping[str, Any], source: str = "policy", rel: float | None = None
+) -> Policy:
+    """A policy from what TOML, or a dictionary, holds.
+
+    Args:
+        written: ``rule`` (a list), and perhaps ``health`` and ``known_failure`` (a list).
+        source: What messages call it.
+        rel: Lowest grade that counts as relevant, where a measure does not say.
+
+    Raises:
+        InputError: a key that there is not (the nearest is named), a value of the wrong kind or
+            out of range, a rule that asks for nothing, or no rule.
+    """
+    reader = _Reader(source, rel)
+    reader.refuse_unknown(written, _PARTS, "the policy")
+    rules = tuple(
+        reader.rule(each, f"rule {place}")
+        for place, each in enumerate(reader.list_of(written, "rule"), start=1)
+    )
+    if not rules:
+        raise InputError(
+            "the policy has no rule, so it would pass anything",
+            file=source,
+            fix='[[rule]] with measure = "nDCG@10" and max_drop = "5%"',
+        )
+    known = tuple(
+        reader.known(each, f"known failure {place}", rules[0].measure)
+        for place, each in enumerate(reader.list_of(written, "known_failure"), start=1)
+    )
+    return Policy(rules, reader.health(written.get("health", {})), known, source)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the parts of a policy, and says where one is wrong."""
+
+    source: str
+    rel: float | None
+
+    def refuse_unknown(self, given: Any, known: Sequence[str], where: str) -> None:
+        if not isinstance(given, Mapping):
+            raise self.wrong(f"{where} is {given!r}, not a table of keys and values")
+        for key in given:
+            if key not in known:
+                near = nearest(str(key), known, 1)
+                raise self.wrong(
+                    f"{where} has a key {key!r}, which there is not",
+                    f"did you mean {near[0]}?" if near else f"keys: {', '.join(known)}",
+                )
+
+    def wrong(self, what: str, fix: str | None = None) -> InputError:
+        return InputError(what, file=self.source, fix=fix)
+
+    def list_of(self, given: Mapping[str, Any], key: str) -> list[Any]:
+        value = given.get(key, [])
+        if not isinstance(value, list):
+            raise self.wrong(f"{key} is one table", f"write [[{key}]], with two brackets")
+        return value
+
+    def rule(self, given: Any, where: str) -> Rule:
+        self.refuse_unknown(given, _RULE, where)
+        measure = self.measure(given.get("measure"), where)
+        lower = measure.entry.direction == "lower"
+        floor, other = ("max", "min") if lower else ("min", "max")
+        if other in given:
+            raise self.wrong(
+                f"{where}: {'less' if lower else 'more'} of {measure} is better, so {other} is no "
+                "demand on it",
+                f"{floor} = {given[other]}",
+            )
+        max_drop = self.drop(given["max_drop"], where) if "max_drop" in given else None
+        least = self.number(given[floor], f"{where}: {floor}") if floor in given else None
+        if max_drop is None and least is None:
+            raise self.wrong(f"{where} asks for nothing", 'max_drop = "5%", or min = 0.8')
+        evidence = given.get("evidence", "observed")
+        if evidence not in EVIDENCE:
+            raise self.wrong(f"{where}: evidence is {evidence!r}", f"one of {', '.join(EVIDENCE)}")
+        attribute, value = self.slice(given, where)
+        return Rule(measure, max_drop, least, evidence, attribute, value)
+
+    def measure(self, given: Any, where: str) -> Measure:
+        if not isinstance(given, str):
+            raise self.wrong(f"{where} names no measure", 'measure = "nDCG@10"')
+        try:
+            found = parse(given, rel=self.rel)
+        except UsageError as error:
+            raise self.wrong(f"{where}: {error}") from None
+        if found.aggregate != "mean" or found.entry.direction == "none":
+            raise self.wrong(f"{where}: {found} is no mean that is better or worse", "AP, say")
+        return found
+
+    def drop(self, given: Any, where: str) -> Drop:
+        if isinstance(given, str):
+            match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", given)
+            if match and float(match[1]) <= 100:
+                return Drop(float(match[1]) / 100, relative=True)
+            raise self.wrong(
+                f"{where}: max_drop is {given!r}", 'max_drop = "5%" of the baseline, or 0.01'
+            )
+        size = self.number(given, f"{where}: max_drop")
+        if size < 0:
+            raise self.wrong(f"{where}: a max_drop of {size:g} is below 0", "max_drop = 0.01")
+        return Drop(size, relative=False)
+
+    def slice(self, given: Mapping[str, Any], where: str) -> tuple[str | None, str | None]:
+        one, each = given.get("slice"), given.get("each")
+        if one is not None and each is not None:
+            raise self.wrong(f"{where} has both slice and each", "leave out one")
+        if each is not None:
+            if not isinstance(each, str) or not each:
+                raise self.wrong(f"{where}: each is {each!r}", 'each = "class"')
+            return each, None
+        if one is None:
+            return None, None
+        attribute, equals, value = str(one).partition("=")
+        if not isinstance(one, str) or not equals or not attribute.strip():
+            raise self.wrong(f"{where}: slice is {one!r}", 'slice = "class=name"')
+        return attribute.strip(), value.strip()
+
+    def health(self, given: Any) -> Health:
+        self.refuse_unknown(given, _HEALTH, "health")
+        values = {key: self.number(value, f"health: {key}") for key, value in given.items()}
+        for key, value in values.items():
+            if value < 0 or (key == "min_judged" and value > 1):
+                raise self.wrong(f"health: {key} is {value:g}, out of its range")
+        least = values.pop("min_queries", None)
+        return Health(**values, min_queries=None if least is None else math.ceil(least))
+
+    def known(self, given: Any, where: str, measure: Measure) -> Known:
+        self.refuse_unknown(given, _KNOWN, where)
+        query = given.get("query")
+        if not isinstance(query, str | Integral) or isinstance(query, bool) or query == "":
+            raise self.wrong(f"{where} names no query", 'query = "q12"')
+        if "measure" in given:
+            measure = self.measure(given["measure"], where)
+        if "min" not in given:
+            raise self.wrong(f"{where} does not say when it passes", "min = 0.5")
+        return Known(str(query), measure, self.number(given["min"], f"{where}: min"))
+
+    def number(self, given: Any, where: str) -> float:
+        if not isinstance(given, Real) or isinstance(given, bool) or not math.isfinite(given):
+            raise self.wrong(f"{where} is {given!r}, not a number")
+        return float(given)

@@ -1,0 +1,50 @@
+"""Saved baselines: the values of a run, query by query, and what they were computed from."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class SavedBaseline:
+    """The values of one run.
+
+    Attributes:
+        karat: Version of karat that computed them.
+        run: Name of the run.
+        measures: Canonical names of the measures, in the order of ``values``.
+        rel: Lowest grade that counts as relevant, where a measure does not say.
+        complete: Whether every query of the qrels counts.
+        depth: Depth at which rankings were cut, or None.
+        hashes: SHA-256 of what they were computed from: ``qrels``, ``queries`` and ``run``; None
+            where there was none.
+        answered: ok | empty | missing | failed for each query.
+        values: For each query one value for each measure; None where there is none.
+        p95_us: 95th percentile of the times to an answer; None without times.
+        source: What messages call it.
+    """
+
+    karat: str
+    run: str
+    measures: tuple[str, ...]
+    rel: float
+    complete: bool
+    depth: int | None
+    hashes: dict[str, str | None]
+    answered: dict[str, str]
+    values: dict[str, tuple[float | None, ...]]
+    p95_us: float | None = None
+    source: str = "baseline"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of ``karat gate --save-baseline``; queries one by one."""
+        held = asdict(self)
+        del held["answered"], held["values"], held["source"]
+        queries = [
+            {"query_id": query, "answered": state, "values": list(self.values[query])}
+            for query, state in self.answered.items()
+        ]
+        return {"karat_baseline": VERSION} | held | {"queries": queries}

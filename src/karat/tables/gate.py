@@ -1,0 +1,140 @@
+"""Gate: what a policy says of a candidate, rule by rule."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+GateVerdict = Literal["pass", "fail", "cannot_tell", "unhealthy", "stale", "error"]
+"""What may be said of a rule, and of the whole.
+
+``pass``: held · ``fail``: broken · ``cannot_tell``: the evidence does not suffice · ``unhealthy``:
+the search did not answer as it should, so its numbers say nothing · ``stale``: the baseline was
+computed from something else · ``error``: the rule itself makes no sense here.
+"""
+WORST_FIRST: tuple[GateVerdict, ...] = (
+    "error",
+    "unhealthy",
+    "stale",
+    "fail",
+    "cannot_tell",
+    "pass",
+)
+EXIT_CODES: dict[GateVerdict, int] = {
+    "pass": 0,
+    "fail": 1,
+    "cannot_tell": 3,
+    "unhealthy": 3,
+    "stale": 3,
+    "error": 4,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One rule, held against one number.
+
+    Attributes:
+        rule: The rule in a few words, as in ``nDCG@10 drops by at most 5%``.
+        verdict: What came of it.
+        reason: Why, in a sentence.
+        measure: Canonical name of the measure, or None for a rule about answers.
+        attribute: The attribute sliced by, or None for all queries.
+        slice: Its value, or None.
+        n: Queries it is over; None for a rule about the whole.
+        baseline_value: Of the baseline; None where there is none.
+        candidate_value: Of the candidate, in the unit of the rule.
+        drop: How much worse the candidate is, in the unit of the measure; below 0 if it is better.
+        ci_low: Lower end of the 95 % interval of ``drop``.
+        ci_high: Upper end.
+        limit: The most ``drop`` may be, or the least or most that ``candidate_value`` may be.
+        smallest_detected: The smallest drop these queries detect with a power of 80 %.
+    """
+
+    rule: str
+    verdict: GateVerdict
+    reason: str
+    measure: str | None = None
+    attribute: str | None = None
+    slice: str | None = None
+    n: int | None = None
+    baseline_value: float | None = None
+    candidate_value: float | None = None
+    drop: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    limit: float | None = None
+    smallest_detected: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFailure:
+    """A query that the policy knows to fail.
+
+    Attributes:
+        query_id: The query.
+        measure: What it fails by.
+        value: Its value in the candidate, or None.
+        passes: Whether it passes now, so that it can be taken off the list.
+    """
+
+    query_id: str
+    measure: str
+    value: float | None
+    passes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A query that lost by the measure of a rule that did not pass.
+
+    Attributes:
+        measure: Canonical name of the measure.
+        query_id: The query.
+        text: What was typed, if it is known.
+        baseline_value: The baseline's value.
+        candidate_value: The candidate's.
+    """
+
+    measure: str
+    query_id: str
+    text: str | None
+    baseline_value: float
+    candidate_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What a policy says of a candidate.
+
+    Attributes:
+        verdict: The worst of all checks, by ``WORST_FIRST``; ``error`` if there is no check.
+        baseline: Name of the baseline; None if no rule needs one.
+        candidate: Name of the candidate.
+        policy: Where the policy came from.
+        checks: One for each rule and slice, the worst first.
+        lost: The queries that lost most, for checks that did not pass.
+        known_failures: What became of the queries known to fail.
+        hashes: SHA-256 of what it was computed from: ``queries``, ``qrels``, ``baseline``,
+            ``candidate``, ``policy``; None where there is none.
+        notes: Sentences a reader must know.
+    """
+
+    verdict: GateVerdict
+    baseline: str | None
+    candidate: str
+    policy: str
+    checks: list[Check]
+    lost: list[Lost] = field(default_factory=list)
+    known_failures: list[KnownFailure] = field(default_factory=list)
+    hashes: dict[str, str | None] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def exit_code(self) -> int:
+        """What ``karat gate`` ends with: 0 pass, 1 fail, 3 nobody can tell, 4 error."""
+        return EXIT_CODES[self.verdict]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of ``karat gate --format json`` (docs/reference/json.md)."""
+        return asdict(self) | {"exit_code": self.exit_code}

@@ -1,0 +1,89 @@
+"""Policies: what is read, and what is refused with the fix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from karat.errors import InputError
+from karat.measures import parse
+from karat.release.policy import Drop, Health, policy_of
+
+SMALLEST = {"rule": [{"measure": "nDCG@10", "max_drop": "5%"}]}
+
+
+def test_the_smallest_policy() -> None:
+    policy = policy_of(SMALLEST)
+    [rule] = policy.rules
+    assert rule.measure == parse("nDCG@10")
+    assert rule.max_drop == Drop(0.05, relative=True)
+    assert (rule.evidence, rule.least, rule.attribute, rule.value) == ("observed", None, None, None)
+    assert policy.needs_baseline
+    assert policy.health == Health()
+    assert rule.text == "nDCG@10 drops by at most 5%"
+
+
+def test_everything_a_rule_may_say() -> None:
+    policy = policy_of(
+        {
+            "rule": [
+                {"measure": "MRR", "max_drop": 0.01, "evidence": "interval", "each": "class"},
+                {"measure": "P@5", "min": 0.85, "slice": "class = name"},
+            ],
+            "health": {"max_failed": 0.02, "min_judged": 0.9, "min_queries": 50, "p95_ms": 200},
+            "known_failure": [
+                {"query": "q12", "min": 0.5},
+                {"query": 7, "measure": "P@5", "min": 1},
+            ],
+        },
+        "gate.toml",
+    )
+    first, second = policy.rules
+    assert first.max_drop == Drop(0.01, relative=False)
+    assert (first.attribute, first.value) == ("class", None)
+    assert (second.attribute, second.value, second.least) == ("class", "name", 0.85)
+    assert policy.attributes == ["class"]
+    assert policy.health == Health(0.02, min_judged=0.9, min_queries=50, p95_ms=200.0)
+    assert [(k.query_id, str(k.measure), k.least) for k in policy.known_failures] == [
+        ("q12", "RR", 0.5),
+        ("7", "P@5", 1.0),
+    ]
+    assert list(map(str, policy.measures)) == ["RR", "P@5"]
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ({}, "has no rule, so it would pass anything"),
+        ({"rules": []}, "did you mean rule"),
+        ({"rule": {"measure": "AP", "min": 1}}, r"\[\[rule\]\]"),
+        ({"rule": ["AP"]}, "not a table"),
+        ({"rule": [{"max_drop": "5%"}]}, "names no measure"),
+        ({"rule": [{"measure": "nDGC@10", "min": 1}]}, "nDCG"),
+        ({"rule": [{"measure": "GMAP", "min": 1}]}, "no mean"),
+        ({"rule": [{"measure": "Judged@3", "min": 1}]}, "better or worse"),
+        ({"rule": [{"measure": "AP"}]}, "asks for nothing"),
+        ({"rule": [{"measure": "AP", "max_dorp": 1}]}, "did you mean max_drop"),
+        ({"rule": [{"measure": "AP", "max_drop": "5"}]}, '"5%" of the baseline'),
+        ({"rule": [{"measure": "AP", "max_drop": "500%"}]}, '"5%" of the baseline'),
+        ({"rule": [{"measure": "AP", "max_drop": -0.1}]}, "below 0"),
+        ({"rule": [{"measure": "AP", "max_drop": float("nan")}]}, "not a number"),
+        ({"rule": [{"measure": "AP", "max_drop": True}]}, "not a number"),
+        ({"rule": [{"measure": "AP", "min": "high"}]}, "not a number"),
+        ({"rule": [{"measure": "AP", "max": 0.5}]}, "more of AP is better"),
+        ({"rule": [{"measure": "NumNonrelRet", "min": 3}]}, "no mean"),
+        ({"rule": [{"measure": "AP", "min": 0, "evidence": "feeling"}]}, "observed, interval"),
+        ({"rule": [{"measure": "AP", "min": 0, "slice": "class"}]}, '"class=name"'),
+        ({"rule": [{"measure": "AP", "min": 0, "slice": "a=b", "each": "a"}]}, "both"),
+        (SMALLEST | {"health": {"max_fail": 0}}, "did you mean max_failed"),
+        (SMALLEST | {"health": {"min_judged": 2}}, "out of its range"),
+        (SMALLEST | {"health": {"p95_ms": -1}}, "out of its range"),
+        (SMALLEST | {"known_failure": [{"query": "q1"}]}, "when it passes"),
+        (SMALLEST | {"known_failure": [{"min": 1}]}, "names no query"),
+    ],
+)
+def test_what_is_no_policy_is_told(written: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=says) as error:
+        policy_of(written, "gate.toml")
+    assert "gate.toml" in str(error.value)
