@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from karat.workflows.evaluate import evaluate
     from karat.workflows.explain import explain
     from karat.workflows.fuse import fuse, fuse_tuned
+    from karat.workflows.gate import gate, save_baseline
     from karat.workflows.golden_set import GoldenSet
 
 _HOMES = {
@@ -53,6 +54,7 @@ _HOMES = {
     "karat.workflows.evaluate": ("evaluate",),
     "karat.workflows.explain": ("explain",),
     "karat.workflows.fuse": ("fuse", "fuse_tuned"),
+    "karat.workflows.gate": ("gate", "save_baseline"),
     "karat.workflows.golden_set": ("GoldenSet",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -76,12 +78,14 @@ __all__ = [
     "explain",
     "fuse",
     "fuse_tuned",
+    "gate",
     "measure",
     "read_certificate",
     "read_documents",
     "read_qrels",
     "read_queries",
     "read_run",
+    "save_baseline",
     "verify_certificate",
     "write_certificate",
     "write_documents",

@@ -28,6 +28,7 @@ def test_the_folder_holds_these_files_and_no_others(demo: Demo) -> None:
     assert list(contents(demo.directory)) == [
         "corpus.jsonl",
         "demo.json",
+        "gate.toml",
         "golden-set.md",
         "judgments.tsv",
         "qrels/test.tsv",

@@ -6,6 +6,7 @@ DIR/queries.jsonl      the golden queries (BEIR: _id, text; and need, class, fre
 DIR/qrels/test.tsv     the grades         (BEIR)
 DIR/judgments.tsv      the same and those of the second grader, each with who gave it
 DIR/golden-set.md      who graded, and how
+DIR/gate.toml          what hybrid must hold to take bm25's place
 DIR/runs/bm25.trec     what each system found, 100 deep (TREC)
 DIR/runs/semantic.trec (or, called after it, the run of a user's own embedding function)
 DIR/runs/hybrid.trec
@@ -38,6 +39,7 @@ class Demo:
     queries: Path
     qrels: Path
     judgments: Path
+    policy: Path
     runs: tuple[Path, ...]  # bm25, semantic (or the user's own), hybrid
     document_count: int
     query_count: int
@@ -100,6 +102,7 @@ def build(
         queries=directory / "queries.jsonl",
         qrels=directory / "qrels" / "test.tsv",
         judgments=directory / "judgments.tsv",
+        policy=directory / "gate.toml",
         runs=tuple(run_path(directory, name) for name in rankings),
         document_count=found.height,
         query_count=len(asked),
@@ -130,6 +133,7 @@ def build(
     every = [*judgments, *golden_set.second_judgments()]
     write(demo.judgments, [columns, *("\t".join(map(str, judgment)) for judgment in every)])
     write(directory / "golden-set.md", golden_set.lines("README.md"))
+    write(demo.policy, golden_set.lines("gate.toml"))
     for path, ranking in zip(demo.runs, rankings.values(), strict=True):
         write(path, trec_lines(ranking, tag=path.stem))
     return demo
