@@ -87,6 +87,7 @@ def test_one_slice_collapses_while_the_mean_rises() -> None:
     each = {"rule": [{"measure": "nDCG@10", "max_drop": "5%", "each": "class"}]}
     found = gate(each, QRELS, OLD, changed, queries=about)
     assert (found.verdict, found.checks[0].slice) == ("fail", "name")
+    assert {row.query_id for row in found.lost} == set(QUERIES[:8])  # of that class alone
     one = {"rule": [{"measure": "nDCG@10", "max_drop": "5%", "slice": "class=task"}]}
     assert gate(one, QRELS, OLD, changed, queries=about).verdict == "pass"
     wrong = {"rule": [{"measure": "nDCG@10", "max_drop": "5%", "slice": "class=nmae"}]}
@@ -106,6 +107,15 @@ def test_the_interval_as_evidence_cannot_tell_what_it_does_not_show() -> None:
     strict = {"rule": [{"measure": "nDCG@10", "max_drop": 0.01, "evidence": "interval"}]}
     found = gate(strict, QRELS, OLD, noisy)
     assert (found.verdict, found.exit_code) == ("cannot_tell", 3)
+
+
+def test_a_pass_that_could_not_have_failed_is_named() -> None:
+    noisy = {query: at(1 + (n + n // 3) % 3) for n, query in enumerate(QUERIES)}
+    loose = {"rule": [{"measure": "nDCG@10", "max_drop": 0.05}]}
+    found = gate(loose, QRELS, OLD, noisy)
+    assert found.verdict == "pass"
+    assert any("a true drop may hide there" in note for note in found.notes)
+    assert gate(loose, QRELS, OLD, OLD).notes == []
 
 
 def test_known_failures_count_in_no_rule_and_are_named_when_they_pass() -> None:

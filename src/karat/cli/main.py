@@ -11,7 +11,7 @@ import sys
 
 import click
 
-from karat.cli import compare, demo, evaluate, explain, fuse, lint, measures
+from karat.cli import compare, demo, evaluate, explain, fuse, gate, lint, measures, trend
 from karat.errors import KaratError
 
 
@@ -65,8 +65,10 @@ for command in (
     evaluate.evaluate,
     explain.explain,
     fuse.fuse,
+    gate.gate,
     lint.lint,
     measures.measures,
+    trend.trend,
 ):
     karat.add_command(command)
 

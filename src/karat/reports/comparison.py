@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from karat.reports.cells import base, plain
+from karat.reports.cells import LABEL, Cells, base, fitted, plain
 from karat.reports.figures import counted, percent, signed
 from karat.reports.terminal import show_notes
 from karat.tables.certificate import Certificate, Verification
@@ -33,8 +33,6 @@ _LEVEL = 0.05
 _TOLD = {"better", "worse"}
 _BESIDE = 39  # columns of what stands beside the documents that moved
 _TEXT = 20  # columns of a query and its text
-_ANY = 10_000  # columns: more than any table takes
-_LABEL = 10  # what a name is not squeezed below
 
 
 def to_json(comparison: Comparison) -> str:
@@ -159,7 +157,7 @@ def _about_standings(comparison: Comparison) -> Iterator[str]:
 
 def _standings(rows: Sequence[Standing]) -> Table:
     table = base(f"all runs by {rows[0].measure}")
-    table.add_column("run", overflow="fold", min_width=_LABEL)
+    table.add_column("run", overflow="fold", min_width=LABEL)
     table.add_column("value", justify="right")
     table.add_column("told apart", no_wrap=True)
     for row in rows:
@@ -187,7 +185,7 @@ def _show_retrieval(comparison: Comparison, out: Console, *, full: bool) -> None
     out.print(f"what each finds in its top {_k(comparison)}", style="bold")
     table = base()
     table.padding = (0, 1, 0, 0)
-    table.add_column("run", overflow="fold", min_width=_LABEL)
+    table.add_column("run", overflow="fold", min_width=LABEL)
     heads = ("relevant found", "only there", "gained", "lost", "shared", "RBO")
     for name in heads:
         table.add_column(name, justify="right", no_wrap=True)
@@ -261,10 +259,6 @@ def show_judge_next(comparison: Comparison, out: Console) -> None:
     out.print(table)
 
 
-Cells = dict[str, str | Text]
-"""A row: what stands under each heading, in order."""
-
-
 def _verdicts(candidate: str, baseline: str, rows: Sequence[Difference], out: Console) -> Table:
     cells: list[Cells] = [
         {
@@ -280,7 +274,7 @@ def _verdicts(candidate: str, baseline: str, rows: Sequence[Difference], out: Co
         for row in rows
     ]
     title = f"{candidate} against {baseline}"
-    return _fitted(title, cells, ("from", "to", "+/=/−", "95 %"), out)
+    return fitted(title, cells, ("from", "to", "+/=/−", "95 %"), out)
 
 
 def _slices(title: str, rows: Sequence[Difference], out: Console) -> Table:
@@ -297,29 +291,7 @@ def _slices(title: str, rows: Sequence[Difference], out: Console) -> Table:
         }
         for row in rows
     ]
-    return _fitted(title, cells, ("+/=/−", "95 %", "p"), out)
-
-
-def _fitted(title: str, rows: Sequence[Cells], spare: Sequence[str], out: Console) -> Table:
-    """A table as wide as the screen at most; spare columns go first, the verdict never."""
-    left_out: set[str] = set()
-    for name in (None, *spare):
-        left_out |= {name} if name else set()
-        table = base(title)
-        table.padding = (0, 1, 0, 0)
-        heads = [head for head in rows[0] if head not in left_out]
-        for place, head in enumerate(heads):
-            if place == 0:
-                longest = max(len(str(row[head])) for row in rows)
-                table.add_column(head, overflow="fold", min_width=min(_LABEL, longest))
-            else:
-                table.add_column(head, justify="right", no_wrap=True)
-        for row in rows:
-            table.add_row(*(row[head] for head in heads))
-        least = out.measure(table, options=out.options.update(width=_ANY)).minimum
-        if least <= out.width:
-            break
-    return table
+    return fitted(title, cells, ("+/=/−", "95 %", "p"), out)
 
 
 def _deciding(
@@ -375,7 +347,7 @@ def _queries(
 def _move(row: Move, width: int) -> Text:
     ranks = f"{_rank(row.baseline_rank)} → {_rank(row.candidate_rank)}"
     line = plain(f"{ranks:<8} {row.grade:>3g}  {row.doc_id}")
-    line.truncate(max(width, _LABEL), overflow="ellipsis")
+    line.truncate(max(width, LABEL), overflow="ellipsis")
     return line
 
 

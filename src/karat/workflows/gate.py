@@ -105,9 +105,10 @@ def gate(
         if before is None
         else fingerprint(before.run),
     }
+    held_against = [each for rule in wanted.rules for each in judged.checks(rule, stale)]
     checks = [
         *health_checks(wanted.health, *judged.answers(saved)),
-        *(check for rule in wanted.rules for check in judged.checks(rule, stale)),
+        *(check for check, _ in held_against),
     ]
     checks.sort(key=lambda check: WORST_FIRST.index(check.verdict))
     return Gate(
@@ -116,12 +117,13 @@ def gate(
         candidate=now.run.name,
         policy=wanted.source,
         checks=checks,
-        lost=list(judged.lost(checks)),
+        lost=list(judged.lost(held_against)),
         known_failures=list(judged.known_failures()),
         hashes=hashes,
         notes=[
             *(f"{s.run.name}: {note}" for s in scored for note in of_run(s, asked.rules)),
             *([stale] if stale else []),
+            *_blind(checks),
         ],
     )
 
@@ -197,6 +199,29 @@ def save_baseline(
     )
     write_baseline(saved, path)
     return saved
+
+
+def _blind(checks: Sequence[Check]) -> Iterator[str]:
+    """What passed although these queries could not have seen it fail."""
+    unseen = [
+        check
+        for check in checks
+        if check.verdict == "pass"
+        and check.limit is not None
+        and check.smallest_detected is not None
+        and check.smallest_detected > check.limit
+        and check.ci_high is not None
+        and check.ci_high > check.limit
+    ]
+    if unseen:
+        first = unseen[0]
+        where = f" ({first.attribute} {first.slice})" if first.attribute else ""
+        more = f", and {len(unseen) - 1} more likewise" if len(unseen) > 1 else ""
+        yield (
+            f"“{first.rule}”{where} passed by what was observed; its {first.n} queries detect no "
+            f"drop below {first.smallest_detected:.3f}, and {first.limit:.3f} is allowed: a true "
+            f'drop may hide there (evidence = "interval" asks for proof){more}'
+        )
 
 
 def _policy(policy: Any, rel: float | None) -> Policy:
@@ -295,11 +320,12 @@ class _Judged:
             p95_us=None if latency is None else latency.p95_us,
         )
 
-    def checks(self, rule: Rule, stale: str) -> Iterator[Check]:
-        """A rule, over all queries or slice by slice."""
+    def checks(self, rule: Rule, stale: str) -> Iterator[tuple[Check, Mask]]:
+        """A rule, over all queries or slice by slice, and which queries it is over."""
         for part in self._parts(rule):
             numbers = self._numbers(rule.measure, part)
-            yield from rule_checks(rule, numbers, stale)
+            for check in rule_checks(rule, numbers, stale):
+                yield check, part.chosen
 
     def _parts(self, rule: Rule) -> list[Slice]:
         if rule.attribute is None:
@@ -343,17 +369,22 @@ class _Judged:
             slice=part.value,
         )
 
-    def lost(self, checks: Sequence[Check]) -> Iterator[Lost]:
-        """The queries that lost most, by each measure that did not pass."""
+    def lost(self, checks: Sequence[tuple[Check, Mask]]) -> Iterator[Lost]:
+        """The queries that lost most, by each measure and where it did not pass."""
         if self.before is None:
             return
         texts = self.asked.about.texts() if self.asked.about else {}
-        broken = {check.measure for check in checks if check.verdict in ("fail", "cannot_tell")}
         for measure in self.policy.measures:
-            if str(measure) not in broken:
+            broken = [
+                chosen
+                for check, chosen in checks
+                if check.measure == str(measure) and check.verdict in ("fail", "cannot_tell")
+            ]
+            if not broken:
                 continue
             contrast = Contrast(self.before, self.now, measure)
-            gain = np.where(self.known, np.nan, contrast.sign * contrast.difference)
+            within = np.any(broken, axis=0)
+            gain = np.where(within, contrast.sign * contrast.difference, np.nan)
             order = np.argsort(gain, kind="stable")[:LOST]
             for index in order[gain[order] < 0].tolist():
                 query_id = self.now.evidence.query_ids[index]

@@ -1,0 +1,175 @@
+"""A gate or a comparison as a comment on a pull request: the answer, one table, the rest folded.
+
+Ids and texts come from strangers: in them nothing is markup, nobody is mentioned, nothing links.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+
+from karat.reports.cells import CONTROLS
+from karat.reports.figures import signed
+from karat.reports.gate import known_failures, number, passes, place, sentence, span, why, word
+from karat.tables.comparison import Comparison, Difference, QueryDifference
+from karat.tables.gate import Check, Gate, Lost
+
+LIMIT = 65_536
+"""Most characters of a comment on GitHub; here, of its UTF-8 bytes."""
+_CHECKS = 30
+_LOST = 5  # of each measure
+_NOTES = 10
+_NAME = 80  # characters of an id, a rule or a slice
+_SENTENCE = 400
+_MARKUP = re.compile(r"[&<>|`*_\[\]\\~#!$]")
+_LINK = re.compile(r"(?i)(?<=www)\.|:(?=//)")  # what GitHub links unasked
+_MENTION = re.compile(r"(?<![A-Za-z0-9])@(?=\S)")
+_SHORTENED = "\nToo long for a comment; the rest is in the JSON.\n"
+
+
+def gate_comment(gate: Gate) -> str:
+    """A gate as a comment: verdict and reason, a table of checks, the queries that lost, notes."""
+    against = f" against {_code(gate.baseline)}" if gate.baseline is not None else ""
+    parts = [f"**{word(gate.verdict)}**: {_said(why(gate))}\n"]
+    parts.append(f"{_code(gate.candidate)}{against}, by {_code(gate.policy)}\n")
+    if gate.checks:
+        heads = (
+            "check",
+            "slice",
+            "baseline",
+            "candidate",
+            "drop (95 %)",
+            "smallest drop seen",
+            "verdict",
+        )
+        rows = [_check(check) for check in gate.checks[:_CHECKS]]
+        parts.append(_table(heads, "llddddl", rows))
+        if len(gate.checks) > _CHECKS:
+            parts.append(f"and {len(gate.checks) - _CHECKS:,} checks more\n")
+    reasons = [f"{word(c.verdict)}: {sentence(c)}" for c in gate.checks if not passes(c)][1:]
+    parts.append(_bullets(reasons))
+    for measure in dict.fromkeys(row.measure for row in gate.lost):
+        lost = [row for row in gate.lost if row.measure == measure][:_LOST]
+        table = _table(("query", "baseline", "candidate", "change"), "lddd", map(_lost, lost))
+        parts.append(_folded(f"Lost most by {_said(measure)}", table))
+    parts.append(_bullets(list(known_failures(gate.known_failures))))
+    if gate.notes:
+        parts.append(_folded("Notes", _bullets(gate.notes)))
+    return _within(parts)
+
+
+def comparison_comment(comparison: Comparison) -> str:
+    """A comparison as a comment: a table of verdicts for each candidate, reasons, who decides."""
+    parts: list[str] = []
+    for candidate in dict.fromkeys(row.candidate for row in comparison.differences):
+        rows = [row for row in comparison.differences if row.candidate == candidate]
+        parts.append(f"{_code(candidate)} against {_code(comparison.baseline)}\n")
+        heads = ("measure", "baseline", "candidate", "change (95 %)", "p", "+/=/−", "verdict")
+        parts.append(_table(heads, "ldddddl", map(_difference, rows)))
+        parts.append(_bullets([f"{row.measure}: {row.reason}" for row in rows]))
+        parts += _deciding(comparison.queries, candidate, rows[0].measure)
+    if comparison.notes:
+        parts.append(_folded("Notes", _bullets(comparison.notes)))
+    return _within(parts)
+
+
+def _check(check: Check) -> list[str]:
+    drop = number(check, check.drop)
+    return [
+        _said(_cut(check.rule)),
+        "all" if check.attribute is None else _code(place(check)),
+        number(check, check.baseline_value),
+        number(check, check.candidate_value),
+        f"{drop} ({span(check)})" if span(check) else drop,
+        number(check, check.smallest_detected),
+        word(check.verdict) if passes(check) else f"**{word(check.verdict)}**",
+    ]
+
+
+def _lost(row: Lost) -> list[str]:
+    return _query(row.query_id, row.text, row.baseline_value, row.candidate_value)
+
+
+def _query(query_id: str, text: str | None, before: float, after: float) -> list[str]:
+    return [_asked(query_id, text), f"{before:.3f}", f"{after:.3f}", signed(after - before)]
+
+
+def _difference(row: Difference) -> list[str]:
+    interval = "" if row.ci_low is None else f" ({signed(row.ci_low)} to {signed(row.ci_high)})"
+    p = row.p if row.p_corrected is None else row.p_corrected
+    return [
+        _said(_cut(row.measure)),
+        *("–" if v is None else f"{v:.3f}" for v in (row.baseline_value, row.candidate_value)),
+        signed(row.difference) + interval,
+        "" if p is None else f"{p:.3f}" if p >= 0.001 else "&lt;.001",
+        f"{row.wins}/{row.ties}/{row.losses}",
+        f"**{row.verdict}**",
+    ]
+
+
+def _deciding(rows: Sequence[QueryDifference], candidate: str, measure: str) -> Iterator[str]:
+    own = [row for row in rows if (row.candidate, row.measure) == (candidate, measure)]
+    for heading, sign in (("Lost most by", -1), ("Gained most by", 1)):
+        chosen = [row for row in own if sign * row.difference > 0][:_LOST]
+        cells = [
+            _query(row.query_id, row.text, row.baseline_value, row.candidate_value)
+            for row in chosen
+        ]
+        if cells:
+            heads = ("query", "baseline", "candidate", "change")
+            yield _folded(f"{heading} {_said(measure)}", _table(heads, "lddd", cells))
+
+
+def _table(heads: Sequence[str], kinds: str, rows: Iterable[Sequence[str]]) -> str:
+    rule = ["---" if kind == "l" else "---:" for kind in kinds]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (heads, rule, *rows))
+
+
+def _bullets(sentences: Sequence[str]) -> str:
+    shown = [f"- {_said(text)}\n" for text in sentences[:_NOTES]]
+    if len(sentences) > _NOTES:
+        shown.append(f"- and {len(sentences) - _NOTES:,} more\n")
+    return "".join(shown)
+
+
+def _folded(heading: str, content: str) -> str:
+    return f"<details><summary>{heading}</summary>\n\n{content}\n</details>\n"
+
+
+def _asked(query_id: str, text: str | None) -> str:
+    return _code(query_id) if text is None else f"{_code(query_id)} {_said(_cut(text))}"
+
+
+def _code(text: str) -> str:
+    """A name as it is, without markup; entities stand for what would be some."""
+    return f"<code>{_entities(_cut(text)).replace('@', '&#64;')}</code>"
+
+
+def _said(text: str) -> str:
+    """A sentence, cut where it gets too long, in which nothing is markup."""
+    # GitHub looks for @names in the finished text: only a character in between stops that.
+    return _entities(_MENTION.sub("@\N{ZERO WIDTH SPACE}", _cut(text, _SENTENCE)))
+
+
+def _entities(text: str) -> str:
+    safe = _MARKUP.sub(lambda found: f"&#{ord(found[0])};", text)
+    return _LINK.sub(lambda found: f"&#{ord(found[0])};", safe)
+
+
+def _cut(text: str, longest: int = _NAME) -> str:
+    one_line = " ".join(text.translate(CONTROLS).split())
+    if " " in one_line:
+        one_line = textwrap.shorten(one_line, longest, placeholder="…")
+    return one_line if len(one_line) <= longest else one_line[: longest - 1] + "…"
+
+
+def _within(parts: Sequence[str]) -> str:
+    """The parts that a comment has room for, from the first on."""
+    text = ""
+    for part in filter(None, parts):
+        joined = f"{text}\n{part}" if text else part
+        if len(joined.encode()) > LIMIT - len(_SHORTENED):
+            return text + _SHORTENED
+        text = joined
+    return text

@@ -1,0 +1,93 @@
+"""What a failing search test says."""
+
+from __future__ import annotations
+
+from karat.release.expectations import Answer, Broken
+from karat.reports.assertion import of_expectation, of_failure, of_gate, of_known
+from karat.tables.comparison import Move
+from karat.tables.gate import Check, Gate, KnownFailure, Lost
+
+DROP = Check(
+    "AP drops by at most 0.01",
+    "fail",
+    "dropped by 0.1000, allowed 0.0100",
+    measure="AP",
+    attribute="class",
+    slice="name",
+    n=1,
+    baseline_value=0.5,
+    candidate_value=0.4,
+    drop=0.1,
+    limit=0.01,
+)
+
+
+def gate(**parts: object) -> Gate:
+    """A gate that failed."""
+    known = {"verdict": "fail", "baseline": "old", "candidate": "new", "policy": "gate.toml"}
+    return Gate(**{**known, "checks": [DROP], **parts})  # type: ignore[arg-type]
+
+
+def test_it_says_the_verdict_the_rule_the_slice_and_the_reason() -> None:
+    assert of_gate(gate(), [], {}).splitlines() == [
+        "fail: new against old, by gate.toml",
+        "  fail: AP drops by at most 0.01 (class name)",
+        "    dropped by 0.1000, allowed 0.0100",
+        "    0.5000 → 0.4000 over 1 query",
+    ]
+
+
+def test_what_is_long_is_cut_and_counted() -> None:
+    lost = [Lost("AP", f"q{n}", None, 1.0, 0.0) for n in range(7)]
+    errors = {f"error {n}": 9 - n for n in range(5)}
+    told = of_gate(gate(checks=[DROP] * 12, lost=lost), None, errors).splitlines()
+    assert "  and 2 checks more" in told
+    assert "  and 2 reasons more" in told
+    assert "  and 2 more" in told
+    assert sum("1.000 → 0.000" in line for line in told) == 5
+    assert any("the baseline is saved values" in line for line in told)
+
+
+def test_moves_stand_below_the_query_and_measure_they_belong_to() -> None:
+    lost = [Lost(m, q, "text", 1.0, 0.5) for m in ("AP", "RR") for q in ("q1", "q2")]
+    moves = [
+        Move("new", "AP", "q2", "x", 1.0, 3, None, None),
+        Move("new", "RR", "q1", "y", 0.5, None, 1200, None),
+    ]
+    told = of_gate(gate(lost=lost), moves, {})
+    assert '  1.000 → 0.500  q2 "text"\n          3 → –    1  x\nqueries that lost' in told
+    assert '  1.000 → 0.500  q1 "text"\n      – → 1,200  0.5  y\n' in told
+
+
+def test_known_failures_that_pass_are_told() -> None:
+    failures = [KnownFailure(f"q{n}", "AP", 1.0, n > 1) for n in (1, 2, 3)]
+    assert of_known(gate(known_failures=failures[:1])) == ""
+    one = of_known(gate(known_failures=failures[:2]))
+    assert one == (
+        "q2 (AP): it is a known failure and passes now; take it off the list in gate.toml"
+    )
+    both = of_known(gate(known_failures=failures))
+    assert both.startswith("q2 (AP), q3 (AP): they are known failures and pass now; take them off")
+
+
+def test_only_what_is_named_is_shown_below_the_first_documents() -> None:
+    answer = Answer("a  long\nquery " * 9, tuple(f"d{n}" for n in range(1, 21)))
+    told = of_expectation(Broken('"d9" on top', "r", "it is not", answer, ("d9",)))
+    assert told.splitlines()[3:] == [
+        "       1  d1",
+        "       2  d2",
+        "       3  d3",
+        "       4  d4",
+        "       5  d5",
+        "         …",
+        "  >    9  d9",
+        "         …",
+    ]
+    assert told.startswith('"a long query a long query')
+
+
+def test_ids_and_errors_of_strangers_cannot_repaint_the_screen() -> None:
+    answer = Answer("\x1b[2J", ("a\x1b[31m", "b\nfail: x"))
+    told = of_expectation(Broken("no document", "r", "2 were returned", answer))
+    assert "\x1b" not in told + of_failure("q", "\x1b]0;x")
+    assert "\nfail" not in told
