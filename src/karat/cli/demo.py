@@ -36,9 +36,11 @@ def demo(directory: Path, embed: str | None = None) -> None:
     from karat.demo.words import MEASURES, conclusions
     from karat.formats import read_queries
     from karat.reports.comparison import show_judge_next
+    from karat.reports.gate import why, word
     from karat.reports.terminal import show_breakdown, show_paragraphs, show_results
     from karat.workflows.compare import compare
     from karat.workflows.evaluate import evaluate
+    from karat.workflows.gate import gate
 
     own = embedding.load(embed) if embed is not None else None
     made = build(directory, lambda step: print(f"· {step}", file=sys.stderr), embed=own)
@@ -66,13 +68,18 @@ def demo(directory: Path, embed: str | None = None) -> None:
             style="bold",
         )
         show_judge_next(deep, screen)
+    held = gate(made.policy, made.directory, words, others[-1])
+    screen.print(f"\nMay {held.candidate} take {held.baseline}'s place? (gate.toml)", style="bold")
+    screen.print(f"{word(held.verdict)}: {why(held)}")
     where = shlex.quote(str(made.directory))
+    both = f"{where} {where}/runs/bm25.trec {where}/runs/hybrid.trec"
     # From a clone, karat lies in the environment that dev.py made and not on the path.
     karat = "karat" if shutil.which("karat") else shlex.quote(sys.argv[0])
     screen.print("\nTry next:", style="bold")
     for command in (
         f"{karat} evaluate {where} {where}/runs/*.trec --by class",
-        f"{karat} compare {where} {where}/runs/bm25.trec {where}/runs/hybrid.trec --by class",
+        f"{karat} compare {both} --by class",
+        f"{karat} gate --policy {where}/gate.toml {both}",
         f"{karat} explain {where} {where}/runs/{system}.trec q01",
         f"{karat} lint {where} {where}/runs/*.trec",
     ):
