@@ -44,6 +44,15 @@ def test_the_table_says_better(
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_markdown_for_a_pull_request(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert karat(monkeypatch, "compare", "qrels", "old.trec", "new.trec", "-f", "md") == 0
+    text = capsys.readouterr().out
+    assert "better" in text
+    assert "| --- |" in text
+
+
 def test_json(
     files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -151,3 +160,15 @@ def test_what_is_missing_is_told(
     files: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
     assert karat(monkeypatch, "compare", *arguments) == 2
+
+
+def test_a_report_and_a_plot_are_written_beside_the_table(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
+    both = ("--report", "out.html", "--plot", "out.svg")
+    assert karat(monkeypatch, "compare", "qrels", "old.trec", "new.trec", "-m", "RR", *both) == 0
+    assert "new against old" in capsys.readouterr().out
+    assert "new is better than old by RR" in (files / "out.html").read_text(encoding="utf-8")
+    assert (files / "out.svg").read_text(encoding="utf-8").startswith("<svg")

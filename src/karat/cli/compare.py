@@ -91,8 +91,10 @@ CANNOT_TELL = 3
 @options.judged_only
 @options.collapse
 @options.documents
-@options.output("table", "json")
+@options.output("table", "json", "md")
 @click.option("--full", is_flag=True, help="Every query that moved, every measure's leaderboard.")
+@click.option("--report", metavar="FILE", help="Write it as a page too: one .html file.")
+@click.option("--plot", metavar="FILE", help="Draw the differences: a .png or .svg file.")
 @options.input_format
 @options.qrels_format
 @options.measures_from
@@ -106,6 +108,8 @@ def compare(
     judge_file: str | None,
     certificate: str | None,
     verify: str | None,
+    report: str | None,
+    plot: str | None,
     input_format: str | None,
     qrels_format: str | None,
     **settings: Any,
@@ -146,8 +150,28 @@ def compare(
         formats.write_pairs(found.to_judge(), judge_file)
     if output == "json":
         sys.stdout.write(to_json(found))
+    elif output == "md":
+        from karat.reports.markdown import comparison_comment
+
+        sys.stdout.write(comparison_comment(found))
     else:
         show_comparison(found, options.out(), full=full)
+    if report is not None or plot is not None:
+        from karat.workflows.report import titled, write_plot, write_report
+
+        wanted = ("rel", "complete", "depth", "judged_only", "collapse", "scale")
+        if plot is not None:
+            write_plot(plot, found)
+        if report is not None:
+            write_report(
+                report,
+                found,
+                runs=runs,
+                qrels=judgments,
+                queries=settings["queries"],
+                documents=titled(settings["documents"], qrels),
+                **{name: settings[name] for name in wanted},
+            )
     if certificate is None:
         return 0
     shared = ("queries", "documents", "rel", "complete", "depth", "collapse", "scale")

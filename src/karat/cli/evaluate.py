@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,9 @@ if TYPE_CHECKING:
 )
 @options.output(*options.FORMATS)
 @click.option("--full", is_flag=True, help="All digits, counts, bands and bounds.")
+@click.option("--report", metavar="FILE", help="Write it as a page too: one .html file.")
+@click.option("--plot", metavar="FILE", help="Draw the measures: a .png or .svg file.")
+@options.history
 @options.input_format
 @options.qrels_format
 @options.measures_from
@@ -80,6 +84,11 @@ def evaluate(
     measures: tuple[str, ...],
     output: str,
     full: bool,
+    report: str | None,
+    plot: str | None,
+    history: str | None,
+    commit: str | None,
+    corpus: str | None,
     input_format: str | None,
     qrels_format: str | None,
     **settings: Any,
@@ -91,7 +100,10 @@ def evaluate(
     JSON; plain or .gz, .zst, .bz2.
     """
     from karat import formats
+    from karat.cli import trend
+    from karat.workflows import given
     from karat.workflows.evaluate import evaluate as evaluated
+    from karat.workflows.trend import keep, rules_text
 
     names = [name for name in measures if name.casefold() != "runid"]
     if settings["bounds"] is None and (full or output in {"json", "csv"}):
@@ -106,13 +118,42 @@ def evaluate(
         settings["queries"] = qrels
     if output == "trec":
         settings["interval"] = "none"  # trec_eval prints none
+    if history is not None:
+        settings["queries"] = given.queries(settings["queries"])
     results = evaluated(judgments, read, names if measures else None, **settings)
+    if history is not None:
+        keep(
+            history,
+            results,
+            time=trend.now(),
+            qrels=judgments,
+            queries=settings["queries"],
+            commit=trend.commit(commit, os.environ),
+            corpus=corpus,
+            rules=rules_text(settings),
+        )
     if output == "trec":
         lists = {"official", "all_trec", "runid"}
         wants_id = not measures or any(name.casefold() in lists for name in measures)
         _print_trec(results, read, settings["per_query"], wants_id)
     else:
         _print(results, output, full)
+    if report is not None or plot is not None:
+        from karat.workflows.report import titled, write_plot, write_report
+
+        shared = ("rel", "complete", "depth", "judged_only", "collapse", "compat", "scale")
+        if plot is not None:
+            write_plot(plot, results)
+        if report is not None:
+            write_report(
+                report,
+                results,
+                runs=read,
+                qrels=judgments,
+                queries=settings["queries"],
+                documents=titled(settings["documents"], qrels),
+                **{name: settings[name] for name in shared},
+            )
 
 
 def _print(results: Results, output: str, full: bool) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +14,7 @@ from karat.cli.progress import watching
 from karat.errors import UsageError
 
 if TYPE_CHECKING:
+    from karat.release.policy import Policy
     from karat.tables.gate import Gate
 
 _POLICY = 'a file that holds, for example,\n[[rule]]\nmeasure = "nDCG@10"\nmax_drop = "5%"'
@@ -42,6 +45,13 @@ _POLICY = 'a file that holds, for example,\n[[rule]]\nmeasure = "nDCG@10"\nmax_d
 @options.collapse
 @options.documents
 @options.output("table", "json", "junit", "github", "md")
+@click.option("--report", metavar="FILE", help="Write it as a page too: one .html file.")
+@options.history
+@click.option(
+    "--notify",
+    metavar="URL",
+    help="Post the result as JSON unless it passes; signed if KARAT_WEBHOOK_SECRET is set.",
+)
 @options.input_format
 @options.qrels_format
 @options.measures_from
@@ -52,6 +62,11 @@ def gate(
     save_baseline: str | None,
     measures: tuple[str, ...],
     output: str,
+    report: str | None,
+    history: str | None,
+    commit: str | None,
+    corpus: str | None,
+    notify: str | None,
     input_format: str | None,
     qrels_format: str | None,
     **settings: Any,
@@ -71,6 +86,10 @@ def gate(
     from karat.formats.policy import read_policy
     from karat.workflows import gate as workflow
 
+    if notify is not None:
+        from karat.connectors import webhook
+
+        webhook.checked(notify)
     if policy is None and save_baseline is None:
         raise UsageError("no --policy says what the candidate must hold", fix=_POLICY)
     _refuse_files(runs, saving=save_baseline is not None)
@@ -95,8 +114,65 @@ def gate(
         print(f"karat: {save_baseline} holds {what}", file=sys.stderr)
         return 0
     found = workflow.gate(held, judgments, *([None] * (len(read) == 1)), *read, **settings)
+    if report is not None:
+        _report(report, found, held, read, judgments, qrels, settings)
+    if history is not None or notify is not None:
+        _told(found, history, notify, commit, corpus, settings)
     _print(found, output)
     return found.exit_code
+
+
+def _report(
+    path: str,
+    found: Gate,
+    policy: Policy | None,
+    read: Sequence[Any],
+    judgments: Any,
+    qrels: str,
+    settings: Mapping[str, Any],
+) -> None:
+    """Write the page; side by side with the baseline if it is a run."""
+    from karat.tables import Run
+    from karat.workflows.compare import compare
+    from karat.workflows.report import titled, write_report
+
+    rules = {name: settings[name] for name in ("rel", "complete", "depth", "collapse", "scale")}
+    runs = [run for run in read if isinstance(run, Run)]
+    beside = None
+    if policy is not None and len(runs) == 2:
+        measures, by = list(map(str, policy.measures)), policy.attributes
+        asked = {"queries": settings["queries"], "documents": settings["documents"]}
+        beside = compare(judgments, runs[0], runs[1], measures, by=by, **asked, **rules)
+    write_report(
+        path,
+        found,
+        runs=runs,
+        qrels=judgments,
+        queries=settings["queries"],
+        documents=titled(settings["documents"], qrels),
+        comparison=beside,
+        **rules,
+    )
+
+
+def _told(
+    found: Gate,
+    history: str | None,
+    notify: str | None,
+    commit: str | None,
+    corpus: str | None,
+    settings: Mapping[str, Any],
+) -> None:
+    """Add the gate to a history, and tell whoever is to know."""
+    from karat.cli import trend
+    from karat.workflows.trend import event, keep_gate, rules_text
+
+    when, code = trend.now(), trend.commit(commit, os.environ)
+    if history is not None:
+        rules = rules_text(settings)
+        keep_gate(history, found, time=when, commit=code, corpus=corpus, rules=rules)
+    if notify is not None:
+        trend.send(notify, event(found, time=when, commit=code))
 
 
 def _refuse_files(runs: tuple[str, ...], *, saving: bool) -> None:

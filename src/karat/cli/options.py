@@ -75,6 +75,23 @@ qrels_format = click.option(
 )
 
 
+def history(command: Command) -> Command:
+    """Options of what adds its result to a history."""
+    for option in (
+        click.option("--corpus", metavar="VERSION", help="With --history: which corpus or index."),
+        click.option(
+            "--commit",
+            metavar="LABEL",
+            help="With --history: which code.  [default: the commit that CI names]",
+        ),
+        click.option(
+            "--history", metavar="FILE", help="Add the result to this history, for karat trend."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 def output(*formats: str) -> Callable[[Command], Command]:
     """How to print: the first format is the default."""
     return click.option(

@@ -1,0 +1,140 @@
+"""karat trend."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karat.cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from karat.tables.history import Trend
+
+
+@click.command()
+@click.argument("history", metavar="HISTORY")
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    metavar="MEASURE",
+    multiple=True,
+    help="A measure of the history; repeat for more.  [default: all]",
+)
+@click.option(
+    "--slice",
+    "sliced",
+    metavar="A=V",
+    help="One slice, as class=name.  [default: all queries]",
+)
+@click.option("--run", metavar="NAME", help="One run.  [default: all]")
+@click.option(
+    "--last",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Show the last N points; all are tested.  [default: 20 in a table, else all]",
+)
+@options.output("table", "json", "html")
+@click.option("-o", "--output", "path", metavar="FILE", help="Write it to this file.")
+@click.option(
+    "--notify",
+    metavar="URL",
+    help="Post the result as JSON if a measure drifts; signed if KARAT_WEBHOOK_SECRET is set.",
+)
+@click.option("--fail-on-drift", is_flag=True, help="Exit with 1 if a measure drifts.")
+@options.measures_from
+def trend(
+    history: str,
+    measures: tuple[str, ...],
+    sliced: str | None,
+    run: str | None,
+    last: int | None,
+    output: str,
+    path: str | None,
+    notify: str | None,
+    fail_on_drift: bool,
+) -> int:
+    """Show each measure over time, what changed between points, and drift.
+
+    HISTORY is a file that karat evaluate --history FILE or karat gate --history FILE adds to.
+    Drift is many small steps for the worse that no single step shows.
+    """
+    from karat.connectors import webhook
+    from karat.workflows.trend import event
+    from karat.workflows.trend import trend as trended
+
+    if notify is not None:
+        webhook.checked(notify)
+    shown = 20 if last is None and output == "table" else last
+    found = trended(history, measures or None, slice=sliced, run=run, last=shown)
+    _print(found, output, path)
+    if notify is not None:
+        send(notify, event(found, time=now()))
+    return 1 if fail_on_drift and found.drifting else 0
+
+
+def now() -> str:
+    """The time in UTC, as a history keeps it."""
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def commit(given: str | None, environment: Mapping[str, str]) -> str | None:
+    """The commit given, or what GitHub Actions, GitLab CI and others say it is."""
+    names = ("GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT", "BUILD_SOURCEVERSION")
+    return given or next((environment[name] for name in names if environment.get(name)), None)
+
+
+def send(url: str, event: dict[str, Any] | None) -> None:
+    """Post an event, if there is one; that it did not arrive is said, and changes no exit code."""
+    import os
+
+    from karat.connectors import webhook
+
+    if event is None:
+        return
+    delivery = webhook.post(url, event, secret=os.environ.get(webhook.SECRET))
+    if not delivery.delivered:
+        times = "once" if delivery.tries == 1 else f"{delivery.tries} times"
+        said = f"karat: not notified, tried {times}: {delivery.reason}"
+        print("".join(c if c.isprintable() else ascii(c)[1:-1] for c in said), file=sys.stderr)
+
+
+def _print(found: Trend, output: str, path: str | None) -> None:
+    if output == "table":
+        from io import StringIO
+
+        from karat.reports.terminal import console
+        from karat.reports.trend import show_trend
+
+        if path is None:
+            show_trend(found, options.out())
+            return
+        text = StringIO()
+        show_trend(found, console(text, 80))
+        _write(text.getvalue(), path)
+    elif output == "json":
+        text_of = json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        _write(f"{text_of}\n", path)
+    else:
+        from karat.reports.trend import to_html
+
+        _write(to_html(found), path)
+
+
+def _write(text: str, path: str | None) -> None:
+    if path is None or path == "-":
+        sys.stdout.write(text)
+        return
+    from pathlib import Path
+
+    from karat.formats.writing import beside
+
+    with beside(Path(path)) as stream:
+        stream.write(text.encode())

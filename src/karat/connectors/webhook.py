@@ -1,0 +1,190 @@
+"""Webhooks: an event posted as JSON, signed, and tried again."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import http.client
+import json
+import ssl
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+from karat.errors import UsageError
+
+SIGNATURE = "X-Karat-Signature-256"
+"""``sha256=`` and the HMAC-SHA256 of the body, in hexadecimal."""
+DELIVERY = "X-Karat-Delivery"
+"""The same for every try of one event, so that it can be taken once."""
+SECRET = "KARAT_WEBHOOK_SECRET"  # noqa: S105 - where it stands, not what it is
+"""The environment variable that the command line reads the secret from."""
+
+TRIES = 4
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds
+_AGAIN = {408, 425, 429, 500, 502, 503, 504}
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What became of an event.
+
+    Attributes:
+        delivered: Whether the other side took it (a status of 2xx).
+        status: The last HTTP status; None if there was no answer.
+        tries: How often it was sent.
+        reason: Why it was not delivered; empty if it was. Names the host only, as the rest of an
+            address can hold a secret.
+    """
+
+    delivered: bool
+    status: int | None
+    tries: int
+    reason: str = ""
+
+
+def post(
+    url: str,
+    event: Mapping[str, Any],
+    *,
+    secret: str | None = None,
+    timeout: float = 10.0,
+    tries: int = TRIES,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Delivery:
+    """Post an event as JSON. That it does not arrive is an outcome, not an error.
+
+    It is sent again after a broken connection, a timeout, 408, 425, 429, and what the other side
+    failed at (500, 502, 503, 504), after 0.5 seconds and up, or as ``Retry-After`` asks (30 seconds
+    at most). No redirect is followed: the event goes where it was sent, or nowhere.
+
+    Args:
+        url: Begins with ``https://`` or ``http://``.
+        event: What JSON can hold.
+        secret: Signs the body, as header ``X-Karat-Signature-256: sha256=<hex of HMAC-SHA256>``;
+            None or empty for no signature.
+        timeout: Seconds that each step of a try may take.
+        tries: Most tries, 1 or more.
+        sleep: Waits so many seconds.
+
+    Raises:
+        UsageError: the address is none that can be posted to.
+    """
+    import tenacity
+
+    checked(url)
+    body = json.dumps(event, ensure_ascii=False, allow_nan=False).encode()
+    headers = {
+        "Content-Type": "application/json; charset=utf-8",
+        "User-Agent": "karat",
+        DELIVERY: hashlib.sha256(body).hexdigest()[:32],
+    }
+    if secret:
+        headers[SIGNATURE] = sign(body, secret)
+    request = urllib.request.Request(url, body, headers, method="POST")  # noqa: S310 - checked
+    patient = tenacity.Retrying(
+        stop=tenacity.stop_after_attempt(tries),
+        wait=_wait,
+        retry=tenacity.retry_if_result(lambda answer: answer.again),
+        retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+        sleep=sleep,
+    )
+    answer: _Answer = patient(_once, request, timeout)
+    made = patient.statistics.get("attempt_number", 1)
+    if answer.status is not None and 200 <= answer.status < 300:
+        return Delivery(True, answer.status, made)
+    return Delivery(False, answer.status, made, f"{urlsplit(url).hostname}: {answer.reason}")
+
+
+def sign(body: bytes, secret: str) -> str:
+    """The signature of a body, for who sends it and who checks it.
+
+    Source: RFC 2104, with SHA-256. Compare with ``hmac.compare_digest``.
+    """
+    return f"sha256={hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}"
+
+
+def checked(url: str) -> None:
+    """Refuse what cannot be posted to, before there is anything to post.
+
+    Raises:
+        UsageError: not http or https, no host, a port that is none, a password, an odd character.
+    """
+    try:
+        parts = urlsplit(url)
+        fine = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        fine = False
+    if not fine or not url.isascii() or any(c <= " " or c == "\x7f" for c in url):
+        raise UsageError(
+            "this is no address that can be notified", fix="https://HOST/PATH, or http://…"
+        )
+    if "@" in parts.netloc:
+        raise UsageError(
+            "an address with a password in it is not sent to",
+            fix=f"sign with {SECRET}, or put a token into the path",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What came of one try."""
+
+    status: int | None
+    reason: str
+    again: bool
+    after: float | None = None
+
+
+class _Straight(urllib.request.HTTPRedirectHandler):
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> None:
+        """Follow none: the answer stays what it is."""
+
+
+def _once(request: urllib.request.Request, timeout: float) -> _Answer:
+    opener = urllib.request.build_opener(_Straight)
+    try:
+        with opener.open(request, timeout=timeout) as response:
+            return _Answer(response.status, "", False)
+    except urllib.error.HTTPError as error:
+        with error:
+            return _refused(error)
+    except urllib.error.URLError as error:
+        # A certificate that is wrong now is wrong in a second.
+        again = not isinstance(error.reason, ssl.SSLCertVerificationError)
+        return _Answer(None, f"no answer ({error.reason})", again)
+    except (OSError, http.client.HTTPException) as error:
+        return _Answer(None, f"no answer ({str(error) or type(error).__name__})", True)
+
+
+def _refused(error: urllib.error.HTTPError) -> _Answer:
+    if 300 <= error.code < 400:
+        host = urlsplit(error.headers.get("Location") or "").hostname
+        what = f"it answered {error.code}, and redirects are not followed"
+        return _Answer(error.code, f"{what} (to {host})" if host else what, False)
+    asked = error.headers.get("Retry-After") or ""
+    after = float(asked) if asked.isascii() and asked.isdigit() and len(asked) < 9 else None
+    reason = http.client.responses.get(error.code, "")
+    return _Answer(
+        error.code, f"it answered {error.code} {reason}".rstrip(), error.code in _AGAIN, after
+    )
+
+
+def _wait(state: Any) -> float:
+    answer: _Answer = state.outcome.result()
+    if answer.after is not None:
+        return min(answer.after, _LONGEST_WAIT)
+    doubled: float = _FIRST_WAIT * 2.0 ** (state.attempt_number - 1)
+    return min(doubled, _LONGEST_WAIT)

@@ -1,0 +1,195 @@
+"""Side by side: the rankings of single queries, document for document, with what each adds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from karat.diagnosis.movement import effects
+from karat.measures.entry import Measure
+from karat.measures.evidence import Evidence, Ints
+from karat.measures.pair import Pair
+from karat.measures.reduction import reduce
+from karat.tables import Qrels, Run
+
+_NOTHING = 1e-12  # an effect of rounding only
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A document in a ranking.
+
+    Attributes:
+        doc_id: The document.
+        rank: Its rank, from 1, as measured; None if it was not returned.
+        grade: Its grade; None if nobody judged it.
+        other: Its rank in the other ranking; None if it was not returned there.
+        effect: What it adds to the query's difference (without a baseline: to its value); 0 for
+            unjudged documents; None where the measure is no sum over documents.
+    """
+
+    doc_id: str
+    rank: int | None
+    grade: float | None
+    other: int | None
+    effect: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The top of one ranking, and what else matters.
+
+    Attributes:
+        run: Name of the run.
+        top: Its first k documents.
+        below: Documents that are not among these and that matter: those whose effect is not 0,
+            and relevant ones that the baseline has in its top k, highest in the baseline first.
+            Without a baseline: those whose effect is not 0, and relevant ones, highest first.
+        unlisted: Further documents of that kind, left out of ``below``.
+        rest: What all documents that are neither in ``top`` nor in ``below`` add; None where
+            the measure is no sum.
+        returned: Documents returned, as measured.
+    """
+
+    run: str
+    top: list[Placed]
+    below: list[Placed]
+    unlisted: int
+    rest: float | None
+    returned: int
+
+
+def side_by_side(
+    measure: Measure,
+    pair: Pair,
+    queries: Sequence[int],
+    k: int,
+    rel: float,
+    *,
+    condensed: bool = False,
+    most: int = 20,
+) -> list[tuple[Ranking, Ranking]]:
+    """Both rankings of each query; the effects stand in the candidate's, where they add up.
+
+    Args:
+        measure: What documents add to.
+        pair: The two runs.
+        queries: Indices into ``pair.query_ids``, each once.
+        k: So many documents of each, at least 1.
+        rel: Lowest grade that counts as relevant.
+        condensed: Whether unjudged documents are left out of rankings (``judged_only``).
+        most: The longest that ``below`` may be.
+
+    Returns:
+        Baseline and candidate, query by query in the order given. In the baseline's ``below`` is
+        nothing: all that matters is in one of the candidate's lists, or in its ``rest``.
+    """
+    chosen = np.unique(np.asarray(queries, np.int64))
+    known = pair.qrels.judged([pair.query_ids[place] for place in chosen.tolist()])
+    base, cand = (
+        _ranked(run, pair, chosen, known, condensed=condensed)
+        for run in (pair.baseline, pair.candidate)
+    )
+    added = effects(measure, pair, chosen).select("query", "doc_id", "effect")
+    is_sum = _is_sum(measure, pair, added)
+    both = ["query", "doc_id"]
+    every = (
+        cand.join(base, on=both, how="full", coalesce=True, suffix="_base")
+        .join(added, on=both, how="left")
+        .with_columns(
+            grade=pl.coalesce("grade", "grade_base"),
+            # Unjudged documents add nothing; what no sum is made of has no parts.
+            effect=pl.col("effect").fill_null(0.0) if is_sum else pl.lit(None, pl.Float64),
+        )
+        .select("query", "doc_id", "rank", "grade", pl.col("rank_base").alias("other"), "effect")
+    )
+    return_of: dict[int, tuple[Ranking, Ranking]] = {}
+    parts = every.partition_by("query", as_dict=True)
+    for place, query in enumerate(chosen.tolist()):
+        of_query = parts.get((place,), every.clear())
+        return_of[query] = (
+            _baseline(pair.baseline.name, of_query, k),
+            _candidate(pair, of_query, k, rel, most, is_sum=is_sum),
+        )
+    return [return_of[query] for query in queries]
+
+
+def alone(run: Run, qrels: Qrels, evidence: Evidence, depth: int | None = None) -> Pair:
+    """A run beside one that returned nothing: then effects add up to the value itself.
+
+    Args:
+        run: The run.
+        qrels: Its judgments.
+        evidence: Of the run, cut at ``depth``.
+        depth: Rankings are cut after so many documents; None if they are whole.
+    """
+    nothing = Run("", [])
+    return Pair(nothing, run, qrels, reduce(nothing, qrels), evidence, depth)
+
+
+def _is_sum(measure: Measure, pair: Pair, added: pl.DataFrame) -> bool:
+    """Whether effects are known; told by one where there is any, else by a query of all."""
+    if added.height:
+        return bool(added["effect"].is_not_null().all())
+    every = effects(measure, pair, np.arange(len(pair.query_ids)))
+    return bool(every["effect"].is_not_null().any())
+
+
+def _ranked(
+    run: Run, pair: Pair, chosen: Ints, known: pl.DataFrame, *, condensed: bool
+) -> pl.DataFrame:
+    """``query``, ``doc_id``, ``rank`` and ``grade`` of whole rankings, as they are measured."""
+    ids = [pair.query_ids[place] for place in chosen.tolist()]
+    held = run.top(ids, pair.depth).join(
+        known, on=["query", "doc_id"], how="left", maintain_order="left"
+    )
+    if condensed:
+        held = held.filter(pl.col("grade").is_not_null()).with_columns(
+            rank=pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("query")
+        )
+    return held
+
+
+def _baseline(name: str, rows: pl.DataFrame, k: int) -> Ranking:
+    returned = rows.filter(pl.col("other").is_not_null())
+    top = returned.filter(pl.col("other") <= k).sort("other")
+    placed = [
+        Placed(doc_id, here, grade, there, None)
+        for doc_id, here, grade, there in top.select("doc_id", "other", "grade", "rank").iter_rows()
+    ]
+    return Ranking(name, placed, [], 0, None, returned.height)
+
+
+def _candidate(
+    pair: Pair, rows: pl.DataFrame, k: int, rel: float, most: int, *, is_sum: bool
+) -> Ranking:
+    at = pl.col("rank")
+    inside = (at <= k).fill_null(value=False)
+    matters = (pl.col("effect").abs() > _NOTHING).fill_null(value=False)
+    shown_there = (pl.col("other") <= k) if len(pair.baseline) else at.is_not_null()
+    fell = (pl.col("grade") >= rel) & shown_there
+    top = rows.filter(inside).sort("rank")
+    below = rows.filter(~inside & (matters | fell.fill_null(value=False))).sort(
+        pl.col("effect").abs().round(12), "other", "rank", "doc_id",
+        descending=[True, False, False, False], nulls_last=True,
+    )  # fmt: skip
+    listed = below.head(most)
+    shown = pl.concat([top, listed])
+    rest = math.fsum(rows["effect"]) - math.fsum(shown["effect"]) if is_sum else None
+    return Ranking(
+        run=pair.candidate.name,
+        top=_placed(top),
+        below=_placed(listed),
+        unlisted=below.height - listed.height,
+        rest=0.0 if rest is not None and abs(rest) <= _NOTHING else rest,
+        returned=rows["rank"].count(),
+    )
+
+
+def _placed(rows: pl.DataFrame) -> list[Placed]:
+    columns = ("doc_id", "rank", "grade", "other", "effect")
+    return [Placed(*row) for row in rows.select(columns).iter_rows()]

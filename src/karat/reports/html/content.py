@@ -1,0 +1,101 @@
+"""What stands in a report, before it is a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from karat.diagnosis.side_by_side import Ranking
+from karat.tables.comparison import Comparison
+from karat.tables.gate import Gate
+from karat.tables.results import Results
+
+MOST_QUERIES = 100
+"""Queries side by side."""
+MOST_ROWS = 2_000
+"""Documents in one column over all of them, so that the file stays small."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownQuery:
+    """A query whose rankings stand side by side.
+
+    Attributes:
+        query_id: The query.
+        text: What was typed, if it is known.
+        rankings: One of each run, in the order of ``Content.runs``; empty for one without.
+        values: Measure by measure the value of each run, None where it has none.
+        states: What became of the query in each run, under the first measure.
+        difference: Of the first candidate under the first measure; None without a comparison.
+        share: What it contributes to the mean difference; None likewise.
+        unfound: Relevant documents that no run returned.
+        relevant: Relevant documents, found or not.
+        slices: For each attribute sliced by, the values it has.
+    """
+
+    query_id: str
+    text: str | None
+    rankings: list[Ranking]
+    values: Mapping[str, list[float | None]]
+    states: list[str]
+    difference: float | None
+    share: float | None
+    unfound: int
+    relevant: int
+    slices: Mapping[str, list[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What the numbers were computed from.
+
+    Attributes:
+        name: What it is: judgments, queries, the name of a run.
+        source: Its file, or what messages call it.
+        size: How much it holds, in words.
+        sha256: Of its content; None if nobody computed it.
+    """
+
+    name: str
+    source: str
+    size: str
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Everything a report shows.
+
+    Attributes:
+        measure: Canonical name of the first measure.
+        lower: Measures of which less is better.
+        k: Ranks shown of each ranking.
+        rel: Lowest grade that counts as relevant.
+        runs: Names, the baseline first if there is one.
+        results: Each run by itself.
+        comparison: The runs against the first of them, or None.
+        gate: What a policy says, or None.
+        queries: Queries side by side: those that contribute most, or score least, first.
+        queries_left: Queries with a value that are not among them.
+        titles: What documents are called, for those shown, as far as it is known.
+        grades: Lowest and highest grade there can be.
+        sources: What it was computed from.
+        rules: How it was computed, in words: option and value.
+        version: Of karat.
+    """
+
+    measure: str
+    lower: frozenset[str]
+    k: int
+    rel: float
+    runs: Sequence[str]
+    results: Results
+    comparison: Comparison | None
+    gate: Gate | None
+    queries: Sequence[ShownQuery]
+    queries_left: int
+    titles: Mapping[str, str]
+    grades: tuple[float, float]
+    sources: Sequence[Source]
+    rules: Sequence[tuple[str, str]]
+    version: str

@@ -1,0 +1,135 @@
+"""A report as one file: what it shows, put into its template."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable
+from importlib import resources
+from typing import Any
+
+from karat.errors import MissingExtra
+from karat.reports import further
+from karat.reports.cells import CONTROLS
+from karat.reports.figures import percent, signed
+from karat.reports.html import figures, words
+from karat.reports.html.content import Content
+
+_NOTHING = 5e-4  # prints as 0.000
+
+
+def to_page(content: Content) -> str:
+    """The report as one HTML file that asks for nothing else.
+
+    Its policy (CSP) lets no request out, and names the one style sheet and the one script by
+    their SHA-256. Whatever strangers wrote is escaped.
+
+    Raises:
+        MissingExtra: Jinja2, Altair or vl-convert is not installed.
+    """
+    try:
+        import jinja2
+    except ImportError:
+        raise MissingExtra("jinja2", "web", "a report") from None
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_part),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_harmless,
+    )
+    environment.filters |= {
+        "number": words.number,
+        "signed": signed,
+        "p": words.chance,
+        "percent": lambda share: percent(share) or "–",
+        "grade": lambda grade: f"{grade:g}",
+        "listed": words.listed,
+    }
+    # What is printed with its sign and says nothing has none of the colours.
+    environment.tests["felt"] = lambda value: value is not None and abs(value) >= _NOTHING
+    style, script = _part("report.css"), _part("report.mjs")
+    page = environment.get_template("report.html.j2").render(
+        **_shown(content),
+        span=words.span,
+        svg=_trusted(),
+        style=_trusted()(style),
+        script=_trusted()(script),
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+    )
+    return page.encode("utf-8", "replace").decode()
+
+
+def _shown(content: Content) -> dict[str, Any]:
+    comparison, gate, results = content.comparison, content.gate, content.results
+    places = {query.query_id: f"q{at}" for at, query in enumerate(content.queries, 1)}
+    if gate is not None:
+        title = f"{gate.candidate}: {gate.verdict.replace('_', ' ')}"
+        lead = words.gate_said(gate)
+        lead += [] if comparison is None else words.verdicts(comparison)
+    elif comparison is not None:
+        against = words.listed(dict.fromkeys(row.candidate for row in comparison.differences))
+        title = f"{against} against {comparison.baseline}"
+        lead = words.verdicts(comparison)
+    else:
+        title, lead = words.listed(content.runs), words.means(results.results)
+    headlines = []
+    if comparison is not None:
+        for candidate in dict.fromkeys(row.candidate for row in comparison.differences):
+            first = next(row for row in comparison.differences if row.candidate == candidate)
+            name = f"{candidate}: " if len(content.runs) > 2 else ""
+            headlines.append(name + words.headline(first))
+    notes = [*(gate.notes if gate else []), *(comparison.notes if comparison else [])]
+    if comparison is None:
+        notes += results.notes
+    sheets = [*further.sheets(results), *(further.curve(r) for r in results.no_answer if r.curve)]
+    return {
+        "content": content,
+        "comparison": comparison,
+        "gate": gate,
+        "results": results,
+        "title": title,
+        "lead": lead,
+        "headlines": headlines,
+        "notes": list(dict.fromkeys(notes)),
+        "measures": figures.of_measures(comparison, results),
+        "sliced": list(figures.of_slices(comparison, results)),
+        "spread": list(
+            figures.of_values(results, content.measure)
+            if comparison is None
+            else figures.of_queries(comparison, places.get)
+        ),
+        "sheets": sheets,
+        "place": places.get,
+        "adds": any(
+            placed.effect is not None
+            for query in content.queries
+            for ranking in query.rankings
+            for placed in ranking.top
+        ),
+    }
+
+
+def _part(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+def _trusted() -> Callable[[str], Any]:
+    """Marks what karat itself made as HTML."""
+    from markupsafe import Markup
+
+    return Markup
+
+
+def _harmless(value: Any) -> Any:
+    """Text of strangers without characters that control something."""
+    if isinstance(value, str) and not hasattr(value, "__html__"):
+        return value.translate(CONTROLS)
+    return value

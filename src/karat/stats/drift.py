@@ -1,0 +1,98 @@
+"""Drift: many small steps in one direction, none of which shows by itself.
+
+**Which noise.** All points of a stretch are means over the same queries with the same judgments.
+The interval of each point measures the luck of having drawn these queries and not others, and that
+is nearly the same luck at every point: it moves the whole line up or down and leaves the steps
+alone. So the standard errors are not the scatter about the line, and a slope weighed by them is
+nearly blind. A slope tested by its residuals sees slopes everywhere, as changes of code stay: the
+line is a random walk (Granger and Newbold 1974, J. Econometrics 2). What is left is the steps
+themselves, paired as they are.
+
+**The test.** Without drift, a step is as likely to go down as up by the same amount, whatever its
+size and whatever came before. So one can bet on its sign, knowing its size: the stake is
+``tanh(θ |step| / s)`` (the form that is best for normal steps), s being the median size of the
+steps so far, this one among them, which one great step does not move. The product of the returns
+is a martingale of mean 1; so is its average over θ and over the step at which the drift began
+(weights 1 / (j (j + 1))); and by Ville's inequality it ever reaches 1 / α with a chance of α at
+most: however often one looks, however long the history is. Steps of exactly 0 count for nothing.
+
+Sources: Ville 1939; de la Peña 1999, Annals of Probability 27 (symmetric steps); Ramdas, Grünwald,
+Vovk and Shafer 2023, Game-theoretic statistics and safe anytime-valid inference, Statistical
+Science 38 (4). Several series: each needs the evidence m / α (Bonferroni).
+
+If each point has noise of its own that the next does not keep (an index that answers by chance), a
+step down is followed by one up: the test alarms less often than stated, and sees less.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from collections.abc import Sequence
+from statistics import NormalDist, median
+
+LEVEL = 0.05
+"""Chance that any series of a history without drift is ever said to drift."""
+
+_STEEPNESS = (0.5, 1.0, 2.0)
+"""Means of the steps that are bet on, in units of their median size."""
+_HIGHEST_STAKE = 0.95
+"""One step for the better, however large, leaves a twentieth of the evidence."""
+_ENOUGH = 1e300
+_Z = NormalDist().inv_cdf(0.975)
+
+
+def evidence(steps: Sequence[float]) -> float:
+    """Evidence that steps lean downwards, after the last of them.
+
+    Args:
+        steps: Differences between neighbours, oldest first; finite.
+
+    Returns:
+        The value of a martingale of mean 1, above 0: 20 or more comes about in at most one history
+        of twenty without drift, looked at after every step. 1 without steps.
+    """
+    # For each θ, the sum over beginnings of weight times product, of those begun so far.
+    sums = [0.0] * len(_STEEPNESS)
+    waiting = 1.0
+    sizes: list[float] = []
+    for place, step in enumerate((step for step in steps if step != 0), start=1):
+        insort(sizes, abs(step))
+        size = abs(step) / median(sizes)
+        begun = 1 / (place * (place + 1))
+        waiting = 1 / (place + 1)
+        for index, theta in enumerate(_STEEPNESS):
+            stake = min(math.tanh(theta * size), _HIGHEST_STAKE)
+            back = 1 + stake if step < 0 else 1 - stake
+            sums[index] = min((sums[index] + begun) * back, _ENOUGH)
+    return math.fsum(sums) / len(sums) + waiting
+
+
+def standard_error(low: float | None, high: float | None) -> float | None:
+    """Standard error behind a 95 % interval, by the normal distribution; None without one.
+
+    For Student's t of few queries it is a little too large, which errs on the side of silence.
+    """
+    if low is None or high is None:
+        return None
+    return (high - low) / (2 * _Z)
+
+
+def told_apart(
+    before: float, after: float, errors: tuple[float | None, float | None], comparisons: int = 1
+) -> bool | None:
+    """Whether two values differ by more than both their intervals allow; None without intervals.
+
+    The two are taken for independent. They share their queries, so that their difference varies
+    less than this: yes can be relied on, no cannot. ``karat compare`` of the two runs tells more.
+
+    Args:
+        before: The earlier value.
+        after: The later one.
+        errors: Their standard errors, 0 or more.
+        comparisons: So many are made; the level is 0.05 for all of them together (Bonferroni).
+    """
+    if errors[0] is None or errors[1] is None:
+        return None
+    reach = NormalDist().inv_cdf(1 - LEVEL / 2 / comparisons) * math.hypot(errors[0], errors[1])
+    return abs(after - before) > reach

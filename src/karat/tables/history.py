@@ -1,0 +1,298 @@
+"""History: what was measured when, and what came of laying the points in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from karat.tables.gate import Gate
+from karat.tables.results import Result, Results
+
+VERSION = 1
+Kind = Literal["evaluate", "gate"]
+HASHES = ("queries", "qrels", "run", "corpus")
+"""What a point keeps the SHA-256 of."""
+Input = Literal["code", "corpus", "queries", "judgments", "rules", "answers", "karat"]
+"""What can differ between two points.
+
+``code``: the commit · ``corpus``, ``queries``, ``judgments``: by their hashes · ``rules``: how it
+was evaluated · ``answers``: the run itself · ``karat``: its version.
+"""
+BREAKING: tuple[Input, ...] = ("judgments", "queries", "rules")
+"""After a change of these, two numbers are not of the same thing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The value of one measure at one point.
+
+    Attributes:
+        measure: Canonical name of the measure.
+        value: The aggregate; None where there is none.
+        ci_low: Lower end of its 95 % interval, or None.
+        ci_high: Upper end.
+        n: Queries it is over; None if not known.
+        attribute: The attribute sliced by, or None for all queries.
+        slice: Its value, or None.
+    """
+
+    measure: str
+    value: float | None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    n: int | None = None
+    attribute: str | None = None
+    slice: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One line of a history.
+
+    Attributes:
+        time: When, in UTC, as ``2026-03-01T02:00:00Z``.
+        kind: What made it: ``evaluate`` | ``gate``.
+        run: Name of the run.
+        commit: The code it is of, or any label; None if not known.
+        verdict: What the gate said; None for an evaluation.
+        rules: How it was evaluated where that was not by default, as in ``rel=2 depth=100``.
+        karat: Version of karat.
+        values: One for each measure, and for each slice of it.
+        hashes: SHA-256 of ``queries``, ``qrels``, ``run`` and ``corpus``; None where not known.
+    """
+
+    time: str
+    kind: Kind
+    run: str
+    commit: str | None
+    verdict: str | None
+    rules: str
+    karat: str
+    values: tuple[Value, ...]
+    hashes: Mapping[str, str | None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of its line; slices apart."""
+        rows = [asdict(value) for value in self.values]
+        bare = {"attribute", "slice"}
+        held = asdict(self)
+        held["values"] = [
+            {key: value for key, value in row.items() if key not in bare}
+            for row in rows
+            if row["attribute"] is None
+        ]
+        held["slices"] = [row for row in rows if row["attribute"] is not None]
+        held["hashes"] = {name: self.hashes.get(name) for name in HASHES}
+        return {"karat_history": VERSION} | held
+
+
+def point_of(
+    results: Results,
+    *,
+    run: str,
+    time: str,
+    hashes: Mapping[str, str | None],
+    karat: str,
+    commit: str | None = None,
+    rules: str = "",
+) -> Point:
+    """The point of one run of an evaluation.
+
+    Args:
+        results: What came out, slices included.
+        run: Name of the run; a history holds a point for each.
+        time: When, in UTC, as ``2026-03-01T02:00:00Z``.
+        hashes: SHA-256 of ``queries``, ``qrels``, ``run`` and ``corpus``; those not known may lack.
+        karat: Version of karat.
+        commit: The code it is of.
+        rules: How it was evaluated where that was not by default.
+    """
+    rows = [row for row in (*results.results, *results.slices) if row.run == run]
+    values = tuple(_value(row) for row in rows)
+    return Point(time, "evaluate", run, commit, None, rules, karat, values, _known(hashes))
+
+
+def point_of_gate(
+    gate: Gate,
+    *,
+    time: str,
+    karat: str,
+    results: Results | None = None,
+    corpus: str | None = None,
+    commit: str | None = None,
+    rules: str = "",
+) -> Point:
+    """The point of a gate: its verdict, and the candidate's values.
+
+    Args:
+        gate: What the policy said.
+        time: When, in UTC, as ``2026-03-01T02:00:00Z``.
+        karat: Version of karat.
+        results: The candidate's evaluation, if there is one: its values have intervals of their own
+            (a check has that of the drop). Without it the values are those of the checks.
+        corpus: SHA-256 of the documents, or any name of their version.
+        commit: The code it is of.
+        rules: How it was evaluated where that was not by default.
+    """
+    if results is not None:
+        rows = [row for row in (*results.results, *results.slices) if row.run == gate.candidate]
+        values = [_value(row) for row in rows]
+    else:
+        found = {
+            (check.measure, check.attribute, check.slice): check
+            for check in reversed(gate.checks)
+            if check.measure is not None and check.candidate_value is not None
+        }
+        values = [
+            Value(str(measure), check.candidate_value, None, None, check.n, attribute, name)
+            for (measure, attribute, name), check in sorted(found.items(), key=_named)
+        ]
+    hashes = _known({**gate.hashes, "run": gate.hashes.get("candidate"), "corpus": corpus})
+    return Point(
+        time, "gate", gate.candidate, commit, gate.verdict, rules, karat, tuple(values), hashes
+    )
+
+
+def _named(item: tuple[tuple[str | None, str | None, str | None], object]) -> tuple[str, ...]:
+    return tuple(part or "" for part in item[0])
+
+
+def _value(row: Result) -> Value:
+    return Value(
+        row.measure, row.value, row.ci_low, row.ci_high, row.n, row.attribute, row.slice
+    )  # fmt: skip
+
+
+def _known(hashes: Mapping[str, str | None]) -> dict[str, str | None]:
+    return {name: hashes.get(name) for name in HASHES}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One point of a series.
+
+    Attributes:
+        time: When.
+        commit: Of which code; None if not known.
+        kind: ``evaluate`` | ``gate``.
+        verdict: What the gate said, or None.
+        value: The value; None where there is none: it is not 0.
+        ci_low: Lower end of its 95 % interval, or None.
+        ci_high: Upper end.
+        n: Queries; None if not known.
+        changed: What differs from the point before.
+        unknown: What may differ: a hash is kept for one of the two points and not for the other.
+        breaks: Whether it cannot be compared with the point before.
+        change: Value minus the value before; None at the first point and after a break.
+        told_apart: Whether the two intervals alone tell the two values apart, taken as if the two
+            points had no queries in common; None where unknown.
+    """
+
+    time: str
+    commit: str | None
+    kind: Kind
+    verdict: str | None
+    value: float | None
+    ci_low: float | None
+    ci_high: float | None
+    n: int | None
+    changed: tuple[Input, ...]
+    unknown: tuple[Input, ...]
+    breaks: bool
+    change: float | None
+    told_apart: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lean:
+    """Whether the newest stretch of a series drifts.
+
+    Attributes:
+        points: Points with a value since the last break.
+        worse: Steps for the worse.
+        better: Steps for the better.
+        change: Last value minus first; None without two.
+        evidence: Evidence that steps lean to the worse; 1 is none. If they do not lean, it ever
+            reaches x in at most one history of x.
+        evidence_better: The same for the better.
+        needed: Evidence from which ``leans`` says so.
+        leans: Steps lean to the worse more than chance makes them.
+        below_start: The last value is worse than the first of the stretch by more than both
+            intervals allow.
+        drifts: ``leans``, or ``below_start`` though no single step was told apart for the worse.
+        rises: Steps lean to the better.
+        since: Time of the first point of the stretch; None without points.
+    """
+
+    points: int
+    worse: int
+    better: int
+    change: float | None
+    evidence: float
+    evidence_better: float
+    needed: float
+    leans: bool
+    below_start: bool
+    drifts: bool
+    rises: bool
+    since: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One measure of one run over time.
+
+    Attributes:
+        run: Name of the run.
+        measure: Canonical name.
+        attribute: The attribute sliced by, or None.
+        slice: Its value, or None.
+        direction: ``higher`` or ``lower``: which is better.
+        marks: The points, oldest first.
+        lean: What the newest stretch does.
+    """
+
+    run: str
+    measure: str
+    attribute: str | None
+    slice: str | None
+    direction: Literal["higher", "lower"]
+    marks: tuple[Mark, ...]
+    lean: Lean
+
+    @property
+    def name(self) -> str:
+        """Measure and slice, as printed."""
+        return (
+            self.measure if self.slice is None else f"{self.measure}, {self.attribute}={self.slice}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """Everything a history says.
+
+    Attributes:
+        source: Where it came from.
+        series: The worst problem first.
+        last: How many of the newest points are to be shown; None for all. All are tested.
+        notes: Sentences a reader must know.
+    """
+
+    source: str
+    series: list[Series]
+    last: int | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def drifting(self) -> list[Series]:
+        """The series that drift to the worse."""
+        return [series for series in self.series if series.lean.drifts]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of ``karat trend --format json``; all points, or the last asked for."""
+        rows = [asdict(series) for series in self.series]
+        for row in rows:
+            row["marks"] = list(row["marks"] if self.last is None else row["marks"][-self.last :])
+        return {"drifts": bool(self.drifting), "series": rows, "notes": list(self.notes)}

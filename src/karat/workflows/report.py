@@ -1,0 +1,404 @@
+"""Report: what was found, as one HTML file or one picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from karat.diagnosis.side_by_side import Ranking, alone, side_by_side
+from karat.errors import UsageError, nearest
+from karat.formats.writing import beside
+from karat.measures import DEFAULTS, parse
+from karat.measures.pair import Pair
+from karat.measures.scores import Scores
+from karat.reports.html.charts import PAPER, to_png, to_svg
+from karat.reports.html.content import MOST_QUERIES, MOST_ROWS, Content, ShownQuery, Source
+from karat.reports.html.figures import plot
+from karat.reports.html.page import to_page
+from karat.tables import Documents, Qrels, Queries, Results, Run
+from karat.tables.comparison import Comparison
+from karat.tables.gate import Gate
+from karat.workflows import given
+from karat.workflows.evaluate import evaluate
+from karat.workflows.fingerprints import fingerprint
+from karat.workflows.settle import Settled, settle
+
+_DEEPEST = 100  # ranks side by side
+_FEWEST = 20  # queries side by side, however deep
+_TITLE = 120  # characters of a document
+_LARGEST = 200_000_000  # bytes of a corpus that is read for its titles unasked
+
+
+def write_report(
+    path: str | Path,
+    found: Results | Comparison | Gate,
+    *,
+    runs: Sequence[Run],
+    qrels: Any,
+    queries: Any = None,
+    documents: Any = None,
+    comparison: Comparison | None = None,
+    hashes: Mapping[str, str | None] | None = None,
+    rel: float | None = None,
+    complete: bool = False,
+    depth: int | None = None,
+    judged_only: bool = False,
+    collapse: str | None = None,
+    compat: str | None = None,
+    scale: str | tuple[float, float] | None = None,
+) -> None:
+    """Write one HTML file that shows what was found, query by query; it needs no network.
+
+    Args:
+        path: The file; ``.gz``, ``.zst`` and ``.bz2`` compress it.
+        found: What ``evaluate``, ``compare`` or ``gate`` found.
+        runs: The runs it was found from, as they were given: the baseline first.
+        qrels: Their judgments; so the following, as they were given.
+        queries: With their texts, to show them.
+        documents: With titles or texts, to show them.
+        comparison: To a gate, the comparison of the same two runs.
+        hashes: SHA-256 of ``qrels``, ``queries``, and of each run by its name; of two runs also
+            as ``baseline`` and ``candidate``. Those that are lacking are computed.
+        rel: As in ``evaluate`` and ``compare``; so the following.
+        complete: Every query of the qrels counts.
+        depth: Cut rankings after so many documents.
+        judged_only: Drop unjudged documents.
+        collapse: Fold chunks into the document named in this column of ``documents``.
+        compat: trec_eval-9 | trec_eval-10.
+        scale: Lowest and highest grade that a judgment can give.
+
+    Raises:
+        MissingExtra: Jinja2, Altair or vl-convert is not installed.
+        UsageError: ``-`` for a path, or no run.
+        InputError: the file cannot be written.
+    """
+    if str(path) == "-":
+        raise UsageError("a report is a file, and - is none", fix="--report report.html")
+    gate = found if isinstance(found, Gate) else None
+    against = found if isinstance(found, Comparison) else comparison
+    rules: dict[str, Any] = {
+        "rel": rel,
+        "complete": complete,
+        "depth": depth,
+        "judged_only": judged_only,
+        "collapse": collapse,
+        "compat": compat,
+        "scale": scale,
+    }
+    held = given.documents(documents)
+    about = given.about(queries, qrels)
+    judgments = given.qrels(qrels)
+    systems = _named(runs, against)
+    names = _measures(found, against)
+    asked = settle(judgments, systems, names[:1], queries=about, documents=held, **rules)
+    again = {"queries": about, "documents": held, "per_query": True, **rules}
+    if isinstance(found, Results):
+        results = found
+        if not found.per_query:
+            values = evaluate(judgments, systems, names, interval="none", bounds=False, **again)
+            results = replace(found, per_query=values.per_query)
+    else:
+        results = evaluate(judgments, systems, names, **again)
+    content = _content(asked, results, against, gate, held)
+    content = replace(
+        content,
+        sources=list(_sources(judgments, about, systems, hashes or {}, gate)),
+        rules=list(_rules(rules, against, gate)),
+    )
+    page = to_page(content)
+    with beside(Path(path)) as stream:
+        stream.write(page.encode())
+
+
+def write_plot(path: str | Path, found: Results | Comparison) -> None:
+    """Write the measures with their intervals as one picture.
+
+    Args:
+        path: A file that ends in ``.png`` or ``.svg``.
+        found: What ``evaluate`` or ``compare`` found.
+
+    Raises:
+        MissingExtra: Altair or vl-convert is not installed.
+        UsageError: a name that ends otherwise.
+        InputError: the file cannot be written.
+    """
+    ending = Path(path).suffix.lower()
+    if ending not in {".png", ".svg"}:
+        raise UsageError(
+            f"{Path(path).name} tells no kind of picture",
+            nearest=nearest(ending, [".png", ".svg"]),
+            fix="--plot plot.png or --plot plot.svg",
+        )
+    drawn = plot(found, PAPER)
+    picture = to_png(drawn) if ending == ".png" else to_svg(drawn, hidden=False).encode()
+    with beside(Path(path)) as stream:
+        stream.write(picture)
+
+
+def titled(documents: Any, qrels: str | Path) -> Any:
+    """The documents given, or those of a BEIR folder of judgments if it is no large one."""
+    if documents is not None:
+        return documents
+    folder = Path(qrels)
+    corpora = sorted(folder.glob("corpus.jsonl*")) if folder.is_dir() else []
+    return folder if corpora and corpora[0].stat().st_size <= _LARGEST else None
+
+
+def _named(runs: Sequence[Run], against: Comparison | None) -> list[Run]:
+    """The runs under the names that the comparison has for them."""
+    if against is None:
+        return list(runs)
+    candidates = dict.fromkeys(row.candidate for row in against.differences)
+    names = [against.baseline, *candidates]
+    if len(names) != len(runs):
+        raise UsageError(f"the comparison is of {len(names)} runs, and {len(runs)} were given")
+    return [run.named(name) for run, name in zip(runs, names, strict=True)]
+
+
+def _measures(found: Results | Comparison | Gate, against: Comparison | None) -> list[str]:
+    if against is not None:
+        return list(dict.fromkeys(row.measure for row in against.differences))
+    if isinstance(found, Results):
+        return list(dict.fromkeys(row.measure for row in found.results))
+    assert isinstance(found, Gate)
+    named = dict.fromkeys(check.measure for check in found.checks if check.measure)
+    return list(named) or [DEFAULTS[0]]
+
+
+def _content(
+    asked: Settled,
+    results: Results,
+    against: Comparison | None,
+    gate: Gate | None,
+    documents: Documents | None,
+) -> Content:
+    measure, scored = asked.measures[0], asked.scored()
+    limits = [n for n in (measure.depth, asked.rules.depth, _DEEPEST) if n is not None]
+    k = min(limits) if len(limits) > 1 else 10
+    rel = float(measure.settings.get("rel") or asked.rules.rel)
+    every = _by_interest(results, against, str(measure), scored)
+    chosen = every[: min(MOST_QUERIES, max(_FEWEST, MOST_ROWS // k))]
+    rankings = _rankings(asked, scored, chosen, k, rel, compared=against is not None)
+    queries = list(_shown(asked, results, against, chosen, rankings, rel))
+    listed = {
+        placed.doc_id
+        for query in queries
+        for ranking in query.rankings
+        for placed in (*ranking.top, *ranking.below)
+    }
+    return Content(
+        measure=str(measure),
+        lower=frozenset(_lower(results)),
+        k=k,
+        rel=rel,
+        runs=[run.name for run in asked.runs],
+        results=results,
+        comparison=against,
+        gate=gate,
+        queries=queries,
+        queries_left=len(every) - len(chosen),
+        titles=_titles(documents, listed),
+        grades=asked.qrels.scale,
+        sources=[],
+        rules=[],
+        version=metadata.version("karat"),
+    )
+
+
+def _by_interest(
+    results: Results, against: Comparison | None, measure: str, scored: Sequence[Scores]
+) -> list[str]:
+    """Queries with a value: those that contribute most first, or those that score least."""
+    if against is not None:
+        share: dict[str, float] = {}
+        for row in against.queries:
+            if row.measure == measure:
+                share[row.query_id] = max(share.get(row.query_id, 0.0), abs(row.share))
+        return sorted(share, key=lambda query: -share[query])
+    way = -1.0 if _direction(measure) == "lower" else 1.0
+    first = scored[0].run.name
+    rows = [
+        row
+        for row in results.per_query
+        if (row.run, row.measure) == (first, measure) and row.state not in {"undefined", "unjudged"}
+    ]
+    least = sorted(rows, key=lambda r: (r.value is not None, way * (r.value or 0.0)))
+    return [row.query_id for row in least]
+
+
+def _rankings(
+    asked: Settled,
+    scored: Sequence[Scores],
+    chosen: Sequence[str],
+    k: int,
+    rel: float,
+    *,
+    compared: bool,
+) -> list[list[Ranking]]:
+    """Query by query, a ranking of each run."""
+    first = scored[0]
+    place = {query: index for index, query in enumerate(first.evidence.query_ids)}
+    queries = [place[query] for query in chosen]
+    columns: list[list[Ranking]] = []
+    for scores in scored[1:] if compared else scored:
+        if compared:
+            of_both = first.evidence, scores.evidence
+            pair = Pair(first.run, scores.run, asked.qrels, *of_both, asked.rules.depth)
+        else:
+            pair = alone(scores.run, asked.qrels, scores.evidence, asked.rules.depth)
+        both = side_by_side(
+            asked.measures[0],
+            pair,
+            queries,
+            k,
+            rel,
+            condensed=asked.rules.judged_only,
+            most=20 if compared else 5,
+        )
+        if compared and not columns:
+            columns.append([ranking for ranking, _ in both])
+        columns.append([ranking for _, ranking in both])
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _shown(
+    asked: Settled,
+    results: Results,
+    against: Comparison | None,
+    chosen: Sequence[str],
+    rankings: Sequence[list[Ranking]],
+    rel: float,
+) -> Iterator[ShownQuery]:
+    measure = str(asked.measures[0])
+    texts = asked.about.texts() if asked.about else {}
+    wanted = set(chosen)
+    value_of = {
+        (row.query_id, row.measure, row.run): row
+        for row in results.per_query
+        if row.query_id in wanted
+    }
+    measures = list(dict.fromkeys(row.measure for row in results.results))
+    differences = {}
+    if against is not None:
+        first = against.differences[0].candidate
+        differences = {
+            row.query_id: row
+            for row in against.queries
+            if (row.candidate, row.measure) == (first, measure)
+        }
+    relevant = asked.qrels.judged(chosen, rel)
+    found = pl.concat([run.top(chosen, asked.rules.depth) for run in asked.runs])
+    unfound = relevant.join(found, on=["query", "doc_id"], how="anti")
+    counts, lacking = (
+        np.bincount(rows["query"].to_numpy(), minlength=len(chosen)) for rows in (relevant, unfound)
+    )
+    names = [run.name for run in asked.runs]
+    for index, query in enumerate(chosen):
+        row = differences.get(query)
+        held = {
+            each: [
+                None if (v := value_of.get((query, each, name))) is None else v.value
+                for name in names
+            ]
+            for each in measures
+        }
+        states = [
+            "" if (v := value_of.get((query, measure, name))) is None else v.state for name in names
+        ]
+        yield ShownQuery(
+            query_id=query,
+            text=texts.get(query),
+            rankings=rankings[index],
+            values=held,
+            states=states,
+            difference=None if row is None else row.difference,
+            share=None if row is None else row.share,
+            unfound=int(lacking[index]),
+            relevant=int(counts[index]),
+            slices={} if row is None else row.slices,
+        )
+
+
+def _titles(documents: Documents | None, listed: set[str]) -> dict[str, str]:
+    """Titles of documents; where there is none, or it is the id, how their text begins."""
+    if documents is None or not listed:
+        return {}
+    frame = documents.frame
+    columns = [name for name in ("title", "text") if name in frame.columns]
+    held = frame.filter(pl.col("doc_id").is_in(sorted(listed)))
+    out = {}
+    for row in held.select("doc_id", *columns).iter_rows(named=True):
+        for name in columns:
+            said = " ".join((row[name] or "").split())
+            if said and said != row["doc_id"]:
+                out[row["doc_id"]] = said if len(said) <= _TITLE else f"{said[: _TITLE - 1]}…"
+                break
+    return out
+
+
+def _sources(
+    qrels: Qrels,
+    queries: Queries | None,
+    runs: Sequence[Run],
+    hashes: Mapping[str, str | None],
+    gate: Gate | None,
+) -> Iterator[Source]:
+    known = {**(gate.hashes if gate else {}), **hashes}
+    tables: list[tuple[str, str, Qrels | Queries | Run]] = [("judgments", "qrels", qrels)]
+    tables += [] if queries is None else [("queries", "queries", queries)]
+    roles = ["baseline", "candidate"] if len(runs) == 2 else []
+    roles = ["candidate"] if gate and len(runs) == 1 else roles
+    for name, key, table in tables:
+        size = f"{len(table):,} {'judgments' if key == 'qrels' else 'queries'}"
+        yield Source(name, table.source, size, known.get(key) or fingerprint(table))
+    for place, run in enumerate(runs):
+        role = roles[place] if roles else run.name
+        sha = known.get(run.name) or known.get(role) or fingerprint(run)
+        size = f"{len(run):,} documents, {len(run.query_ids):,} queries"
+        yield Source(run.name, run.source, size, sha)
+    if gate is not None:
+        yield Source("policy", gate.policy, f"{len(gate.checks)} checks", known.get("policy"))
+
+
+def _rules(
+    rules: Mapping[str, Any], against: Comparison | None, gate: Gate | None
+) -> Iterator[tuple[str, str]]:
+    if against is not None:
+        made = against.settings
+        yield "p-values", f"{made.test}, {made.resamples:,} resamples, seed {made.seed}"
+        yield "corrected", "Holm over all measures and candidates; Benjamini and Hochberg in slices"
+        yield "intervals", {"t": "Student’s t, 95 %", "bca": "BCa bootstrap, 95 %"}[made.interval]
+        if made.margin is not None:
+            yield "margin", f"{made.margin:g}: smaller differences do not matter"
+    if gate is not None:
+        yield "policy", gate.policy
+    yield "relevant", f"grade {rules['rel'] or 1:g} and more, unless a measure says otherwise"
+    yield "order", "score descending, then document id descending by bytes"
+    topics = "every query of the judgments" if rules["complete"] else "queries with a relevant "
+    yield "queries", topics if rules["complete"] else f"{topics}document; unanswered ones score 0"
+    said = {"depth": "cut at", "collapse": "folded by", "compat": "as", "scale": "grades"}
+    for name, words in said.items():
+        if rules[name] is not None:
+            yield words, str(rules[name])
+    if rules["judged_only"]:
+        yield "unjudged", "dropped from every ranking"
+
+
+def _lower(results: Results) -> Iterator[str]:
+    for measure in dict.fromkeys(row.measure for row in results.results):
+        if _direction(measure) == "lower":
+            yield measure
+
+
+def _direction(measure: str) -> str:
+    """Which way is better; as most are where the name is one of trec_eval's own."""
+    try:
+        return parse(measure).entry.direction
+    except UsageError:
+        return "higher"

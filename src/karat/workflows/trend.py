@@ -1,0 +1,406 @@
+"""Trend: each measure over time, what changed between points, and drift that no step shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+from karat.errors import UsageError, nearest
+from karat.formats import history as histories
+from karat.measures import parse
+from karat.stats import drift
+from karat.tables import Qrels, Queries
+from karat.tables.gate import Gate
+from karat.tables.history import (
+    BREAKING,
+    Input,
+    Lean,
+    Mark,
+    Point,
+    Series,
+    Trend,
+    Value,
+    point_of,
+    point_of_gate,
+)
+from karat.tables.results import Results
+from karat.workflows.fingerprints import fingerprint
+
+_Key = tuple[str, str, str | None, str | None]
+_HASHED: tuple[tuple[Input, str], ...] = (
+    ("judgments", "qrels"),
+    ("queries", "queries"),
+    ("corpus", "corpus"),
+    ("answers", "run"),
+)
+
+
+def trend(
+    history: str | Path | Sequence[Point],
+    measures: Sequence[str] | None = None,
+    *,
+    slice: str | None = None,  # noqa: A002 - as it is typed
+    run: str | None = None,
+    last: int | None = None,
+) -> Trend:
+    """Lay the points of a history in a row, and look for drift.
+
+    Args:
+        history: A file that ``--history`` wrote, or its points.
+        measures: Names of measures; all of the history if None. The fewer, the sooner a drift
+            shows: the evidence asked for grows with the number of series.
+        slice: One slice, as ``class=name``; all queries if None.
+        run: One run; all if None.
+        last: Show so many points of each series; the test looks at all of them.
+
+    Raises:
+        InputError: the history cannot be read.
+        UsageError: it has no such measure, slice or run.
+    """
+    if last is not None and last < 1:
+        raise UsageError(f"last {last}: one point or more is shown", fix="--last 20")
+    points: list[Point]
+    if isinstance(history, str | Path):
+        source, points = str(history), histories.read(history)
+    else:
+        source, points = "history", list(history)
+    points.sort(key=lambda point: point.time.removesuffix("Z"))
+    if run is not None:
+        names = list(dict.fromkeys(point.run for point in points))
+        points = [point for point in points if point.run == run]
+        if not points:
+            raise UsageError(
+                f"the history has no run {run!r}", nearest=nearest(run, names) or names
+            )
+    keys = _chosen(_keys(points), measures, slice)
+    marks = {key: _marks(points, key) for key in keys}
+    moving = sum(len(_newest(found)) > 1 for found in marks.values())
+    series = [_series(key, found, max(moving, 1)) for key, found in marks.items()]
+    series.sort(key=_urgency)  # stable: else in the order of the history
+    return Trend(source, series, last, _notes(series))
+
+
+def keep(
+    path: str | Path,
+    results: Results,
+    *,
+    time: str,
+    qrels: Qrels | None,
+    queries: Queries | None = None,
+    commit: str | None = None,
+    corpus: str | None = None,
+    rules: str = "",
+) -> None:
+    """Add an evaluation to a history: one point for each run.
+
+    Args:
+        path: The history; made if there is none.
+        results: What came out.
+        time: When, in UTC, as ``2026-03-01T02:00:00Z``.
+        qrels: The judgments it is of.
+        queries: The queries it is of, if they were given.
+        commit: Of which code.
+        corpus: A hash, or any name, of the documents searched.
+        rules: How it was evaluated where that was not by default, as ``rules_text`` says it.
+
+    Raises:
+        InputError: the file is something else, or cannot be written.
+    """
+    shared = {"qrels": fingerprint(qrels), "queries": fingerprint(queries), "corpus": corpus}
+    points = [
+        point_of(
+            results,
+            run=run,
+            time=time,
+            hashes=shared | {"run": fingerprint(results.runs.get(run))},
+            karat=metadata.version("karat"),
+            commit=commit,
+            rules=rules,
+        )
+        for run in dict.fromkeys(row.run for row in results.results)
+    ]
+    histories.append(path, *points)
+
+
+def keep_gate(
+    path: str | Path,
+    gate: Gate,
+    *,
+    time: str,
+    results: Results | None = None,
+    commit: str | None = None,
+    corpus: str | None = None,
+    rules: str = "",
+) -> None:
+    """Add a gate to a history: its verdict and the candidate's values.
+
+    Args:
+        path: The history; made if there is none.
+        gate: What the policy said.
+        time: When, in UTC, as ``2026-03-01T02:00:00Z``.
+        results: The candidate's evaluation, for intervals.
+        commit: Of which code.
+        corpus: A hash, or any name, of the documents searched.
+        rules: As ``keep`` takes them.
+
+    Raises:
+        InputError: the file is something else, or cannot be written.
+    """
+    point = point_of_gate(
+        gate,
+        time=time,
+        karat=metadata.version("karat"),
+        results=results,
+        corpus=corpus,
+        commit=commit,
+        rules=rules,
+    )
+    histories.append(path, point)
+
+
+def rules_text(settings: Mapping[str, Any]) -> str:
+    """What of the options of an evaluation is not by default and changes what a value means."""
+    names = ("rel", "scale", "complete", "depth", "judged_only", "collapse", "compat", "threshold")
+    return " ".join(f"{name}={settings[name]}" for name in names if settings.get(name))
+
+
+def event(content: Trend | Gate, *, time: str, commit: str | None = None) -> dict[str, Any] | None:
+    """What ``--notify`` posts of a trend that drifts or a gate that does not pass; else None.
+
+    Args:
+        content: The trend or the gate.
+        time: When, in UTC, as ``2026-03-01T02:00:00Z``.
+        commit: Of which code.
+
+    Returns:
+        ``event`` (``trend.drift``, or ``gate.fail``, ``gate.stale`` and so on), ``time``,
+        ``commit``, ``karat``, ``text`` (a sentence), ``content`` (the command's JSON object).
+    """
+    if isinstance(content, Gate):
+        if content.verdict == "pass":
+            return None
+        kind = f"gate.{content.verdict}"
+        text = f"{content.candidate}: {content.verdict.replace('_', ' ')}"
+        if content.checks:
+            text += f": {content.checks[0].rule}: {content.checks[0].reason}"
+    else:
+        if not content.drifting:
+            return None
+        kind, text = "trend.drift", "; ".join(map(said, content.drifting))
+        last = content.drifting[0].marks[-1]
+        commit = commit or last.commit
+    return {
+        "event": kind,
+        "time": time,
+        "commit": commit,
+        "karat": metadata.version("karat"),
+        "text": text,
+        "content": content.to_dict(),
+    }
+
+
+def said(series: Series) -> str:
+    """What a series does since its last break, in one sentence."""
+    lean, name = series.lean, f"{series.run}, {series.name}"
+    if lean.points < 2 or lean.change is None:
+        return f"{name}: {'one point' if lean.points else 'no value'} in the newest stretch"
+    by = f"{lean.change:+.4f}".replace("-", "−")
+    steps = f"{lean.worse} of {lean.worse + lean.better} steps that moved are for the worse"
+    if lean.leans:
+        return f"{name} drifts: {by} since {lean.since}; {steps}, more than chance makes"
+    if lean.drifts:
+        return f"{name} drifts: {by} since {lean.since}, though no single step shows it"
+    if lean.below_start:
+        return f"{name} is worse than at {lean.since}: {by}"
+    if lean.rises:
+        return f"{name} gets better: {by} since {lean.since}"
+    return f"{name}: no drift found ({by} since {lean.since})"
+
+
+def _keys(points: Sequence[Point]) -> list[_Key]:
+    return list(
+        dict.fromkeys(
+            (point.run, value.measure, value.attribute, value.slice)
+            for point in points
+            for value in point.values
+        )
+    )
+
+
+def _chosen(keys: list[_Key], measures: Sequence[str] | None, sliced: str | None) -> list[_Key]:
+    """The series asked for."""
+    attribute: str | None = None
+    name: str | None = None
+    if sliced is not None:
+        attribute, equals, name = sliced.partition("=")
+        if not equals:
+            raise UsageError(f"--slice {sliced} names no value", fix=f"--slice {sliced}=VALUE")
+    found = [key for key in keys if key[2:] == (attribute, name)]
+    if not found:
+        there = list(dict.fromkeys(f"{key[2]}={key[3]}" for key in keys if key[2] is not None))
+        if sliced is not None:
+            near = nearest(sliced, there) or there[:5]
+            raise UsageError(f"the history has no slice {sliced}", nearest=near)
+        raise UsageError("the history has no value over all queries", nearest=there[:5])
+    if not measures:
+        return found
+    there = list(dict.fromkeys(key[1] for key in found))
+    wanted: list[str] = []
+    for measure in measures:
+        canonical = measure if measure in there else str(parse(measure))
+        if canonical not in there:
+            near = nearest(canonical, there) or there
+            raise UsageError(f"the history has no {canonical}", nearest=near)
+        wanted.append(canonical)
+    return [key for one in dict.fromkeys(wanted) for key in found if key[1] == one]
+
+
+def _marks(points: Sequence[Point], key: _Key) -> tuple[Mark, ...]:
+    """The points of one series. A point without the measure is no point of it."""
+    rows = [
+        (point, value)
+        for point in points
+        for value in point.values
+        if (point.run, value.measure, value.attribute, value.slice) == key
+    ]
+    marks: list[Mark] = []
+    held: tuple[Point, Value] | None = None  # the last with a value since the last break
+    for index, (point, value) in enumerate(rows):
+        changed, unknown = _between(rows[index - 1][0], point) if index else ((), ())
+        breaks = any(name in BREAKING for name in (*changed, *unknown))
+        held = None if breaks else held
+        change = told = None
+        if held is not None and held[1].value is not None and value.value is not None:
+            change = value.value - held[1].value
+            told = drift.told_apart(
+                held[1].value, value.value, (_error(held[1]), _error(value))
+            )  # fmt: skip
+        marks.append(
+            Mark(
+                time=point.time,
+                commit=point.commit,
+                kind=point.kind,
+                verdict=point.verdict,
+                value=value.value,
+                ci_low=value.ci_low,
+                ci_high=value.ci_high,
+                n=value.n,
+                changed=changed,
+                unknown=unknown,
+                breaks=breaks,
+                change=change,
+                told_apart=told,
+            )
+        )
+        if value.value is not None:
+            held = (point, value)
+    return tuple(marks)
+
+
+def _between(before: Point, after: Point) -> tuple[tuple[Input, ...], tuple[Input, ...]]:
+    """What differs between two points, and what may."""
+    changed: list[Input] = ["code"] if before.commit != after.commit else []
+    unknown: list[Input] = []
+    for name, key in _HASHED:
+        old, new = before.hashes.get(key), after.hashes.get(key)
+        if old is not None and new is not None and old != new:
+            changed.append(name)
+        elif (old is None) != (new is None):
+            unknown.append(name)
+    if before.rules != after.rules:
+        changed.append("rules")
+    if before.karat != after.karat:
+        changed.append("karat")
+    return tuple(changed), tuple(unknown)
+
+
+def _error(value: Value | Mark) -> float | None:
+    return drift.standard_error(value.ci_low, value.ci_high)
+
+
+def _newest(marks: Sequence[Mark]) -> list[Mark]:
+    """The points with a value since the last break."""
+    start = max((place for place, mark in enumerate(marks) if mark.breaks), default=0)
+    return [mark for mark in marks[start:] if mark.value is not None]
+
+
+def _series(key: _Key, marks: tuple[Mark, ...], compared: int) -> Series:
+    run, measure, attribute, name = key
+    direction = _direction(measure)
+    up = -1.0 if direction == "lower" else 1.0
+    return Series(
+        run, measure, attribute, name, direction, marks, _lean(_newest(marks), up, compared)
+    )
+
+
+def _direction(measure: str) -> Literal["higher", "lower"]:
+    try:
+        return "lower" if parse(measure).entry.direction == "lower" else "higher"
+    except UsageError:  # a measure of the user's own, not registered here
+        return "higher"
+
+
+def _lean(marks: Sequence[Mark], up: float, compared: int) -> Lean:
+    values = [up * mark.value for mark in marks if mark.value is not None]
+    steps = [after - before for before, after in pairwise(values)]
+    needed = compared / drift.LEVEL
+    falling = drift.evidence(steps)
+    rising = drift.evidence([-step for step in steps])
+    leans = falling >= needed
+    below = bool(
+        steps
+        and values[-1] < values[0]
+        and drift.told_apart(values[0], values[-1], (_error(marks[0]), _error(marks[-1])), compared)
+    )
+    # A fall that one step shows is no drift: that step is marked where it stands.
+    shown = any(
+        mark.told_apart and step < 0 for mark, step in zip(marks[1:], steps, strict=True)
+    )  # fmt: skip
+    return Lean(
+        points=len(values),
+        worse=sum(step < 0 for step in steps),
+        better=sum(step > 0 for step in steps),
+        change=up * (values[-1] - values[0]) if steps else None,
+        evidence=falling,
+        evidence_better=rising,
+        needed=needed,
+        leans=leans,
+        below_start=below,
+        drifts=leans or (below and not shown),
+        rises=rising >= needed,
+        since=marks[0].time if marks else None,
+    )
+
+
+def _urgency(series: Series) -> tuple[bool, bool, bool, float]:
+    """The worst problem first: drift, a last step that shows, below the start, evidence."""
+    last = series.marks[-1]
+    up = -1.0 if series.direction == "lower" else 1.0
+    fell = bool(last.told_apart and last.change is not None and up * last.change < 0)
+    return not series.lean.drifts, not fell, not series.lean.below_start, -series.lean.evidence
+
+
+def _notes(series: Sequence[Series]) -> list[str]:
+    notes: list[str] = []
+    marks = [mark for one in series for mark in one.marks]
+    if any(mark.breaks for mark in marks):
+        notes.append(
+            "where queries, judgments or rules changed, values before and after are not "
+            "comparable: no change is given, and drift is looked for after the last break only"
+        )
+    maybe = sorted({name for mark in marks for name in mark.unknown if name in BREAKING})
+    if maybe:
+        notes.append(
+            f"the hash of {' and '.join(maybe)} is kept at some points only: taken for changed"
+        )
+    if any(mark.change is not None for mark in marks):
+        notes.append(
+            "told apart: by both intervals, as if the queries were not the same, so “yes” can be "
+            "relied on and “no” cannot; karat compare of the two runs tells more"
+        )
+    if any(mark.value is None for mark in marks):
+        notes.append("a point without a value is no 0: it is left out of changes and of drift")
+    return notes

@@ -1,0 +1,91 @@
+"""Drift: the level by simulation, the power, and numbers worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karat.stats import drift
+
+
+def ever(steps: np.ndarray, needed: float = 20.0) -> bool:
+    """Whether somebody who looks after every step is alarmed."""
+    return any(drift.evidence(steps[:k]) >= needed for k in range(1, len(steps) + 1))
+
+
+def test_no_steps_no_evidence() -> None:
+    assert drift.evidence([]) == 1
+    assert drift.evidence([0.0, 0.0]) == 1
+
+
+def test_one_step_by_hand() -> None:
+    # The size is the median of itself: 1. Half the capital began, half waits.
+    # 1/2 + 1/2 · (1 + mean of tanh 1/2, tanh 1, min(tanh 2, .95))
+    stake = (math.tanh(0.5) + math.tanh(1) + 0.95) / 3
+    assert drift.evidence([-0.01]) == pytest.approx(1 + stake / 2, rel=1e-12)
+    assert drift.evidence([0.01]) == pytest.approx(1 - stake / 2, rel=1e-12)
+
+
+@given(st.lists(st.floats(0.001, 1000), min_size=1, max_size=7), st.floats(1e-6, 1e6))
+def test_a_fair_game(sizes: list[float], unit: float) -> None:
+    """Over all signs of any sizes the mean is 1: what makes it a martingale. No unit matters."""
+    total = 0.0
+    for signs in range(2 ** len(sizes)):
+        steps = [size if signs >> i & 1 else -size for i, size in enumerate(sizes)]
+        found = drift.evidence(steps)
+        total += found
+        assert drift.evidence([unit * step for step in steps]) == pytest.approx(found)
+    assert total / 2 ** len(sizes) == pytest.approx(1, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["normal", "heavy", "growing", "own noise"])
+def test_the_level_holds_for_one_who_looks_after_every_step(kind: str) -> None:
+    rng = np.random.default_rng(5)
+    alarms, histories = 0, 400
+    for _ in range(histories):
+        steps = rng.normal(size=40)
+        if kind == "heavy":
+            steps = rng.standard_t(1.5, size=40)
+        elif kind == "growing":
+            steps *= np.linspace(1, 30, 40)
+        elif kind == "own noise":
+            steps = np.diff(rng.normal(size=41))
+        alarms += ever(steps)
+    # At most .05 of 400 is 20; three standard errors more is 33. Of noise the next point does not
+    # keep it is far less: a step down is followed by one up.
+    assert alarms <= (2 if kind == "own noise" else 33)
+
+
+def test_small_steps_in_one_direction_show() -> None:
+    alone = next(k for k in range(1, 30) if drift.evidence([-0.001] * k) >= 20)
+    assert alone == 7
+    # After twenty steps to and fro it takes longer, and is still found.
+    calm = [0.001, -0.001] * 10
+    later = next(k for k in range(1, 30) if drift.evidence([*calm, *[-0.001] * k]) >= 20)
+    assert alone < later <= 14
+    rng = np.random.default_rng(6)
+    found = sum(ever(rng.normal(-0.5, 1, 60)) for _ in range(100))
+    assert found >= 60, "steps that lean by half their spread"
+
+
+def test_one_great_step_is_no_drift_and_hides_none() -> None:
+    assert drift.evidence([0.001, -0.001, -5.0]) < 5
+    assert drift.evidence([0.001, -5.0, *[-0.001] * 9]) >= 20
+    assert drift.evidence([-5e-324] * 9) >= 20, "however small"
+    assert math.isfinite(drift.evidence([-1.0] * 5000))
+
+
+def test_told_apart() -> None:
+    # A 95 % interval of ±0.0196 is a standard error of 0.01; two make 0.0141, and 1.96 of them
+    # 0.0277.
+    error = drift.standard_error(0.5 - 0.0195996, 0.5 + 0.0195996)
+    assert error == pytest.approx(0.01, rel=1e-5)
+    assert drift.told_apart(0.5, 0.472, (error, error)) is True
+    assert drift.told_apart(0.5, 0.4725, (error, error)) is False
+    assert drift.told_apart(0.5, 0.472, (error, error), comparisons=5) is False
+    assert drift.told_apart(0.5, 0.1, (error, None)) is None
+    assert drift.standard_error(None, None) is None

@@ -1,0 +1,204 @@
+"""The report as a file: whole, escaped, repeatable, and with the numbers of its tables."""
+
+from __future__ import annotations
+
+import builtins
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+pytest.importorskip("altair")
+pytest.importorskip("jinja2")
+pytest.importorskip("vl_convert")
+
+from karat.errors import InputError, MissingExtra, UsageError
+from karat.tables import Documents, Qrels, Queries, Run
+from karat.tables.gate import Check, Gate, KnownFailure, Lost
+from karat.workflows.compare import compare
+from karat.workflows.evaluate import evaluate
+from karat.workflows.report import titled, write_plot, write_report
+
+EVIL = '"><script>alert(1)</script>'
+GRADES = {f"q{n}": {"good": 2, "fair": 1, "bad": 0} for n in range(12)} | {EVIL: {EVIL: 1}}
+QRELS = Qrels.from_dict(GRADES)
+OLD = Run.from_dict(
+    {q: {"bad": 3.0, "good": 2.0, "u": 1.0} for q in GRADES} | {EVIL: {"x": 1.0}}, "old"
+)
+NEW = Run.from_dict(
+    {q: {"good": 3.0, "u": 2.0, "fair": 1.0} for q in GRADES} | {EVIL: {EVIL: 1.0}}, f"new{EVIL}"
+)
+QUERIES = Queries(
+    pl.DataFrame(
+        {
+            "query_id": list(GRADES),
+            "text": [f"text of {q}\x1b[31m" for q in GRADES],
+            "kind": ["a" if n % 2 else EVIL for n in range(len(GRADES))],
+        }
+    )
+)
+DOCUMENTS = Documents(pl.DataFrame({"doc_id": ["good", EVIL], "title": ["A good one", EVIL]}))
+ABOUT: dict[str, Any] = {"qrels": QRELS, "queries": QUERIES, "documents": DOCUMENTS}
+
+
+class Tags(HTMLParser):
+    """Every tag with its attributes, and the ids."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def all(self, name: str) -> list[str | None]:
+        return [attributes[name] for _, attributes in self.tags if name in attributes]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    found = compare(QRELS, OLD, NEW, ["P@2", "AP"], queries=QUERIES, by="kind", judge_next=3)
+    write_report(path, found, runs=[OLD, NEW], **ABOUT)
+    return path.read_text(encoding="utf-8")
+
+
+def test_it_asks_for_nothing_and_runs_nothing_of_strangers(page: str) -> None:
+    tags = Tags(page)
+    assert [name for name, _ in tags.tags if name == "script"] == ["script"]
+    assert not {"link", "img", "iframe", "object", "form"} & {
+        name for name, held in tags.tags if held.get("href") != "data:,"
+    }
+    assert not tags.all("src")
+    assert not [n for _, held in tags.tags for n in held if n.startswith("on") or n == "style"]
+    assert all(str(link).startswith("#") or link == "data:," for link in tags.all("href"))
+    assert "\x1b" not in page
+    (policy,) = [h["content"] for _, h in tags.tags if "http-equiv" in h]
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+
+
+def test_every_link_leads_somewhere_and_ids_are_single(page: str) -> None:
+    tags = Tags(page)
+    ids = tags.all("id")
+    assert len(ids) == len(set(ids))
+    assert {str(link)[1:] for link in tags.all("href") if link != "data:,"} <= set(ids)
+
+
+def test_the_answer_comes_first_and_rows_follow(page: str) -> None:
+    text = re.sub(
+        r"\s+", " ", re.sub(r"<(style|script).*?</\1>|<[^>]+>", " ", page, flags=re.DOTALL)
+    )
+    # P@2: 1/2 in all but one query before and after; from 0 to 1/2 in that one.
+    assert "P@2 went from" in text
+    assert "A good one" in text
+    assert "unjudged" in text
+    assert re.search(r"▲ was 2", text)
+    assert "SHA-256" in text
+    assert "13 queries" in text
+
+
+def test_the_same_input_makes_the_same_bytes(page: str, tmp_path: Path) -> None:
+    found = compare(QRELS, OLD, NEW, ["P@2", "AP"], queries=QUERIES, by="kind", judge_next=3)
+    write_report(tmp_path / "again.html", found, runs=[OLD, NEW], **ABOUT)
+    assert (tmp_path / "again.html").read_text(encoding="utf-8") == page
+
+
+def test_an_evaluation_has_one_column_and_the_worst_first(tmp_path: Path) -> None:
+    results = evaluate(QRELS, OLD, ["P@2"], queries=QUERIES, by="kind")
+    write_report(tmp_path / "r.html", results, runs=[OLD], **ABOUT)
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert results.per_query == []
+    first = text[text.index('id="q1"') :]
+    assert "&lt;script&gt;" in first[: first.index("</summary>")]  # the one query with 0
+    assert first.count("<section>", 0, first.index('id="q2"')) == 1
+
+
+def test_several_candidates_have_a_leaderboard(tmp_path: Path) -> None:
+    third = OLD.named("third")
+    found = compare(QRELS, OLD, [NEW, third], ["P@2"])
+    write_report(tmp_path / "r.html", found, runs=[OLD, NEW, third], qrels=QRELS)
+    assert 'id="leaderboard"' in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_a_gate_says_its_verdict_and_why(tmp_path: Path) -> None:
+    found = compare(QRELS, OLD, NEW, ["P@2"])
+    gate = Gate(
+        "fail",
+        OLD.name,
+        NEW.name,
+        "gate.toml",
+        [Check("P@2 drops by at most 5%", "fail", "it drops by 9%", "P@2", drop=0.1)],
+        [Lost("P@2", EVIL, None, 1.0, 0.0)],
+        [KnownFailure("q1", "P@2", None, passes=False)],
+        {"qrels": "of-the-qrels"},
+    )
+    write_report(tmp_path / "r.html", gate, runs=[OLD, NEW], comparison=found, **ABOUT)
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "fails the policy" in text
+    assert "it drops by 9%" in text
+    assert "of-the-qrels" in text
+    write_report(tmp_path / "r.html", replace(gate, baseline=None), runs=[NEW], **ABOUT)
+    assert "it drops by 9%" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "settings", [{"depth": 2}, {"judged_only": True}, {"complete": True}, {"scale": (0, 3)}]
+)
+def test_rules_are_those_of_the_numbers(settings: dict[str, Any], tmp_path: Path) -> None:
+    found = compare(QRELS, OLD, NEW, ["nDCG@3"], **settings)
+    write_report(tmp_path / "r.html", found, runs=[OLD, NEW], qrels=QRELS, **settings)
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert (">unjudged</span>" in text) == ("judged_only" not in settings)
+
+
+def test_trec_evals_numbers_have_a_report_too(tmp_path: Path) -> None:
+    results = evaluate(QRELS, OLD, compat="trec_eval-9")
+    write_report(tmp_path / "r.html", results, runs=[OLD], qrels=QRELS, compat="trec_eval-9")
+    assert "trec_eval-9" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_a_lack_is_named_with_its_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = evaluate(QRELS, OLD, ["P@2"])
+    imported = builtins.__import__
+
+    def lacking(name: str, *rest: Any, **more: Any) -> Any:
+        if name == "jinja2":
+            raise ImportError(name)
+        return imported(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", lacking)
+    with pytest.raises(MissingExtra, match=r"pip install 'karat\[web\]'"):
+        write_report(tmp_path / "r.html", results, runs=[OLD], qrels=QRELS)
+    assert not list(tmp_path.iterdir())
+
+
+def test_plots(tmp_path: Path) -> None:
+    found = compare(QRELS, OLD, NEW, ["P@2"])
+    write_plot(tmp_path / "p.png", found)
+    write_plot(tmp_path / "p.svg", evaluate(QRELS, OLD, ["P@2"]))
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "p.svg").read_text().startswith("<svg")
+    with pytest.raises(UsageError, match="no kind of picture"):
+        write_plot(tmp_path / "p.gif", found)
+
+
+def test_where_it_cannot_be_written(tmp_path: Path) -> None:
+    results = evaluate(QRELS, OLD, ["P@2"])
+    with pytest.raises(UsageError, match="a report is a file"):
+        write_report("-", results, runs=[OLD], qrels=QRELS)
+    with pytest.raises(InputError, match="cannot be written"):
+        write_report(tmp_path / "none" / "r.html", results, runs=[OLD], qrels=QRELS)
+
+
+def test_titles_come_from_the_folder_of_the_judgments(tmp_path: Path) -> None:
+    assert titled("given", tmp_path) == "given"
+    assert titled(None, tmp_path) is None
+    (tmp_path / "corpus.jsonl").write_text("{}\n")
+    assert titled(None, tmp_path) == tmp_path

@@ -1,0 +1,189 @@
+"""Trend: what changed, what is comparable, and what drifts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import karat
+from karat.errors import UsageError
+from karat.formats import history
+from karat.tables.gate import Check, Gate
+from karat.tables.history import Point, Value
+from karat.workflows.trend import event, keep, keep_gate, rules_text, trend
+
+HASHES = {"queries": "q", "qrels": "j", "run": "r", "corpus": None}
+
+
+def _around(value: float | None, reach: float) -> tuple[float | None, float | None]:
+    return (None, None) if value is None else (value - reach, value + reach)
+
+
+def points(
+    values: Sequence[float | None], measure: str = "nDCG@10", reach: float = 0.05
+) -> list[Point]:
+    """One point a day."""
+    return [
+        Point(
+            f"2026-03-{day:02}T02:00:00Z", "evaluate", "bm25", f"c{day}", None, "", "1",
+            (Value(measure, value, *_around(value, reach), 30),),
+            HASHES | {"run": f"r{day}"},
+        )
+        for day, value in enumerate(values, start=1)
+    ]  # fmt: skip
+
+
+def falling(n: int = 10, by: float = 0.004) -> list[float]:
+    return [0.8 - by * i for i in range(n)]
+
+
+def test_small_steps_for_the_worse_drift_and_none_is_told_apart() -> None:
+    [series] = trend(points(falling())).series
+    assert series.lean.leans
+    assert series.lean.drifts
+    assert (series.lean.worse, series.lean.better, series.lean.points) == (9, 0, 10)
+    assert series.lean.change == pytest.approx(-0.036)
+    assert {mark.told_apart for mark in series.marks} == {None, False}
+    assert series.marks[3].changed == ("code", "answers")
+
+
+def test_up_is_no_drift_unless_lower_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    rising = points(falling()[::-1])
+    [series] = trend(rising).series
+    assert series.lean.rises
+    assert not series.lean.drifts
+    monkeypatch.setattr("karat.workflows.trend._direction", lambda _: "lower")
+    [series] = trend(rising).series
+    assert series.lean.drifts
+    assert series.lean.change == pytest.approx(0.036), "as the values go, not as they please"
+
+
+def test_far_below_the_start_without_a_step_that_shows() -> None:
+    # Standard errors .01/1.96 = .0051: steps of .01 are below 1.96 · √2 · .0051 = .0141, and
+    # three of them are not; three are too few to lean.
+    [series] = trend(points([0.8, 0.79, 0.78, 0.77], reach=0.01)).series
+    assert (series.lean.leans, series.lean.below_start, series.lean.drifts) == (False, True, True)
+    [series] = trend(points([0.8, 0.8, 0.77, 0.77], reach=0.01)).series
+    assert series.marks[2].told_apart
+    assert (series.lean.below_start, series.lean.drifts) == (True, False), "the step shows it"
+
+
+@pytest.mark.parametrize(
+    ("change", "name"), [("qrels", "judgments"), ("queries", "queries"), ("rules", "rules")]
+)
+def test_the_line_breaks_where_numbers_are_not_comparable(change: str, name: str) -> None:
+    """Nine small steps for the worse, but half of them with other judgments."""
+    line = points(falling())
+    for i in range(5, 10):
+        new = (
+            {"rules": "rel=2"} if change == "rules" else {"hashes": {**line[i].hashes, change: "x"}}
+        )
+        line[i] = replace(line[i], **new)  # type: ignore[arg-type]
+    found = trend(line)
+    [series] = found.series
+    assert [mark.breaks for mark in series.marks] == [i == 5 for i in range(10)]
+    assert series.marks[5].change is None
+    assert name in series.marks[5].changed
+    assert (series.lean.points, series.lean.since) == (5, line[5].time)
+    assert not series.lean.drifts
+    assert "not comparable" in found.notes[0]
+
+
+def test_a_hash_that_is_kept_at_some_points_only_breaks_too() -> None:
+    line = points([0.5, 0.5])
+    line[0] = replace(line[0], hashes=HASHES | {"queries": None})
+    found = trend(line)
+    assert found.series[0].marks[1].unknown == ("queries",)
+    assert found.series[0].marks[1].breaks
+    assert any("taken for changed" in note for note in found.notes)
+
+
+def test_corpus_and_karat_are_named_and_break_nothing() -> None:
+    line = points([0.5, 0.6])
+    line[1] = replace(line[1], karat="2", hashes={**line[1].hashes, "run": "r1"})
+    line = [replace(point, hashes={**point.hashes, "corpus": point.karat}) for point in line]
+    [series] = trend(line).series
+    assert series.marks[1].changed == ("code", "corpus", "karat")
+    assert series.marks[1].change == pytest.approx(0.1)
+
+
+def test_no_value_is_no_zero() -> None:
+    [series] = trend(points([0.5, None, 0.5])).series
+    assert [mark.change for mark in series.marks] == [None, None, 0.0]
+    assert (series.lean.worse, series.lean.points) == (0, 2)
+
+
+def test_lines_of_merged_branches_are_put_in_order() -> None:
+    line = points(falling())
+    assert trend(line[::-1]).series == trend(line).series
+
+
+def test_the_worst_problem_first_and_more_series_ask_for_more() -> None:
+    calm, drifting = points([0.5, 0.51] * 5, "AP"), points(falling(), "RR")
+    both = [
+        replace(one, values=(*one.values, *two.values))
+        for one, two in zip(calm, drifting, strict=True)
+    ]
+    found = trend(both)
+    assert [series.measure for series in found.series] == ["RR", "AP"]
+    assert found.series[0].lean.needed == 40
+    assert trend(both, ["mrr"]).series[0].lean.needed == 20
+
+
+def test_what_is_not_there_is_said() -> None:
+    line = points([0.5])
+    with pytest.raises(UsageError, match=r"no nDCG@5; did you mean nDCG@10"):
+        trend(line, ["ndcg@5"])
+    with pytest.raises(UsageError, match="no slice"):
+        trend(line, slice="class=name")
+    with pytest.raises(UsageError, match="names no value"):
+        trend(line, slice="class")
+    with pytest.raises(UsageError, match="no run 'bm52'; did you mean bm25"):
+        trend(line, run="bm52")
+    with pytest.raises(UsageError, match="last 0"):
+        trend(line, last=0)
+
+
+def test_a_slice() -> None:
+    sliced = Value("AP", 0.5, attribute="class", slice="a=b")
+    line = [replace(point, values=(*point.values, sliced)) for point in points([0.5, 0.6])]
+    assert [series.name for series in trend(line).series] == ["nDCG@10"]
+    assert [series.name for series in trend(line, slice="class=a=b").series] == ["AP, class=a=b"]
+
+
+def test_events() -> None:
+    found = event(trend(points(falling())), time="t")
+    assert found is not None
+    assert (found["event"], found["commit"], found["content"]["drifts"]) == (
+        "trend.drift", "c10", True,
+    )  # fmt: skip
+    assert "−0.0360 since 2026-03-01" in found["text"]
+    assert event(trend(points([0.5])), time="t") is None
+    gate = Gate("fail", "a", "b", "p", [Check("AP drops", "fail", "by 0.1")])
+    found = event(gate, time="t", commit="c")
+    assert found is not None
+    assert (found["event"], found["text"]) == ("gate.fail", "b: fail: AP drops: by 0.1")
+    assert event(replace(gate, verdict="pass"), time="t") is None
+
+
+def test_keeping_an_evaluation_and_a_gate(tmp_path: Path) -> None:
+    path = tmp_path / "trend.jsonl"
+    qrels = karat.Qrels.from_dict({"q1": {"a": 1}, "q2": {"b": 1}})
+    for docs in (("a", "b"), ("b", "a"), ("a", "b")):
+        run = {"q1": {docs[0]: 1.0}, "q2": {docs[1]: 1.0}}
+        keep(path, karat.evaluate(qrels, run, ["RR"]), time="2026-03-01T02:00:00Z", qrels=qrels)
+    one, two, three = history.read(path)
+    assert one == three
+    assert [point.values[0].value for point in (one, two)] == [1.0, 0.0]
+    assert one.hashes["qrels"] == two.hashes["qrels"] is not None
+    assert one.hashes["run"] != two.hashes["run"]
+    keep_gate(path, Gate("error", None, "b", "p", []), time="2026-03-01T02:00:00Z")
+    assert history.read(path)[3].verdict == "error"
+
+
+def test_rules() -> None:
+    assert rules_text({"rel": None, "complete": False, "depth": None, "by": ("x",)}) == ""
+    assert rules_text({"rel": 2.0, "complete": True, "depth": 5}) == "rel=2.0 complete=True depth=5"
