@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from karat.reports.figures import signed
+from karat.reports.gate import why
 from karat.tables.comparison import Comparison, Difference, Verdict
 from karat.tables.gate import Gate, GateVerdict
 from karat.tables.results import Result
@@ -77,12 +78,13 @@ def means(rows: Sequence[Result]) -> list[str]:
 
 
 def gate_said(gate: Gate) -> list[str]:
-    """The verdict of a gate, and the reason of each check that did not pass."""
+    """The verdict of a gate, and the reason."""
     against = f" against {gate.baseline}" if gate.baseline else ""
     first = f"{gate.candidate}{against}: the policy {_GATE[gate.verdict]}."
     if gate.verdict in {"pass", "fail"}:
         first = f"{gate.candidate}{against} {_GATE[gate.verdict]} the policy."
-    return [first]
+    reason = why(gate)
+    return [first, f"{reason[0].upper()}{reason[1:]}."]
 
 
 def listed(names: Iterable[str]) -> str:
