@@ -65,7 +65,7 @@ def test_a_share_of_nothing_is_an_error_of_the_policy() -> None:
 
 def test_no_numbers_never_pass() -> None:
     nothing = Numbers(0, None)
-    for written in ({"max_drop": "5%"}, {"max_drop": 1.0}, {"min": 0.0}):
+    for written in ({"max_drop": "5%"}, {"max_drop": 0.99}, {"min": 0.0}):
         assert verdict(nothing, **written) == "cannot_tell"
     one = replace(FINE, n=1, ci_low=None, ci_high=None)
     assert verdict(one, max_drop=0.5, evidence="interval") == "cannot_tell"

@@ -70,6 +70,8 @@ def test_everything_a_rule_may_say() -> None:
         ({"rule": [{"measure": "AP", "max_drop": -0.1}]}, "below 0"),
         ({"rule": [{"measure": "AP", "max_drop": float("nan")}]}, "not a number"),
         ({"rule": [{"measure": "AP", "max_drop": True}]}, "not a number"),
+        ({"rule": [{"measure": "AP", "max_drop": 5}]}, 'max_drop = "5%"'),
+        ({"rule": [{"measure": "AP", "min": 85}]}, "is 1 at most"),
         ({"rule": [{"measure": "AP", "min": "high"}]}, "not a number"),
         ({"rule": [{"measure": "AP", "max": 0.5}]}, "more of AP is better"),
         ({"rule": [{"measure": "NumNonrelRet", "min": 3}]}, "no mean"),

@@ -186,3 +186,22 @@ def test_a_damaged_baseline_is_refused(tmp_path: Path, damage: Any) -> None:
     assert path.read_text() != before
     with pytest.raises(InputError, match=r"baseline\.json"):
         gate(POLICY, QRELS, path, OLD)
+
+
+def test_timing_out_on_what_is_hard_does_not_help() -> None:
+    # A third of the queries have the good document at 3: nDCG .5; they fail, within the budget.
+    hard = {query: None if n % 3 == 2 else OLD[query] for n, query in enumerate(QUERIES)}
+    floor = {"rule": [{"measure": "nDCG@10", "min": 0.75}], "health": {"max_failed": 0.5}}
+    assert gate(floor, QRELS, None, OLD).verdict == "fail"
+    found = gate(floor, QRELS, None, hard)
+    assert (found.verdict, found.exit_code) == ("cannot_tell", 3)
+    assert "with the 13 unanswered at their worst it would not hold" in found.checks[0].reason
+    drop = POLICY | {"health": {"max_failed": 0.5}}
+    assert gate(drop, QRELS, OLD, hard).verdict == "cannot_tell"
+
+
+def test_a_half_dead_run_makes_no_baseline(tmp_path: Path) -> None:
+    half = OLD | dict.fromkeys(QUERIES[::2])
+    with pytest.raises(InputError, match="20 queries of run got no answer"):
+        save_baseline(tmp_path / "baseline.json", QRELS, half)
+    assert not (tmp_path / "baseline.json").exists()

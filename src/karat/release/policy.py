@@ -221,6 +221,7 @@ class _Reader:
             )
         max_drop = self.drop(given["max_drop"], where) if "max_drop" in given else None
         least = self.number(given[floor], f"{where}: {floor}") if floor in given else None
+        self.refuse_beyond(measure, max_drop, least, where)
         if max_drop is None and least is None:
             raise self.wrong(f"{where} asks for nothing", 'max_drop = "5%", or min = 0.8')
         evidence = given.get("evidence", "observed")
@@ -228,6 +229,21 @@ class _Reader:
             raise self.wrong(f"{where}: evidence is {evidence!r}", f"one of {', '.join(EVIDENCE)}")
         attribute, value = self.slice(given, where)
         return Rule(measure, max_drop, least, evidence, attribute, value)
+
+    def refuse_beyond(
+        self, measure: Measure, max_drop: Drop | None, least: float | None, where: str
+    ) -> None:
+        """Refuse what a measure cannot reach: it would never, or always, hold."""
+        high = measure.entry.high
+        if high is None:
+            return
+        if max_drop is not None and not max_drop.relative and max_drop.size >= high:
+            raise self.wrong(
+                f"{where}: {measure} is {high:g} at most, so no drop reaches {max_drop}",
+                f'max_drop = "{max_drop}%"',
+            )
+        if least is not None and least > high:
+            raise self.wrong(f"{where}: {measure} is {high:g} at most, and {least:g} is asked for")
 
     def measure(self, given: Any, where: str) -> Measure:
         if not isinstance(given, str):

@@ -176,6 +176,14 @@ def save_baseline(
         scale=scale,
     )
     [scores] = asked.scored()
+    failed = int((scores.topics & (scores.answered == "failed")).sum())
+    if failed:
+        raise InputError(
+            f"{failed} queries of {scores.run.name} got no answer, and a baseline without them "
+            "would be held against others",
+            file=scores.run.source,
+            fix="save a run in which every query was answered",
+        )
     table = np.stack([scores.values[measure] for measure in asked.measures], axis=1)
     latency = latency_of(scores.run)
     saved = SavedBaseline(
@@ -222,6 +230,14 @@ def _blind(checks: Sequence[Check]) -> Iterator[str]:
             f"drop below {first.smallest_detected:.3f}, and {first.limit:.3f} is allowed: a true "
             f'drop may hide there (evidence = "interval" asks for proof){more}'
         )
+
+
+def _unless_worse(check: Check, at_worst: Check, failed: int) -> Check:
+    """A check that passes only because queries without an answer do not count cannot tell."""
+    if check.verdict != "pass" or at_worst.verdict == "pass":
+        return check
+    said = f"{check.reason}; with the {failed} unanswered at their worst it would not hold"
+    return replace(check, verdict="cannot_tell", reason=said)
 
 
 def _policy(policy: Any, rel: float | None) -> Policy:
@@ -323,8 +339,20 @@ class _Judged:
     def checks(self, rule: Rule, stale: str) -> Iterator[tuple[Check, Mask]]:
         """A rule, over all queries or slice by slice, and which queries it is over."""
         for part in self._parts(rule):
-            numbers = self._numbers(rule.measure, part)
-            for check in rule_checks(rule, numbers, stale):
+            found = rule_checks(rule, self.numbers(rule.measure, part), stale)
+            failed = part.chosen & self.now.topics & (self.now.answered == "failed")
+            if failed.any():
+                # Timing out on what is hard must not help: it must hold at the worst value too.
+                entry = rule.measure.entry
+                worst_value = 0.0 if entry.direction != "lower" else entry.high or 1e9
+                values = self.now.values | {
+                    rule.measure: np.where(failed, worst_value, self.now.values[rule.measure])
+                }
+                worst = replace(self, now=replace(self.now, values=values))
+                at_worst = rule_checks(rule, worst.numbers(rule.measure, part), stale)
+                pairs = zip(found, at_worst, strict=True)
+                found = (_unless_worse(check, other, int(failed.sum())) for check, other in pairs)
+            for check in found:
                 yield check, part.chosen
 
     def _parts(self, rule: Rule) -> list[Slice]:
@@ -344,7 +372,8 @@ class _Judged:
             )
         return chosen
 
-    def _numbers(self, measure: Measure, part: Slice) -> Numbers:
+    def numbers(self, measure: Measure, part: Slice) -> Numbers:
+        """What a rule about a measure is held against in a slice."""
         weighing = Weighing.of(self.asked.about, self.now.evidence.query_ids)
         values = self.now.values[measure]
         if self.before is None:
