@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from karat.cli import options
+from karat.cli.pages import write_page
 from karat.cli.progress import watching
 from karat.errors import UsageError
 
@@ -122,7 +123,6 @@ def compare(
     """
     from karat import formats
     from karat.reports.comparison import show_comparison, to_json
-    from karat.workflows.certify import certify
     from karat.workflows.compare import compare as compared
 
     if verify is not None:
@@ -156,24 +156,16 @@ def compare(
         sys.stdout.write(comparison_comment(found))
     else:
         show_comparison(found, options.out(), full=full)
-    if report is not None or plot is not None:
-        from karat.workflows.report import titled, write_plot, write_report
+    if plot is not None:
+        from karat.workflows.report import write_plot
 
-        wanted = ("rel", "complete", "depth", "judged_only", "collapse", "scale")
-        if plot is not None:
-            write_plot(plot, found)
-        if report is not None:
-            write_report(
-                report,
-                found,
-                runs=runs,
-                qrels=judgments,
-                queries=settings["queries"],
-                documents=titled(settings["documents"], qrels),
-                **{name: settings[name] for name in wanted},
-            )
+        write_plot(plot, found)
+    if report is not None:
+        write_page(report, found, runs, judgments, qrels, settings)
     if certificate is None:
         return 0
+    from karat.workflows.certify import certify
+
     shared = ("queries", "documents", "rel", "complete", "depth", "collapse", "scale")
     rules = {name: settings[name] for name in shared}
     try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import options
+from karat.cli.pages import write_page
 from karat.cli.progress import watching
 from karat.errors import UsageError
 
@@ -100,10 +101,7 @@ def evaluate(
     JSON; plain or .gz, .zst, .bz2.
     """
     from karat import formats
-    from karat.cli import trend
-    from karat.workflows import given
     from karat.workflows.evaluate import evaluate as evaluated
-    from karat.workflows.trend import keep, rules_text
 
     names = [name for name in measures if name.casefold() != "runid"]
     if settings["bounds"] is None and (full or output in {"json", "csv"}):
@@ -119,9 +117,14 @@ def evaluate(
     if output == "trec":
         settings["interval"] = "none"  # trec_eval prints none
     if history is not None:
+        from karat.workflows import given
+
         settings["queries"] = given.queries(settings["queries"])
     results = evaluated(judgments, read, names if measures else None, **settings)
     if history is not None:
+        from karat.cli import trend
+        from karat.workflows.trend import keep, rules_text
+
         keep(
             history,
             results,
@@ -138,22 +141,12 @@ def evaluate(
         _print_trec(results, read, settings["per_query"], wants_id)
     else:
         _print(results, output, full)
-    if report is not None or plot is not None:
-        from karat.workflows.report import titled, write_plot, write_report
+    if plot is not None:
+        from karat.workflows.report import write_plot
 
-        shared = ("rel", "complete", "depth", "judged_only", "collapse", "compat", "scale")
-        if plot is not None:
-            write_plot(plot, results)
-        if report is not None:
-            write_report(
-                report,
-                results,
-                runs=read,
-                qrels=judgments,
-                queries=settings["queries"],
-                documents=titled(settings["documents"], qrels),
-                **{name: settings[name] for name in shared},
-            )
+        write_plot(plot, results)
+    if report is not None:
+        write_page(report, results, read, judgments, qrels, settings)
 
 
 def _print(results: Results, output: str, full: bool) -> None:

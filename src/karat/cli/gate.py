@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import options
+from karat.cli.pages import write_page
 from karat.cli.progress import watching
 from karat.errors import UsageError
 
@@ -134,7 +135,6 @@ def _report(
     """Write the page; side by side with the baseline if it is a run."""
     from karat.tables import Run
     from karat.workflows.compare import compare
-    from karat.workflows.report import titled, write_report
 
     rules = {name: settings[name] for name in ("rel", "complete", "depth", "collapse", "scale")}
     runs = [run for run in read if isinstance(run, Run)]
@@ -143,16 +143,7 @@ def _report(
         measures, by = list(map(str, policy.measures)), policy.attributes
         asked = {"queries": settings["queries"], "documents": settings["documents"]}
         beside = compare(judgments, runs[0], runs[1], measures, by=by, **asked, **rules)
-    write_report(
-        path,
-        found,
-        runs=runs,
-        qrels=judgments,
-        queries=settings["queries"],
-        documents=titled(settings["documents"], qrels),
-        comparison=beside,
-        **rules,
-    )
+    write_page(path, found, runs, judgments, qrels, settings, beside)
 
 
 def _told(

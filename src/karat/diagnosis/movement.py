@@ -104,7 +104,7 @@ def effects(measure: Measure, pair: Pair, queries: Ints) -> pl.DataFrame:
     inside = _inside(measure)
     gain = _gain(inside, held["grade"].to_numpy())
     held = held.with_columns(gain=pl.Series(gain, dtype=pl.Float64))
-    if _ours(measure) and measure.entry.symbol in SUMS:
+    if measure.entry.ours and measure.entry.symbol in SUMS:
         added = []
         for name, evidence in (("baseline", pair.of_baseline), ("candidate", pair.of_candidate)):
             known = _added(measure, evidence.at(queries), name)
@@ -120,10 +120,6 @@ def effects(measure: Measure, pair: Pair, queries: Ints) -> pl.DataFrame:
         effect=pl.lit(None, pl.Float64),
         weight=pl.Series(gain * (left[1] - left[0]), dtype=pl.Float64),
     )
-
-
-def _ours(measure: Measure) -> bool:
-    return measure.entry.function.__module__.startswith("karat.")
 
 
 def _added(measure: Measure, evidence: Evidence, name: str) -> pl.DataFrame:
@@ -144,7 +140,7 @@ def _inside(measure: Measure) -> Measure:
 
 def _gain(measure: Measure, grade: Floats) -> Floats:
     """What a document of each grade gains: by the measure, or as it is relevant; or its grade."""
-    settings = measure.settings if _ours(measure) else {}
+    settings = measure.settings if measure.entry.ours else {}
     if "gain" in settings:
         return gain_of(grade, settings["gain"])
     if "rel" in settings and settings.get("max") is None:

@@ -77,8 +77,7 @@ def by_length(queries: Queries, query_ids: Sequence[str], counted: Mask) -> Slic
         raise UsageError(
             "slicing by query_length needs the texts of the queries", fix="a column text"
         )
-    pairs = queries.frame.select("query_id", "text").iter_rows()
-    lengths = {query: len(text.split()) for query, text in pairs if text}
+    lengths = {query: len(text.split()) for query, text in queries.texts().items()}
     words = np.array([lengths.get(query, 0) for query in query_ids], np.int64)
     return banded(words, counted & (words > 0), _WORDS)
 

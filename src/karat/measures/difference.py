@@ -97,7 +97,7 @@ def difference_bounds(measure: Measure, pair: Pair) -> DifferenceBounds:
     interval for AP and ERR; not known for others. Sums may be off in their last bits.
     """
     symbol = measure.entry.symbol
-    if not _ours(measure) or symbol not in EXACT | OUTER:
+    if not measure.entry.ours or symbol not in EXACT | OUTER:
         reason = f"what the unjudged could do to a difference in {measure} is not known"
         return DifferenceBounds(None, None, False, reason)
     if symbol in OUTER:
@@ -130,10 +130,6 @@ def greatest_difference(measure: Measure, pair: Pair) -> Callable[[float, int], 
     if measure.entry.symbol == "nDCG":
         return lambda sign, unseen: _normalised(measure, pair, linear, sign, unseen)
     return lambda sign, _: linear.greatest(sign)
-
-
-def _ours(measure: Measure) -> bool:
-    return measure.entry.function.__module__.startswith("karat.")
 
 
 def _recall(measure: Measure, pair: Pair, linear: Linear, sign: float, unseen: int) -> Floats:

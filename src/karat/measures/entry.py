@@ -168,6 +168,11 @@ class Entry:
     bounds: Callable[..., tuple[Floats, Floats]] | None = None
 
     @property
+    def ours(self) -> bool:
+        """Whether it is karat's own, and not a user's."""
+        return self.function.__module__.startswith("karat.")
+
+    @property
     def with_ties(self) -> str:
         """What is known of it where documents tie, in words."""
         if any(parameter.name == "of" for parameter in self.parameters):
@@ -254,7 +259,7 @@ class Measure:
 
     def _found(self, evidence: Evidence) -> Terms | Floats:
         settings = self._arguments()
-        ours = self.entry.function.__module__.startswith("karat.")
+        ours = self.entry.ours
         try:
             found = self.entry.function(evidence, **settings)
         except Exception as error:

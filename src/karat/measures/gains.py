@@ -212,7 +212,7 @@ def ideal_dcg(
 def _check_order(settings: Mapping[str, Any]) -> None:
     of = settings["of"]
     # Of one's own measures nobody knows, so they are taken at their word.
-    if of.ordered and not of.swaps and of.entry.function.__module__.startswith("karat."):
+    if of.ordered and not of.swaps and of.entry.ours:
         raise UsageError(
             f"there is no ceiling of {of}: a better document further up can lower it",
             fix="Ceiling(nDCG@10, depth=100), for example",

@@ -43,9 +43,7 @@ def next_judgments(
     Raises:
         UsageError: the measure has no weights of documents.
     """
-    if measure.entry.symbol not in EXACT or not measure.entry.function.__module__.startswith(
-        "karat."
-    ):
+    if measure.entry.symbol not in EXACT or not measure.entry.ours:
         raise UsageError(
             f"what one judgment does to a difference in {measure} is not known",
             fix="nDCG@10, RBP(p=0.8) or P@10 instead",

@@ -65,8 +65,19 @@ def _shallow(scored: Sequence[Scores]) -> Iterator[str]:
 def _ties(rows: Sequence[Difference], scored: Sequence[Scores], asked: Settled) -> Iterator[str]:
     """Ties whose order changes a second digit, and the verdicts that it could turn."""
     weighing = Weighing.of(asked.about, scored[0].evidence.query_ids)
+    held = {scores.run.name: {m: scores.ties(m) for m in asked.measures} for scores in scored}
+
+    def ends(scores: Scores, measure: Measure, other: Scores) -> tuple[float, float] | None:
+        """Lowest and highest mean over all orders of tied documents; of queries both runs have."""
+        band = held[scores.run.name][measure]
+        used = ~np.isnan(scores.values[measure]) & ~np.isnan(other.values[measure])
+        if band.low is None or band.high is None or not used.any():
+            return None
+        weights, _ = weighing.at(used)
+        return mean(band.low[used], weights), mean(band.high[used], weights)
+
     for scores in scored:
-        bands = {measure: _band(scores, measure, scores, weighing) for measure in asked.measures}
+        bands = {measure: ends(scores, measure, scores) for measure in asked.measures}
         moved = {m: band for m, band in bands.items() if band and band[1] - band[0] >= _MOVED}
         if moved:
             measure, (low, high) = next(iter(moved.items()))
@@ -83,30 +94,21 @@ def _ties(rows: Sequence[Difference], scored: Sequence[Scores], asked: Settled) 
         row
         for row in rows
         if row.verdict in ("better", "worse")
-        and _turns(row, by_name[row.measure], scored[0], runs[row.candidate], weighing)
+        and _turns(
+            row,
+            ends(scored[0], by_name[row.measure], runs[row.candidate]),
+            ends(runs[row.candidate], by_name[row.measure], scored[0]),
+        )
     ]
     for candidate in dict.fromkeys(row.candidate for row in turned):
         named = ", ".join(row.measure for row in turned if row.candidate == candidate)
         yield f"the order of tied documents alone could turn {candidate} by {named}"
 
 
-def _band(
-    scores: Scores, measure: Measure, other: Scores, weighing: Weighing
-) -> tuple[float, float] | None:
-    """Lowest and highest mean over all orders of tied documents; of queries both runs have."""
-    band = scores.ties(measure)
-    used = ~np.isnan(scores.values[measure]) & ~np.isnan(other.values[measure])
-    if band.low is None or band.high is None or not used.any():
-        return None
-    weights, _ = weighing.at(used)
-    return mean(band.low[used], weights), mean(band.high[used], weights)
-
-
 def _turns(
-    row: Difference, measure: Measure, baseline: Scores, candidate: Scores, weighing: Weighing
+    row: Difference, before: tuple[float, float] | None, after: tuple[float, float] | None
 ) -> bool:
-    before = _band(baseline, measure, candidate, weighing)
-    after = _band(candidate, measure, baseline, weighing)
+    """Whether the ends of the two runs' means let the difference have the other sign."""
     if before is None or after is None or row.difference is None:
         return False
     least, most = after[0] - before[1], after[1] - before[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -92,19 +93,15 @@ def gate(
     scored = asked.scored()
     now = scored[0]
     before = _restored(saved, now, asked) if saved else scored[1] if scored[1:] else None
-    judged = _Judged(wanted, asked, now, before, held)
-    stale = judged.stale(saved)
     hashes = {
         "qrels": fingerprint(asked.qrels),
         "queries": fingerprint(asked.about),
         "policy": hashlib.sha256(repr(wanted.content).encode()).hexdigest(),
         "candidate": fingerprint(now.run),
-        "baseline": saved.hashes["run"]
-        if saved
-        else None
-        if before is None
-        else fingerprint(before.run),
+        "baseline": saved.hashes["run"] if saved else fingerprint(before.run if before else None),
     }
+    judged = _Judged(wanted, asked, now, before, held)
+    stale = judged.stale(saved, hashes)
     held_against = [each for rule in wanted.rules for each in judged.checks(rule, stale)]
     checks = [
         *health_checks(wanted.health, *judged.answers(saved)),
@@ -287,20 +284,25 @@ class _Judged:
     before: Scores | None
     documents: Documents | None
 
-    @property
+    @cached_property
+    def weighing(self) -> Weighing:
+        """What each judged query counts for."""
+        return Weighing.of(self.asked.about, self.now.evidence.query_ids)
+
+    @cached_property
     def known(self) -> Mask:
         """Queries that are known to fail; shape (n,)."""
         ids = {known.query_id for known in self.policy.known_failures}
         return np.array([query in ids for query in self.now.evidence.query_ids], np.bool_)
 
-    def stale(self, saved: SavedBaseline | None) -> str:
+    def stale(self, saved: SavedBaseline | None, hashes: Mapping[str, str | None]) -> str:
         """Why a saved baseline counts no more; empty if it does, or there is none."""
         if saved is None:
             return ""
         rules = self.asked.rules
         found = {
-            "the judgments": saved.hashes["qrels"] != fingerprint(self.asked.qrels),
-            "the queries": saved.hashes["queries"] != fingerprint(self.asked.about),
+            "the judgments": saved.hashes["qrels"] != hashes["qrels"],
+            "the queries": saved.hashes["queries"] != hashes["queries"],
             "the rules (rel, complete, depth)": (saved.rel, saved.complete, saved.depth)
             != (rules.rel, rules.complete, rules.depth),
         }
@@ -374,8 +376,7 @@ class _Judged:
 
     def numbers(self, measure: Measure, part: Slice) -> Numbers:
         """What a rule about a measure is held against in a slice."""
-        weighing = Weighing.of(self.asked.about, self.now.evidence.query_ids)
-        values = self.now.values[measure]
+        weighing, values = self.weighing, self.now.values[measure]
         if self.before is None:
             used = part.chosen & ~np.isnan(values)
             weights, _ = weighing.at(used)

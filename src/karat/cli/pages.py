@@ -1,0 +1,47 @@
+"""What commands write beside what they print: a page, and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from karat.tables import Qrels, Results, Run
+    from karat.tables.comparison import Comparison
+    from karat.tables.gate import Gate
+
+_RULES = ("rel", "complete", "depth", "judged_only", "collapse", "compat", "scale")
+
+
+def write_page(
+    path: str,
+    found: Results | Comparison | Gate,
+    runs: Sequence[Run],
+    judgments: Qrels,
+    qrels: str,
+    settings: Mapping[str, Any],
+    comparison: Comparison | None = None,
+) -> None:
+    """Write what was found as a page, under the rules it was found by.
+
+    Args:
+        path: The file.
+        found: What the command found.
+        runs: The runs, the baseline first.
+        judgments: The judgments.
+        qrels: Where these were read; a BEIR folder has titles of documents.
+        settings: The options of the command.
+        comparison: Of a gate's two runs.
+    """
+    from karat.workflows.report import titled, write_report
+
+    write_report(
+        path,
+        found,
+        runs=runs,
+        qrels=judgments,
+        queries=settings["queries"],
+        documents=titled(settings["documents"], qrels),
+        comparison=comparison,
+        **{name: settings[name] for name in _RULES if name in settings},
+    )
