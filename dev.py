@@ -45,8 +45,8 @@ REQUIREMENTS = ROOT / "requirements"
 FILES = {"core": ("core.txt", "build.txt"), "dev": ("dev.txt",)}
 # The order matters: the later ones are held to the versions of dev.txt.
 PINNED = {
-    "dev.txt": ("pyproject.toml", "--group", "dev"),
-    "core.txt": ("pyproject.toml",),
+    "dev.txt": ("pyproject.toml", "--extra", "report", "--group", "dev"),
+    "core.txt": ("pyproject.toml", "--extra", "report"),  # the demo writes a report
     "build.txt": ("--group", "build"),
 }
 

@@ -55,6 +55,19 @@ def test_it_shows_three_systems_and_leaves_a_folder(
         assert f" {name} " in out
         assert (folder / "karat-demo" / "runs" / f"{name}.trec").is_file()
     assert "Writing karat-demo" in err
+    page = folder / "karat-demo" / "report.html"
+    assert f"as a page: {page.relative_to(folder)}" in out
+    assert "hybrid" in page.read_text(encoding="utf-8")
+
+
+def test_without_the_packages_of_a_page_it_says_how_to_get_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "altair", None)
+    code, out, err = typed(monkeypatch, capsys)
+    assert code == 0, err
+    assert "fix: pip install 'karat[" in out
+    assert not (folder / "karat-demo" / "report.html").exists()
 
 
 def test_a_users_own_function_is_one_argument(

@@ -16,7 +16,7 @@ QUERIES = [f"q{n:02}" for n in range(12)]
 CLASSES = {query: "first" if n < 6 else "second" for n, query in enumerate(QUERIES)}
 QRELS = {query: {"good": 1, "other": 0} for query in QUERIES}
 AT_1, AT_2, AT_3 = ["good", "other", "x"], ["other", "good", "x"], ["other", "x", "good"]
-MADE = Demo(*[Path()] * 6, (), 3, 12, 24, judged_count=2, absent_count=0)
+MADE = Demo(*[Path()] * 7, (), 3, 12, 24, judged_count=2, absent_count=0)
 
 System = dict[str, dict[str, float]]
 

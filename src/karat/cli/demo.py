@@ -34,13 +34,15 @@ def demo(directory: Path, embed: str | None = None) -> None:
     from karat.demo import embedding
     from karat.demo.build import build
     from karat.demo.words import MEASURES, conclusions
-    from karat.formats import read_queries
+    from karat.errors import MissingExtra
+    from karat.formats import read_queries, read_run
     from karat.reports.comparison import show_judge_next
     from karat.reports.gate import why, word
     from karat.reports.terminal import show_breakdown, show_paragraphs, show_results
     from karat.workflows.compare import compare
     from karat.workflows.evaluate import evaluate
     from karat.workflows.gate import gate
+    from karat.workflows.report import write_report
 
     own = embedding.load(embed) if embed is not None else None
     made = build(directory, lambda step: print(f"· {step}", file=sys.stderr), embed=own)
@@ -71,6 +73,19 @@ def demo(directory: Path, embed: str | None = None) -> None:
     held = gate(made.policy, made.directory, words, others[-1])
     screen.print(f"\nMay {held.candidate} take {held.baseline}'s place? (gate.toml)", style="bold")
     screen.print(f"{word(held.verdict)}: {why(held)}")
+    try:
+        write_report(
+            made.report,
+            held,
+            runs=[read_run(run) for run in (words, others[-1])],
+            qrels=made.directory,
+            queries=queries,
+            documents=made.directory,
+            comparison=compare(made.directory, words, others[-1], by="class"),
+        )
+        screen.print(f"All of it, query by query, as a page: {made.report}", soft_wrap=True)
+    except MissingExtra as lacking:
+        screen.print(f"No page of it: {lacking}", soft_wrap=True)
     where = shlex.quote(str(made.directory))
     both = f"{where} {where}/runs/bm25.trec {where}/runs/hybrid.trec"
     # From a clone, karat lies in the environment that dev.py made and not on the path.

@@ -7,6 +7,7 @@ DIR/qrels/test.tsv     the grades         (BEIR)
 DIR/judgments.tsv      the same and those of the second grader, each with who gave it
 DIR/golden-set.md      who graded, and how
 DIR/gate.toml          what hybrid must hold to take bm25's place
+DIR/report.html        both, side by side
 DIR/runs/bm25.trec     what each system found, 100 deep (TREC)
 DIR/runs/semantic.trec (or, called after it, the run of a user's own embedding function)
 DIR/runs/hybrid.trec
@@ -40,6 +41,7 @@ class Demo:
     qrels: Path
     judgments: Path
     policy: Path
+    report: Path  # written by the command, once it has compared
     runs: tuple[Path, ...]  # bm25, semantic (or the user's own), hybrid
     document_count: int
     query_count: int
@@ -103,6 +105,7 @@ def build(
         qrels=directory / "qrels" / "test.tsv",
         judgments=directory / "judgments.tsv",
         policy=directory / "gate.toml",
+        report=directory / "report.html",
         runs=tuple(run_path(directory, name) for name in rankings),
         document_count=found.height,
         query_count=len(asked),
