@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.errors import UsageError
-from karat.stats.effects import effect, standardised, superiority, win_tie_loss
+from karat.stats.effects import standardised, superiority, win_tie_loss
 
 DIFFERENCES = st.lists(st.integers(-8, 8).map(lambda k: k / 8), min_size=1, max_size=30)
 
@@ -19,23 +19,21 @@ def test_by_hand() -> None:
     # Mean 1/4; squares about it 9/16 + 9/16 + 1/16 + 1/16 = 20/16, over 3: 5/12. d_z is
     # .25 / sqrt(5/12) = .387298. Hedges' factor for 3 degrees of freedom is
     # gamma(3/2) / (gamma(1) sqrt(3/2)) = (sqrt(pi) / 2) / sqrt(3/2) = .723601.
-    found = effect(np.array([1.0, -0.5, 0.5, 0.0]))
-    assert (found.n, found.difference) == (4, 0.25)
-    assert found.standardised == pytest.approx(0.25 / math.sqrt(5 / 12), rel=1e-14)
+    difference = np.array([1.0, -0.5, 0.5, 0.0])
+    assert standardised(difference) == pytest.approx(0.25 / math.sqrt(5 / 12), rel=1e-14)
     factor = math.sqrt(math.pi) / 2 / math.sqrt(1.5)
-    assert found.corrected == pytest.approx(0.25 / math.sqrt(5 / 12) * factor, rel=1e-14)
-    assert (found.wins, found.ties, found.losses) == (2, 1, 1)
-    assert found.superiority == (2 + 0.5) / 4
+    expected = pytest.approx(0.25 / math.sqrt(5 / 12) * factor, rel=1e-14)
+    assert standardised(difference, corrected=True) == expected
+    assert win_tie_loss(difference) == (2, 1, 1)
+    assert superiority(difference) == (2 + 0.5) / 4
 
 
 def test_weights_by_hand() -> None:
     # Weights 3 and 1: mean (3 - 1) / 4 = 1/2; mean square about it (3/4 + 9/4) / 4 = 3/4, times
     # 2/1: 3/2. The candidate wins where 3 of 4 lie.
-    found = effect(np.array([1.0, -1.0]), np.array([3.0, 1.0]))
-    assert found.difference == 0.5
-    assert found.standardised == pytest.approx(0.5 / math.sqrt(1.5), rel=1e-14)
-    assert found.superiority == 0.75
-    assert (found.wins, found.losses) == (1, 1)
+    difference, weights = np.array([1.0, -1.0]), np.array([3.0, 1.0])
+    assert standardised(difference, weights) == pytest.approx(0.5 / math.sqrt(1.5), rel=1e-14)
+    assert superiority(difference, weights) == 0.75
 
 
 @pytest.mark.parametrize(
@@ -78,28 +76,31 @@ def test_what_sums_leave_behind_is_a_tie() -> None:
 @given(DIFFERENCES)
 def test_laws(values: list[float]) -> None:
     difference = np.array(values)
-    found, back = effect(difference), effect(-difference)
-    assert found.wins + found.ties + found.losses == found.n == len(values)
-    assert (back.wins, back.ties, back.losses) == (found.losses, found.ties, found.wins)
-    assert found.superiority is not None
-    assert back.superiority == pytest.approx(1 - found.superiority, abs=1e-15)
-    if found.standardised is None:
+    found, back = win_tie_loss(difference), win_tie_loss(-difference)
+    assert sum(found) == len(values)
+    assert back == (found.losses, found.ties, found.wins)
+    share, against = superiority(difference), superiority(-difference)
+    assert share is not None
+    assert against == pytest.approx(1 - share, abs=1e-15)
+    size = standardised(difference)
+    if size is None:
         assert len(values) == 1 or len(set(values)) == 1
         return
     expected = difference.mean() / difference.std(ddof=1)
-    assert found.standardised == pytest.approx(expected, abs=1e-12)
-    assert back.standardised == -found.standardised
-    assert standardised(difference * 64) == pytest.approx(found.standardised, abs=1e-12)
+    assert size == pytest.approx(expected, abs=1e-12)
+    assert standardised(-difference) == -size
+    assert standardised(difference * 64) == pytest.approx(size, abs=1e-12)
     even = np.full(len(values), 2.0)
-    assert standardised(difference, even) == pytest.approx(found.standardised, abs=1e-12)
-    if found.corrected is not None:
-        assert abs(found.corrected) <= abs(found.standardised)
+    assert standardised(difference, even) == pytest.approx(size, abs=1e-12)
+    corrected = standardised(difference, corrected=True)
+    if corrected is not None:
+        assert abs(corrected) <= abs(size)
 
 
 def test_what_has_no_size() -> None:
-    none = effect(np.array([]))
-    assert none.difference is none.standardised is none.corrected is none.superiority is None
-    assert (none.n, none.wins, none.ties, none.losses) == (0, 0, 0, 0)
+    none = np.array([])
+    assert standardised(none) is superiority(none) is None
+    assert win_tie_loss(none) == (0, 0, 0)
     assert standardised(np.array([0.3])) is None
     assert standardised(np.array([0.3, 0.1 + 0.2])) is None
     assert standardised(np.array([0.3, 0.5]), corrected=True) is None

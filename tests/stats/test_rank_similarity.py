@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.errors import UsageError
-from karat.stats.rank_similarity import Similarity, Ties, churn, overlap, rank_biased_overlap
+from karat.stats.rank_similarity import Similarity, Ties, overlap, rank_biased_overlap
 from karat.tables import Run
 
 TIES: list[Ties] = ["corrected", "expected", "equal"]
@@ -260,10 +260,10 @@ def test_an_exchange_at_the_top_costs_more() -> None:
     assert rbo("a b c d", "b a c d") < rbo("a b c d", "a b d c") < 1
 
 
-# --- overlap and churn ---
+# --- overlap ---
 
 
-def test_overlap_and_churn_by_hand() -> None:
+def test_overlap_by_hand() -> None:
     # q0: b and c of the top 3 stay, d takes the place of a. q1: the same two in another order.
     # q2: the only document of one is among the two of the other. q3: nothing in common.
     left = run("a b c", "a b", "a", "a b c d")
@@ -272,9 +272,6 @@ def test_overlap_and_churn_by_hand() -> None:
     assert shared.query_ids == ["q0", "q1", "q2", "q3"]
     assert shared.values == pytest.approx([2 / 3, 1, 1 / 2, 0], rel=1e-15)
     assert shared.mean == pytest.approx(13 / 24, rel=1e-15)
-    changed = churn(left, right, 3)
-    assert changed.values == pytest.approx([1 / 3, 0, 1 / 2, 1], rel=1e-15)
-    assert changed.mean == pytest.approx(11 / 24, rel=1e-15)
     assert overlap(left, right, 1).values.tolist() == [0, 0, 0, 0]
     assert overlap(left, right, 4).values == pytest.approx([3 / 4, 1, 1 / 2, 0], rel=1e-15)
 
@@ -284,7 +281,6 @@ def test_laws_of_overlap(left: str, right: str, k: int) -> None:
     (value,) = overlap(run(left), run(right), k).values
     assert 0 <= value <= 1
     assert value == overlap(run(right), run(left), k).values[0]
-    assert value + churn(run(left), run(right), k).values[0] == 1
     assert overlap(run(left), run(left), k).values[0] == 1
     assert overlap(run(left), run(left.upper()), k).values[0] == 0
 
@@ -305,7 +301,6 @@ def test_only_some_queries() -> None:
     right = Run.from_dict({"y": scores("c x"), "x": scores("a b"), "lost": {"a": 1}})
     functions: list[Callable[..., Similarity]] = [
         partial(overlap, left, right, 2),
-        partial(churn, left, right, 2),
         partial(rank_biased_overlap, left, right),
     ]
     for function in functions:

@@ -7,7 +7,6 @@ differences of a measure of which less is better.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -26,56 +25,6 @@ class WinTieLoss(NamedTuple):
     wins: int
     ties: int
     losses: int
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """What one set of differences amounts to.
-
-    Attributes:
-        n: Number of queries.
-        difference: Mean difference; None without queries.
-        standardised: Over its standard deviation (Cohen's d_z); None without spread.
-        corrected: The same without its bias in small samples (Hedges); None below 3 queries.
-        wins: Queries on which the candidate is better.
-        ties: Queries on which both are the same.
-        losses: Queries on which the candidate is worse.
-        superiority: Share of queries won, ties counting half; 0 to 1, None without queries.
-    """
-
-    n: int
-    difference: float | None
-    standardised: float | None
-    corrected: float | None
-    wins: int
-    ties: int
-    losses: int
-    superiority: float | None
-
-
-def effect(difference: Floats, weights: Floats | None = None, *, tolerance: float = TIED) -> Effect:
-    """All effect sizes of some differences.
-
-    Args:
-        difference: One for each query, no NaN; shape (n,).
-        weights: Above 0; shape (n,). They count in all but wins, ties and losses.
-        tolerance: As in ``win_tie_loss``.
-
-    Raises:
-        UsageError: a tolerance below 0.
-    """
-    n = len(difference)
-    counts = win_tie_loss(difference, tolerance)
-    return Effect(
-        n=n,
-        difference=mean(difference, weights) if n else None,
-        standardised=standardised(difference, weights),
-        corrected=standardised(difference, weights, corrected=True),
-        wins=counts.wins,
-        ties=counts.ties,
-        losses=counts.losses,
-        superiority=superiority(difference, weights, tolerance),
-    )
 
 
 def standardised(

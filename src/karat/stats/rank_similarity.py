@@ -82,15 +82,6 @@ def overlap(
     return Similarity(pair.query_ids, values, pair.left_out)
 
 
-def churn(left: Run, right: Run, k: int, *, query_ids: Collection[str] | None = None) -> Similarity:
-    """Share of the top k that changed from one run to the other: 1 less ``overlap``.
-
-    Arguments and errors as for ``overlap``.
-    """
-    alike = overlap(left, right, k, query_ids=query_ids)
-    return Similarity(alike.query_ids, 1 - alike.values, alike.left_out)
-
-
 def rank_biased_overlap(
     left: Run,
     right: Run,

@@ -265,7 +265,7 @@ class Overlap:
         right: Name of the other.
         k: Depth of all but ``rbo``.
         overlap: Mean share of the top k they have in common, 0 to 1; None without queries that
-            both answered. One less it is the churn.
+            both answered.
         rbo: Mean rank-biased overlap (p = 0.9, extrapolated, ties corrected), 0 to 1; None
             likewise.
         relevant_both: Relevant documents in the top k of both.
