@@ -1,4 +1,8 @@
-"""karat tells a team whether its search got better, how sure it can be, and where it fails."""
+"""karat tells a team whether its search got better, how sure it can be, and where it fails.
+
+PYTEST_DONT_REWRITE: pytest would rewrite the assertions of a plugin's whole package, and warn
+where a project imported it before.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +26,14 @@ if TYPE_CHECKING:
     )
     from karat.measures import measure
     from karat.tables import Documents, Pairs, Qrels, Queries, Results, Run
+    from karat.workflows.baseline import save_baseline
     from karat.workflows.benchmark import benchmark
     from karat.workflows.certify import certify, verify_certificate
     from karat.workflows.compare import compare
     from karat.workflows.evaluate import evaluate
     from karat.workflows.explain import explain
     from karat.workflows.fuse import fuse, fuse_tuned
-    from karat.workflows.gate import gate, save_baseline
+    from karat.workflows.gate import gate
     from karat.workflows.golden_set import GoldenSet
 
 _HOMES = {
@@ -48,13 +53,14 @@ _HOMES = {
     ),
     "karat.measures": ("measure",),
     "karat.tables": ("Documents", "Pairs", "Qrels", "Queries", "Results", "Run"),
+    "karat.workflows.baseline": ("save_baseline",),
     "karat.workflows.benchmark": ("benchmark",),
     "karat.workflows.certify": ("certify", "verify_certificate"),
     "karat.workflows.compare": ("compare",),
     "karat.workflows.evaluate": ("evaluate",),
     "karat.workflows.explain": ("explain",),
     "karat.workflows.fuse": ("fuse", "fuse_tuned"),
-    "karat.workflows.gate": ("gate", "save_baseline"),
+    "karat.workflows.gate": ("gate",),
     "karat.workflows.golden_set": ("GoldenSet",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -53,6 +53,17 @@ def test_markdown_for_a_pull_request(
     assert "| --- |" in text
 
 
+def test_latex_for_a_paper(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ("compare", "qrels", "old.trec", "new.trec", "-m", "RR", "-f", "latex")
+    assert karat(monkeypatch, *command) == 0
+    out, notes = capsys.readouterr()
+    assert out.startswith("\\begin{table}")
+    assert "karat: " not in out  # notes stand beside
+    assert all(line.startswith("karat: ") for line in notes.splitlines())
+
+
 def test_json(
     files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -125,3 +125,38 @@ def test_mistakes_are_told(
     found = capsys.readouterr()
     assert says in found.err
     assert not found.out
+
+
+FAILED = '{"query_id": "%s", "state": "failed", "error": "timeout"}\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("dead.jsonl", "".join(FAILED % query for query in QUERIES), "30 of 30 got no answer"),
+        ("empty.trec", "", "the run file is empty"),
+        ("empty.jsonl", " \n", "the run file is empty"),
+        ("empty.csv", "query_id,doc_id,score\n", "the run file is empty"),
+    ],
+)
+def test_a_dead_search_is_unhealthy_in_every_format(
+    karat: Karat, files: Path, capsys: Capture, name: str, content: str, says: str
+) -> None:
+    (files / name).write_text(content)
+    command = ("--policy", "gate.toml", "qrels", "old.trec", name)
+    for form in ("table", "json", "junit", "github", "md"):
+        assert karat(*command, "-f", form, "--history", "history.jsonl") == 3
+        assert says in capsys.readouterr().out
+    points = (files / "history.jsonl").read_text().splitlines()
+    assert {json.loads(point)["verdict"] for point in points} == {"unhealthy"}
+    # A number is not made of it elsewhere, nor a baseline.
+    if not content.strip():
+        assert karat("--save-baseline", "b.json", "qrels", name) == 2
+        assert "the file is empty" in capsys.readouterr().err
+
+
+def test_an_empty_baseline_tells_nothing(karat: Karat, files: Path, capsys: Capture) -> None:
+    (files / "empty.json").write_text("")
+    assert karat("--policy", "gate.toml", "qrels", "empty.json", "old.trec") == 3
+    text = capsys.readouterr().out
+    assert text.startswith("cannot tell: baseline empty: the search answers: the run file is empty")

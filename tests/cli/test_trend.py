@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from karat.cli import trend as command
 from karat.cli.main import main
 from karat.connectors import webhook
 from karat.formats import history
-from karat.tables.history import Point, Value
+from karat.tables.history import Answered, Point, Value
 
 Karat = Callable[..., tuple[int, str, str]]
 
@@ -56,6 +57,26 @@ def test_exit_codes(karat: Karat) -> None:
     Path("bad.jsonl").write_text(Path("rising.jsonl").read_text() + "{\n")
     code, _, err = karat("bad.jsonl")
     assert (code, "line 11" in err, "Traceback" in err) == (2, True, False)
+
+
+def test_a_night_without_answers_is_no_green_build(karat: Karat) -> None:
+    for path in ("falling.jsonl", "rising.jsonl"):
+        dead = replace(
+            history.read(path)[-1],
+            time="2026-04-01T02:00:00Z",
+            answered=Answered(80, 80, 0, 0),
+            values=(Value("nDCG@10", None, n=0),),
+        )
+        history.append(path, dead)  # fmt: skip
+    code, out, err = karat("rising.jsonl", "--fail-on-drift")
+    assert (code, err) == (3, "")
+    assert "80 of 80 queries got no answer (left out)" in out
+    assert karat("rising.jsonl")[0] == 0
+    assert karat("falling.jsonl", "--fail-on-drift")[0] == 1, "a drift is sure"
+    code, out, err = karat("rising.jsonl", "-f", "json")
+    assert json.loads(out)["cannot_tell"] is True
+    said = "karat: the newest point does not count: bm25, 2026-04-01 (c): 80 of 80 queries"
+    assert err == f"{said} got no answer\n"
 
 
 def test_json_and_a_file(karat: Karat) -> None:

@@ -5,15 +5,23 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from karat.connectors import webhook
 from karat.errors import UsageError
 
+ROOT = Path(__file__).resolve().parents[2]
 EVENT = {"event": "trend.drift", "text": "nDCG@10 “fell”"}
 
 
@@ -44,6 +52,21 @@ class Handler(BaseHTTPRequestHandler):
             return
         if code == 1:  # say nothing for a while
             self.server.hang.wait(5)
+            return
+        if code == 2:  # begin, and drip: each byte comes soon enough, and there is no end
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Drip: ")
+            with suppress(OSError):
+                while not self.server.hang.wait(0.01):
+                    self.wfile.write(b".")
+            return
+        if code == 3:  # more than anybody wants to hold
+            self.wfile.write(b"HTTP/1.1 500 Oh\r\nContent-Length: 99999999999\r\n\r\n")
+            with suppress(OSError):
+                while not self.server.hang.is_set():
+                    self.wfile.write(b"." * 65536)
+            return
+        if code == 4:  # another protocol
+            self.wfile.write(b"220 smtp ready\r\n")
             return
         self.send_response(code)
         for key, value in more.items():
@@ -89,6 +112,20 @@ def test_without_a_secret_there_is_no_signature(receiver: Receiver) -> None:
     assert webhook.SIGNATURE.lower() not in receiver.came[0][1]
 
 
+def test_the_receiver_of_the_how_to_knows_what_is_ours(receiver: Receiver) -> None:
+    """The code that docs/how-to/trend.md gives, over what came through a real socket."""
+    page = (ROOT / "docs/how-to/trend.md").read_text(encoding="utf-8")
+    [code] = [b for b in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "is_ours" in b]
+    names: dict[str, Any] = {}
+    exec(code, names)
+    webhook.post(receiver.url, EVENT, secret="hush")
+    [(_, headers, body)] = receiver.came
+    header = headers[webhook.SIGNATURE.lower()]
+    assert names["is_ours"](body, header, "hush")
+    assert not names["is_ours"](body + b" ", header, "hush")
+    assert not names["is_ours"](body, header, "hash")
+
+
 def test_it_is_tried_again_with_the_same_body(receiver: Receiver) -> None:
     receiver.answers = [(503, {}), (0, {}), (429, {"Retry-After": "7"})]
     waits: list[float] = []
@@ -107,6 +144,42 @@ def test_a_long_wait_is_not_waited_and_tries_end(receiver: Receiver) -> None:
     assert waits == [30.0, 30.0]
     assert "503 Service Unavailable" in delivery.reason
     assert "token" not in delivery.reason, "a path can be a secret"
+
+
+@pytest.mark.parametrize(("minutes", "least", "most"), [(60, 30, 30), (-60, 0.5, 0.5)])
+def test_a_wait_until_a_date(receiver: Receiver, minutes: int, least: float, most: float) -> None:
+    date = format_datetime(datetime.now(UTC) + timedelta(minutes=minutes), usegmt=True)
+    receiver.answers = [(429, {"Retry-After": date}), (429, {"Retry-After": "soon"})]
+    waits: list[float] = []
+    assert webhook.post(receiver.url, EVENT, sleep=waits.append).tries == 3
+    assert least <= waits[0] <= most
+    assert waits[1] == 1.0, "as if it had asked for nothing"
+
+
+@pytest.mark.parametrize(
+    "location", ["http://[", "file:///etc/passwd", "//a\x1b[2J/", "http://a:b/"]
+)
+def test_where_a_redirect_leads_is_not_even_looked_at(receiver: Receiver, location: str) -> None:
+    receiver.answers = [(302, {"Location": location})]
+    delivery = webhook.post(receiver.url, EVENT)
+    assert (delivery.delivered, delivery.status, delivery.tries) == (False, 302, 1)
+
+
+def test_an_answer_that_drips_or_never_ends_is_given_up(receiver: Receiver) -> None:
+    receiver.answers = [(2, {}), (3, {})]
+    began = time.monotonic()
+    delivery = webhook.post(receiver.url, EVENT, timeout=0.2, tries=2, sleep=lambda _: None)
+    assert time.monotonic() - began < 2
+    assert (delivery.delivered, delivery.status, delivery.tries) == (False, 500, 2)
+    receiver.answers = [(2, {})]
+    dripped = webhook.post(receiver.url, EVENT, timeout=0.1, tries=1)
+    assert dripped.reason == "127.0.0.1: no answer within 0.1 s"
+
+
+def test_another_protocol_and_a_strange_code(receiver: Receiver) -> None:
+    receiver.answers = [(4, {}), (600, {})]
+    delivery = webhook.post(receiver.url, EVENT, tries=2, sleep=lambda _: None)
+    assert (delivery.status, delivery.reason) == (600, "127.0.0.1: it answered 600")
 
 
 def test_a_refusal_is_not_tried_again(receiver: Receiver) -> None:

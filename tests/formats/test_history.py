@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from karat.errors import InputError
 from karat.formats import history
-from karat.tables.history import Point, Value
+from karat.tables.history import Answered, Point, Value
 
 POINT = Point(
     "2026-03-01T02:00:00Z", "gate", "bm25", "abc", "fail", "rel=2", "0.1.0",
@@ -25,7 +26,9 @@ POINT = Point(
 
 def test_what_goes_in_comes_back(tmp_path: Path) -> None:
     path = tmp_path / "trend.jsonl"
-    other = replace(POINT, kind="evaluate", verdict=None, commit=None, values=())
+    other = replace(
+        POINT, kind="evaluate", verdict=None, commit=None, values=(), answered=Answered(9, 1, 2, 3)
+    )  # fmt: skip
     history.append(path, POINT)
     history.append(path, other)
     assert history.read(path) == [POINT, other]
@@ -38,7 +41,7 @@ def test_any_text_and_number_survives(run: str, commit: str, value: float) -> No
     if any("\ud800" <= c <= "\udfff" for c in run + commit):
         return
     point = replace(POINT, run=run, commit=commit, values=(Value("AP", value),))
-    line = history._dumped(point).encode()
+    line = history._line(point).rstrip(b"\n")
     assert b"\n" not in line
     assert history._point(line, "x", 1) == point
 
@@ -67,7 +70,7 @@ def test_writers_at_once_lose_no_line(tmp_path: Path) -> None:
         "point = history._point(sys.stdin.buffer.read(), 'stdin', 1)\n"
         "for i in range(15): history.append(sys.argv[1], replace(point, run=f'{sys.argv[2]}-{i}'))"
     )
-    line = history._dumped(POINT).encode()
+    line = history._line(POINT)
     writers = [
         subprocess.Popen([sys.executable, "-c", script, str(path), name], stdin=subprocess.PIPE)
         for name in "abc"
@@ -117,6 +120,10 @@ def test_an_empty_file_can_be_begun_and_not_read(tmp_path: Path) -> None:
         ({"hashes": {}}, "'queries' is lacking"),
         ({"extra": 1}, "'extra' is not part of one"),
         ({"slices": 1}, "slices is 1"),
+        ({"time": "2026-03-01T03:00:00+01:00"}, "not a time in UTC, as 2026-03-01T02:00:00Z"),
+        ({"answered": 1}, "answered is no object"),
+        ({"answered": {"queries": 1}}, "answered: 'failed' is lacking"),
+        ({"answered": {"queries": 1, "failed": 2, "missing": 0, "empty": 0}}, "failed is 2"),
     ],
 )
 def test_a_damaged_line_is_named(change: dict[str, object], complaint: str, tmp_path: Path) -> None:
@@ -140,3 +147,62 @@ def test_half_a_line_is_named(rest: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="line 2") as refused:
         history.read(path)
     assert "version control" in str(refused.value)
+
+
+def test_lines_of_the_first_karat_are_read(tmp_path: Path) -> None:
+    """They have no counts of answers."""
+    path = tmp_path / "trend.jsonl"
+    row = POINT.to_dict()
+    del row["answered"]
+    path.write_text(json.dumps(row) + "\n")
+    assert history.read(path) == [POINT]
+
+
+def test_a_last_line_cut_short_is_told_and_never_buried(tmp_path: Path) -> None:
+    """A program was stopped while it wrote: what stands before can be read; nothing is added."""
+    path = tmp_path / "trend.jsonl"
+    history.append(path, POINT, POINT)
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole[:57])
+    told: list[str] = []
+    assert history.read(path, told.append) == [POINT, POINT]
+    assert told == [f"line 3 of {path}, its last, is cut short: left out"]
+    with pytest.raises(InputError, match="line 3: its last line is cut short, and nothing is add"):
+        history.append(path, POINT)
+    assert path.read_bytes() == whole + whole[:57]
+    path.write_bytes(whole[:57] + b"\n" + whole)
+    with pytest.raises(InputError, match="line 1"):
+        history.read(path, told.append)
+    path.write_bytes(whole[:57])
+    with pytest.raises(InputError, match="line 1"):
+        history.read(path, told.append)
+
+
+def test_what_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "trend.jsonl"
+    for bad, complaint in (
+        (replace(POINT, values=(Value("AP", float("nan")),)), "a number is finite"),
+        (replace(POINT, time="2026-03-01T03:00:00+01:00"), "time is"),
+        (replace(POINT, verdict="great"), "verdict is"),
+    ):
+        with pytest.raises(InputError, match=complaint):
+            history.append(path, POINT, bad)
+        assert not path.exists()
+    history.append(path, replace(POINT, run="caf\udce9"))  # a file's name in Latin-1
+    assert history.read(path)[0].run == "caf?"
+
+
+def test_a_folder_is_no_history(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a history is a file"):
+        history.append(tmp_path, POINT)
+    with pytest.raises(InputError, match="this is a folder"):
+        history.read(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write it")
+def test_a_history_that_may_not_be_written_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "trend.jsonl"
+    history.append(path, POINT)
+    path.chmod(0o444)
+    with pytest.raises(InputError, match="cannot be written: Permission denied"):
+        history.append(path, POINT)

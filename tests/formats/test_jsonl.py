@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from karat import formats
 
@@ -34,3 +35,16 @@ def test_the_careful_way_reads_the_same(tmp_path: Path) -> None:
         assert formats.read_run(tmp_path / "x").to_dict() == {"1": {"a": 1.5}}, odd
         (tmp_path / "x").write_text(plain.replace('"a"', '"b"') + odd)
         assert formats.read_run(tmp_path / "x").to_dict() == {"1": {"a": 1.5, "b": 1.5}}, odd
+
+
+@pytest.mark.parametrize("blank", ["", '"doc_id": null, "score": null, "rank": null, '])
+def test_a_run_may_begin_with_a_query_that_failed(tmp_path: Path, blank: str) -> None:
+    failed = f'{{"query_id": "1", {blank}"state": "failed", "error": "timeout"}}\n'
+    (tmp_path / "x").write_text(failed + '{"query_id": "2", "doc_id": "a", "score": 1.5}\n')
+    run = formats.read_run(tmp_path / "x")
+    assert run.to_dict() == {"2": {"a": 1.5}}
+    states = dict(run.answers.select("query_id", "state").iter_rows())
+    assert states == {"1": "failed", "2": "ok"}
+    (tmp_path / "x").write_text(failed)
+    dead = formats.read_run(tmp_path / "x").answers
+    assert dead.select("query_id", "state", "error").rows() == [("1", "failed", "timeout")]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from karat import formats
@@ -85,3 +86,46 @@ def test_the_same_table_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_a_device_is_written_to_and_not_renamed_over() -> None:
     formats.write_run(RUN, Path("/dev/null"), "trec")
     assert not Path("/dev/null").is_file()
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv", "parquet", "json"])
+@pytest.mark.parametrize("details", [True, False])
+@pytest.mark.parametrize(
+    "states",
+    [
+        {"a": "failed", "b": "failed"},
+        {"a": "failed"},
+        {"a": "empty", "b": "empty"},
+        {"a": "failed", "b": "ok"},
+        {"a": "empty", "b": "ok", "c": "failed"},
+    ],
+)
+def test_a_run_that_did_not_answer_comes_back(
+    tmp_path: Path, ending: str, details: bool, states: dict[str, str]
+) -> None:
+    docs = {"ok": {"x": 1.5}, "empty": {}, "failed": None}
+    run = Run.from_dict({query: docs[state] for query, state in states.items()})
+    failed = pl.col("state") == "failed"
+    if details and ending != "json":
+        run.answers = run.answers.with_columns(
+            error=pl.when(failed).then(pl.lit("timeout")), latency_us=pl.lit(7, pl.Int64)
+        )
+    formats.write_run(run, tmp_path / f"x.{ending}")
+    back = formats.read_run(tmp_path / f"x.{ending}")
+    told = run.answers.select(c.name for c in run.answers if c.null_count() < len(c))
+    assert back.answers.select(told.columns).sort("query_id").equals(told.sort("query_id"))
+    assert back.to_dict() == run.to_dict()
+    assert len(back) == len(run)
+
+
+@pytest.mark.parametrize("content", ["", " \n \n", "# a comment\n", "query_id,doc_id,score\n"])
+def test_an_empty_file_is_a_run_without_a_query_only_for_who_asks(
+    tmp_path: Path, content: str
+) -> None:
+    (tmp_path / "x.csv").write_text(content)
+    with pytest.raises(InputError, match=r"empty|only comments|no ranking"):
+        formats.read_run(tmp_path / "x.csv")
+    run = formats.read_run(tmp_path / "x.csv", may_be_empty=True)
+    assert (run.name, len(run), run.answers.height) == ("x", 0, 0)
+    with pytest.raises(InputError, match="no such file"):
+        formats.read_run(tmp_path / "y.csv", may_be_empty=True)

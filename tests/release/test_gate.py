@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from karat.release.gate import Answers, Numbers, health_checks, overall, rule_checks
-from karat.release.policy import Health, Rule, policy_of
+from karat.measures import parse
+from karat.release.gate import Answers, Doubt, Numbers, health_checks, overall, rule_checks
+from karat.release.policy import Drop, Health, Rule, policy_of
 from karat.tables.gate import EXIT_CODES, WORST_FIRST, Check
 
 FINE = Numbers(
@@ -20,6 +21,7 @@ FINE = Numbers(
     ci_high=0.05,
     smallest_detected=0.04,
 )
+STALE = Doubt("stale", "the judgments changed")
 ANSWERS = Answers("new", queries=50, failed=0, missing=0, documents=500, judged={10: 0.9})
 
 
@@ -70,7 +72,7 @@ def test_no_numbers_never_pass() -> None:
     one = replace(FINE, n=1, ci_low=None, ci_high=None)
     assert verdict(one, max_drop=0.5, evidence="interval") == "cannot_tell"
     # Many queries that all dropped as much have no spread, and need none.
-    even = replace(FINE, ci_low=None, ci_high=None)
+    even = replace(FINE, ci_low=None, ci_high=None, even=True)
     assert verdict(even, max_drop=0.02, evidence="interval") == "pass"
     assert verdict(even, max_drop=0.01, evidence="interval") == "fail"
 
@@ -81,7 +83,7 @@ def test_both_demands_of_a_rule_are_checked() -> None:
 
 
 def test_a_stale_baseline_counts_for_drops_only() -> None:
-    found = list(rule_checks(rule(max_drop="50%", min=0.5), FINE, "the judgments changed"))
+    found = list(rule_checks(rule(max_drop="50%", min=0.5), FINE, STALE))
     assert [(check.verdict, check.reason) for check in found] == [
         ("stale", "the judgments changed"),
         ("pass", "it is 0.7800"),
@@ -111,7 +113,8 @@ def test_a_baseline_that_did_not_answer_makes_nothing_sure() -> None:
     found = list(health_checks(Health(), ANSWERS, replace(ANSWERS, run="old", failed=3)))
     [against] = [check for check in found if check.verdict != "pass"]
     assert against.verdict == "cannot_tell"
-    assert against.rule.startswith("old: at most 0 of 50")
+    assert against.rule == "baseline old: every query is answered"
+    assert against.reason == "3 of 50 got no answer"
 
 
 def test_budgets_are_shares_below_1_and_counts_from_1() -> None:
@@ -142,3 +145,90 @@ def test_the_worst_decides_and_nothing_is_an_error() -> None:
     assert EXIT_CODES == {
         "pass": 0, "fail": 1, "cannot_tell": 3, "unhealthy": 3, "stale": 3, "error": 4,
     }  # fmt: skip
+
+
+def reason(numbers: Numbers, **written: Any) -> str:
+    [check] = rule_checks(rule(**written), numbers)
+    return check.reason
+
+
+def test_a_drop_is_told_in_both_units_and_rounding_is_none() -> None:
+    # .02 of .8 is 2.5 %; 5 % of .8 is .04.
+    assert reason(FINE, max_drop="5%") == "dropped by 0.0200 (2.5 %), allowed 5 % = 0.0400"
+    assert reason(FINE, max_drop=0.05) == "dropped by 0.0200 (2.5 %), allowed 0.05"
+    assert reason(replace(FINE, drop=-0.02), max_drop=0.05) == "rose by 0.0200 (2.5 %)"
+    assert reason(replace(FINE, drop=-1e-16), max_drop=0.05) == "unchanged"
+    tiny = reason(replace(FINE, drop=1e-6), max_drop=0.05)
+    assert tiny == "dropped by less than 0.0001 (under 0.1 %), allowed 0.05"
+    told = reason(FINE, max_drop=0.01, evidence="interval")
+    assert told == "the drop is +0.0200 (95 %: −0.0100 to +0.0500), allowed 0.01"
+
+
+def test_where_less_is_better_more_is_worse() -> None:
+    measure = parse("nDCG@10")
+    measure = replace(measure, entry=replace(measure.entry, direction="lower"))
+    lower = Rule(measure, Drop(0.5, relative=False), 9.0)
+    assert lower.text == "nDCG@10 worsens by at most 0.5 and is at most 9"
+    worse = replace(FINE, baseline_value=4.0, candidate_value=5.0, drop=1.0)
+    found = list(rule_checks(lower, worse))
+    assert [(check.verdict, check.reason) for check in found] == [
+        ("fail", "got worse by 1.0000 (25.0 %), allowed 0.5"),
+        ("pass", "it is 5.0000"),
+    ]
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_no_interval_of_so_few_queries_proves_anything(n: int) -> None:
+    few = replace(FINE, n=n, ci_low=0.019, ci_high=0.021)
+    assert verdict(few, max_drop=0.5, evidence="interval") == "cannot_tell"
+    assert verdict(replace(few, n=5), max_drop=0.5, evidence="interval") == "pass"
+    even = replace(few, drop=0.0, ci_low=None, ci_high=None, even=True)
+    assert verdict(even, max_drop=0.5, evidence="interval") == "cannot_tell"
+
+
+def test_few_queries_that_all_dropped_as_much_prove_nothing() -> None:
+    even = replace(FINE, ci_low=None, ci_high=None, even=True)
+    for n, expected in ((5, "cannot_tell"), (24, "cannot_tell"), (25, "pass")):
+        assert verdict(replace(even, n=n), max_drop=0.05, evidence="interval") == expected
+    # A run that is what it was has nothing to prove.
+    assert verdict(replace(even, n=5, drop=0.0), max_drop=0.05, evidence="interval") == "pass"
+    assert verdict(replace(even, n=5), max_drop=0.01, evidence="interval") == "fail"
+
+
+def test_an_interval_that_nobody_knows_is_no_proof() -> None:
+    # Queries that differ, and no interval: a stratum of a single query, say.
+    unknown = replace(FINE, ci_low=None, ci_high=None, even=False)
+    assert verdict(unknown, max_drop=0.5, evidence="interval") == "cannot_tell"
+
+
+def test_weights_that_leave_a_few_queries_prove_nothing() -> None:
+    narrow = replace(FINE, ci_low=0.019, ci_high=0.021, alike=1.2)
+    assert verdict(narrow, max_drop=0.5, evidence="interval") == "cannot_tell"
+    assert "so unlike in weight" in reason(narrow, max_drop=0.5, evidence="interval")
+
+
+def test_a_run_without_any_query_says_so_and_nothing_else() -> None:
+    empty = replace(ANSWERS, missing=50, documents=0, nothing="the run file is empty")
+    [check] = health_checks(Health(), empty, None)
+    assert (check.verdict, check.reason) == ("unhealthy", "the run file is empty")
+    found = list(health_checks(Health(), ANSWERS, replace(empty, run="old")))
+    assert [(c.rule, c.verdict) for c in found if c.verdict != "pass"] == [
+        ("baseline old: the search answers", "cannot_tell")
+    ]
+
+
+def test_the_most_frequent_errors_are_named() -> None:
+    errors = {"refused": 9, "time  out\nafter 3 s": 30, "a": 3, "b": 2, "c": 1}
+    check = next(health_checks(Health(), replace(ANSWERS, failed=45, errors=errors), None))
+    assert check.rule == "every query is answered"
+    assert check.reason == (
+        "45 of 50 got no answer (30 × time out after 3 s, 9 × refused, 3 × a, 3 × other)"
+    )
+    budget = next(health_checks(Health(max_failed=0.04), ANSWERS, None))
+    assert budget.rule == "at most 2 of 50 queries without an answer"
+    assert budget.reason == "all were answered"
+
+
+def test_a_value_just_below_the_floor_does_not_print_as_the_floor() -> None:
+    assert reason(replace(FINE, candidate_value=0.79996), min=0.8) == "it is 0.79996"
+    assert reason(replace(FINE, candidate_value=0.8), min=0.8) == "it is 0.8000"

@@ -10,15 +10,19 @@ from dataclasses import replace
 import pytest
 
 from karat.reports.gate import show_gate, to_json
+from karat.reports.github import to_github
+from karat.reports.junit import to_junit
+from karat.reports.markdown import gate_comment
 from karat.reports.terminal import console
+from karat.tables.comparison import Move
 from karat.tables.gate import Check, Gate, KnownFailure, Lost
 
 RULE = "nDCG@10 drops by at most 5%"
-HEALTH = Check("new: at most 0 of 40 queries got no answer", "pass", "0 got no answer", n=40)
+HEALTH = Check("every query is answered", "pass", "all were answered", n=40)
 DROPPED = Check(
     rule=RULE,
     verdict="cannot_tell",
-    reason="the drop is +0.0300 (-0.0100 to +0.0700), allowed 0.0200",
+    reason="the drop is +0.0300 (95 %: −0.0100 to +0.0700), allowed 0.02",
     measure="nDCG@10",
     attribute="class",
     slice="name of a product",
@@ -32,9 +36,15 @@ DROPPED = Check(
     smallest_detected=0.055,
 )
 BROKEN = replace(
-    DROPPED, verdict="fail", reason="dropped by 0.0800, allowed 0.0200", attribute=None,
-    slice=None, candidate_value=0.32, drop=0.08, ci_low=0.0412,
-)  # fmt: skip
+    DROPPED,
+    verdict="fail",
+    reason="dropped by 0.0800 (20.0 %), allowed 5 % = 0.0200",
+    attribute=None,
+    slice=None,
+    candidate_value=0.32,
+    drop=0.08,
+    ci_low=0.0412,
+)
 FLOOR = Check("R@100 is at least 0.8", "pass", "it is 0.9000", "R@100", n=40, candidate_value=0.9)
 GATE = Gate(
     verdict="fail",
@@ -60,8 +70,8 @@ def shown(found: Gate, width: int = 80) -> str:
 
 def test_the_verdict_and_its_reason_come_first() -> None:
     lines = shown(GATE).splitlines()
-    assert lines[0] == f"fail: {RULE}: dropped by 0.0800, allowed 0.0200"
-    assert lines[1].rstrip() == "new against old, by gate.toml"
+    assert lines[0].rstrip() == f"fail: {RULE}: dropped by 0.0800 (20.0 %), allowed 5 % ="
+    assert lines[2].rstrip() == "new against old, by gate.toml"
 
 
 def test_checks_then_reasons_then_who_lost_then_known_failures_then_notes() -> None:
@@ -69,8 +79,8 @@ def test_checks_then_reasons_then_who_lost_then_known_failures_then_notes() -> N
     said = (
         "0.041 to 0.070",
         "R@100 is at",
-        "· cannot tell: class name of a product",
-        "· held: new: at most 0 of 40",
+        "· cannot tell: nDCG@10",
+        "· held: every query is answered",
         "lost most by nDCG@10",
         "q0 what was typed, 0",
         "−1.000",
@@ -105,7 +115,9 @@ def test_nothing_is_wider_than_the_screen_and_no_verdict_is_cut(width: int) -> N
 
 def test_what_passes_says_so_without_a_baseline() -> None:
     text = shown(PASSED)
-    assert text.startswith("pass: new holds all 2 checks\nnew, by gate.toml")
+    assert text.startswith(
+        "pass: new holds all 2 checks (1 by a rule, 1 of health)\nnew, by gate.toml"
+    )
     assert "sees:" not in text
     # Columns without a value are left out.
     assert text.splitlines()[3].split() == ["rule", "to"]
@@ -138,3 +150,27 @@ def test_json_holds_every_row_and_the_exit_code() -> None:
         "fail", "cannot_tell", "pass", "pass",
     ]  # fmt: skip
     assert len(found["lost"]) == 7
+
+
+def test_a_query_that_lost_has_its_slice_and_the_documents_that_moved() -> None:
+    moves = [
+        Move("new", "RR", "q1", "good", 1.0, 1, None, -0.5),
+        Move("new", "RR", "q1", "a-document-with-a-long-name-of-its-own", 0.0, None, 1200, None),
+    ]
+    row = Lost("RR", "q1", "typed", 1.0, 0.5, "class", "name", moves)
+    lines = shown(replace(GATE, lost=[row])).splitlines()
+    [at] = [place for place, line in enumerate(lines) if "q1 typed" in line]
+    assert "class name · good 1 → –, a-document-with-a-" in lines[at + 1]
+    [held] = json.loads(to_json(replace(GATE, lost=[row])))["lost"]
+    assert (held["attribute"], held["slice"]) == ("class", "name")
+    assert held["moves"][0]["baseline_rank"] == 1
+
+
+def test_counts_are_no_fractions() -> None:
+    found = Check("every query is answered", "unhealthy", "39 of 80 got no answer", n=80,
+                  candidate_value=39.0, limit=0.0)  # fmt: skip
+    gate = replace(GATE, verdict="unhealthy", checks=[found], lost=[], known_failures=[], notes=[])
+    for text in (shown(gate), to_junit(gate), gate_comment(gate), to_github(gate)):
+        assert "39 of 80 got no answer" in text
+        assert "39.0" not in text
+        assert "0.000" not in text

@@ -33,7 +33,7 @@ def test_escaping_is_that_of_the_documentation() -> None:
     line = lines(gate_of(check, policy="ci: a,b/gate.toml"))[0]
     assert line == (
         "::error file=ci%3A a%2Cb/gate.toml,title=karat%3A fail::"
-        "class x: drops by at most 5%25: a: b,%0Ac"
+        "drops by at most 5%25 (class x): a: b,%0Ac"
     )
 
 

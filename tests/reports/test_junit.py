@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.reports.junit import to_junit
+from karat.tables.comparison import Move
 from karat.tables.gate import EXIT_CODES, Check, Gate, GateVerdict, KnownFailure, Lost
 
 VERDICTS = list(EXIT_CODES)
@@ -32,6 +34,7 @@ SCHEMA: dict[str, tuple[set[str], set[str], set[str]]] = {
     "error": (set(), {"type", "message"}, set()),
     "system-out": (set(), set(), set()),
 }
+MOVE = Move("new", "RR", "q1", "x", 1.0, 1, 4, -0.75)
 
 
 def gate_of(*checks: Check, verdict: GateVerdict = "fail", name: str = "new") -> Gate:
@@ -79,8 +82,22 @@ def test_a_failure_has_the_reason_the_numbers_and_who_lost() -> None:
     assert failure.attrib["message"] == "fail: because"
     assert (failure.text or "").splitlines() == [
         "drop 0.030 (95 %: −0.010 to 0.070)",
-        "lost most by RR, over all queries:",
+        "lost most by RR:",
         "  1.000 to 0.250  new new",
+    ]
+
+
+def test_a_slice_names_the_queries_that_lost_in_it() -> None:
+    found = replace(check("fail"), attribute="class", slice="name")
+    lost = [
+        Lost("RR", "q1", None, 1.0, 0.25, "class", "name", [MOVE]),
+        Lost("RR", "q2", None, 1.0, 0.5, "class", "task", []),
+    ]
+    failure = suite_of(replace(gate_of(found), lost=lost)).find("testcase/failure")
+    assert failure is not None
+    assert (failure.text or "").splitlines()[-2:] == [
+        "  1.000 to 0.250  q1",
+        "    class name · x 1 → 4",
     ]
 
 

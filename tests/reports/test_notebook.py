@@ -173,13 +173,13 @@ def test_without_the_extra_there_are_tables_and_a_word_on_charts(
     without(monkeypatch, *packages)
     text = to_html(Results([row()]))
     assert "<svg" not in text
-    assert "<code>pip install 'karat[web]'</code>" in text
+    assert "<code>pip install 'karat[report]'</code>" in text
     assert len(Tables(text).tables) == 1
 
 
 def test_a_chart_without_altair_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "altair")
-    with pytest.raises(MissingExtra, match=r"karat\[web\]"):
+    with pytest.raises(MissingExtra, match=r"karat\[report\]"):
         chart(Results([row()]))
 
 

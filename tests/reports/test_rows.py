@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from karat.reports.latex import results_table
 from karat.reports.rows import to_csv, to_json, to_latex, to_markdown
 from karat.tables import QueryValue, Result, Results
 
@@ -120,42 +121,5 @@ def test_markdown_escapes_what_would_end_a_cell_or_a_row() -> None:
     assert len(lines) == 7
 
 
-def test_latex_is_booktabs_with_the_best_in_bold() -> None:
-    results = Results(
-        [
-            replace(ROW, run="old"),
-            replace(ROW, run="new", value=0.6),
-            replace(ROW, run="old", measure="NumNonrelRet", aggregate="sum", value=1200.0),
-            replace(ROW, run="new", measure="NumNonrelRet", aggregate="sum", value=1300.0),
-            replace(ROW, run="old", measure="NumRet", aggregate="sum", value=1.0),
-            replace(ROW, run="new", measure="NumRet", aggregate="sum", value=2.0),
-            replace(ROW, run="old", measure="AP", value=0.0),
-            replace(ROW, run="new", measure="AP", value=0.0),
-            replace(ROW, run="old", measure="RR", value=None),
-            replace(ROW, run="new", measure="RR", value=0.0),
-        ]
-    )
-    # Fewer bad documents are better, more documents are neither, and equals are not best.
-    assert (
-        to_latex(results)
-        == r"""\begin{tabular}{lrrrrr}
-\toprule
-run & nDCG@10 & NumNonrelRet & NumRet & AP & RR \\
-\midrule
-old & 0.5000 & \textbf{1,200} & 1 & 0.0000 & – \\
-new & \textbf{0.6000} & 1,300 & 2 & 0.0000 & 0.0000 \\
-\bottomrule
-\end{tabular}
-"""
-    )
-
-
-def test_latex_of_one_run_has_nothing_bold() -> None:
-    assert "textbf" not in to_latex(Results([ROW]))
-
-
-def test_latex_escapes_its_own_letters() -> None:
-    text = to_latex(Results([replace(ROW, run=r"a&b%c$d#e_f{g}h~i^j\k")]))
-    assert (
-        r"a\&b\%c\$d\#e\_f\{g\}h\textasciitilde{}i\textasciicircum{}j\textbackslash{}k & " in text
-    )
+def test_latex_is_the_table_of_a_paper() -> None:
+    assert to_latex(Results([ROW])) == results_table(Results([ROW]))

@@ -1,18 +1,16 @@
-"""A trend for eyes: 80 columns, and a page that asks nobody for anything."""
+"""A trend for eyes: 80 columns."""
 
 from __future__ import annotations
 
-import builtins
 import re
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
-import pytest
-
-from karat.errors import MissingExtra
 from karat.reports.terminal import console
-from karat.reports.trend import show_trend, to_html
-from karat.tables.history import Point, Value
+from karat.reports.trend import show_trend
+from karat.reports.trend_page import to_html
+from karat.tables.history import Answered, Point, Value
 from karat.workflows.trend import trend
 
 
@@ -39,14 +37,14 @@ def test_the_table_fits_and_says_what_happened() -> None:
     lines = shown(trend(points()))
     assert max(map(len, lines)) <= 80
     assert lines[0] == "nDCG@10 of bm25"
-    assert lines[1].startswith("DRIFT: −0.0360 since 2026-03-03, 9 of 9 steps")
-    cut = next(i for i, line in enumerate(lines) if "not comparable" in line)
+    assert lines[1].startswith("DRIFT: −0.0360 since 2026-03-03 (0000000), 9 of 9 steps")
+    cut = next(i for i, line in enumerate(lines) if "─ break ─" in line)
     assert "judgments" in lines[cut]
     after = next(line for line in lines[cut:] if "2026-03-03" in line)
     assert "0.7920" in after
     assert "−0.0040" not in after, "no change across a break"
     last = next(line for line in lines if "2026-03-12" in line)
-    assert re.search(r"0\.7560 +├─*●─*┤ +−0\.0040 +no +code, corpus$", last)
+    assert re.search(r"0\.7560 +30 +├─*●─*┤ +−0\.0040 +pass +code, corpus$", last)
 
 
 def test_a_bar_stands_where_its_value_is() -> None:
@@ -60,7 +58,7 @@ def test_several_points_a_day_have_a_clock_and_old_ones_are_left_out() -> None:
     lines = shown(trend(points(12, clock=True), last=3))
     assert max(map(len, lines)) <= 80
     assert sum("●" in line for line in lines) == 3
-    assert any("2026-03-01 11:30" in line for line in lines)
+    assert any("03-01 11:30" in line for line in lines)
     assert "9 earlier points not shown (--last 12)" in lines
 
 
@@ -81,27 +79,29 @@ def test_strangers_command_neither_terminal_nor_page() -> None:
     assert "<script" not in to_html(found)
 
 
-def test_the_page_is_whole() -> None:
-    page = to_html(trend(points()))
-    assert page.count("<svg") == 2, "one for light, one for dark"
-    # Nothing is loaded: no address but the names of SVG's own namespaces.
-    addresses = set(re.findall(r"https?://[^\"'<\s]+", page))
-    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
-    assert "default-src &#39;none&#39;" in page or "default-src 'none'" in page
-    assert "DRIFT: −0.0360" in page
-    assert page.count('<tr class="break">') == 1
-    assert page.index("2026-03-12 02:00") < page.index("2026-03-01 02:00")
+def test_a_point_that_says_nothing_is_hollow_and_told_in_words() -> None:
+    line = points(8)[2:]
+    line[2] = replace(line[2], answered=Answered(30, 12, 0, 0))
+    line[3] = replace(line[3], verdict="unhealthy")
+    line[4] = replace(
+        line[4], verdict="error", values=(Value("nDCG@10", 0.01, None, None, 3),)
+    )  # fmt: skip
+    lines = shown(trend(line))
+    assert max(map(len, lines)) <= 80
+    by_day = {day: next(x for x in lines[2:] if f"03-{day:02} " in x) for day in range(3, 9)}
+    assert ["●" in by_day[day] for day in range(3, 9)] == [True, True, False, False, False, True]
+    assert ["○" in by_day[day] for day in (5, 6, 7)] == [True, True, False]
+    assert "‹" in by_day[7], "below all that count, so at the edge"
+    assert re.search(r"0\.0100 +3 ", by_day[7]), "n is shown"
+    assert "unhealthy" in by_day[6]
+    assert "−" not in by_day[6], "no change is told"
+    assert "−0.0160" in by_day[8], "from the last that counts: four steps of .004"
+    assert "2026-03-05 (0000000): 12 of 30 queries got no answer (left out)" in lines
+    assert "2026-03-06 (0000000): the gate said unhealthy (left out)" in lines
 
 
-@pytest.mark.parametrize("absent", ["jinja2", "vl_convert"])
-def test_without_the_extra(absent: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *rest: Any) -> Any:
-        if name == absent:
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtra, match=r"karat\[web\]"):
-        to_html(trend(points(1)))
+def test_the_newest_point_comes_first_in_what_is_said() -> None:
+    line = points(4)[2:]
+    line[1] = replace(line[1], answered=Answered(30, 0, 20, 10))
+    first = " ".join(shown(trend(line))[1:3])
+    assert "the newest point does not count (no document for any of 30 queries)" in first

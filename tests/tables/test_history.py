@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+
+import pytest
 
 from karat.tables.gate import Check, Gate
-from karat.tables.history import HASHES, Value, point_of, point_of_gate
+from karat.tables.history import HASHES, Answered, Value, point_of, point_of_gate
 from karat.tables.results import Result, Results
 
 TIME = "2026-03-01T02:00:00Z"
@@ -44,15 +47,59 @@ def gate() -> Gate:
     return Gate("fail", "old", "new", "gate.toml", checks, hashes={"candidate": "r", "qrels": "q"})
 
 
-def test_a_gate_without_results_gives_the_values_of_its_checks_without_intervals() -> None:
+def test_a_gate_gives_the_values_of_its_candidate() -> None:
     """The interval of a check is that of the drop, not of the value."""
-    point = point_of_gate(gate(), time=TIME, karat="1", corpus="v2")
-    assert point.values == (Value("AP", 0.5, n=30),)
+    point = point_of_gate(
+        replace(gate(), results=[result("new")]), time=TIME, karat="1", corpus="v2"
+    )
+    assert point.values == (Value("AP", 0.5, 0.4, 0.6, 30),)
+    assert point.answered == Answered(30, 0, 0, 0)
     assert (point.run, point.verdict, point.kind) == ("new", "fail", "gate")
     assert point.hashes == {"queries": None, "qrels": "q", "run": "r", "corpus": "v2"}
 
 
-def test_a_gate_with_results_gives_their_intervals() -> None:
-    results = Results([result("old", value=0.6), result("new")])
-    point = point_of_gate(gate(), time=TIME, karat="1", results=results)
-    assert point.values == (Value("AP", 0.5, 0.4, 0.6, 30),)
+def test_what_became_of_the_queries_is_kept() -> None:
+    """n leaves out what failed and what has no value; what is empty or missing is in it."""
+    row = replace(result("a"), n=66, failed=12, undefined=2, missing=3, empty=1)
+    thin = replace(row, measure="RR", n=60, undefined=8, missing=1, empty=0)
+    sliced = replace(row, attribute="class", slice="x", failed=1)
+    point = point_of(
+        Results([thin, row], slices=[sliced]), run="a", time=TIME, hashes={}, karat="1"
+    )  # fmt: skip
+    assert point.answered == Answered(80, 12, 3, 1)
+    assert point.worthless
+    assert point.to_dict()["answered"] == {"queries": 80, "failed": 12, "missing": 3, "empty": 1}
+    as_trec = point_of(
+        Results([replace(row, failed=0, undefined=0, empty=0)]),
+        run="a", time=TIME, hashes={}, karat="1", rules="compat=trec_eval-9",
+    )  # fmt: skip
+    assert as_trec.answered == Answered(69, 0, 3, 0), "trec_eval leaves what is missing out of n"
+
+
+@pytest.mark.parametrize(
+    ("counts", "worthless", "trouble"),
+    [
+        ((80, 0, 0, 5), False, None),
+        ((80, 12, 0, 0), True, "12 of 80 queries got no answer"),
+        ((80, 1, 3, 0), True, "1 of 80 queries got no answer, 3 are not in the run"),
+        ((80, 0, 1, 0), False, "1 of 80 queries is not in the run"),
+        ((80, 80, 0, 0), True, "80 of 80 queries got no answer"),
+        ((1, 1, 0, 0), True, "1 of 1 query got no answer"),
+        ((1200, 0, 200, 1000), True, "no document for any of 1,200 queries"),
+        ((0, 0, 0, 0), False, None),
+    ],
+)
+def test_what_went_wrong_is_said(
+    counts: tuple[int, int, int, int], worthless: bool, trouble: str | None
+) -> None:
+    answered = Answered(*counts)
+    assert (answered.worthless, answered.trouble) == (worthless, trouble)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "worthless"),
+    [("unhealthy", True), ("error", True), ("stale", False), ("fail", False), ("pass", False)],
+)
+def test_the_verdicts_after_which_a_number_says_nothing(verdict: str, worthless: bool) -> None:
+    point = replace(point_of_gate(gate(), time=TIME, karat="1"), verdict=verdict)
+    assert point.worthless is worthless

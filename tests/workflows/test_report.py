@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import html
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -158,6 +159,77 @@ def test_rules_are_those_of_the_numbers(settings: dict[str, Any], tmp_path: Path
     assert (">unjudged</span>" in text) == ("judged_only" not in settings)
 
 
+def said(page: str) -> str:
+    """The text of a page, its answer in words first."""
+    tags = r"<(style|script).*?</\1>|<[^>]+>"
+    return html.unescape(re.sub(r"\s+", " ", re.sub(tags, " ", page, flags=re.DOTALL)))
+
+
+def test_a_half_dead_candidate_is_said_to_be_one_before_anything_else(tmp_path: Path) -> None:
+    answers: dict[str, dict[str, float] | None] = dict.fromkeys(GRADES)
+    answers |= {f"q{n}": {"bad": 3.0, "good": 2.0, "u": 1.0} for n in range(4)}
+    half = Run.from_dict(answers, "half")
+    found = compare(QRELS, OLD, half, ["P@2"])
+    write_report(tmp_path / "r.html", found, runs=[OLD, half], qrels=QRELS)
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    text = said(page)
+    assert text.index("half got no answer to 9 of 13 queries") < text.index("is the same as old")
+    assert page.count("data-failed") == 9  # each is in the list
+    assert 'data-way="failed"' in page
+
+
+def test_all_dead_and_one_query_have_a_page_without_numbers_made_up(tmp_path: Path) -> None:
+    dead = Run.from_dict(dict.fromkeys(GRADES), "dead")
+    write_report(
+        tmp_path / "r.html", compare(QRELS, OLD, dead, ["P@2"]), runs=[OLD, dead], qrels=QRELS
+    )
+    text = said((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "dead got no answer to all 13 queries: it has no number." in text
+    assert "P@2: no query has a value in both runs." in text
+    write_report(tmp_path / "r.html", evaluate(QRELS, dead, ["P@2"]), runs=[dead], qrels=QRELS)
+    assert "dead: P@2 has no value" in said((tmp_path / "r.html").read_text(encoding="utf-8"))
+    one = {"q": {"a": 1}}
+    alone = Run.from_dict({"q": {"a": 1.0}}, "alone")
+    write_report(tmp_path / "r.html", evaluate(one, alone, ["P@2"]), runs=[alone], qrels=one)
+    text = said((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "alone: P@2 0.500 over 1 query." in text
+
+
+def test_every_query_is_listed_and_the_first_of_them_opened(tmp_path: Path) -> None:
+    grades = {f"q{n}": {"good": 1} for n in range(120)}
+    run = Run.from_dict({query: {"good": 1.0} for query in grades}, "run")
+    write_report(
+        tmp_path / "r.html", evaluate(grades, run, ["P@1", "RR"]), runs=[run], qrels=grades
+    )
+    tags = Tags((tmp_path / "r.html").read_text(encoding="utf-8"))
+    listed = [held["id"] for name, held in tags.tags if name == "li" and "id" in held]
+    assert listed == [f"q{n}" for n in range(1, 121)]
+    assert sum(held.get("class") == "row" for _, held in tags.tags) == 20
+    # A number under each of the two measures, of which the first shows.
+    numbers = [held for _, held in tags.tags if held.get("class") == "change"]
+    assert [len(numbers), sum("hidden" in held for held in numbers)] == [240, 120]
+
+
+def test_slices_lead_to_their_queries_also_without_a_comparison(tmp_path: Path) -> None:
+    results = evaluate(QRELS, OLD, ["P@2"], queries=QUERIES, by="kind")
+    write_report(tmp_path / "r.html", results, runs=[OLD], **ABOUT)
+    tags = Tags((tmp_path / "r.html").read_text(encoding="utf-8"))
+    within = [held["data-in"] for name, held in tags.tags if name == "li" and "data-in" in held]
+    assert sorted(within) == ["in-0-0"] * 7 + ["in-0-1"] * 6
+    assert {"#in-0-0", "#in-0-1"} <= set(tags.all("href"))
+
+
+def test_counts_of_a_gate_are_whole_numbers(tmp_path: Path) -> None:
+    checks = [
+        Check("every query is answered", "unhealthy", "1,200 were not", None, n=13,
+              baseline_value=0.0, candidate_value=1200.0),
+    ]  # fmt: skip
+    gate = Gate("unhealthy", OLD.name, NEW.name, "gate.toml", checks)
+    write_report(tmp_path / "r.html", gate, runs=[OLD, NEW], **ABOUT)
+    text = said((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "unhealthy 0 1,200 – – 13" in text
+
+
 def test_trec_evals_numbers_have_a_report_too(tmp_path: Path) -> None:
     results = evaluate(QRELS, OLD, compat="trec_eval-9")
     write_report(tmp_path / "r.html", results, runs=[OLD], qrels=QRELS, compat="trec_eval-9")
@@ -174,7 +246,7 @@ def test_a_lack_is_named_with_its_fix(tmp_path: Path, monkeypatch: pytest.Monkey
         return imported(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", lacking)
-    with pytest.raises(MissingExtra, match=r"pip install 'karat\[web\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'karat\[report\]'"):
         write_report(tmp_path / "r.html", results, runs=[OLD], qrels=QRELS)
     assert not list(tmp_path.iterdir())
 

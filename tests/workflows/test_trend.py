@@ -12,7 +12,7 @@ import karat
 from karat.errors import UsageError
 from karat.formats import history
 from karat.tables.gate import Check, Gate
-from karat.tables.history import Point, Value
+from karat.tables.history import Answered, Point, Value
 from karat.workflows.trend import event, keep, keep_gate, rules_text, trend
 
 HASHES = {"queries": "q", "qrels": "j", "run": "r", "corpus": None}
@@ -116,6 +116,85 @@ def test_no_value_is_no_zero() -> None:
     assert (series.lean.worse, series.lean.points) == (0, 2)
 
 
+@pytest.mark.parametrize("how", ["unhealthy", "error", "failed", "empty"])
+def test_a_point_that_says_nothing_is_no_step(how: str) -> None:
+    """The night the search was dead is neither a fall nor, the night after, a rise."""
+    line = points(falling())
+    answered = {"failed": Answered(30, 27, 0, 0), "empty": Answered(30, 0, 10, 20)}
+    line[4] = replace(
+        line[4],
+        verdict=how if how not in answered else None,
+        answered=answered.get(how),
+        values=(Value("nDCG@10", 0.9, 0.89, 0.91, 3),),
+        hashes={**line[4].hashes, "qrels": "x"},
+    )
+    [series] = trend(line).series
+    whole = trend([*line[:4], *line[5:]]).series[0]
+    assert [mark.counts for mark in series.marks] == [i != 4 for i in range(10)]
+    dead, after = series.marks[4:6]
+    assert (dead.change, dead.told_apart, dead.breaks) == (None, None, False)
+    assert "judgments" in dead.changed
+    assert after.change == pytest.approx(-0.008), "from the last that counts"
+    assert after.changed == ("code", "answers")
+    assert series.lean == whole.lean
+    assert any("says nothing about the search" in note for note in trend(line).notes)
+
+
+@pytest.mark.parametrize("verdict", ["stale", "fail", "cannot_tell", "pass"])
+def test_other_verdicts_take_nothing_from_a_number(verdict: str) -> None:
+    line = [replace(point, verdict=verdict, kind="gate") for point in points([0.5, 0.6])]
+    assert trend(line).series[0].marks[1].change == pytest.approx(0.1)
+
+
+def test_queries_that_are_missing_are_said_and_count() -> None:
+    line = points([0.5, 0.6])
+    line[1] = replace(line[1], answered=Answered(30, 0, 3, 0))
+    [series] = trend(line).series
+    assert series.marks[1].trouble == "3 of 30 queries are not in the run"
+    assert series.marks[1].change == pytest.approx(0.1)
+
+
+def test_over_other_queries_is_no_change_of_the_search() -> None:
+    """The hashes are the same, and n is not."""
+    line = points(falling())
+    line[5:] = [replace(p, values=(replace(p.values[0], n=28),)) for p in line[5:]]
+    found = trend(line)
+    [series] = found.series
+    assert [mark.breaks for mark in series.marks] == [i == 5 for i in range(10)]
+    assert series.marks[5].changed == ("code", "answers", "n")
+    assert series.marks[5].change is None
+    assert (series.lean.points, series.lean.since_commit) == (5, "c6")
+    assert any("no change of the search" in note for note in found.notes)
+    line[5:] = [replace(p, values=(replace(p.values[0], n=None),)) for p in line[5:]]
+    assert not any(mark.breaks for mark in trend(line).series[0].marks), "n is not known"
+    line[5] = replace(line[5], hashes={**line[5].hashes, "qrels": "x"})
+    assert "n" not in trend(line).series[0].marks[5].changed, "the judgments say why"
+
+
+def test_nobody_can_tell_when_the_newest_point_does_not_count() -> None:
+    line = points([0.5, 0.5])
+    assert trend(line).to_dict()["cannot_tell"] is False
+    line[1] = replace(line[1], answered=Answered(30, 30, 0, 0), values=(Value("nDCG@10", None),))
+    found = trend(line)
+    assert found.to_dict()["cannot_tell"] is True
+    told = event(found, time="t")
+    assert told is not None
+    assert (told["event"], told["commit"]) == ("trend.cannot_tell", "c2")
+    assert "does not count (30 of 30 queries got no answer)" in told["text"]
+    alone = trend(line[1:]).series[0]
+    assert (alone.lean.points, alone.lean.since, alone.lean.change) == (0, None, None)
+
+
+def test_a_last_line_cut_short_is_a_note(tmp_path: Path) -> None:
+    path = tmp_path / "trend.jsonl"
+    history.append(path, *points([0.5, 0.6]))
+    with path.open("a") as stream:
+        stream.write('{"karat_history": 1, "ti')
+    found = trend(path)
+    assert len(found.series[0].marks) == 2
+    assert found.notes[0] == f"line 3 of {path}, its last, is cut short: left out"
+
+
 def test_lines_of_merged_branches_are_put_in_order() -> None:
     line = points(falling())
     assert trend(line[::-1]).series == trend(line).series
@@ -160,7 +239,7 @@ def test_events() -> None:
     assert (found["event"], found["commit"], found["content"]["drifts"]) == (
         "trend.drift", "c10", True,
     )  # fmt: skip
-    assert "−0.0360 since 2026-03-01" in found["text"]
+    assert found["text"].startswith("bm25, nDCG@10: DRIFT: −0.0360 since 2026-03-01 (c1), 9 of 9 s")
     assert event(trend(points([0.5])), time="t") is None
     gate = Gate("fail", "a", "b", "p", [Check("AP drops", "fail", "by 0.1")])
     found = event(gate, time="t", commit="c")
@@ -178,6 +257,7 @@ def test_keeping_an_evaluation_and_a_gate(tmp_path: Path) -> None:
     one, two, three = history.read(path)
     assert one == three
     assert [point.values[0].value for point in (one, two)] == [1.0, 0.0]
+    assert one.answered == Answered(2, 0, 0, 0)
     assert one.hashes["qrels"] == two.hashes["qrels"] is not None
     assert one.hashes["run"] != two.hashes["run"]
     keep_gate(path, Gate("error", None, "b", "p", []), time="2026-03-01T02:00:00Z")
@@ -187,3 +267,19 @@ def test_keeping_an_evaluation_and_a_gate(tmp_path: Path) -> None:
 def test_rules() -> None:
     assert rules_text({"rel": None, "complete": False, "depth": None, "by": ("x",)}) == ""
     assert rules_text({"rel": 2.0, "complete": True, "depth": 5}) == "rel=2.0 complete=True depth=5"
+
+
+def test_a_gate_has_intervals_and_counts(tmp_path: Path) -> None:
+    path = tmp_path / "trend.jsonl"
+    ids = [f"q{i}" for i in range(5)]
+    qrels = karat.Qrels.from_dict({query: {"a": 1} for query in ids})
+    run = {query: {"b": 2.0, "a": 1.0} if query < "q2" else {"a": 1.0} for query in ids[:4]}
+    policy = {"rule": [{"measure": "RR", "min": 0.5}]}
+    gate = karat.gate(policy, qrels, None, run)
+    keep_gate(path, gate, time="2026-03-01T02:00:00Z")
+    [row] = karat.evaluate(qrels, run, ["RR"]).results
+    [point] = history.read(path)
+    # Two of .5, two of 1, one missing: .6; its spread gives the interval.
+    assert point.values == (Value("RR", pytest.approx(0.6), row.ci_low, row.ci_high, 5),)
+    assert row.ci_low is not None
+    assert point.answered == Answered(5, 0, 1, 0)

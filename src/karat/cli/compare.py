@@ -92,7 +92,7 @@ CANNOT_TELL = 3
 @options.judged_only
 @options.collapse
 @options.documents
-@options.output("table", "json", "md")
+@options.output("table", "json", "md", "latex")
 @click.option("--full", is_flag=True, help="Every query that moved, every measure's leaderboard.")
 @click.option("--report", metavar="FILE", help="Write it as a page too: one .html file.")
 @click.option("--plot", metavar="FILE", help="Draw the differences: a .png or .svg file.")
@@ -154,6 +154,12 @@ def compare(
         from karat.reports.markdown import comparison_comment
 
         sys.stdout.write(comparison_comment(found))
+    elif output == "latex":
+        from karat.reports.latex import comparison_table
+
+        sys.stdout.write(comparison_table(found))
+        for note in found.notes:  # a table of a paper has no place for them
+            print(f"karat: {note}", file=sys.stderr)
     else:
         show_comparison(found, options.out(), full=full)
     if plot is not None:

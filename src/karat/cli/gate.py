@@ -85,7 +85,8 @@ def gate(
     from karat import formats
     from karat.formats.baseline import holds_baseline
     from karat.formats.policy import read_policy
-    from karat.workflows import gate as workflow
+    from karat.workflows import baseline as baselines
+    from karat.workflows.gate import gate as hold
 
     if notify is not None:
         from karat.connectors import webhook
@@ -102,7 +103,9 @@ def gate(
         read = [
             path
             if len(runs) > at + 1 and holds_baseline(path)
-            else formats.read_run(path, input_format, watch=watch)
+            else formats.read_run(
+                path, input_format, watch=watch, may_be_empty=save_baseline is None
+            )
             for at, path in enumerate(runs)
         ]
     judgments = formats.read_qrels(qrels, qrels_format)
@@ -110,11 +113,11 @@ def gate(
         settings["queries"] = qrels
     if save_baseline is not None:
         wanted = [str(measure) for measure in held.measures] if held else list(measures) or None
-        saved = workflow.save_baseline(save_baseline, judgments, read[0], wanted, **settings)
+        saved = baselines.save_baseline(save_baseline, judgments, read[0], wanted, **settings)
         what = f"{', '.join(saved.measures)} of {saved.run}"
         print(f"karat: {save_baseline} holds {what}", file=sys.stderr)
         return 0
-    found = workflow.gate(held, judgments, *([None] * (len(read) == 1)), *read, **settings)
+    found = hold(held, judgments, *([None] * (len(read) == 1)), *read, **settings)
     if report is not None:
         _report(report, found, held, read, judgments, qrels, settings)
     if history is not None or notify is not None:

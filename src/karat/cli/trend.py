@@ -37,16 +37,22 @@ if TYPE_CHECKING:
     "--last",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Show the last N points; all are tested.  [default: 20 in a table, else all]",
+    help="Show the last N points; all are tested.  "
+    "[default: 20 in a table, 500 on a page, else all]",
 )
 @options.output("table", "json", "html")
 @click.option("-o", "--output", "path", metavar="FILE", help="Write it to this file.")
 @click.option(
     "--notify",
     metavar="URL",
-    help="Post the result as JSON if a measure drifts; signed if KARAT_WEBHOOK_SECRET is set.",
+    help="Post the result as JSON if a measure drifts or the newest point does not count; "
+    "signed if KARAT_WEBHOOK_SECRET is set.",
 )
-@click.option("--fail-on-drift", is_flag=True, help="Exit with 1 if a measure drifts.")
+@click.option(
+    "--fail-on-drift",
+    is_flag=True,
+    help="Exit with 1 if a measure drifts, with 3 if the newest point does not count.",
+)
 @options.measures_from
 def trend(
     history: str,
@@ -62,7 +68,8 @@ def trend(
     """Show each measure over time, what changed between points, and drift.
 
     HISTORY is a file that karat evaluate --history FILE or karat gate --history FILE adds to.
-    Drift is many small steps for the worse that no single step shows.
+    Drift is many small steps for the worse that no single step shows. A point whose search did not
+    answer, or whose gate was unhealthy, does not count.
     """
     from karat.connectors import webhook
     from karat.workflows.trend import event
@@ -75,7 +82,22 @@ def trend(
     _print(found, output, path)
     if notify is not None:
         send(notify, event(found, time=now()))
-    return 1 if fail_on_drift and found.drifting else 0
+    if output != "table" or path is not None:
+        _aside(found)
+    if not fail_on_drift:
+        return 0
+    return 1 if found.drifting else 3 if found.untold else 0
+
+
+def _aside(found: Trend) -> None:
+    """On standard error: that the newest point of a run says nothing."""
+    from karat.reports.cells import plain
+    from karat.reports.trend_words import place, why
+
+    newest = [(series.run, series.marks[-1]) for series in found.untold]
+    said = {f"{run}, {place(mark.time, mark.commit)}: {why(mark)}" for run, mark in newest}
+    for each in sorted(said):
+        print(f"karat: the newest point does not count: {plain(each)}", file=sys.stderr)
 
 
 def now() -> str:
@@ -123,7 +145,7 @@ def _print(found: Trend, output: str, path: str | None) -> None:
         text_of = json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
         _write(f"{text_of}\n", path)
     else:
-        from karat.reports.trend import to_html
+        from karat.reports.trend_page import to_html
 
         _write(to_html(found), path)
 

@@ -7,11 +7,13 @@ import hmac
 import http.client
 import json
 import ssl
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import IO, Any
 from urllib.parse import urlsplit
 
@@ -60,14 +62,15 @@ def post(
 
     It is sent again after a broken connection, a timeout, 408, 425, 429, and what the other side
     failed at (500, 502, 503, 504), after 0.5 seconds and up, or as ``Retry-After`` asks (30 seconds
-    at most). No redirect is followed: the event goes where it was sent, or nowhere.
+    at most): four tries end within 130 seconds. No redirect is followed: the event goes where it
+    was sent, or nowhere. What is answered besides the status is not read.
 
     Args:
         url: Begins with ``https://`` or ``http://``.
         event: What JSON can hold.
         secret: Signs the body, as header ``X-Karat-Signature-256: sha256=<hex of HMAC-SHA256>``;
             None or empty for no signature.
-        timeout: Seconds that each step of a try may take.
+        timeout: Seconds that a try may take in all, however slowly the answer drips in.
         tries: Most tries, 1 or more.
         sleep: Waits so many seconds.
 
@@ -93,7 +96,7 @@ def post(
         retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
         sleep=sleep,
     )
-    answer: _Answer = patient(_once, request, timeout)
+    answer: _Answer = patient(_in_time, request, timeout)
     made = patient.statistics.get("attempt_number", 1)
     if answer.status is not None and 200 <= answer.status < 300:
         return Delivery(True, answer.status, made)
@@ -141,16 +144,28 @@ class _Answer:
 
 
 class _Straight(urllib.request.HTTPRedirectHandler):
-    def redirect_request(
+    """Follows no redirect, and does not look at where it would lead: the answer stays an answer."""
+
+    def http_error_302(
         self,
         req: urllib.request.Request,
         fp: IO[bytes],
         code: int,
         msg: str,
         headers: http.client.HTTPMessage,
-        newurl: str,
     ) -> None:
-        """Follow none: the answer stays what it is."""
+        """Leave it to the handler of errors."""
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
+
+
+def _in_time(request: urllib.request.Request, timeout: float) -> _Answer:
+    """One try, given up after the time: sockets bound each read, and so no answer of many."""
+    answers: list[_Answer] = []
+    sending = threading.Thread(target=lambda: answers.append(_once(request, timeout)), daemon=True)
+    sending.start()
+    sending.join(timeout)
+    return answers[0] if answers else _Answer(None, f"no answer within {timeout:g} s", True)
 
 
 def _once(request: urllib.request.Request, timeout: float) -> _Answer:
@@ -165,26 +180,46 @@ def _once(request: urllib.request.Request, timeout: float) -> _Answer:
         # A certificate that is wrong now is wrong in a second.
         again = not isinstance(error.reason, ssl.SSLCertVerificationError)
         return _Answer(None, f"no answer ({error.reason})", again)
-    except (OSError, http.client.HTTPException) as error:
-        return _Answer(None, f"no answer ({str(error) or type(error).__name__})", True)
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        # Not its text: that can hold whatever was sent.
+        kind = "time out" if isinstance(error, TimeoutError) else type(error).__name__
+        return _Answer(None, f"no answer ({kind})", not isinstance(error, ValueError))
 
 
 def _refused(error: urllib.error.HTTPError) -> _Answer:
     if 300 <= error.code < 400:
-        host = urlsplit(error.headers.get("Location") or "").hostname
         what = f"it answered {error.code}, and redirects are not followed"
-        return _Answer(error.code, f"{what} (to {host})" if host else what, False)
-    asked = error.headers.get("Retry-After") or ""
-    after = float(asked) if asked.isascii() and asked.isdigit() and len(asked) < 9 else None
+        to = _host(error.headers.get("Location") or "")
+        return _Answer(error.code, f"{what} (to {to})" if to else what, False)
     reason = http.client.responses.get(error.code, "")
     return _Answer(
-        error.code, f"it answered {error.code} {reason}".rstrip(), error.code in _AGAIN, after
+        error.code,
+        f"it answered {error.code} {reason}".rstrip(),
+        error.code in _AGAIN,
+        _asked(error.headers.get("Retry-After") or ""),
     )
+
+
+def _host(location: str) -> str | None:
+    try:
+        return urlsplit(location).hostname
+    except ValueError:
+        return None
+
+
+def _asked(after: str) -> float | None:
+    """Seconds that ``Retry-After`` asks for, as a number or a date; None if it says neither."""
+    if after.isascii() and after.isdigit():
+        return float(after[:9])
+    try:
+        return parsedate_to_datetime(after).timestamp() - time.time()
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _wait(state: Any) -> float:
     answer: _Answer = state.outcome.result()
     if answer.after is not None:
-        return min(answer.after, _LONGEST_WAIT)
+        return min(max(answer.after, _FIRST_WAIT), _LONGEST_WAIT)
     doubled: float = _FIRST_WAIT * 2.0 ** (state.attempt_number - 1)
     return min(doubled, _LONGEST_WAIT)

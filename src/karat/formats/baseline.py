@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from karat.errors import InputError
-from karat.formats.fields import Fields, finite, short
-from karat.formats.jsonl import parsed
-from karat.formats.source import Source
+from karat.formats.fields import Fields, Kind, finite, to_bytes
+from karat.formats.source import NothingIn, Source
 from karat.formats.writing import beside
 from karat.tables.baseline import VERSION, SavedBaseline
+from karat.tables.checksum import checksum
 
-_MARK = "karat_baseline"
 _REMADE = "karat gate --save-baseline FILE QRELS RUN makes a new one"
-_HEAD = (*("karat", "run", "measures", "rel", "complete", "depth", "hashes", "p95_us", "queries"),)
+_KIND = Kind("baseline", VERSION, _REMADE)
+_HEAD = (
+    *("karat", "run", "measures", "rel", "complete", "depth", "collapse", "hashes", "p95_us"),
+    *("sha256", "queries"),
+)
 _QUERY = ("query_id", "answered", "values")
 _HASHES = ("qrels", "queries", "run")
 _STATES = ("ok", "empty", "missing", "failed")
@@ -27,10 +30,8 @@ def write_baseline(baseline: SavedBaseline, path: str | Path) -> None:
     Raises:
         InputError: it cannot be written.
     """
-    content = baseline.to_dict()
-    queries = ",\n".join(f"  {_dumped(query)}" for query in content.pop("queries"))
     with beside(Path(path)) as stream:
-        stream.write(f'{_dumped(content)[:-1]}, "queries": [\n{queries}\n]}}\n'.encode())
+        stream.write(to_bytes(baseline.to_dict()))
 
 
 def holds_baseline(path: str | Path) -> bool:
@@ -38,29 +39,22 @@ def holds_baseline(path: str | Path) -> bool:
     where = Path(path)
     if str(path) == "-" or ".json" not in where.suffixes or not where.is_file():
         return False
-    with Source(path) as source:
-        return source.whole()[:40].lstrip().startswith(f'{{"{_MARK}"'.encode())
+    try:
+        with Source(path) as source:
+            return _KIND.marks(source.head)
+    except NothingIn:
+        return False
 
 
 def read_baseline(path: str | Path) -> SavedBaseline:
     """A saved baseline from a file, plain or compressed.
 
     Raises:
-        InputError: it cannot be read, is damaged, or is no baseline.
+        InputError: it cannot be read, is damaged, was edited, or is no baseline.
     """
     with Source(path) as source:
         data, name = source.whole(), source.name
-    content = parsed(data, name, 1)
-    if not isinstance(content, dict) or _MARK not in content:
-        raise InputError("this is no saved baseline of karat's", file=name, fix=_REMADE)
-    version = content.pop(_MARK)
-    if version != VERSION or isinstance(version, bool):
-        newer = isinstance(version, int) and version > VERSION
-        raise InputError(
-            f"it is a baseline of version {short(version)}, and this karat reads {VERSION}",
-            file=name,
-            fix="pip install --upgrade karat" if newer else _REMADE,
-        )
+    content = _KIND.content(data, name)
     head = Fields(content, _HEAD, name, _REMADE)
     measures = head.get("measures", list, "a list of measures")
     if not measures or any(not isinstance(measure, str) for measure in measures):
@@ -81,6 +75,12 @@ def read_baseline(path: str | Path) -> SavedBaseline:
             raise query.wrong("values", f"{len(measures)} numbers or nulls")
         answered[query_id] = state
         values[query_id] = tuple(None if value is None else float(value) for value in given)
+    if head.get("sha256", str, "text") != _checksum(content):
+        raise InputError(
+            "it is damaged or was edited: its sha256 does not fit the rest of it",
+            file=name,
+            fix=_REMADE,
+        )
     return SavedBaseline(
         karat=head.get("karat", str, "a version"),
         run=head.get("run", str, "a name"),
@@ -88,6 +88,9 @@ def read_baseline(path: str | Path) -> SavedBaseline:
         rel=head.above_zero("rel"),
         complete=head.get("complete", bool, "true or false"),
         depth=None if content["depth"] is None else head.get("depth", int, "a depth or null"),
+        collapse=None
+        if content["collapse"] is None
+        else head.get("collapse", str, "a name or null"),
         hashes={key: _hash(hashes, key) for key in _HASHES},
         answered=answered,
         values=values,
@@ -96,12 +99,14 @@ def read_baseline(path: str | Path) -> SavedBaseline:
     )
 
 
+def _checksum(content: Mapping[str, Any]) -> str:
+    """The checksum of what a file holds, as it holds it: any other digit is another."""
+    rest = {key: value for key, value in content.items() if key != "sha256"}
+    return checksum({_KIND.mark: VERSION} | rest)
+
+
 def _hash(hashes: Fields, key: str) -> str | None:
     found: str | None = None
     if hashes.value[key] is not None:
         found = hashes.get(key, str, "a SHA-256 or null")
     return found
-
-
-def _dumped(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)

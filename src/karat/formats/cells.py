@@ -179,7 +179,9 @@ def run_rows(frames: Iterable[pl.DataFrame], chosen: Iterable[str]) -> Rows:
         return Rows([])
     frame = pl.concat(whole, how="diagonal_relaxed")
     answer = [column for column in _ANSWER if column in frame.columns]
-    rankings = frame.filter(pl.col("doc_id").is_not_null()).drop(answer)
+    rankings = pl.DataFrame()  # every query was answered with nothing, or failed
+    if "doc_id" in frame.columns:
+        rankings = frame.filter(pl.col("doc_id").is_not_null()).drop(answer)
     if "state" not in answer:
         frame = frame.with_columns(state=pl.lit(None, pl.String))
     # The first word on a query counts; a row with a document that says nothing is ok.

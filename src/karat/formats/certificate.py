@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, cast
 
 from karat.errors import InputError, UsageError
 from karat.formats.detect import refuse_binary
-from karat.formats.fields import Fields, finite, short
-from karat.formats.jsonl import parsed
+from karat.formats.fields import Fields, Kind, finite, short
+from karat.formats.fields import to_bytes as object_to_bytes
 from karat.formats.source import Source
 from karat.formats.writing import beside
 from karat.measures import parse
@@ -17,8 +16,8 @@ from karat.tables.certificate import VERSION, Certificate, CertifiedQuery, Certi
 from karat.tables.scale import read_scale
 
 _DEEPEST = 1 << 62  # ranks are 64-bit numbers
-_MARK = "karat_certificate"
 _REMADE = "karat compare … --certificate FILE makes a new one"
+_KIND = Kind("certificate", VERSION, _REMADE)
 _VERDICTS = ("better", "worse")
 _HEAD = (
     *("karat", "measure", "scale", "rel", "depth", "complete", "collapse", "baseline", "candidate"),
@@ -43,9 +42,7 @@ def write_certificate(certificate: Certificate, path: str | Path) -> None:
 
 def to_bytes(certificate: Certificate) -> bytes:
     """The file: the same certificate gives the same bytes."""
-    content = certificate.to_dict()
-    queries = ",\n".join(f"  {_dumped(query)}" for query in content.pop("queries"))
-    return f'{_dumped(content)[:-1]}, "queries": [\n{queries}\n]}}\n'.encode()
+    return object_to_bytes(certificate.to_dict())
 
 
 def read_certificate(path: str | Path) -> Certificate:
@@ -68,19 +65,9 @@ def from_bytes(data: bytes, name: str) -> Certificate:
     Raises:
         InputError: it is damaged, or no certificate.
     """
-    if f'"{_MARK}"'.encode() not in data:
-        raise InputError("this is no certificate of karat's", file=name, fix=_REMADE)
-    content = parsed(data, name, 1)
-    if not isinstance(content, dict) or _MARK not in content:
-        raise InputError("this is no certificate of karat's", file=name, fix=_REMADE)
-    version = content.pop(_MARK)
-    if version != VERSION or not isinstance(version, int) or isinstance(version, bool):
-        newer = isinstance(version, int) and version > VERSION
-        raise InputError(
-            f"it is a certificate of version {short(version)}, and this karat reads {VERSION}",
-            file=name,
-            fix="pip install --upgrade karat" if newer else _REMADE,
-        )
+    if f'"{_KIND.mark}"'.encode() not in data:
+        raise _KIND.none(name)
+    content = _KIND.content(data, name)
     head = Fields(content, _HEAD, name, _REMADE)
     rows = head.get("queries", list, "a list of queries")
     if not rows:
@@ -191,7 +178,3 @@ def _unseen(head: Fields, unlimited: bool) -> int | None:
     if unlimited or value < 0:
         raise head.wrong("unseen", wanted)
     return value
-
-
-def _dumped(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from karat.errors import InputError
 from karat.formats.columns import SPELLINGS, is_header, known, plain
-from karat.formats.source import HEAD, Source
+from karat.formats.source import HEAD, NothingIn, Source
 
 _SAMPLE = 200  # lines looked at
 _BLANKS = re.compile(r"[ \t\r\v\f]+")
@@ -39,7 +39,7 @@ def detect(source: Source, role: str) -> str:
         return _json(source, role)
     lines = _lines(source)
     if not lines:
-        raise InputError("there are only comments, no data", file=source.name)
+        raise NothingIn("there are only comments, no data", file=source.name)
     if (header := _with_header(source, lines, role)) is not None:
         return header
     if role in ("queries", "documents"):

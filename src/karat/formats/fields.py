@@ -6,9 +6,70 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from karat.errors import InputError
+from karat.formats.jsonl import parsed
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of karat's own files: a head, and a list of queries.
+
+    Attributes:
+        what: What messages call it.
+        version: The version that is read and written.
+        remade: What makes a new one.
+    """
+
+    what: str
+    version: int
+    remade: str
+
+    @property
+    def mark(self) -> str:
+        """The first key, which holds the version."""
+        return f"karat_{self.what}"
+
+    def marks(self, data: bytes) -> bool:
+        """Whether the bytes begin as such a file does."""
+        return re.match(rf'\s*\{{\s*"{self.mark}"\s*:'.encode(), data[:200]) is not None
+
+    def content(self, data: bytes, name: str) -> dict[str, Any]:
+        """The object in a file, without its mark.
+
+        Raises:
+            InputError: it is no JSON, no file of the kind, or one of another version.
+        """
+        content = parsed(data, name, 1)
+        if not isinstance(content, dict) or self.mark not in content:
+            raise self.none(name)
+        version = content.pop(self.mark)
+        if version != self.version or not isinstance(version, int) or isinstance(version, bool):
+            newer = isinstance(version, int) and version > self.version
+            raise InputError(
+                f"it is a {self.what} of version {short(version)}, and this karat reads "
+                f"{self.version}",
+                file=name,
+                fix="pip install --upgrade karat" if newer else self.remade,
+            )
+        return content
+
+    def none(self, name: str) -> InputError:
+        """That a file is not of the kind."""
+        return InputError(f"this is no {self.what} of karat's", file=name, fix=self.remade)
+
+
+def to_bytes(content: Mapping[str, Any]) -> bytes:
+    """A file: the head in one line, then one query to a line.
+
+    Args:
+        content: The object; ``queries`` is its list of them.
+    """
+    head = {key: value for key, value in content.items() if key != "queries"}
+    queries = ",\n".join(f"  {_dumped(query)}" for query in content["queries"])
+    return f'{_dumped(head)[:-1]}, "queries": [\n{queries}\n]}}\n'.encode()
 
 
 class Fields:
@@ -90,3 +151,7 @@ def short(value: Any) -> str:
     """A value as JSON, in one line and not too long."""
     text = re.sub(r"\s+", " ", json.dumps(value, ensure_ascii=False))
     return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

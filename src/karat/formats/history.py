@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -20,10 +20,11 @@ from karat.formats.jsonl import parsed
 from karat.formats.source import Source
 from karat.formats.writing import beside
 from karat.tables.gate import EXIT_CODES
-from karat.tables.history import HASHES, VERSION, Kind, Point, Value
+from karat.tables.history import HASHES, VERSION, Answered, Kind, Point, Value
 
 _MARK = "karat_history"
 _RESTORED = "take the line out, or restore the file from version control"
+_ANSWERED = ("queries", "failed", "missing", "empty")
 _POINT = (
     "time",
     "kind",
@@ -36,6 +37,8 @@ _POINT = (
     "slices",
     "hashes",
 )
+_LATER = ("answered",)
+"""What points kept by the first karat of all lack."""
 _VALUE = ("measure", "value", "ci_low", "ci_high", "n")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 
@@ -48,12 +51,13 @@ def append(path: str | Path, *points: Point) -> None:
     compresses.
 
     Raises:
-        InputError: the file is something other than a history, or cannot be written.
+        InputError: the file is something other than a history, its last line is cut short, it
+            cannot be written, or a point is none that could be read again.
     """
     path = Path(path)
     if path.exists() and not path.is_file():
         raise InputError("a history is a file", file=str(path), fix="name a file, as trend.jsonl")
-    added = "".join(f"{_dumped(point)}\n" for point in points).encode()
+    added = b"".join(_line(point) for point in points)
     with _locked(path):
         before = _held(path)
         if before and not before.endswith(b"\n"):
@@ -62,8 +66,13 @@ def append(path: str | Path, *points: Point) -> None:
             stream.write(before + added)
 
 
-def read(path: str | Path) -> list[Point]:
+def read(path: str | Path, told: Callable[[str], None] | None = None) -> list[Point]:
     """The points of a history, in the order of its lines.
+
+    Args:
+        path: The file.
+        told: Hears of a last line that is cut short, which is then left out: another program was
+            stopped while it wrote, and the lines before are whole. An error if None.
 
     Raises:
         InputError: it cannot be read, holds no point, a line is damaged, or a newer karat wrote it.
@@ -72,8 +81,19 @@ def read(path: str | Path) -> list[Point]:
         data, name = source.whole(), source.name
     if f'"{_MARK}"'.encode() not in data:
         raise _no_history(name)
-    lines = enumerate(data.split(b"\n"), start=1)
-    return [_point(line, name, number) for number, line in lines if line.strip()]
+    lines = data.split(b"\n")
+    if told is not None and lines[1:] and lines[-1].strip() and not _is_json(lines[-1]):
+        told(f"line {len(lines)} of {name}, its last, is cut short: left out")
+        lines.pop()
+    return [_point(line, name, number) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _held(path: Path) -> bytes:
@@ -84,6 +104,12 @@ def _held(path: Path) -> bytes:
         data = source.whole()
     if f'"{_MARK}"'.encode() not in data.lstrip().split(b"\n", 1)[0]:
         raise _no_history(str(path))
+    before, _, last = data.rpartition(b"\n")
+    if last.strip() and not _is_json(last):
+        # Another line behind it would make damage in the middle of a crash at the end.
+        line = before.count(b"\n") + 1 + bool(before)
+        what = "its last line is cut short, and nothing is added to it"
+        raise InputError(what, file=str(path), line=line, fix=_RESTORED)
     return data
 
 
@@ -159,7 +185,8 @@ def _read_point(content: Any, name: str) -> Point:
             file=name,
             fix="pip install --upgrade karat" if newer else None,
         )
-    head = Fields(content, _POINT, name, _RESTORED)
+    later = dict.fromkeys(_LATER)
+    head = Fields(later | content, (*_POINT, *_LATER), name, _RESTORED)
     kind = head.get("kind", str, "evaluate or gate")
     if kind not in {"evaluate", "gate"}:
         raise head.wrong("kind", "evaluate or gate")
@@ -183,7 +210,19 @@ def _read_point(content: Any, name: str) -> Point:
         karat=head.get("karat", str, "a version"),
         values=tuple(rows),
         hashes={key: _text_or_none(hashes, key) for key in HASHES},
+        answered=_answered(head.value["answered"], name),
     )
+
+
+def _answered(counts: Any, name: str) -> Answered | None:
+    if counts is None:
+        return None
+    fields = Fields(counts, _ANSWERED, name, _RESTORED, "answered")
+    found = {key: fields.get(key, int, "a count") for key in _ANSWERED}
+    for key, count in found.items():
+        if not 0 <= count <= found["queries"]:
+            raise fields.wrong(key, "a count of the queries")
+    return Answered(**found)
 
 
 def _time(head: Fields) -> str:
@@ -222,5 +261,15 @@ def _text_or_none(fields: Fields, key: str) -> str | None:
     return None if fields.value[key] is None else fields.get(key, str, "text or null")
 
 
-def _dumped(point: Point) -> str:
-    return json.dumps(point.to_dict(), ensure_ascii=False, allow_nan=False)
+def _line(point: Point) -> bytes:
+    """A point as a line that can be read again."""
+    try:
+        text = json.dumps(point.to_dict(), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"a point cannot be kept: {error}", fix="a number is finite") from None
+    line = text.encode("utf-8", "replace")  # names of files can be no text at all
+    try:
+        _read_point(json.loads(line), "the history")
+    except InputError as error:
+        raise InputError(f"a point cannot be kept: {error.what}") from None
+    return line + b"\n"

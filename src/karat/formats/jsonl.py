@@ -48,8 +48,8 @@ def read_table(source: Source, role: str) -> Rows:
     """Qrels or a run."""
     chunks = source.chunks()
     first = next(chunks)
-    _, row = next(_objects(first, source.name))
-    chosen = choose(list(row), role, source.name, _first_line(first))
+    line, row = next(_objects(first, source.name))
+    chosen = _chosen(row, role, source.name, line)
 
     def every() -> Iterator[Chunk]:
         yield first
@@ -111,7 +111,9 @@ def _chosen(row: Mapping[str, Any], role: str, name: str, line: int) -> dict[str
     names = list(row)
     state = next((n for n in names if plain(n) == "state"), None)
     if role == "run" and state and row[state] in ("empty", "failed"):
-        bare = choose([*names, "doc_id", "score"], role, name, line)
+        there = {known(n, role) for n in names}
+        lacking = [column for column in ("doc_id", "score") if column not in there]
+        bare = choose([*names, *lacking], role, name, line)
         return {column: n for column, n in bare.items() if n in row}
     return choose(names, role, name, line)
 
@@ -214,11 +216,6 @@ def _hint(raw: bytes) -> str | None:
     return None
 
 
-def _first_line(chunk: Chunk) -> int:
-    blank = len(chunk.data) - len(chunk.data.lstrip())
-    return chunk.first_line + chunk.data.count(b"\n", 0, blank)
-
-
 def _flat(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """The object with the names of the table, and its metadata beside them."""
     out = {names.get(name, name): value for name, value in row.items() if name != "metadata"}
@@ -256,11 +253,7 @@ def _kind(value: Any) -> str:
 def _places(source: Source, role: str) -> Iterator[Place]:
     for chunk in source.chunks():
         for line, row in _objects(chunk, source.name):
-            found = (
-                _chosen(row, role, source.name, line)
-                if role == "run"
-                else choose(list(row), role, source.name, line)
-            )
+            found = _chosen(row, role, source.name, line)
             ids = tuple(
                 str(row[n]) for c, n in found.items() if c.endswith("_id") or c == "subtopic"
             )

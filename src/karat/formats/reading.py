@@ -16,7 +16,7 @@ from karat.formats.catalogue import FORMATS
 from karat.formats.detect import detect, refuse_binary
 from karat.formats.folder import in_folder
 from karat.formats.format import Reader, format_of
-from karat.formats.source import Source
+from karat.formats.source import NothingIn, Source
 from karat.tables import Documents, Qrels, Queries, Run
 
 _PACKED = (".gz", ".zst", ".bz2")
@@ -55,6 +55,8 @@ def read_run(
     input_format: str | None = None,
     name: str | None = None,
     watch: Callable[[str, int], None] | None = None,
+    *,
+    may_be_empty: bool = False,
 ) -> Run:
     """Read a run.
 
@@ -63,11 +65,27 @@ def read_run(
         input_format: A name of ``FORMATS``; told by content if None.
         name: What results call it; the file's stem if None, ``stdin`` for standard input.
         watch: Told the file's name and the bytes read since the last call; not for Parquet.
+        may_be_empty: Whether a file that holds nothing is a run without a query (a gate has
+            something to say of it), and no error.
 
     Raises:
         InputError: a file that cannot be read, with its line where there is one.
         UsageError: an unknown format, or one that holds no runs.
     """
+    try:
+        return _run(path, input_format, name, watch)
+    except NothingIn as error:
+        if not may_be_empty:
+            raise
+        return Run(stem(path) if name is None else name, [], source=error.file)
+
+
+def _run(
+    path: str | Path,
+    input_format: str | None,
+    name: str | None,
+    watch: Callable[[str, int], None] | None,
+) -> Run:
     with _Opened(path, "run", input_format) as opened:
         if watch is not None:
             opened.source.watch = partial(watch, opened.source.name)
@@ -191,9 +209,9 @@ class _Opened:
         alike = all(frame.columns == frames[0].columns for frame in frames)
         return pl.concat(frames, how="vertical_relaxed" if alike else "diagonal_relaxed")
 
-    def nothing(self) -> InputError:
+    def nothing(self) -> NothingIn:
         what = {"run": "no ranking", "qrels": "no judgment"}.get(self.role, "no row")
-        return InputError(f"the file holds {what}", file=self.source.name)
+        return NothingIn(f"the file holds {what}", file=self.source.name)
 
     def unmarked(self, ids: pl.Series) -> None:
         """Refuse an id that begins with a byte order mark: it would match nothing."""

@@ -39,6 +39,10 @@ _MAGIC = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd", "bzip2": b"BZh"}
 _BROKEN = (EOFError, gzip.BadGzipFile, zlib.error, OSError, zstd.ZstdError)
 
 
+class NothingIn(InputError):
+    """A file that is there and holds nothing."""
+
+
 class Chunk:
     """Some whole lines of a file, read when they are asked for.
 
@@ -117,7 +121,7 @@ class Source:
         self.head = head[3:] if self.bom else head
         if not self.head.strip():
             empty = self.compressed and not self.head and not self._read(1)
-            raise InputError(
+            raise NothingIn(
                 f"the {self.compressed} file holds nothing" if empty else "the file is empty",
                 file=self.name,
             )

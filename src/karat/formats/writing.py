@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
-import polars as pl
-
 from karat.errors import InputError, UsageError
 from karat.formats.catalogue import FORMATS
 from karat.formats.format import Format, format_of
@@ -124,7 +122,7 @@ def _write(
     entry = format_of(FORMATS, name or _named(path, role), role, writes=True)
     # It would be lost at the start of a file, and is refused anywhere else.
     key = "doc_id" if role == "documents" else "query_id"
-    ids = pl.DataFrame({key: table.query_ids}) if isinstance(table, Run) else table.frame
+    ids = table.answers if isinstance(table, Run) else table.frame
     refuse_unwritable(
         ids, (key,), "^\ufeff", "a file: it begins with a byte order mark", table.source
     )

@@ -31,6 +31,16 @@ class Drop:
     def __str__(self) -> str:
         return f"{100 * self.size:g}%" if self.relative else f"{self.size:g}"
 
+    def said(self, limit: float) -> str:
+        """The drop that is allowed, in a sentence.
+
+        Args:
+            limit: The same in the unit of the measure.
+        """
+        if not self.relative:
+            return f"allowed {self.size:g}"
+        return f"allowed {100 * self.size:g} % = {limit:.4f}"
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -55,16 +65,29 @@ class Rule:
     value: str | None = None
 
     @property
+    def lower(self) -> bool:
+        """Whether less of the measure is better."""
+        return self.measure.entry.direction == "lower"
+
+    @property
+    def drop_text(self) -> str:
+        """What is demanded of the drop; empty if nothing is."""
+        if self.max_drop is None:
+            return ""
+        sure = ", surely" if self.evidence == "interval" else ""
+        return f"{'worsens' if self.lower else 'drops'} by at most {self.max_drop}{sure}"
+
+    @property
+    def least_text(self) -> str:
+        """What is demanded of the value itself; empty if nothing is."""
+        if self.least is None:
+            return ""
+        return f"is at {'most' if self.lower else 'least'} {self.least:g}"
+
+    @property
     def text(self) -> str:
         """The rule in a few words."""
-        parts = []
-        if self.max_drop is not None:
-            sure = ", surely" if self.evidence == "interval" else ""
-            parts.append(f"drops by at most {self.max_drop}{sure}")
-        if self.least is not None:
-            most = self.measure.entry.direction == "lower"
-            parts.append(f"is at {'most' if most else 'least'} {self.least:g}")
-        return f"{self.measure} {' and '.join(parts)}"
+        return f"{self.measure} {' and '.join(filter(None, (self.drop_text, self.least_text)))}"
 
 
 @dataclass(frozen=True, slots=True)

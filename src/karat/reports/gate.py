@@ -12,6 +12,7 @@ from rich.table import Table
 from karat.reports.cells import Cells, base, fitted, plain
 from karat.reports.figures import counted, signed
 from karat.reports.terminal import show_notes
+from karat.tables.comparison import Move
 from karat.tables.gate import Check, Gate, GateVerdict, KnownFailure, Lost
 
 _SHOWN = 5  # queries that lost, of each measure
@@ -74,7 +75,7 @@ def why(gate: Gate) -> str:
     if gate.verdict == "pass":
         if len(gate.checks) == 1:
             return sentence(gate.checks[0])
-        return f"{gate.candidate} holds all {len(gate.checks):,} checks"
+        return f"{gate.candidate} holds all {len(gate.checks):,} checks ({_counts(gate)})"
     causes = [check for check in gate.checks if check.verdict == gate.verdict]
     if not causes:
         return "nothing was checked"
@@ -82,9 +83,34 @@ def why(gate: Gate) -> str:
     return sentence(causes[0]) + more
 
 
+def _counts(gate: Gate) -> str:
+    """How many checks are by rules, and how many of health."""
+    rules = sum(check.measure is not None for check in gate.checks)
+    health = len(gate.checks) - rules
+    parts = [counted(rules, "by a rule", "by rules")] if rules else []
+    return ", ".join([*parts, f"{health:,} of health"] if health else parts)
+
+
+def rank(value: int | None) -> str:
+    """A rank; a dash for a document that was not returned."""
+    return "–" if value is None else f"{value:,}"
+
+
+def moved(move: Move) -> str:
+    """From which rank to which a document moved."""
+    return f"{rank(move.baseline_rank)} → {rank(move.candidate_rank)}"
+
+
+def beside(row: Lost) -> str:
+    """What else is known of a query that lost, in a line: its slice, and what moved."""
+    where = [] if row.attribute is None else [f"{row.attribute} {row.slice}"]
+    documents = ", ".join(f"{move.doc_id} {moved(move)}" for move in row.moves or ())
+    return " · ".join([*where, *([documents] if documents else [])])
+
+
 def label(check: Check) -> str:
     """The rule, and the slice it is held in."""
-    return check.rule if check.attribute is None else f"{place(check)}: {check.rule}"
+    return check.rule if check.attribute is None else f"{check.rule} ({place(check)})"
 
 
 def place(check: Check) -> str:
@@ -165,7 +191,11 @@ def _lost(heading: str, rows: Sequence[Lost]) -> Table:
     for row in rows[:_SHOWN]:
         values = (f"{row.baseline_value:.3f}", f"{row.candidate_value:.3f}")
         change = signed(row.candidate_value - row.baseline_value)
-        table.add_row(plain(asked(row, _TEXT)), *values, change)
+        query = plain(asked(row, _TEXT))
+        if under := beside(row):
+            cut = under if len(under) <= _TEXT - 2 else f"{under[: _TEXT - 3]}…"
+            query += plain("\n") + plain(f"  {cut}", "dim")
+        table.add_row(query, *values, change)
     if len(rows) > _SHOWN:
         table.add_row(plain(f"and {len(rows) - _SHOWN:,} more (--format json)", "dim"))
     return table

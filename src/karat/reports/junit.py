@@ -12,7 +12,18 @@ from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 
 from karat.reports.cells import CONTROLS
-from karat.reports.gate import asked, known_failures, label, number, passes, span, title, why, word
+from karat.reports.gate import (
+    asked,
+    beside,
+    known_failures,
+    label,
+    number,
+    passes,
+    span,
+    title,
+    why,
+    word,
+)
 from karat.tables.gate import Check, Gate, GateVerdict
 
 _FAILURES: tuple[GateVerdict, ...] = ("fail", "cannot_tell")
@@ -71,6 +82,8 @@ def _case(name: str, verdict: GateVerdict, reason: str, details: str) -> tuple[s
 
 
 def _details(gate: Gate, check: Check) -> Iterator[str]:
+    if check.measure is None:  # the reason has its numbers
+        return
     if check.baseline_value is not None:
         yield f"baseline {number(check, check.baseline_value)}"
     if check.candidate_value is not None:
@@ -81,10 +94,15 @@ def _details(gate: Gate, check: Check) -> Iterator[str]:
     if check.smallest_detected is not None:
         yield f"smallest drop seen {number(check, check.smallest_detected)}"
     lost = [] if passes(check) else [row for row in gate.lost if row.measure == check.measure]
+    if check.attribute is not None:
+        part = (check.attribute, check.slice)
+        lost = [row for row in lost if (row.attribute, row.slice) == part]
     if lost:
-        yield f"lost most by {check.measure}, over all queries:"
+        yield f"lost most by {check.measure}:"
     for row in lost[:_LOST]:
         yield f"  {row.baseline_value:.3f} to {row.candidate_value:.3f}  {asked(row, _TEXT)}"
+        if under := beside(row):
+            yield f"    {under}"
 
 
 def _clean(text: str) -> str:

@@ -11,7 +11,17 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from karat.reports.cells import CONTROLS
 from karat.reports.figures import signed
-from karat.reports.gate import known_failures, number, passes, place, sentence, span, why, word
+from karat.reports.gate import (
+    known_failures,
+    moved,
+    number,
+    passes,
+    place,
+    sentence,
+    span,
+    why,
+    word,
+)
 from karat.tables.comparison import Comparison, Difference, QueryDifference
 from karat.tables.gate import Check, Gate, Lost
 
@@ -51,7 +61,7 @@ def gate_comment(gate: Gate) -> str:
     parts.append(_bullets(reasons))
     for measure in dict.fromkeys(row.measure for row in gate.lost):
         lost = [row for row in gate.lost if row.measure == measure][:_LOST]
-        table = _table(("query", "baseline", "candidate", "change"), "lddd", map(_lost, lost))
+        table = _lost(lost)
         parts.append(_folded(f"Lost most by {_said(measure)}", table))
     parts.append(_bullets(list(known_failures(gate.known_failures))))
     if gate.notes:
@@ -80,15 +90,26 @@ def _check(check: Check) -> list[str]:
         _said(_cut(check.rule)),
         "all" if check.attribute is None else _code(place(check)),
         number(check, check.baseline_value),
-        number(check, check.candidate_value),
+        "" if check.measure is None else number(check, check.candidate_value),
         f"{drop} ({span(check)})" if span(check) else drop,
         number(check, check.smallest_detected),
         word(check.verdict) if passes(check) else f"**{word(check.verdict)}**",
     ]
 
 
-def _lost(row: Lost) -> list[str]:
-    return _query(row.query_id, row.text, row.baseline_value, row.candidate_value)
+def _lost(rows: Sequence[Lost]) -> str:
+    """Queries that lost; with slices and documents where they are known."""
+    heads, kinds = ["query", "baseline", "candidate", "change"], "lddd"
+    cells = [_query(r.query_id, r.text, r.baseline_value, r.candidate_value) for r in rows]
+    if any(row.attribute is not None for row in rows):
+        heads, kinds = [*heads, "slice"], f"{kinds}l"
+        for row, cell in zip(rows, cells, strict=True):
+            cell.append("" if row.attribute is None else _code(f"{row.attribute} {row.slice}"))
+    if any(row.moves for row in rows):
+        heads, kinds = [*heads, "moved"], f"{kinds}l"
+        for row, cell in zip(rows, cells, strict=True):
+            cell.append(", ".join(f"{_code(m.doc_id)} {moved(m)}" for m in row.moves or ()))
+    return _table(heads, kinds, cells)
 
 
 def _query(query_id: str, text: str | None, before: float, after: float) -> list[str]:

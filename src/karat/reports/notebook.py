@@ -1,4 +1,4 @@
-"""Results for a notebook: tables and, with the ``web`` extra, a chart of the intervals.
+"""Results for a notebook: tables and, with the ``report`` extra, a chart of the intervals.
 
 One piece of static HTML: no script, nothing from the network, no colour for text, so that it reads
 in a light notebook and in a dark one. Names come from strangers, and everything is escaped.
@@ -71,7 +71,7 @@ def to_html(results: Results) -> str:
     except MissingExtra:
         lacking = (
             '<p class="quiet">For a chart of the intervals: '
-            "<code>pip install 'karat[web]'</code></p>"
+            "<code>pip install 'karat[report]'</code></p>"
         )
     parts += [drawing] if drawing is not None else []
     if results.results:
@@ -106,7 +106,7 @@ def chart(results: Results) -> alt.LayerChart:
     try:
         import altair as alt
     except ImportError:
-        raise MissingExtra("altair", "web", "a chart") from None
+        raise MissingExtra("altair", "report", "a chart") from None
     rows = _charted(results)
     runs = list(dict.fromkeys(_label(row.run) for row in rows))
     measures = list(dict.fromkeys(_label(row.measure) for row in rows))
@@ -164,7 +164,7 @@ def _drawing(results: Results) -> str | None:
     try:
         import vl_convert  # noqa: F401 - what Altair draws with
     except ImportError:
-        raise MissingExtra("vl-convert-python", "web", "a chart") from None
+        raise MissingExtra("vl-convert-python", "report", "a chart") from None
     try:
         return _drawn(chart(results))
     except MissingExtra:

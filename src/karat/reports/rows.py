@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from karat.measures import parse
 from karat.reports.further import Sheet, sheets
+from karat.reports.latex import results_table
 from karat.tables import Result, Results
 
 # A spreadsheet runs a cell that starts like this, and ids come from strangers.
@@ -45,34 +45,8 @@ def to_markdown(results: Results) -> str:
 
 
 def to_latex(results: Results) -> str:
-    """A booktabs table, runs as rows and measures as columns, the best value of each bold."""
-    grid = _grid(results.results)
-    measures = list(dict.fromkeys(row.measure for row in results.results))
-    best = {measure: _best(measure, results.results) for measure in measures}
-    lines = [
-        rf"\begin{{tabular}}{{l{'r' * len(measures)}}}",
-        r"\toprule",
-        " & ".join(["run", *map(_tex, measures)]) + r" \\",
-        r"\midrule",
-    ]
-    for name, cells in grid.items():
-        shown = [
-            rf"\textbf{{{_number(row)}}}"
-            if row.value is not None and row.value == best[row.measure]
-            else _number(row)
-            for row in cells
-        ]
-        lines.append(" & ".join([_tex(name), *shown]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
-
-
-def _best(measure: str, rows: Sequence[Result]) -> float | None:
-    """The value to print bold; none where runs do not differ, or neither way is better."""
-    values = [row.value for row in rows if row.measure == measure and row.value is not None]
-    direction = parse(measure).entry.direction
-    if len(set(values)) < 2 or direction == "none":
-        return None
-    return max(values) if direction == "higher" else min(values)
+    """Booktabs tables, runs as rows and measures as columns, with intervals and captions."""
+    return results_table(results)
 
 
 def _grid(rows: Sequence[Result]) -> dict[str, list[Result]]:
@@ -132,9 +106,3 @@ def _safe(value: Any) -> Any:
         return value
     # Python's csv leaves a carriage return unquoted, where other readers end the row.
     return ("'" if value.startswith(_FORMULA) else "") + value.replace("\r", " ")
-
-
-def _tex(text: str) -> str:
-    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    special |= {letter: f"\\{letter}" for letter in "&%$#_{}"}
-    return "".join(special.get(letter, letter) for letter in text)

@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections.abc import Sequence
-from statistics import NormalDist, median
+from statistics import NormalDist
 
 LEVEL = 0.05
 """Chance that any series of a history without drift is ever said to drift."""
@@ -42,30 +42,40 @@ _ENOUGH = 1e300
 _Z = NormalDist().inv_cdf(0.975)
 
 
-def evidence(steps: Sequence[float]) -> float:
-    """Evidence that steps lean downwards, after the last of them.
+def evidence(steps: Sequence[float]) -> tuple[float, float]:
+    """Evidence that steps lean downwards, and that they lean upwards, after the last of them.
 
     Args:
         steps: Differences between neighbours, oldest first; finite.
 
     Returns:
-        The value of a martingale of mean 1, above 0: 20 or more comes about in at most one history
-        of twenty without drift, looked at after every step. 1 without steps.
+        The values of two martingales of mean 1, above 0: each reaches 20 or more in at most one
+        history of twenty without drift, looked at after every step. 1 without steps.
     """
     # For each θ, the sum over beginnings of weight times product, of those begun so far.
-    sums = [0.0] * len(_STEEPNESS)
+    down, up = [0.0] * len(_STEEPNESS), [0.0] * len(_STEEPNESS)
     waiting = 1.0
     sizes: list[float] = []
     for place, step in enumerate((step for step in steps if step != 0), start=1):
         insort(sizes, abs(step))
-        size = abs(step) / median(sizes)
+        size = abs(step) / _middle(sizes)
         begun = 1 / (place * (place + 1))
         waiting = 1 / (place + 1)
+        won, lost = (down, up) if step < 0 else (up, down)
         for index, theta in enumerate(_STEEPNESS):
             stake = min(math.tanh(theta * size), _HIGHEST_STAKE)
-            back = 1 + stake if step < 0 else 1 - stake
-            sums[index] = min((sums[index] + begun) * back, _ENOUGH)
-    return math.fsum(sums) / len(sums) + waiting
+            won[index] = min((won[index] + begun) * (1 + stake), _ENOUGH)
+            lost[index] = (lost[index] + begun) * (1 - stake)
+    return math.fsum(down) / len(down) + waiting, math.fsum(up) / len(up) + waiting
+
+
+def _middle(ordered: Sequence[float]) -> float:
+    """The median of what is in order already."""
+    half = len(ordered) // 2
+    if len(ordered) % 2:
+        return ordered[half]
+    # Neither the sum of two great steps nor the half of a small one is a number to divide by.
+    return ordered[half - 1] + (ordered[half] - ordered[half - 1]) / 2
 
 
 def standard_error(low: float | None, high: float | None) -> float | None:

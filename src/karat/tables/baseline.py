@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from karat.tables.checksum import checksum
+
 VERSION = 1
 
 
@@ -19,6 +21,7 @@ class SavedBaseline:
         rel: Lowest grade that counts as relevant, where a measure does not say.
         complete: Whether every query of the qrels counts.
         depth: Depth at which rankings were cut, or None.
+        collapse: Column by which chunks were folded into documents; None if they were not.
         hashes: SHA-256 of what they were computed from: ``qrels``, ``queries`` and ``run``; None
             where there was none.
         answered: ok | empty | missing | failed for each query.
@@ -33,6 +36,7 @@ class SavedBaseline:
     rel: float
     complete: bool
     depth: int | None
+    collapse: str | None
     hashes: dict[str, str | None]
     answered: dict[str, str]
     values: dict[str, tuple[float | None, ...]]
@@ -47,4 +51,5 @@ class SavedBaseline:
             {"query_id": query, "answered": state, "values": list(self.values[query])}
             for query, state in self.answered.items()
         ]
-        return {"karat_baseline": VERSION} | held | {"queries": queries}
+        content = {"karat_baseline": VERSION} | held | {"queries": queries}
+        return content | {"sha256": checksum(content)}

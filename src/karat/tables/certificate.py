@@ -7,11 +7,11 @@ them out again, from the certificate alone.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from karat.tables.checksum import checksum
 
 VERSION = 1
 """Of the certificate's content."""
@@ -109,10 +109,7 @@ class Certificate:
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the content, in hexadecimal, whatever the order and spacing of the file."""
-        content = json.dumps(
-            self._content(), sort_keys=True, ensure_ascii=False, separators=(",", ":")
-        )
-        return hashlib.sha256(content.encode()).hexdigest()
+        return checksum(self._content())
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of the file."""

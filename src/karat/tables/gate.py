@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from karat.tables.comparison import Move
+from karat.tables.results import Result
+
 GateVerdict = Literal["pass", "fail", "cannot_tell", "unhealthy", "stale", "error"]
 """What may be said of a rule, and of the whole.
 
@@ -94,6 +97,10 @@ class Lost:
         text: What was typed, if it is known.
         baseline_value: The baseline's value.
         candidate_value: The candidate's.
+        attribute: What the check that did not pass slices by; None for one over all queries.
+        slice: Its value, or None.
+        moves: The documents that moved and matter most; None if nobody knows which documents the
+            baseline had, as of a saved one.
     """
 
     measure: str
@@ -101,6 +108,9 @@ class Lost:
     text: str | None
     baseline_value: float
     candidate_value: float
+    attribute: str | None = None
+    slice: str | None = None
+    moves: list[Move] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +123,14 @@ class Gate:
         candidate: Name of the candidate.
         policy: Where the policy came from.
         checks: One for each rule and slice, the worst first.
-        lost: The queries that lost most, for checks that did not pass.
+        lost: The queries that lost most, each once for a measure: ten at most for each check that
+            did not pass.
         known_failures: What became of the queries known to fail.
         hashes: SHA-256 of what it was computed from: ``queries``, ``qrels``, ``baseline``,
             ``candidate``, ``policy``; None where there is none.
         notes: Sentences a reader must know.
+        results: The candidate by itself: each measure with its interval and counts, over all
+            queries and in the slices of the rules.
     """
 
     verdict: GateVerdict
@@ -129,6 +142,7 @@ class Gate:
     known_failures: list[KnownFailure] = field(default_factory=list)
     hashes: dict[str, str | None] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
 
     @property
     def exit_code(self) -> int:

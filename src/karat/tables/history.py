@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -13,14 +13,17 @@ VERSION = 1
 Kind = Literal["evaluate", "gate"]
 HASHES = ("queries", "qrels", "run", "corpus")
 """What a point keeps the SHA-256 of."""
-Input = Literal["code", "corpus", "queries", "judgments", "rules", "answers", "karat"]
+Input = Literal["code", "corpus", "queries", "judgments", "rules", "n", "answers", "karat"]
 """What can differ between two points.
 
 ``code``: the commit · ``corpus``, ``queries``, ``judgments``: by their hashes · ``rules``: how it
-was evaluated · ``answers``: the run itself · ``karat``: its version.
+was evaluated · ``n``: over how many queries, though none of these three says why · ``answers``: the
+run itself · ``karat``: its version.
 """
-BREAKING: tuple[Input, ...] = ("judgments", "queries", "rules")
+BREAKING: tuple[Input, ...] = ("judgments", "queries", "rules", "n")
 """After a change of these, two numbers are not of the same thing."""
+WORTHLESS = ("unhealthy", "error")
+"""Verdicts after which a number says nothing about the search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,44 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """What became of the queries of a run: a nightly evaluation has no other health check.
+
+    Attributes:
+        queries: Queries that count.
+        failed: Of these, without an answer: no value is over them.
+        missing: Of these, not in the run; they score 0, as what was answered with nothing does.
+        empty: Of these, answered with nothing.
+    """
+
+    queries: int
+    failed: int
+    missing: int
+    empty: int
+
+    @property
+    def worthless(self) -> bool:
+        """Whether values are over other queries than asked, or of a search that found nothing."""
+        return self.failed > 0 or 0 < self.queries <= self.missing + self.empty
+
+    @property
+    def trouble(self) -> str | None:
+        """What went wrong, in words; None if nothing did. An empty answer alone can be right."""
+        if 0 < self.queries <= self.failed + self.missing + self.empty and self.failed == 0:
+            return f"no document for any of {_queries(self.queries)}"
+        said = [f"{self.failed:,} of {_queries(self.queries)} got no answer"] * (self.failed > 0)
+        if self.missing:
+            of = "" if said else f" of {_queries(self.queries)}"
+            be = "is" if self.missing == 1 else "are"
+            said.append(f"{self.missing:,}{of} {be} not in the run")
+        return ", ".join(said) or None
+
+
+def _queries(count: int) -> str:
+    return "1 query" if count == 1 else f"{count:,} queries"
+
+
+@dataclass(frozen=True, slots=True)
 class Point:
     """One line of a history.
 
@@ -60,6 +101,7 @@ class Point:
         karat: Version of karat.
         values: One for each measure, and for each slice of it.
         hashes: SHA-256 of ``queries``, ``qrels``, ``run`` and ``corpus``; None where not known.
+        answered: What became of the queries; None where not known.
     """
 
     time: str
@@ -71,6 +113,17 @@ class Point:
     karat: str
     values: tuple[Value, ...]
     hashes: Mapping[str, str | None]
+    answered: Answered | None = None
+
+    @property
+    def worthless(self) -> bool:
+        """Whether its values say nothing about the search."""
+        return self.verdict in WORTHLESS or (self.answered is not None and self.answered.worthless)
+
+    @property
+    def trouble(self) -> str | None:
+        """What became of its queries that should not have, in words; None if nothing is known."""
+        return self.answered.trouble if self.answered else None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of its line; slices apart."""
@@ -110,7 +163,10 @@ def point_of(
     """
     rows = [row for row in (*results.results, *results.slices) if row.run == run]
     values = tuple(_value(row) for row in rows)
-    return Point(time, "evaluate", run, commit, None, rules, karat, values, _known(hashes))
+    return Point(
+        time, "evaluate", run, commit, None, rules, karat, values, _known(hashes),
+        _answered(rows, apart="compat=" in rules and "complete=" not in rules),
+    )  # fmt: skip
 
 
 def point_of_gate(
@@ -118,7 +174,6 @@ def point_of_gate(
     *,
     time: str,
     karat: str,
-    results: Results | None = None,
     corpus: str | None = None,
     commit: str | None = None,
     rules: str = "",
@@ -129,39 +184,36 @@ def point_of_gate(
         gate: What the policy said.
         time: When, in UTC, as ``2026-03-01T02:00:00Z``.
         karat: Version of karat.
-        results: The candidate's evaluation, if there is one: its values have intervals of their own
-            (a check has that of the drop). Without it the values are those of the checks.
         corpus: SHA-256 of the documents, or any name of their version.
         commit: The code it is of.
         rules: How it was evaluated where that was not by default.
     """
-    if results is not None:
-        rows = [row for row in (*results.results, *results.slices) if row.run == gate.candidate]
-        values = [_value(row) for row in rows]
-    else:
-        found = {
-            (check.measure, check.attribute, check.slice): check
-            for check in reversed(gate.checks)
-            if check.measure is not None and check.candidate_value is not None
-        }
-        values = [
-            Value(str(measure), check.candidate_value, None, None, check.n, attribute, name)
-            for (measure, attribute, name), check in sorted(found.items(), key=_named)
-        ]
+    values = tuple(map(_value, gate.results))
     hashes = _known({**gate.hashes, "run": gate.hashes.get("candidate"), "corpus": corpus})
     return Point(
-        time, "gate", gate.candidate, commit, gate.verdict, rules, karat, tuple(values), hashes
-    )
-
-
-def _named(item: tuple[tuple[str | None, str | None, str | None], object]) -> tuple[str, ...]:
-    return tuple(part or "" for part in item[0])
+        time, "gate", gate.candidate, commit, gate.verdict, rules, karat, values, hashes,
+        _answered(gate.results),
+    )  # fmt: skip
 
 
 def _value(row: Result) -> Value:
     return Value(
         row.measure, row.value, row.ci_low, row.ci_high, row.n, row.attribute, row.slice
     )  # fmt: skip
+
+
+def _answered(rows: Sequence[Result], *, apart: bool = False) -> Answered | None:
+    """What became of the queries, by the measure that has most of them.
+
+    ``apart``: queries that are not in the run are not in n either, as in trec_eval without -c.
+    """
+    whole = [row for row in rows if row.attribute is None]
+    if not whole:
+        return None
+    row = max(whole, key=lambda row: (row.n, row.missing))
+    failed = max(row.failed for row in whole)
+    queries = row.n + row.undefined + failed + (row.missing if apart else 0)
+    return Answered(queries, failed, row.missing, row.empty)
 
 
 def _known(hashes: Mapping[str, str | None]) -> dict[str, str | None]:
@@ -181,10 +233,13 @@ class Mark:
         ci_low: Lower end of its 95 % interval, or None.
         ci_high: Upper end.
         n: Queries; None if not known.
-        changed: What differs from the point before.
+        trouble: What became of its queries that should not have, in words; None if nothing is
+            known.
+        counts: Whether changes and drift take it in: it has a value, and that says something.
+        changed: What differs from the last point before that counts.
         unknown: What may differ: a hash is kept for one of the two points and not for the other.
-        breaks: Whether it cannot be compared with the point before.
-        change: Value minus the value before; None at the first point and after a break.
+        breaks: Whether it counts and cannot be compared with those before.
+        change: Value minus that of the last point that counts; None at the first and after a break.
         told_apart: Whether the two intervals alone tell the two values apart, taken as if the two
             points had no queries in common; None where unknown.
     """
@@ -197,6 +252,8 @@ class Mark:
     ci_low: float | None
     ci_high: float | None
     n: int | None
+    trouble: str | None
+    counts: bool
     changed: tuple[Input, ...]
     unknown: tuple[Input, ...]
     breaks: bool
@@ -209,7 +266,7 @@ class Lean:
     """Whether the newest stretch of a series drifts.
 
     Attributes:
-        points: Points with a value since the last break.
+        points: Points that count since the last break.
         worse: Steps for the worse.
         better: Steps for the better.
         change: Last value minus first; None without two.
@@ -223,6 +280,7 @@ class Lean:
         drifts: ``leans``, or ``below_start`` though no single step was told apart for the worse.
         rises: Steps lean to the better.
         since: Time of the first point of the stretch; None without points.
+        since_commit: Its commit; None if not known.
     """
 
     points: int
@@ -237,6 +295,7 @@ class Lean:
     drifts: bool
     rises: bool
     since: str | None
+    since_commit: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,9 +349,19 @@ class Trend:
         """The series that drift to the worse."""
         return [series for series in self.series if series.lean.drifts]
 
+    @property
+    def untold(self) -> list[Series]:
+        """The series of which nobody can tell, as their newest point does not count."""
+        return [series for series in self.series if not series.marks[-1].counts]
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat trend --format json``; all points, or the last asked for."""
         rows = [asdict(series) for series in self.series]
         for row in rows:
             row["marks"] = list(row["marks"] if self.last is None else row["marks"][-self.last :])
-        return {"drifts": bool(self.drifting), "series": rows, "notes": list(self.notes)}
+        return {
+            "drifts": bool(self.drifting),
+            "cannot_tell": bool(self.untold),
+            "series": rows,
+            "notes": list(self.notes),
+        }

@@ -8,17 +8,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from karat.diagnosis.side_by_side import Ranking, alone, side_by_side
 from karat.errors import UsageError, nearest
 from karat.formats.writing import beside
-from karat.measures import DEFAULTS, parse
-from karat.measures.pair import Pair
-from karat.measures.scores import Scores
+from karat.measures import DEFAULTS
 from karat.reports.html.charts import PAPER, to_png, to_svg
-from karat.reports.html.content import MOST_QUERIES, MOST_ROWS, Content, ShownQuery, Source
+from karat.reports.html.content import MOST_LISTED, MOST_QUERIES, MOST_ROWS, Content, Source
 from karat.reports.html.figures import plot
 from karat.reports.html.page import to_page
 from karat.tables import Documents, Qrels, Queries, Results, Run
@@ -27,6 +23,7 @@ from karat.tables.gate import Gate
 from karat.workflows import given
 from karat.workflows.evaluate import evaluate
 from karat.workflows.fingerprints import fingerprint
+from karat.workflows.report_queries import by_interest, direction, shown, views
 from karat.workflows.settle import Settled, settle
 
 _DEEPEST = 100  # ranks side by side
@@ -136,7 +133,7 @@ def write_plot(path: str | Path, found: Results | Comparison) -> None:
             fix="--plot plot.png or --plot plot.svg",
         )
     drawn = plot(found, PAPER)
-    picture = to_png(drawn) if ending == ".png" else to_svg(drawn, hidden=False).encode()
+    picture = to_png(drawn) if ending == ".png" else to_svg(drawn).encode()
     with beside(Path(path)) as stream:
         stream.write(picture)
 
@@ -182,10 +179,9 @@ def _content(
     limits = [n for n in (measure.depth, asked.rules.depth, _DEEPEST) if n is not None]
     k = min(limits) if len(limits) > 1 else 10
     rel = float(measure.settings.get("rel") or asked.rules.rel)
-    every = _by_interest(results, against, str(measure), scored)
-    chosen = every[: min(MOST_QUERIES, max(_FEWEST, MOST_ROWS // k))]
-    rankings = _rankings(asked, scored, chosen, k, rel, compared=against is not None)
-    queries = list(_shown(asked, results, against, chosen, rankings, rel))
+    every = by_interest(results, against, measure)
+    beside = min(MOST_QUERIES, max(_FEWEST, MOST_ROWS // k))
+    queries = shown(asked, scored, results, against, every[:MOST_LISTED], beside, k, rel, documents)
     listed = {
         placed.doc_id
         for query in queries
@@ -201,128 +197,15 @@ def _content(
         results=results,
         comparison=against,
         gate=gate,
+        views=views(results, against),
         queries=queries,
-        queries_left=len(every) - len(chosen),
+        queries_left=len(every) - len(queries),
         titles=_titles(documents, listed),
         grades=asked.qrels.scale,
         sources=[],
         rules=[],
         version=metadata.version("karat"),
     )
-
-
-def _by_interest(
-    results: Results, against: Comparison | None, measure: str, scored: Sequence[Scores]
-) -> list[str]:
-    """Queries with a value: those that contribute most first, or those that score least."""
-    if against is not None:
-        share: dict[str, float] = {}
-        for row in against.queries:
-            if row.measure == measure:
-                share[row.query_id] = max(share.get(row.query_id, 0.0), abs(row.share))
-        return sorted(share, key=lambda query: -share[query])
-    way = -1.0 if _direction(measure) == "lower" else 1.0
-    first = scored[0].run.name
-    rows = [
-        row
-        for row in results.per_query
-        if (row.run, row.measure) == (first, measure) and row.state not in {"undefined", "unjudged"}
-    ]
-    least = sorted(rows, key=lambda r: (r.value is not None, way * (r.value or 0.0)))
-    return [row.query_id for row in least]
-
-
-def _rankings(
-    asked: Settled,
-    scored: Sequence[Scores],
-    chosen: Sequence[str],
-    k: int,
-    rel: float,
-    *,
-    compared: bool,
-) -> list[list[Ranking]]:
-    """Query by query, a ranking of each run."""
-    first = scored[0]
-    place = {query: index for index, query in enumerate(first.evidence.query_ids)}
-    queries = [place[query] for query in chosen]
-    columns: list[list[Ranking]] = []
-    for scores in scored[1:] if compared else scored:
-        if compared:
-            of_both = first.evidence, scores.evidence
-            pair = Pair(first.run, scores.run, asked.qrels, *of_both, asked.rules.depth)
-        else:
-            pair = alone(scores.run, asked.qrels, scores.evidence, asked.rules.depth)
-        both = side_by_side(
-            asked.measures[0],
-            pair,
-            queries,
-            k,
-            rel,
-            condensed=asked.rules.judged_only,
-            most=20 if compared else 5,
-        )
-        if compared and not columns:
-            columns.append([ranking for ranking, _ in both])
-        columns.append([ranking for _, ranking in both])
-    return [list(row) for row in zip(*columns, strict=True)]
-
-
-def _shown(
-    asked: Settled,
-    results: Results,
-    against: Comparison | None,
-    chosen: Sequence[str],
-    rankings: Sequence[list[Ranking]],
-    rel: float,
-) -> Iterator[ShownQuery]:
-    measure = str(asked.measures[0])
-    texts = asked.about.texts() if asked.about else {}
-    wanted = set(chosen)
-    value_of = {
-        (row.query_id, row.measure, row.run): row
-        for row in results.per_query
-        if row.query_id in wanted
-    }
-    measures = list(dict.fromkeys(row.measure for row in results.results))
-    differences = {}
-    if against is not None:
-        first = against.differences[0].candidate
-        differences = {
-            row.query_id: row
-            for row in against.queries
-            if (row.candidate, row.measure) == (first, measure)
-        }
-    relevant = asked.qrels.judged(chosen, rel)
-    found = pl.concat([run.top(chosen, asked.rules.depth) for run in asked.runs])
-    unfound = relevant.join(found, on=["query", "doc_id"], how="anti")
-    counts, lacking = (
-        np.bincount(rows["query"].to_numpy(), minlength=len(chosen)) for rows in (relevant, unfound)
-    )
-    names = [run.name for run in asked.runs]
-    for index, query in enumerate(chosen):
-        row = differences.get(query)
-        held = {
-            each: [
-                None if (v := value_of.get((query, each, name))) is None else v.value
-                for name in names
-            ]
-            for each in measures
-        }
-        states = [
-            "" if (v := value_of.get((query, measure, name))) is None else v.state for name in names
-        ]
-        yield ShownQuery(
-            query_id=query,
-            text=texts.get(query),
-            rankings=rankings[index],
-            values=held,
-            states=states,
-            difference=None if row is None else row.difference,
-            share=None if row is None else row.share,
-            unfound=int(lacking[index]),
-            relevant=int(counts[index]),
-            slices={} if row is None else row.slices,
-        )
 
 
 def _titles(documents: Documents | None, listed: set[str]) -> dict[str, str]:
@@ -392,13 +275,5 @@ def _rules(
 
 def _lower(results: Results) -> Iterator[str]:
     for measure in dict.fromkeys(row.measure for row in results.results):
-        if _direction(measure) == "lower":
+        if direction(measure) == "lower":
             yield measure
-
-
-def _direction(measure: str) -> str:
-    """Which way is better; as most are where the name is one of trec_eval's own."""
-    try:
-        return parse(measure).entry.direction
-    except UsageError:
-        return "higher"

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from karat.errors import UsageError, nearest
 from karat.formats import history as histories
 from karat.measures import parse
+from karat.reports.trend_words import sentence
 from karat.stats import drift
 from karat.tables import Qrels, Queries
 from karat.tables.gate import Gate
@@ -63,8 +64,9 @@ def trend(
     if last is not None and last < 1:
         raise UsageError(f"last {last}: one point or more is shown", fix="--last 20")
     points: list[Point]
+    cut: list[str] = []
     if isinstance(history, str | Path):
-        source, points = str(history), histories.read(history)
+        source, points = str(history), histories.read(history, cut.append)
     else:
         source, points = "history", list(history)
     points.sort(key=lambda point: point.time.removesuffix("Z"))
@@ -76,11 +78,17 @@ def trend(
                 f"the history has no run {run!r}", nearest=nearest(run, names) or names
             )
     keys = _chosen(_keys(points), measures, slice)
-    marks = {key: _marks(points, key) for key in keys}
+    lines: dict[_Key, list[tuple[Point, Value]]] = {key: [] for key in keys}
+    for point in points:
+        for value in point.values:
+            line = lines.get((point.run, value.measure, value.attribute, value.slice))
+            if line is not None:
+                line.append((point, value))
+    marks = {key: _marks(line) for key, line in lines.items()}
     moving = sum(len(_newest(found)) > 1 for found in marks.values())
     series = [_series(key, found, max(moving, 1)) for key, found in marks.items()]
     series.sort(key=_urgency)  # stable: else in the order of the history
-    return Trend(source, series, last, _notes(series))
+    return Trend(source, series, last, [*cut, *_notes(series)])
 
 
 def keep(
@@ -130,7 +138,6 @@ def keep_gate(
     gate: Gate,
     *,
     time: str,
-    results: Results | None = None,
     commit: str | None = None,
     corpus: str | None = None,
     rules: str = "",
@@ -141,7 +148,6 @@ def keep_gate(
         path: The history; made if there is none.
         gate: What the policy said.
         time: When, in UTC, as ``2026-03-01T02:00:00Z``.
-        results: The candidate's evaluation, for intervals.
         commit: Of which code.
         corpus: A hash, or any name, of the documents searched.
         rules: As ``keep`` takes them.
@@ -153,7 +159,6 @@ def keep_gate(
         gate,
         time=time,
         karat=metadata.version("karat"),
-        results=results,
         corpus=corpus,
         commit=commit,
         rules=rules,
@@ -168,7 +173,9 @@ def rules_text(settings: Mapping[str, Any]) -> str:
 
 
 def event(content: Trend | Gate, *, time: str, commit: str | None = None) -> dict[str, Any] | None:
-    """What ``--notify`` posts of a trend that drifts or a gate that does not pass; else None.
+    """What ``--notify`` posts of a trend or a gate, if somebody has to know; else None.
+
+    That is a trend that drifts, or whose newest point says nothing, and a gate that does not pass.
 
     Args:
         content: The trend or the gate.
@@ -176,7 +183,7 @@ def event(content: Trend | Gate, *, time: str, commit: str | None = None) -> dic
         commit: Of which code.
 
     Returns:
-        ``event`` (``trend.drift``, or ``gate.fail``, ``gate.stale`` and so on), ``time``,
+        ``event`` (``trend.drift``, ``trend.cannot_tell``, or ``gate.fail`` and so on), ``time``,
         ``commit``, ``karat``, ``text`` (a sentence), ``content`` (the command's JSON object).
     """
     if isinstance(content, Gate):
@@ -187,11 +194,12 @@ def event(content: Trend | Gate, *, time: str, commit: str | None = None) -> dic
         if content.checks:
             text += f": {content.checks[0].rule}: {content.checks[0].reason}"
     else:
-        if not content.drifting:
+        told = content.drifting or content.untold
+        if not told:
             return None
-        kind, text = "trend.drift", "; ".join(map(said, content.drifting))
-        last = content.drifting[0].marks[-1]
-        commit = commit or last.commit
+        kind = "trend.drift" if content.drifting else "trend.cannot_tell"
+        text = "; ".join(f"{one.run}, {one.name}: {sentence(one)}" for one in told)
+        commit = commit or told[0].marks[-1].commit
     return {
         "event": kind,
         "time": time,
@@ -200,24 +208,6 @@ def event(content: Trend | Gate, *, time: str, commit: str | None = None) -> dic
         "text": text,
         "content": content.to_dict(),
     }
-
-
-def said(series: Series) -> str:
-    """What a series does since its last break, in one sentence."""
-    lean, name = series.lean, f"{series.run}, {series.name}"
-    if lean.points < 2 or lean.change is None:
-        return f"{name}: {'one point' if lean.points else 'no value'} in the newest stretch"
-    by = f"{lean.change:+.4f}".replace("-", "−")
-    steps = f"{lean.worse} of {lean.worse + lean.better} steps that moved are for the worse"
-    if lean.leans:
-        return f"{name} drifts: {by} since {lean.since}; {steps}, more than chance makes"
-    if lean.drifts:
-        return f"{name} drifts: {by} since {lean.since}, though no single step shows it"
-    if lean.below_start:
-        return f"{name} is worse than at {lean.since}: {by}"
-    if lean.rises:
-        return f"{name} gets better: {by} since {lean.since}"
-    return f"{name}: no drift found ({by} since {lean.since})"
 
 
 def _keys(points: Sequence[Point]) -> list[_Key]:
@@ -258,22 +248,16 @@ def _chosen(keys: list[_Key], measures: Sequence[str] | None, sliced: str | None
     return [key for one in dict.fromkeys(wanted) for key in found if key[1] == one]
 
 
-def _marks(points: Sequence[Point], key: _Key) -> tuple[Mark, ...]:
+def _marks(line: Sequence[tuple[Point, Value]]) -> tuple[Mark, ...]:
     """The points of one series. A point without the measure is no point of it."""
-    rows = [
-        (point, value)
-        for point in points
-        for value in point.values
-        if (point.run, value.measure, value.attribute, value.slice) == key
-    ]
     marks: list[Mark] = []
-    held: tuple[Point, Value] | None = None  # the last with a value since the last break
-    for index, (point, value) in enumerate(rows):
-        changed, unknown = _between(rows[index - 1][0], point) if index else ((), ())
-        breaks = any(name in BREAKING for name in (*changed, *unknown))
-        held = None if breaks else held
+    held: tuple[Point, Value] | None = None  # the last that counts
+    for point, value in line:
+        counts = value.value is not None and not point.worthless
+        changed, unknown = _between(held, (point, value)) if held else ((), ())
+        breaks = counts and any(name in BREAKING for name in (*changed, *unknown))
         change = told = None
-        if held is not None and held[1].value is not None and value.value is not None:
+        if held and counts and not breaks and held[1].value is not None and value.value is not None:
             change = value.value - held[1].value
             told = drift.told_apart(
                 held[1].value, value.value, (_error(held[1]), _error(value))
@@ -288,6 +272,8 @@ def _marks(points: Sequence[Point], key: _Key) -> tuple[Mark, ...]:
                 ci_low=value.ci_low,
                 ci_high=value.ci_high,
                 n=value.n,
+                trouble=point.trouble,
+                counts=counts,
                 changed=changed,
                 unknown=unknown,
                 breaks=breaks,
@@ -295,23 +281,30 @@ def _marks(points: Sequence[Point], key: _Key) -> tuple[Mark, ...]:
                 told_apart=told,
             )
         )
-        if value.value is not None:
+        if counts:
             held = (point, value)
     return tuple(marks)
 
 
-def _between(before: Point, after: Point) -> tuple[tuple[Input, ...], tuple[Input, ...]]:
-    """What differs between two points, and what may."""
+def _between(
+    old: tuple[Point, Value], new: tuple[Point, Value]
+) -> tuple[tuple[Input, ...], tuple[Input, ...]]:
+    """What differs between two points of a series, and what may."""
+    (before, value), (after, value_after) = old, new
     changed: list[Input] = ["code"] if before.commit != after.commit else []
     unknown: list[Input] = []
     for name, key in _HASHED:
-        old, new = before.hashes.get(key), after.hashes.get(key)
-        if old is not None and new is not None and old != new:
+        left, right = before.hashes.get(key), after.hashes.get(key)
+        if left is not None and right is not None and left != right:
             changed.append(name)
-        elif (old is None) != (new is None):
+        elif (left is None) != (right is None):
             unknown.append(name)
     if before.rules != after.rules:
         changed.append("rules")
+    if not any(name in BREAKING for name in (*changed, *unknown)):
+        counted = value.n, value_after.n
+        if None not in counted and counted[0] != counted[1]:
+            changed.append("n")
     if before.karat != after.karat:
         changed.append("karat")
     return tuple(changed), tuple(unknown)
@@ -322,9 +315,9 @@ def _error(value: Value | Mark) -> float | None:
 
 
 def _newest(marks: Sequence[Mark]) -> list[Mark]:
-    """The points with a value since the last break."""
+    """The points that count since the last break."""
     start = max((place for place, mark in enumerate(marks) if mark.breaks), default=0)
-    return [mark for mark in marks[start:] if mark.value is not None]
+    return [mark for mark in marks[start:] if mark.counts]
 
 
 def _series(key: _Key, marks: tuple[Mark, ...], compared: int) -> Series:
@@ -347,8 +340,7 @@ def _lean(marks: Sequence[Mark], up: float, compared: int) -> Lean:
     values = [up * mark.value for mark in marks if mark.value is not None]
     steps = [after - before for before, after in pairwise(values)]
     needed = compared / drift.LEVEL
-    falling = drift.evidence(steps)
-    rising = drift.evidence([-step for step in steps])
+    falling, rising = drift.evidence(steps)
     leans = falling >= needed
     below = bool(
         steps
@@ -372,6 +364,7 @@ def _lean(marks: Sequence[Mark], up: float, compared: int) -> Lean:
         drifts=leans or (below and not shown),
         rises=rising >= needed,
         since=marks[0].time if marks else None,
+        since_commit=marks[0].commit if marks else None,
     )
 
 
@@ -391,6 +384,11 @@ def _notes(series: Sequence[Series]) -> list[str]:
             "where queries, judgments or rules changed, values before and after are not "
             "comparable: no change is given, and drift is looked for after the last break only"
         )
+    if any(mark.breaks and "n" in mark.changed for mark in marks):
+        notes.append(
+            "where n alone changed, values are over other queries than before, and nothing kept "
+            "says why: that is no change of the search"
+        )
     maybe = sorted({name for mark in marks for name in mark.unknown if name in BREAKING})
     if maybe:
         notes.append(
@@ -401,6 +399,12 @@ def _notes(series: Sequence[Series]) -> list[str]:
             "told apart: by both intervals, as if the queries were not the same, so “yes” can be "
             "relied on and “no” cannot; karat compare of the two runs tells more"
         )
-    if any(mark.value is None for mark in marks):
+    left_out = [mark for mark in marks if not mark.counts]
+    if left_out:
+        notes.append(
+            "a point whose search did not answer, or whose gate was unhealthy or an error, says "
+            "nothing about the search: ○, off the line, and out of changes and of drift"
+        )
+    if any(mark.value is None for mark in left_out):
         notes.append("a point without a value is no 0: it is left out of changes and of drift")
     return notes

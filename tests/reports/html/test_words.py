@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from karat.reports.html.words import chance, headline, listed, means, number, span, verdicts
+from karat.reports.html.words import (
+    chance,
+    cut,
+    gate_reason,
+    headline,
+    listed,
+    means,
+    number,
+    span,
+    still_failing,
+    unanswered,
+    verdicts,
+)
+from karat.tables import Run
 from karat.tables.comparison import Comparison
+from karat.tables.gate import Check, Gate, KnownFailure
 from karat.workflows.compare import compare
 from karat.workflows.evaluate import evaluate
 
@@ -50,6 +64,56 @@ def test_means_of_runs() -> None:
     assert means(results.results) == ["old: RR 0.500 over 12 queries."]  # all equal: no interval
     nothing = replace(results.results[0], value=None)
     assert "has no value" in means([nothing])[0]
+
+
+def test_queries_without_an_answer_come_before_any_verdict() -> None:
+    half: dict[str, dict[str, float] | None] = dict(NEW)
+    half |= dict.fromkeys(list(NEW)[:5])
+    (row,) = evaluate(QRELS, Run.from_dict(half, "half"), ["RR"]).results
+    (said,) = unanswered([row], compared=True)
+    assert said == (
+        "half got no answer to 5 of 12 queries: every number is over the queries that both "
+        "answered."
+    )
+    dead = evaluate(QRELS, Run.from_dict(dict.fromkeys(QRELS), "dead"), ["RR"]).results
+    assert unanswered(dead, compared=False) == [
+        "dead got no answer to all 12 queries: it has no number."
+    ]
+
+
+def test_many_empty_answers_are_said_and_a_few_are_left_to_the_notes() -> None:
+    (row,) = evaluate(QRELS, {"new": NEW}, ["RR"]).results
+    assert unanswered([row], compared=True) == []
+    assert unanswered([replace(row, n=100, empty=5)], compared=True) == []  # 5 % and no more
+    (said,) = unanswered([replace(row, n=100, empty=4, missing=2)], compared=True)
+    assert said == (
+        "new has nothing for 6 of 100 queries (2 not in the run and 4 answered with nothing): "
+        "they count as 0."
+    )
+    assert unanswered([replace(row, n=1, empty=1)], compared=True) == [
+        "new has nothing for its only query (answered with nothing): it counts as 0."
+    ]
+
+
+def test_a_gate_says_its_reason_and_what_became_of_known_failures() -> None:
+    check = Check("nDCG@10 drops by at most 5%", "fail", "it drops by 9%", "nDCG@10")
+    gate = Gate("fail", "old", "new", "gate.toml", [check])
+    assert gate_reason(gate) == "nDCG@10 drops by at most 5%: it drops by 9%"
+    known = [
+        KnownFailure("q1", "RR", 0.0, passes=False),
+        KnownFailure("q2", "RR", 1.0, passes=True),
+    ]
+    assert still_failing(replace(gate, known_failures=known[:1])) == (
+        "1 query is known to fail, and left out of every rule."
+    )
+    assert still_failing(replace(gate, known_failures=known)) == (
+        "2 queries are known to fail, and left out of every rule; 1 passes now and can be taken "
+        "off the list."
+    )
+
+
+def test_no_name_takes_the_place_of_a_sentence() -> None:
+    assert cut(f"{'x' * 900} wins.", ["x" * 900]) == f"{'x' * 59}… wins."
 
 
 def test_none_is_a_dash() -> None:

@@ -1,12 +1,16 @@
 """Charts of a report: Altair makes them, vl-convert draws them, and no browser has to.
 
 A page holds each chart twice, drawn for a wide and for a narrow screen, and shows one of them.
+What a reader can point at lies over the marks: areas that tile the plot, each a link to its rows
+with the numbers as its title, so that a thin bar is as easy to hit as the gap beside it.
+
 Colours are the page's own variables, so that a chart is right in light and in dark. Names of
 strangers are text and nothing else: no scale and no legend looks them up.
 """
 
 from __future__ import annotations
 
+import html
 import io
 import math
 import re
@@ -42,11 +46,20 @@ PAPER = {
 }
 """The same for a picture that stands by itself."""
 
+# What turns the direction of the text that follows it turns a whole sentence.
+HARMLESS = CONTROLS | dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
+"""Characters of strangers that control something, and what stands for them."""
 _BASE = "https://vega.github.io/vega-datasets/#"  # what vl-convert makes of a link within a page
 _WIDE, _NARROW = 600, 300  # pixels of the plot itself
 # Fonts of a reader may be wider than the ones that were measured.
 _PADDING = {"left": 16, "right": 12, "top": 4, "bottom": 4}
 _LABEL = 30  # characters of a name
+_AXIS = 60
+_TIP = 240  # characters of what is said of a mark
+_AREA = re.compile(
+    rf'<a xlink:href="{re.escape(_BASE)}([^"]*)">'
+    r'<path aria-label="([^"]*)"[^>]* (d="[^"]*")[^>]*/></a>'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +74,8 @@ class Dot:
         told: Whether a test tells it from nothing: such dots are filled.
         ink: A key of ``INK``.
         shrunk: Where a second mark stands, or None.
-        href: Id of a part of the page, or None.
+        href: Id of the part of the page that holds its rows, or None.
+        tip: What is said of it when a reader points at it.
     """
 
     label: str
@@ -72,14 +86,16 @@ class Dot:
     ink: str = "ink"
     shrunk: float | None = None
     href: str | None = None
+    tip: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar: a height above or below 0, and the id of the part of the page it leads to."""
+    """One bar: a height above or below 0, where it leads, and what is said of it, as in ``Dot``."""
 
     height: float
     href: str | None = None
+    tip: str = ""
 
 
 def intervals(
@@ -119,7 +135,6 @@ def intervals(
             "ink": [paint[dot.ink] for dot in drawn],
             "fill": [paint[dot.ink if dot.told else "back"] for dot in drawn],
             "shrunk": [dot.shrunk for dot in drawn],
-            "href": [f"#{dot.href or ''}" for dot in drawn],
         }
     )
     labels = _frame(
@@ -127,13 +142,12 @@ def intervals(
             "y": list(range(len(dots))),
             "label": [_short(dot.label) for dot in dots],
             "text": [_number(dot.value, signs=zero) for dot in dots],
-            "href": [f"#{dot.href or ''}" for dot in dots],
         }
     )
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[len(dots) - 0.5, -0.5], nice=False))
     x = alt.X(
         "value:Q",
-        title=axis,
+        title=_short(axis, _AXIS),
         scale=alt.Scale(domain=domain, nice=False),
         axis=alt.Axis(tickCount=5, labelFlush=False, format="~g"),
     )
@@ -150,7 +164,6 @@ def intervals(
             x=x,
             stroke=alt.Stroke("ink:N", scale=None),
             fill=alt.Fill("fill:N", scale=None),
-            href="href:N",
         ),
     ]
     if any(dot.shrunk is not None for dot in drawn):
@@ -163,13 +176,28 @@ def intervals(
     left = {"align": "left", "dy": -15} if narrow else {"align": "right"}
     right = {"align": "right", "dy": -15} if narrow else {"align": "left"}
     layers += [
-        named.mark_text(**side, **left).encode(
-            x=alt.value(0 if narrow else -12), text="label:N", href="href:N"
-        ),
+        named.mark_text(**side, **left).encode(x=alt.value(0 if narrow else -12), text="label:N"),
         named.mark_text(**side, **right).encode(
-            x=alt.value(width if narrow else width + 12), text="text:N", href="href:N"
+            x=alt.value(width if narrow else width + 12), text="text:N"
         ),
     ]
+    if paint is INK:
+        areas = _areas([(dot.href, dot.tip) for dot in dots])
+        # On a telephone the label stands above its row, within the area.
+        top, bottom = (
+            ("datum.at - 0.62", "datum.at + 0.38")
+            if narrow
+            else ("datum.at - 0.5", "datum.at + 0.5")
+        )
+        scale = alt.Scale(domain=[len(dots) - 0.5, -0.5], nice=False)
+        layers.append(
+            areas.transform_calculate(top=top, bottom=bottom).encode(
+                x=alt.value(0 if narrow else -4),
+                x2=alt.value(width if narrow else width + 64),
+                y=alt.Y("top:Q", axis=None, scale=scale),
+                y2="bottom:Q",
+            )
+        )
     return _themed(layers, width, step * max(1, len(dots)), paint)
 
 
@@ -194,18 +222,24 @@ def bars(
             "x": [place + 0.5 for place in range(len(heights))],
             "height": [bar.height for bar in heights],
             "ink": [paint["up" if bar.height > 0 else "down"] for bar in heights],
-            "href": [f"#{bar.href or ''}" for bar in heights],
         }
     )
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, max(len(heights), 1)], nice=False))
-    y = alt.Y("height:Q", title=axis, axis=alt.Axis(tickCount=5, format="~g", titlePadding=14))
+    y = alt.Y(
+        "height:Q",
+        title=_short(axis, _AXIS),
+        axis=alt.Axis(tickCount=5, format="~g", titlePadding=14),
+    )
     drawn = (
         alt.Chart(data)
         .mark_bar(width=max(0.5, min(gap * 0.8, 24)))
-        .encode(x=x, y=y, color=alt.Color("ink:N", scale=None), href="href:N")
+        .encode(x=x, y=y, color=alt.Color("ink:N", scale=None))
     )
     middle = alt.Chart(_frame({"height": [0.0]})).mark_rule(color=paint["quiet"]).encode(y=y)
-    return _themed([drawn, middle], width, 170, paint)
+    layers: list[Any] = [drawn, middle]
+    if paint is INK:
+        layers.append(_columns([(bar.href, bar.tip) for bar in heights], x, 170))
+    return _themed(layers, width, 170, paint)
 
 
 def counts(
@@ -213,10 +247,19 @@ def counts(
     labels: Sequence[str],
     axis: str,
     *,
+    areas: Sequence[tuple[str | None, str]] = (),
     narrow: bool = False,
     colours: dict[str, str] | None = None,
 ) -> alt.LayerChart:
     """How many there are in each of several bins, as columns with their numbers.
+
+    Args:
+        numbers: How many, bin by bin.
+        labels: What stands below each.
+        axis: What the axis says.
+        areas: Where each column leads and what is said of it, if readers can point at them.
+        narrow: For a telephone.
+        colours: ``INK`` if None.
 
     Raises:
         MissingExtra: Altair is not installed.
@@ -239,24 +282,27 @@ def counts(
     )
     side: dict[str, Any] = {"color": paint["ink"], "fontSize": 12}
     low = base.mark_text(**side, baseline="top", dy=6).encode(y=alt.value(130), text="label:N")
+    named = alt.Chart(_frame({"t": [_short(axis, _AXIS)]}))
     layers = [
         base.mark_bar(width=width / max(len(numbers), 1) * 0.82, color=paint["quiet"]),
         base.mark_text(**side, baseline="bottom", dy=-3).encode(text="text:N"),
         low,
-        alt.Chart(_frame({"t": [axis]})).mark_text(**side, baseline="top", dy=24).encode(
+        named.mark_text(**side, baseline="top", dy=24).encode(
             x=alt.value(width / 2), y=alt.value(130), text="t:N"
         ),
     ]  # fmt: skip
+    if areas:
+        layers.append(_columns(areas, alt.X("x:Q", axis=None, scale=scale), 130))
     return _themed(layers, width, 130, paint)
 
 
-def to_svg(chart: alt.LayerChart, *, hidden: bool = True) -> str:
+def to_svg(chart: alt.LayerChart, title: str | None = None) -> str:
     """The chart as SVG that can stand in a page; its links lead to parts of that page.
 
     Args:
         chart: The chart.
-        hidden: Hide it from readers of a screen and from the tabulator key: what it shows stands
-            beside it as text.
+        title: What it is, for those who hear the page; None for a picture by itself. Of the
+            chart they hear its title and its links: its other text stands in a table beside it.
 
     Raises:
         MissingExtra: vl-convert is not installed.
@@ -264,13 +310,14 @@ def to_svg(chart: alt.LayerChart, *, hidden: bool = True) -> str:
     _need_drawing()
     out = io.StringIO()
     chart.save(out, format="svg")
-    drawn = out.getvalue()
-    # A link to nowhere is none.
-    drawn = re.sub(rf'<a xlink:href="{re.escape(_BASE)}">(.*?)</a>', r"\1", drawn, flags=re.DOTALL)
+    drawn = _AREA.sub(_area, out.getvalue())
     drawn = re.sub(r"<[^>]*>", _slim, drawn)  # within tags only: text is a stranger's
     drawn = re.sub(r'<path class="(?:fore|back)ground" d="[^"]*"(?: display="none")?/>', "", drawn)
-    said = 'aria-hidden="true" focusable="false"' if hidden else 'role="img"'
-    return drawn.replace("<svg ", f"<svg {said} ", 1)
+    if title is None:
+        return drawn.replace("<svg ", '<svg role="img" ', 1)
+    said = html.escape(_plain(title))
+    drawn = drawn.replace("<svg ", f'<svg role="group" aria-label="{said}" ', 1)
+    return drawn.replace("<text ", '<text aria-hidden="true" ')
 
 
 def to_png(chart: alt.LayerChart) -> bytes:
@@ -285,10 +332,40 @@ def to_png(chart: alt.LayerChart) -> bytes:
     return out.getvalue()
 
 
+def _areas(said: Sequence[tuple[str | None, str]]) -> Any:
+    """Areas to point at, one for each row or column, without their places."""
+    data: dict[str, list[Any]] = {
+        "at": list(range(len(said))),
+        "href": [f"#{href or ''}" for href, _ in said],
+        "tip": [_plain(tip)[:_TIP] for _, tip in said],
+    }
+    chart = _altair().Chart(_frame(data)).mark_rect(fillOpacity=0)
+    return chart.encode(href="href:N", description="tip:N")
+
+
+def _columns(said: Sequence[tuple[str | None, str]], x: Any, height: int) -> Any:
+    """Areas that tile a chart of columns, from top to bottom."""
+    alt = _altair()
+    left, right = x.copy(), alt.X2("right:Q")
+    left.shorthand = "at:Q"
+    areas = _areas(said).transform_calculate(right="datum.at + 1")
+    return areas.encode(x=left, x2=right, y=alt.value(0), y2=alt.value(height))
+
+
+def _area(found: re.Match[str]) -> str:
+    """An area as a link with a title, which a browser shows and reads out by itself."""
+    place, said, drawn = found.groups()
+    tag, leads = ("a", f' href="#{place}"') if place else ("g", ' role="img"')
+    return (
+        f'<{tag} class="mark"{leads} tabindex="-1"><title>{said}</title>'
+        f'<path {drawn} fill-opacity="0"/></{tag}>'
+    )
+
+
 def _slim(tag: re.Match[str]) -> str:
     """A tag without what a page has no use for."""
-    out = tag[0].replace(f'xlink:href="{_BASE}', 'tabindex="-1" href="#')
-    out = re.sub(r' (?:role|aria-[a-z]+|pointer-events)="[^"]*"', "", out)
+    out = re.sub(r' (?:aria-[a-z]+|pointer-events|xmlns:xlink)="[^"]*"', "", tag[0])
+    out = re.sub(r' role="graphics-[a-z]+"', "", out)
     return re.sub(r"-?\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", out)
 
 
@@ -296,7 +373,7 @@ def _altair() -> Any:
     try:
         import altair as alt
     except ImportError:
-        raise MissingExtra("altair", "web", "a chart") from None
+        raise MissingExtra("altair", "report", "a chart") from None
     return alt
 
 
@@ -304,7 +381,7 @@ def _need_drawing() -> None:
     try:
         import vl_convert  # noqa: F401 - what Altair draws with
     except ImportError:
-        raise MissingExtra("vl-convert-python", "web", "a chart") from None
+        raise MissingExtra("vl-convert-python", "report", "a chart") from None
 
 
 def _themed(
@@ -313,7 +390,7 @@ def _themed(
     chart = _altair().LayerChart(layer=list(layers), width=width, height=height)
     clear = "transparent" if paint is INK else paint["back"]
     themed: alt.LayerChart = (
-        chart.configure(background=clear, font="system-ui, sans-serif", aria=False)
+        chart.configure(background=clear, font="system-ui, sans-serif", aria=paint is INK)
         .properties(padding=_PADDING)
         .configure_view(stroke=None)
         .configure_axis(
@@ -352,7 +429,11 @@ def _number(value: float | None, *, signs: bool) -> str:
     return signed(value) if signs else f"{value:.3f}"
 
 
-def _short(label: str) -> str:
-    plain = label.translate(CONTROLS).encode("utf-8", "replace").decode()
-    plain = plain.replace("\n", " ").replace("\u2028", " ").replace("\u2029", " ")
-    return plain if len(plain) <= _LABEL else f"{plain[: _LABEL - 1]}…"
+def _short(label: str, longest: int = _LABEL) -> str:
+    plain = _plain(label)
+    return plain if len(plain) <= longest else f"{plain[: longest - 1]}…"
+
+
+def _plain(text: str) -> str:
+    plain = text.translate(HARMLESS).encode("utf-8", "replace").decode()
+    return plain.replace("\n", " ").replace("\u2028", " ").replace("\u2029", " ")

@@ -10,6 +10,8 @@ from karat.tables.comparison import Comparison
 from karat.tables.gate import Gate
 from karat.tables.results import Results
 
+MOST_LISTED = 1_000
+"""Queries in the list, those side by side among them."""
 MOST_QUERIES = 100
 """Queries side by side."""
 MOST_ROWS = 2_000
@@ -17,20 +19,48 @@ MOST_ROWS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
+class View:
+    """A column of numbers that the list of queries can show and be sorted by.
+
+    Attributes:
+        measure: Canonical name of the measure.
+        candidate: The run against the baseline; None without a comparison.
+    """
+
+    measure: str
+    candidate: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A query under one measure, against the baseline.
+
+    Attributes:
+        difference: Candidate minus baseline.
+        share: What it contributes to the mean difference.
+    """
+
+    difference: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
 class ShownQuery:
-    """A query whose rankings stand side by side.
+    """A query in the list; of the first of them the rankings stand side by side.
 
     Attributes:
         query_id: The query.
         text: What was typed, if it is known.
-        rankings: One of each run, in the order of ``Content.runs``; empty for one without.
+        rankings: One of each run, in the order of ``Content.runs``; none of a query whose rankings
+            are left out.
         values: Measure by measure the value of each run, None where it has none.
         states: What became of the query in each run, under the first measure.
-        difference: Of the first candidate under the first measure; None without a comparison.
-        share: What it contributes to the mean difference; None likewise.
+        changes: One for each of ``Content.views``; None without a comparison, or where one of the
+            two runs has no value.
         unfound: Relevant documents that no run returned.
         relevant: Relevant documents, found or not.
-        slices: For each attribute sliced by, the values it has.
+        slices: For each candidate (None without a comparison) and attribute sliced by, the values
+            it has.
     """
 
     query_id: str
@@ -38,11 +68,10 @@ class ShownQuery:
     rankings: list[Ranking]
     values: Mapping[str, list[float | None]]
     states: list[str]
-    difference: float | None
-    share: float | None
+    changes: Sequence[Change | None]
     unfound: int
     relevant: int
-    slices: Mapping[str, list[str]] = field(default_factory=dict)
+    slices: Mapping[tuple[str | None, str], list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +104,9 @@ class Content:
         results: Each run by itself.
         comparison: The runs against the first of them, or None.
         gate: What a policy says, or None.
-        queries: Queries side by side: those that contribute most, or score least, first.
-        queries_left: Queries with a value that are not among them.
+        views: What the list of queries can show: every measure, and of every candidate.
+        queries: Those that contribute most, or score least, first.
+        queries_left: Queries that are not among them.
         titles: What documents are called, for those shown, as far as it is known.
         grades: Lowest and highest grade there can be.
         sources: What it was computed from.
@@ -92,6 +122,7 @@ class Content:
     results: Results
     comparison: Comparison | None
     gate: Gate | None
+    views: Sequence[View]
     queries: Sequence[ShownQuery]
     queries_left: int
     titles: Mapping[str, str]

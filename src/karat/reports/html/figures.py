@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from karat.reports.figures import counted, signed
+from karat.reports.html import words
 from karat.reports.html.charts import Bar, Dot, bars, counts, intervals, to_svg
+from karat.reports.html.content import Content, View
 from karat.tables.comparison import Comparison, Difference, QueryDifference
 from karat.tables.results import Result, Results
 
@@ -43,32 +46,56 @@ class Sliced:
     """One attribute of one candidate (or of all runs): its chart, its rows and their queries.
 
     Attributes:
-        subject: The candidate, or nothing.
+        subject: The candidate; None without a comparison.
         attribute: What is sliced by.
         figure: The slices of the first measure.
         rows: All slices under all measures, by measure.
-        queries: Slice by slice the queries that differ, the largest difference first; with how
-            many more there are.
+        ids: Slice by slice the part of the page that leads to its queries.
+        queries: Slice by slice the queries that differ, or that score least, as they are listed:
+            id, and difference or value; with how many more there are.
     """
 
-    subject: str
+    subject: str | None
     attribute: str
     figure: Figure
     rows: Mapping[str, Sequence[Difference | Result]]
-    queries: Mapping[str, tuple[Sequence[QueryDifference], int]]
+    ids: Mapping[str, str]
+    queries: Mapping[str, tuple[Sequence[tuple[str, float | None]], int]]
 
 
-def of_measures(comparison: Comparison | None, results: Results) -> list[Figure]:
+def ids_of_views(content: Content) -> dict[View, str]:
+    """For each measure (of each candidate) the part of the page that leads to its queries."""
+    return {view: f"by-{at}" for at, view in enumerate(content.views)} if content.queries else {}
+
+
+def by_measure(rows: Sequence[Result]) -> list[Result]:
+    """Rows of several runs with those of one measure together, both in the order given."""
+    order = {name: at for at, name in enumerate(dict.fromkeys(row.measure for row in rows))}
+    return sorted(rows, key=lambda row: order[row.measure])
+
+
+def of_measures(content: Content) -> list[Figure]:
     """Every measure with its interval; a chart for each scale, so that none squeezes the others."""
+    comparison, ids = content.comparison, ids_of_views(content)
     if comparison is None:
-        rows = [row for row in results.results if row.aggregate != "sum"]
+        rows = by_measure([row for row in content.results.results if row.aggregate != "sum"])
         several = len({row.run for row in rows}) > 1
-        dots = [_of_result(row, row.measure, several=several) for row in rows]
+        dots = [
+            _of_result(row, row.measure, ids.get(View(row.measure)), several=several)
+            for row in rows
+        ]
         title = "Every measure, with its 95 % interval"
-        return [_drawn(title, part, "value", zero=False) for part in _by_scale(dots)]
+        # Of several measures no one is the highest; of several runs no test tells.
+        return [
+            replace(_drawn(title, part, "value", zero=False), said="") for part in _by_scale(dots)
+        ]
     several = len({row.candidate for row in comparison.differences}) > 1
     dots = [
-        _of_difference(row, f"{row.measure} · {row.candidate}" if several else row.measure)
+        _of_difference(
+            row,
+            f"{row.measure} · {row.candidate}" if several else row.measure,
+            ids.get(View(row.measure, row.candidate)),
+        )
         for row in comparison.differences
     ]
     title = "Difference under every measure, with its 95 % interval"
@@ -76,30 +103,40 @@ def of_measures(comparison: Comparison | None, results: Results) -> list[Figure]
     return [_drawn(title, part, axis, zero=True) for part in _by_scale(dots)]
 
 
-def of_slices(comparison: Comparison | None, results: Results) -> Iterator[Sliced]:
+def of_slices(content: Content) -> Iterator[Sliced]:
     """The slices, attribute by attribute; the chart shows the first measure."""
-    if comparison is None:
-        yield from _of_result_slices(results)
-        return
-    for candidate in dict.fromkeys(row.candidate for row in comparison.slices):
-        own = [row for row in comparison.slices if row.candidate == candidate]
-        for attribute in dict.fromkeys(str(row.attribute) for row in own):
-            rows: dict[str, list[Difference | Result]] = {}
-            for row in own:
-                if row.attribute == attribute:
-                    rows.setdefault(row.measure, []).append(row)
-            measure = next(iter(rows))
-            first = [row for row in own if (row.attribute, row.measure) == (attribute, measure)]
-            dots = [_of_difference(row, f"{row.slice} ({row.n:,})") for row in first]
-            title = f"{measure} by {attribute}: {candidate} minus {comparison.baseline}"
-            figure = _drawn(title, dots, "difference", zero=True)
-            named = [
-                row
-                for row in comparison.queries
-                if (row.candidate, row.measure) == (candidate, measure) and row.difference
-            ]
-            queries = {str(row.slice): _within(named, attribute, str(row.slice)) for row in first}
-            yield Sliced(candidate, attribute, figure, rows, queries)
+    comparison, results = content.comparison, content.results
+    every: Sequence[Difference | Result] = results.slices
+    if comparison is not None:
+        every = comparison.slices
+    parts: dict[tuple[str | None, str], list[Difference | Result]] = {}
+    for row in every:
+        subject = row.candidate if isinstance(row, Difference) else None
+        parts.setdefault((subject, str(row.attribute)), []).append(row)
+    several = len(content.runs) > 1
+    for at, ((subject, attribute), own) in enumerate(parts.items()):
+        rows: dict[str, list[Difference | Result]] = {}
+        for row in own:
+            rows.setdefault(row.measure, []).append(row)
+        measure = next(iter(rows))
+        names = dict.fromkeys(str(row.slice) for row in own)
+        ids = {name: f"in-{at}-{place}" for place, name in enumerate(names)}
+        leads = ids if content.queries else {}
+        title = f"{measure} by {attribute}"
+        if comparison is not None:
+            title += f": {subject} minus {comparison.baseline}"
+        dots = [
+            _of_difference(row, f"{row.slice} ({row.n:,})", leads.get(str(row.slice)))
+            if isinstance(row, Difference)
+            else _of_result(
+                row, f"{row.slice} ({row.n:,})", leads.get(str(row.slice)), several=several
+            )
+            for row in rows[measure]
+        ]
+        zero = comparison is not None
+        figure = _drawn(title, dots, "difference" if zero else "value", zero=zero)
+        queries = {name: _within(content, subject, measure, attribute, name) for name in names}
+        yield Sliced(subject, attribute, figure, rows, leads, queries)
 
 
 def of_queries(comparison: Comparison, href: Callable[[str], str | None]) -> Iterator[Figure]:
@@ -117,25 +154,29 @@ def of_queries(comparison: Comparison, href: Callable[[str], str | None]) -> Ite
         shown.sort(key=lambda row: -row.share)
         left = len(moved) - len(shown)
         up, down = (sum(row.share * way > 0 for row in moved) for way in (1, -1))
-        said = f"{up:,} queries add to the difference and {down:,} take from it"
+        said = f"{counted(up, 'query adds', 'queries add')} to the difference and {down:,} "
+        said += f"{'takes' if down == 1 else 'take'} from it"
         said += f"; {left:,} smaller ones are not drawn." if left else "."
-        drawn = [Bar(row.share, href(row.query_id)) for row in shown]
+        drawn = [Bar(row.share, href(row.query_id), _of_query(row)) for row in shown]
         axis = "adds to the mean"
+        title = f"What each query adds to the difference in {measure}, {candidate}"
         yield Figure(
-            f"What each query adds to the difference in {measure}, {candidate}",
+            title,
             said,
-            to_svg(bars(drawn, axis)),
-            to_svg(bars(drawn, axis, narrow=True)),
+            to_svg(bars(drawn, axis), title),
+            to_svg(bars(drawn, axis, narrow=True), title),
         )
 
 
-def of_values(results: Results, measure: str) -> Iterator[Figure]:
-    """How many queries have which value of a measure, run by run."""
-    for run in dict.fromkeys(row.run for row in results.per_query):
+def of_values(content: Content) -> Iterator[Figure]:
+    """How many queries have which value of the first measure, run by run."""
+    measure = content.measure
+    leads = ids_of_views(content).get(View(measure))
+    for run in dict.fromkeys(row.run for row in content.results.per_query):
         values = np.array(
             [
                 row.value
-                for row in results.per_query
+                for row in content.results.per_query
                 if (row.run, row.measure) == (run, measure) and row.value is not None
             ]
         )
@@ -145,12 +186,18 @@ def of_values(results: Results, measure: str) -> Iterator[Figure]:
         held, _ = np.histogram(values[values > 0], bins=5, range=(0, 1))
         numbers = [zero, *(int(n) for n in held)]
         labels = ["0", "to .2", "to .4", "to .6", "to .8", "to 1"]
-        said = f"{zero:,} of {len(values):,} queries have 0."
+        spans = ["0", "above 0, below .2", ".2 to .4", ".4 to .6", ".6 to .8", ".8 to 1"]
+        areas = [
+            (leads, f"{counted(n, 'query', 'queries')} with {measure} {span}")
+            for n, span in zip(numbers, spans, strict=True)
+        ]
+        axis, title = f"{measure} of a query", f"Queries by their {measure}, {run}"
         yield Figure(
-            f"Queries by their {measure}, {run}",
-            said,
-            to_svg(counts(numbers, labels, f"{measure} of a query")),
-            to_svg(counts(numbers, labels, f"{measure} of a query", narrow=True)),
+            title,
+            f"{zero:,} of {counted(len(values), 'query', 'queries')} "
+            f"{'has' if zero == 1 else 'have'} 0.",
+            to_svg(counts(numbers, labels, axis, areas=areas), title),
+            to_svg(counts(numbers, labels, axis, areas=areas, narrow=True), title),
         )
 
 
@@ -170,45 +217,51 @@ def plot(found: Results | Comparison, colours: dict[str, str]) -> alt.LayerChart
         if not several:
             axis = f"{found.differences[0].candidate} minus {found.baseline}, 95 % interval"
         return intervals(dots, axis, zero=True, colours=colours)
-    rows = [row for row in found.results if row.aggregate != "sum"]
+    rows = by_measure([row for row in found.results if row.aggregate != "sum"])
     several = len({row.run for row in rows}) > 1
     dots = [_of_result(row, row.measure, several=several) for row in rows]
     return intervals(dots, "value, with its 95 % interval", zero=False, colours=colours)
 
 
-def _of_result_slices(results: Results) -> Iterator[Sliced]:
-    several = len({row.run for row in results.slices}) > 1
-    for attribute in dict.fromkeys(str(row.attribute) for row in results.slices):
-        rows: dict[str, list[Difference | Result]] = {}
-        for row in results.slices:
-            if row.attribute == attribute:
-                rows.setdefault(row.measure, []).append(row)
-        measure = next(iter(rows))
-        dots = [
-            _of_result(row, f"{row.slice} ({row.n:,})", several=several)
-            for row in results.slices
-            if (row.attribute, row.measure) == (attribute, measure)
-        ]
-        figure = _drawn(f"{measure} by {attribute}", dots, "value", zero=False)
-        yield Sliced("", attribute, figure, rows, {})
-
-
 def _within(
-    rows: Sequence[QueryDifference], attribute: str, value: str
-) -> tuple[Sequence[QueryDifference], int]:
-    held = [row for row in rows if value in row.slices.get(attribute, ())]
+    content: Content, subject: str | None, measure: str, attribute: str, value: str
+) -> tuple[Sequence[tuple[str, float | None]], int]:
+    """Queries of a slice, as they are listed; of a comparison those that differ."""
+    at = content.views.index(View(measure, subject))
+    held: list[tuple[str, float | None]] = []
+    for query in content.queries:
+        if value not in query.slices.get((subject, attribute), ()):
+            continue
+        change = query.changes[at]
+        if subject is None:
+            held.append((query.query_id, query.values[measure][0]))
+        elif change is not None and change.difference:
+            held.append((query.query_id, change.difference))
     return held[:_LISTED], max(0, len(held) - _LISTED)
 
 
-def _of_difference(row: Difference, label: str) -> Dot:
+def _of_difference(row: Difference, label: str, href: str | None = None) -> Dot:
     ink = {"better": "up", "worse": "down"}.get(row.verdict, "ink")
+    said = f"{label}: {words.headline(row).removeprefix(row.measure).lstrip(': ')}"
+    said = f"{said.rstrip('.')}: {row.verdict}."
     told = row.verdict in _TOLD
-    return Dot(label, row.difference, row.ci_low, row.ci_high, told, ink, row.shrunk)
+    return Dot(label, row.difference, row.ci_low, row.ci_high, told, ink, row.shrunk, href, said)
 
 
-def _of_result(row: Result, label: str, *, several: bool) -> Dot:
-    return Dot(
-        f"{label} · {row.run}" if several else label, row.value, row.ci_low, row.ci_high, told=True
+def _of_result(row: Result, label: str, href: str | None = None, *, several: bool) -> Dot:
+    label = f"{label} · {row.run}" if several else label
+    said = f"{label}: {words.number(row.value) if row.value is not None else 'no value'}"
+    if row.ci_low is not None:
+        said += f", 95 % interval {words.span(row.ci_low, row.ci_high)}"
+    said += f", {counted(row.n, 'query', 'queries')}."
+    return Dot(label, row.value, row.ci_low, row.ci_high, told=True, href=href, tip=said)
+
+
+def _of_query(row: QueryDifference) -> str:
+    named = row.query_id if row.text is None else f"{row.text} ({row.query_id})"
+    return (
+        f"{named}: {words.number(row.baseline_value)} → {words.number(row.candidate_value)}, "
+        f"{signed(row.difference)}; adds {signed(row.share, 4)} to the mean."
     )
 
 
@@ -224,7 +277,7 @@ def _by_scale(dots: Sequence[Dot]) -> list[list[Dot]]:
 
 def _drawn(title: str, dots: Sequence[Dot], axis: str, *, zero: bool) -> Figure:
     known = [dot for dot in dots if dot.value is not None]
-    said = f"{len(dots)} rows"
+    said = "" if known else "None of them has a value."
     if zero and known:
         sure = [dot.label for dot in known if dot.told and dot.ink != "ink"]
         said = f"Told apart from 0: {', '.join(sure)}." if sure else "None is told apart from 0."
@@ -235,6 +288,6 @@ def _drawn(title: str, dots: Sequence[Dot], axis: str, *, zero: bool) -> Figure:
     return Figure(
         title,
         said,
-        to_svg(intervals(dots, axis, zero=zero)),
-        to_svg(intervals(dots, axis, zero=zero, narrow=True)),
+        to_svg(intervals(dots, axis, zero=zero), title),
+        to_svg(intervals(dots, axis, zero=zero, narrow=True), title),
     )

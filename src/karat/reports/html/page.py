@@ -10,12 +10,14 @@ from typing import Any
 
 from karat.errors import MissingExtra
 from karat.reports import further
-from karat.reports.cells import CONTROLS
-from karat.reports.figures import percent, signed
+from karat.reports.figures import counted, percent, signed
+from karat.reports.gate import number as in_unit
 from karat.reports.html import figures, words
+from karat.reports.html.charts import HARMLESS
 from karat.reports.html.content import Content
 
 _NOTHING = 5e-4  # prints as 0.000
+_NO_ANSWER = {"failed", "missing", "empty"}
 
 
 def to_page(content: Content) -> str:
@@ -30,7 +32,7 @@ def to_page(content: Content) -> str:
     try:
         import jinja2
     except ImportError:
-        raise MissingExtra("jinja2", "web", "a report") from None
+        raise MissingExtra("jinja2", "report", "a report") from None
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_part),
         autoescape=True,
@@ -45,6 +47,9 @@ def to_page(content: Content) -> str:
         "p": words.chance,
         "percent": lambda share: percent(share) or "–",
         "grade": lambda grade: f"{grade:g}",
+        "counted": counted,
+        "by_measure": figures.by_measure,
+        "exact": lambda value: "" if value is None else repr(value),
         "listed": words.listed,
     }
     # What is printed with its sign and says nothing has none of the colours.
@@ -54,6 +59,8 @@ def to_page(content: Content) -> str:
         **_shown(content),
         span=words.span,
         svg=_trusted(),
+        in_unit=lambda check, value: in_unit(check, value) or "–",
+        still_failing=words.still_failing,
         style=_trusted()(style),
         script=_trusted()(script),
         style_hash=_hash(style),
@@ -64,17 +71,19 @@ def to_page(content: Content) -> str:
 
 def _shown(content: Content) -> dict[str, Any]:
     comparison, gate, results = content.comparison, content.gate, content.results
+    first_rows = [row for row in results.results if row.measure == results.results[0].measure]
+    warned = words.unanswered(first_rows, compared=comparison is not None)
     places = {query.query_id: f"q{at}" for at, query in enumerate(content.queries, 1)}
     if gate is not None:
-        title = f"{gate.candidate}: {gate.verdict.replace('_', ' ')}"
-        lead = words.gate_said(gate)
+        title = words.gate_reason(gate)
+        lead = [words.gate_said(gate), *warned]
         lead += [] if comparison is None else words.verdicts(comparison)
     elif comparison is not None:
         against = words.listed(dict.fromkeys(row.candidate for row in comparison.differences))
         title = f"{against} against {comparison.baseline}"
-        lead = words.verdicts(comparison)
+        lead = [*warned, *words.verdicts(comparison)]
     else:
-        title, lead = words.listed(content.runs), words.means(results.results)
+        title, lead = words.listed(content.runs), [*warned, *words.means(results.results)]
     headlines = []
     if comparison is not None:
         for candidate in dict.fromkeys(row.candidate for row in comparison.differences):
@@ -85,23 +94,39 @@ def _shown(content: Content) -> dict[str, Any]:
     if comparison is None:
         notes += results.notes
     sheets = [*further.sheets(results), *(further.curve(r) for r in results.no_answer if r.curve)]
+    sliced = list(figures.of_slices(content))
+    within = {
+        query.query_id: [
+            part.ids[name]
+            for part in sliced
+            for name in query.slices.get((part.subject, part.attribute), ())
+            if name in part.ids
+        ]
+        for query in content.queries
+    }
     return {
         "content": content,
         "comparison": comparison,
         "gate": gate,
         "results": results,
-        "title": title,
-        "lead": lead,
-        "headlines": headlines,
+        "title": words.cut(title, content.runs),
+        "lead": [words.cut(sentence, content.runs) for sentence in lead],
+        "headlines": [words.cut(sentence, content.runs) for sentence in headlines],
         "notes": list(dict.fromkeys(notes)),
-        "measures": figures.of_measures(comparison, results),
-        "sliced": list(figures.of_slices(comparison, results)),
+        "measures": figures.of_measures(content),
+        "sliced": sliced,
+        "view_ids": {
+            (view.measure, view.candidate): name
+            for view, name in figures.ids_of_views(content).items()
+        },
+        "within": within,
         "spread": list(
-            figures.of_values(results, content.measure)
+            figures.of_values(content)
             if comparison is None
             else figures.of_queries(comparison, places.get)
         ),
         "sheets": sheets,
+        "failed": any(_NO_ANSWER & set(query.states) for query in content.queries),
         "place": places.get,
         "adds": any(
             placed.effect is not None
@@ -131,5 +156,5 @@ def _trusted() -> Callable[[str], Any]:
 def _harmless(value: Any) -> Any:
     """Text of strangers without characters that control something."""
     if isinstance(value, str) and not hasattr(value, "__html__"):
-        return value.translate(CONTROLS)
+        return value.translate(HARMLESS)
     return value

@@ -1,56 +1,221 @@
-// What a reader may do beside reading: open a query that a link leads to, and narrow the list.
-const list = document.getElementById("query-list");
+// What a reader may do beside reading: point at a chart, follow it to its queries, narrow and
+// order their list, and order a table. Without it everything is there to be read.
+const at = (id) => document.getElementById(id);
+const list = at("query-list"), tools = at("query-tools"), tip = at("tip");
+const views = at("query-view"), orders = at("query-order"), slices = at("query-slice");
+const narrow = matchMedia("(max-width: 44rem)");
 
-function open() {
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (!target) return;
-  for (let fold = target.closest("details"); fold; fold = fold.parentElement.closest("details")) {
-    fold.open = true;
+// The list of queries.
+const state = { way: "" };
+const held = list ? [...list.children].map((item) => ({
+  item,
+  numbers: [...item.querySelectorAll(".change")],
+  words: item.querySelector(".what").parentElement.textContent.toLowerCase(),
+  within: (item.dataset.in ?? "").split(" "),
+})) : [];
+
+function show() {
+  const view = views.selectedIndex;
+  const sign = views.options[view].hasAttribute("data-lower") ? -1 : 1;
+  const wanted = at("query-words").value.trim().toLowerCase();
+  let shown = 0;
+  for (const one of held) {
+    one.numbers.forEach((number, place) => { number.hidden = place !== view; });
+    const key = one.numbers[view].dataset.key;
+    one.key = key === "" ? NaN : sign * Number(key);
+    const fits = state.way === "failed" ? "failed" in one.item.dataset
+      : !state.way || (state.way === "same" ? one.key === 0
+        : state.way === "better" ? one.key > 0 : one.key < 0);
+    one.item.hidden = !(fits && one.words.includes(wanted)
+      && (!slices?.value || one.within.includes(slices.value)));
+    shown += !one.item.hidden;
   }
-  if (target.matches("li")) {
-    target.hidden = false;
-    const fold = target.querySelector("details");
+  const by = { size: (a, b) => Math.abs(b.key) - Math.abs(a.key),
+    worse: (a, b) => a.key - b.key, better: (a, b) => b.key - a.key }[orders.value];
+  // What has no number comes last in every order.
+  list.append(...[...held].sort((a, b) =>
+    Number.isNaN(a.key) - Number.isNaN(b.key) || by(a, b) || 0).map((one) => one.item));
+  at("query-count").textContent = `${shown} of ${held.length} shown`;
+}
+
+function press(way) {
+  state.way = way;
+  for (const button of tools.querySelectorAll("[data-way]")) {
+    button.setAttribute("aria-pressed", String(button.dataset.way === way));
+  }
+}
+
+// Where a link leads: to a query, to the queries of a measure, or to those of a slice.
+let wanted = "";
+function follow() {
+  hide();
+  const id = decodeURIComponent(location.hash.slice(1));
+  let target = at(id);
+  if (!target) return;
+  if (list && /^(by|in)-/.test(id)) {
+    press("");
+    at("query-words").value = "";
+    if (slices) slices.value = id.startsWith("in-") ? id : "";
+    const view = id.startsWith("by-") ? id : wanted || views.value;
+    views.value = view;
+    wanted = "";
+    show();
+    target = tools;
+    (id.startsWith("by-") ? views : slices).focus({ preventScroll: true });
+  } else if (target.closest("#query-list")) {
+    const item = target.closest("li");
+    if (item.hidden) {
+      press("");
+      at("query-words").value = "";
+      if (slices) slices.value = "";
+      show();
+    }
+    const fold = item.querySelector("details");
     if (fold) fold.open = true;
+    (fold ? fold.firstElementChild : item).focus({ preventScroll: true });
+  } else {
+    for (let fold = target.closest("details"); fold; fold = fold.parentElement.closest("details")) {
+      fold.open = true;
+    }
   }
   target.scrollIntoView();
 }
-addEventListener("hashchange", open);
-open();
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[href^='#']");
+  if (!link) return;
+  wanted = link.dataset.view ?? "";
+  // The same place once more: nothing would change, and nobody would be told.
+  if (link.hash === location.hash && !event.defaultPrevented) follow();
+});
 
-const tools = document.getElementById("query-tools");
-if (list && tools) {
-  const said = document.getElementById("query-count");
-  const words = document.getElementById("query-words");
-  const ways = [...tools.querySelectorAll("[data-way]")];
-  let way = "";
-  const narrow = () => {
-    const wanted = words.value.trim().toLowerCase();
-    let shown = 0;
-    for (const item of list.children) {
-      const fits = (!way || item.dataset.way === way)
-        && (!wanted || item.querySelector("summary").textContent.toLowerCase().includes(wanted));
-      item.hidden = !fits;
-      shown += fits;
-    }
-    said.textContent = `${shown} of ${list.children.length} shown`;
-  };
-  for (const button of ways) {
-    button.addEventListener("click", () => {
-      way = button.dataset.way;
-      for (const other of ways) other.setAttribute("aria-pressed", String(other === button));
-      narrow();
-    });
+if (list) {
+  for (const button of tools.querySelectorAll("[data-way]")) {
+    button.addEventListener("click", () => { press(button.dataset.way); show(); });
   }
-  words.addEventListener("input", narrow);
-  const all = document.getElementById("query-all");
+  at("query-words").addEventListener("input", show);
+  for (const chosen of [views, orders, slices]) chosen?.addEventListener("change", show);
+  const all = at("query-all");
   all.addEventListener("click", () => {
     const opened = all.getAttribute("aria-pressed") !== "true";
     all.setAttribute("aria-pressed", String(opened));
     all.textContent = opened ? "Close all" : "Open all";
-    for (const item of list.children) {
-      if (!item.hidden) item.querySelector("details").open = opened;
+    for (const { item } of held) {
+      const fold = item.querySelector("details");
+      if (fold && !item.hidden) fold.open = opened;
     }
   });
   tools.hidden = false;
-  narrow();
+  at("query-count").textContent = `${held.length} of ${held.length} shown`;
 }
+
+// Charts: one stop of the tabulator key each, arrows within; a mark says its numbers.
+let pointed = null;
+function hide() { pointed = null; tip.hidden = true; }
+function tell(mark, more = "") {
+  pointed = mark;
+  tip.textContent = mark.getAttribute("aria-label") + more;
+  tip.hidden = false;
+  const over = mark.getBoundingClientRect();
+  const left = over.left + over.width / 2 - tip.offsetWidth / 2;
+  tip.style.left = `${Math.max(8, Math.min(left, document.documentElement.clientWidth - tip.offsetWidth - 8)) + scrollX}px`;
+  const above = over.top - tip.offsetHeight - 8;
+  tip.style.top = `${(above > 0 ? above : over.bottom + 8) + scrollY}px`;
+}
+for (const chart of document.querySelectorAll("figure svg")) {
+  const marks = [...chart.querySelectorAll(".mark")];
+  marks.forEach((mark, place) => {
+    const title = mark.querySelector("title");
+    mark.setAttribute("aria-label", title.textContent);
+    title.remove(); // else the browser shows it too
+    mark.setAttribute("tabindex", place ? "-1" : "0");
+    mark.addEventListener("pointerenter", () => tell(mark));
+    mark.addEventListener("pointerleave", (event) => {
+      if (event.pointerType !== "touch" && document.activeElement !== mark) hide();
+    });
+    mark.addEventListener("focus", () => {
+      for (const other of marks) other.setAttribute("tabindex", other === mark ? "0" : "-1");
+      tell(mark);
+    });
+    mark.addEventListener("blur", hide);
+    mark.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1,
+        Home: -marks.length, End: marks.length }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      marks[Math.max(0, Math.min(place + step, marks.length - 1))].focus();
+    });
+    let told = false;
+    mark.addEventListener("pointerdown", (event) => {
+      told = event.pointerType !== "touch" || (pointed === mark && mark.dataset.told === "");
+    });
+    // A finger cannot point without pressing: the first tap says, the second follows.
+    mark.addEventListener("click", (event) => {
+      if (told || !event.isTrusted || event.detail === 0) return;
+      event.preventDefault();
+      for (const other of marks) delete other.dataset.told;
+      mark.dataset.told = "";
+      tell(mark, mark.matches("a") ? " Tap again to go there." : "");
+    });
+  });
+}
+document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
+document.addEventListener("pointerdown", (event) => { if (!event.target.closest(".mark")) hide(); });
+addEventListener("resize", hide);
+
+// Tables: a heading orders the rows by its column; what has no number comes last.
+for (const table of document.querySelectorAll("table.sorts")) {
+  const body = table.tBodies[0];
+  if (body.rows.length < 3) continue;
+  const heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, column) => {
+    if (body.rows[0].cells[column]?.classList.contains("why")) return;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "sort";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      const key = (row) => {
+        const cell = row.cells[column];
+        const text = (cell.dataset.key ?? cell.textContent).trim();
+        const number = Number.parseFloat(text.replace("−", "-").replaceAll(",", "").replace(/^</, ""));
+        return Number.isNaN(number) || head.classList.contains("text") ? text : number;
+      };
+      const lacks = (value) => value === "" || value === "–";
+      const rows = [...body.rows].map((row) => [key(row), row]).sort(([a], [b]) => {
+        if (lacks(a) || lacks(b)) return lacks(a) - lacks(b);
+        const order = typeof a === "number" && typeof b === "number" ? a - b
+          : String(a).localeCompare(String(b), undefined, { numeric: true });
+        return down ? -order : order;
+      });
+      for (const other of heads) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      body.append(...rows.map(([, row]) => row));
+    });
+  });
+}
+function fit() {
+  for (const button of document.querySelectorAll(".cards .sort")) button.disabled = narrow.matches;
+  for (const box of document.querySelectorAll(".scroll")) {
+    if (!box.clientWidth) continue; // closed: nobody knows yet
+    box.toggleAttribute("tabindex", false);
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+  }
+}
+narrow.addEventListener("change", fit);
+document.addEventListener("toggle", fit, true);
+
+// Paper cannot be opened: all measures go on it, queries as far as the reader opened them.
+const opened = [];
+addEventListener("beforeprint", () => {
+  for (const fold of document.querySelectorAll("details[data-paper]:not([open])")) {
+    fold.open = true;
+    opened.push(fold);
+  }
+});
+addEventListener("afterprint", () => { for (const fold of opened.splice(0)) fold.open = false; });
+
+fit();
+addEventListener("hashchange", follow);
+follow();

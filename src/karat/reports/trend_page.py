@@ -1,0 +1,241 @@
+"""A history as one page that asks nobody for anything: charts, tables, notes; light and dark."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+from karat.errors import MissingExtra
+from karat.reports import trend_words as words
+from karat.reports.cells import CONTROLS
+from karat.reports.trend import last_of, value_range
+from karat.tables.history import Mark, Series, Trend
+
+MOST = 500
+"""Points of a series on a page, if nobody asked for more."""
+_WIDE, _NARROW = (660, 220, 7), (300, 190, 3)  # pixels across, pixels down, dates below
+_INK = {"ink": "var(--ink)", "faint": "var(--line)", "line": "var(--up)", "back": "var(--back)"}
+
+
+def to_html(trend: Trend) -> str:
+    """The page. Its policy (CSP) lets no request out and names the one style sheet by its SHA-256.
+
+    Raises:
+        MissingExtra: Jinja2 or vl-convert-python is not installed.
+    """
+    try:
+        import jinja2
+    except ImportError:
+        raise MissingExtra("jinja2", "report", "a page of a trend") from None
+    try:
+        import vl_convert
+    except ImportError:
+        raise MissingExtra("vl-convert-python", "report", "a page of a trend") from None
+    environment = jinja2.Environment(
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=lambda value: value.translate(CONTROLS) if type(value) is str else value,
+    )
+    sections = []
+    for series in trend.series:
+        shown = last_of(series, trend.last or MOST)
+        drawn = {
+            size: vl_convert.vegalite_to_svg(json.dumps(_chart(shown, *pixels)))
+            for size, pixels in (("wide", _WIDE), ("narrow", _NARROW))
+        }
+        off = [mark.value for mark in shown if mark.value is not None and not mark.counts]
+        low, high = _domain(shown)
+        sections.append(
+            {
+                "title": f"{series.name} of {series.run}",
+                "sentence": words.sentence(series),
+                "strong": series.lean.drifts or not series.marks[-1].counts,
+                "described": _described(series, shown),
+                "charts": drawn,
+                "troubles": words.troubles(shown),
+                "hollow": bool(off),
+                "beyond": any(not low <= value <= high for value in off),
+                "lacking": any(mark.value is None for mark in shown),
+                "broken": any(mark.breaks for mark in shown),
+                "verdicts": any(words.verdict(mark) for mark in shown),
+                "rows": [_row(mark) for mark in reversed(shown)],
+                "total": len(series.marks),
+            }
+        )
+    style = _part("trend.css")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    page = environment.from_string(_part("trend.html.j2")).render(
+        source=trend.source,
+        sections=sections,
+        notes=trend.notes,
+        drifting=len(trend.drifting),
+        untold=len(trend.untold),
+        style=style,
+        style_hash=f"sha256-{digest}",
+    )
+    return page.encode("utf-8", "replace").decode()
+
+
+def _part(name: str) -> str:
+    return resources.files("karat.reports").joinpath(name).read_text("utf-8")
+
+
+def _described(series: Series, marks: Sequence[Mark]) -> str:
+    """The chart in words."""
+    counting = [mark for mark in marks if mark.counts]
+    said = f"{len(marks):,} points from {words.day(marks[0].time)} to {words.day(marks[-1].time)}"
+    if counting:
+        low = min(counting, key=lambda mark: mark.value or 0.0)
+        high = max(counting, key=lambda mark: mark.value or 0.0)
+        said += (
+            f": lowest {words.number(low.value)} on {words.place(low.time, low.commit)}, highest "
+            f"{words.number(high.value)} on {words.place(high.time, high.commit)}, last "
+            f"{words.number(counting[-1].value)}"
+        )
+    left_out = len(marks) - len(counting)
+    said += f"; {left_out:,} left out" if left_out else ""
+    breaks = sum(mark.breaks for mark in marks)
+    said += f"; broken {'once' if breaks == 1 else f'{breaks:,} times'}" if breaks else ""
+    return f"{series.name} over time with 95 % intervals, {said}. {words.sentence(series)}."
+
+
+def _row(mark: Mark) -> dict[str, str | bool]:
+    """The cells of a point."""
+    interval = ""
+    if mark.ci_low is not None and mark.ci_high is not None:
+        interval = f"{words.number(mark.ci_low)} to {words.number(mark.ci_high)}"
+    return {
+        "time": words.clock(mark.time),
+        "commit": words.short(mark.commit),
+        "whole": mark.commit or "",
+        "value": words.number(mark.value),
+        "interval": interval,
+        "n": "" if mark.n is None else f"{mark.n:,}",
+        "change": words.change_text(mark.change),
+        "told": words.yes(mark.told_apart),
+        "changed": ", ".join([*mark.changed, *(f"{name}?" for name in mark.unknown)]),
+        "verdict": words.verdict(mark),
+        "trouble": mark.trouble or "",
+        "counts": mark.counts,
+        "breaks": mark.breaks,
+    }
+
+
+def _chart(marks: Sequence[Mark], width: int, height: int, dates: int) -> dict[str, Any]:
+    """The chart of a series, in Vega-Lite: points in order, evenly, whatever time lies between."""
+    (least, most), (low, high) = value_range(marks), _domain(marks)
+    stretch, rows = 0, []
+    for place, mark in enumerate(marks):
+        stretch += mark.breaks
+        row: dict[str, Any] = {"place": place, "stretch": stretch, "before": place - 0.5}
+        if mark.value is None:
+            kind = "none"
+        elif mark.counts:
+            kind = "counts"
+            if mark.ci_low is not None:
+                row |= {"low": mark.ci_low, "high": mark.ci_high}
+        else:
+            kind = "beyond" if not low <= mark.value <= high else "hollow"
+        at = mark.value
+        if at is not None and kind == "beyond":
+            at = least if at < low else most
+        up = mark.value is not None and mark.value > high
+        shape = ("triangle-up" if up else "triangle-down") if kind == "beyond" else "circle"
+        cut = mark.breaks and place > 0
+        rows.append(row | {"kind": kind, "value": at, "shape": shape, "cut": cut})
+    size = 45 if len(marks) <= 100 else 14
+    x = {
+        "field": "place",
+        "type": "quantitative",
+        "title": None,
+        "scale": {"domain": [-0.5, len(marks) - 0.5], "nice": False, "zero": False},
+        "axis": _dates(marks, dates),
+    }
+    y = {
+        "field": "value",
+        "type": "quantitative",
+        "title": None,
+        "scale": {"domain": [low, high], "nice": False, "zero": False},
+        "axis": {"tickCount": 5},
+    }
+    point = {"type": "point", "opacity": 1, "strokeWidth": 1.5, "stroke": _INK["line"]}
+
+    def of(test: str, mark: dict[str, Any], **encoding: Any) -> dict[str, Any]:
+        return {"transform": [{"filter": test}], "mark": mark, "encoding": encoding}
+
+    rule = {"type": "rule", "stroke": _INK["ink"], "opacity": 0.7}
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "width": width,
+        "height": height,
+        "background": None,
+        "padding": {"left": 4, "right": 16, "top": 6, "bottom": 4},
+        "data": {"values": rows},
+        "encoding": {"x": x},
+        "layer": [
+            of("datum.cut", rule | {"strokeDash": [5, 4]}, x=x | {"field": "before"}),
+            of("datum.kind == 'none'", rule | {"strokeDash": [1, 4]}),
+            of(
+                "isValid(datum.low)",
+                {"type": "rule", "opacity": 0.4, "strokeWidth": 3, "stroke": _INK["line"]},
+                y=y | {"field": "low"},
+                y2={"field": "high"},
+            ),
+            of(
+                "datum.kind == 'counts'",
+                {"type": "line", "strokeWidth": 1.5, "stroke": _INK["line"]},
+                y=y,
+                detail={"field": "stretch", "type": "nominal"},
+            ),
+            of("datum.kind == 'counts'", point | {"size": size, "fill": _INK["line"]}, y=y),
+            of(
+                "datum.kind == 'hollow' || datum.kind == 'beyond'",
+                point | {"size": size + 25, "fill": _INK["back"], "stroke": _INK["ink"]},
+                y=y,
+                shape={"field": "shape", "type": "nominal", "scale": None, "legend": None},
+            ),
+        ],
+        "config": {
+            "font": "system-ui, sans-serif",
+            "view": {"stroke": None},
+            "axis": {
+                "labelColor": _INK["ink"],
+                "domainColor": _INK["ink"],
+                "tickColor": _INK["ink"],
+                "gridColor": _INK["faint"],
+                "labelFontSize": 12,
+            },
+            "axisX": {"grid": False},
+        },
+    }
+
+
+def _domain(marks: Sequence[Mark]) -> tuple[float, float]:
+    """From where to where the chart reaches: a margin about what counts."""
+    least, most = value_range(marks)
+    margin = (most - least) / 12
+    return least - margin, most + margin
+
+
+def _dates(marks: Sequence[Mark], most: int) -> dict[str, Any]:
+    """The axis below: dates of some points, evenly chosen; the time too where days repeat."""
+    count = min(most, len(marks))
+    places = sorted({round(at * (len(marks) - 1) / max(count - 1, 1)) for at in range(count)})
+    days = [words.day(marks[place].time) for place in places]
+    several = len({words.day(mark.time) for mark in marks}) < len(marks)
+    labels = {
+        str(place): [day, marks[place].time[11:16]] if several else day
+        for place, day in zip(places, days, strict=True)
+    }
+    return {
+        "values": places,
+        "labelExpr": f"{json.dumps(labels)}[datum.value]",
+        "labelOverlap": False,
+        "labelFlush": False,
+    }
