@@ -219,7 +219,7 @@ def test_slices_lead_to_their_queries_also_without_a_comparison(tmp_path: Path) 
     assert {"#in-0-0", "#in-0-1"} <= set(tags.all("href"))
 
 
-def test_counts_of_a_gate_are_whole_numbers(tmp_path: Path) -> None:
+def test_counts_of_a_gate_are_not_taken_for_scores(tmp_path: Path) -> None:
     checks = [
         Check("every query is answered", "unhealthy", "1,200 were not", None, n=13,
               baseline_value=0.0, candidate_value=1200.0),
@@ -227,7 +227,31 @@ def test_counts_of_a_gate_are_whole_numbers(tmp_path: Path) -> None:
     gate = Gate("unhealthy", OLD.name, NEW.name, "gate.toml", checks)
     write_report(tmp_path / "r.html", gate, runs=[OLD, NEW], **ABOUT)
     text = said((tmp_path / "r.html").read_text(encoding="utf-8"))
-    assert "unhealthy 0 1,200 – – 13" in text
+    assert "unhealthy – – – – 13 1,200 were not" in text
+
+
+def test_hashes_go_by_role_and_not_by_name(tmp_path: Path) -> None:
+    runs = [OLD.named("candidate"), NEW.named("baseline")]
+    hashes = {"baseline": "of the first", "candidate": "of the second"}
+    gate = Gate("pass", "candidate", "baseline", "gate.toml", [], hashes=hashes)
+    write_report(tmp_path / "r.html", gate, runs=runs, **ABOUT)
+    text = said((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert re.search(r"candidate \S+ [\d,]+ documents, [\d,]+ queries of the first", text), text[
+        -900:
+    ]
+
+
+@pytest.mark.parametrize("measure", ["nDCG@2", "Bpref"])
+def test_a_sum_is_told_by_the_measure_also_where_the_candidate_is_dead(
+    tmp_path: Path, measure: str
+) -> None:
+    dead = Run.from_dict(dict.fromkeys(GRADES), "dead")
+    found = compare(QRELS, OLD, dead, [measure])
+    write_report(tmp_path / "r.html", found, runs=[OLD, dead], **ABOUT)
+    text = said((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert ("is no sum over documents" in text) == (measure == "Bpref")
+    assert "No answer came." in text
+    assert "Nothing was returned." not in text
 
 
 def test_trec_evals_numbers_have_a_report_too(tmp_path: Path) -> None:

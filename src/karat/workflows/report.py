@@ -41,7 +41,6 @@ def write_report(
     queries: Any = None,
     documents: Any = None,
     comparison: Comparison | None = None,
-    hashes: Mapping[str, str | None] | None = None,
     rel: float | None = None,
     complete: bool = False,
     depth: int | None = None,
@@ -60,8 +59,6 @@ def write_report(
         queries: With their texts, to show them.
         documents: With titles or texts, to show them.
         comparison: To a gate, the comparison of the same two runs.
-        hashes: SHA-256 of ``qrels``, ``queries``, and of each run by its name; of two runs also
-            as ``baseline`` and ``candidate``. Those that are lacking are computed.
         rel: As in ``evaluate`` and ``compare``; so the following.
         complete: Every query of the qrels counts.
         depth: Cut rankings after so many documents.
@@ -105,7 +102,7 @@ def write_report(
     content = _content(asked, results, against, gate, held)
     content = replace(
         content,
-        sources=list(_sources(judgments, about, systems, hashes or {}, gate)),
+        sources=list(_sources(judgments, about, systems, gate)),
         rules=list(_rules(rules, against, gate)),
     )
     page = to_page(content)
@@ -229,24 +226,23 @@ def _sources(
     qrels: Qrels,
     queries: Queries | None,
     runs: Sequence[Run],
-    hashes: Mapping[str, str | None],
     gate: Gate | None,
 ) -> Iterator[Source]:
-    known = {**(gate.hashes if gate else {}), **hashes}
+    by_role = gate.hashes if gate else {}
     tables: list[tuple[str, str, Qrels | Queries | Run]] = [("judgments", "qrels", qrels)]
     tables += [] if queries is None else [("queries", "queries", queries)]
     roles = ["baseline", "candidate"] if len(runs) == 2 else []
     roles = ["candidate"] if gate and len(runs) == 1 else roles
     for name, key, table in tables:
         size = f"{len(table):,} {'judgments' if key == 'qrels' else 'queries'}"
-        yield Source(name, table.source, size, known.get(key) or fingerprint(table))
+        sha = by_role.get(key) or fingerprint(table)
+        yield Source(name, table.source, size, sha)
     for place, run in enumerate(runs):
-        role = roles[place] if roles else run.name
-        sha = known.get(run.name) or known.get(role) or fingerprint(run)
+        sha = by_role.get(roles[place]) if roles else None
         size = f"{len(run):,} documents, {len(run.query_ids):,} queries"
-        yield Source(run.name, run.source, size, sha)
+        yield Source(run.name, run.source, size, sha or fingerprint(run))
     if gate is not None:
-        yield Source("policy", gate.policy, f"{len(gate.checks)} checks", known.get("policy"))
+        yield Source("policy", gate.policy, f"{len(gate.checks)} checks", by_role.get("policy"))
 
 
 def _rules(

@@ -14,12 +14,10 @@ from karat.errors import UsageError
 from karat.measures import Measure, parse
 from karat.measures.pair import Pair
 from karat.measures.scores import Scores
-from karat.reports.html.content import Change, ShownQuery, View
+from karat.reports.html.content import UNANSWERED, Change, ShownQuery, View
 from karat.tables import Documents, Results
 from karat.tables.comparison import Comparison
 from karat.workflows.settle import Settled
-
-_NO_ANSWER = {"failed", "missing", "empty"}
 
 
 def views(results: Results, against: Comparison | None) -> list[View]:
@@ -48,7 +46,7 @@ def by_interest(results: Results, against: Comparison | None, measure: Measure) 
             if row.measure == str(measure):
                 share[row.query_id] = max(share.get(row.query_id, 0.0), abs(row.share))
         for value in rows:
-            if value.value is None or value.state in _NO_ANSWER:
+            if value.value is None or value.state in UNANSWERED:
                 share.setdefault(value.query_id, -1.0)
         return sorted(share, key=lambda query: -share[query])
     way = -1.0 if measure.entry.direction == "lower" else 1.0

@@ -16,6 +16,8 @@ MOST_QUERIES = 100
 """Queries side by side."""
 MOST_ROWS = 2_000
 """Documents in one column over all of them, so that the file stays small."""
+UNANSWERED = {"failed", "missing", "empty"}
+"""States of a query that a run returned nothing for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,8 @@ def of_measures(content: Content) -> list[Figure]:
         title = "Every measure, with its 95 % interval"
         # Of several measures no one is the highest; of several runs no test tells.
         return [
-            replace(_drawn(title, part, "value", zero=False), said="") for part in _by_scale(dots)
+            replace(_drawn(name, part, "value", zero=False), said="")
+            for name, part in _by_scale(title, dots)
         ]
     several = len({row.candidate for row in comparison.differences}) > 1
     dots = [
@@ -100,7 +101,7 @@ def of_measures(content: Content) -> list[Figure]:
     ]
     title = "Difference under every measure, with its 95 % interval"
     axis = f"candidate minus {comparison.baseline}"
-    return [_drawn(title, part, axis, zero=True) for part in _by_scale(dots)]
+    return [_drawn(name, part, axis, zero=True) for name, part in _by_scale(title, dots)]
 
 
 def of_slices(content: Content) -> Iterator[Sliced]:
@@ -265,14 +266,15 @@ def _of_query(row: QueryDifference) -> str:
     )
 
 
-def _by_scale(dots: Sequence[Dot]) -> list[list[Dot]]:
-    """Dots that fit between -1 and 1, and those that do not."""
+def _by_scale(title: str, dots: Sequence[Dot]) -> list[tuple[str, list[Dot]]]:
+    """Dots between -1 and 1, and those beyond, each with its title."""
     small: list[Dot] = []
     large: list[Dot] = []
     for dot in dots:
-        far = max(abs(end or 0.0) for end in (dot.value, dot.low, dot.high)) > 1
-        (large if far else small).append(dot)
-    return [part for part in (small, large) if part]
+        (large if abs(dot.value or 0.0) > 1 else small).append(dot)
+    if small and large:
+        return [(title, small), (f"{title}: values above 1", large)]
+    return [(title, list(dots))] if dots else []
 
 
 def _drawn(title: str, dots: Sequence[Dot], axis: str, *, zero: bool) -> Figure:

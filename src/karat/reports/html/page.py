@@ -11,13 +11,11 @@ from typing import Any
 from karat.errors import MissingExtra
 from karat.reports import further
 from karat.reports.figures import counted, percent, signed
-from karat.reports.gate import number as in_unit
 from karat.reports.html import figures, words
 from karat.reports.html.charts import HARMLESS
-from karat.reports.html.content import Content
+from karat.reports.html.content import UNANSWERED, Content
 
 _NOTHING = 5e-4  # prints as 0.000
-_NO_ANSWER = {"failed", "missing", "empty"}
 
 
 def to_page(content: Content) -> str:
@@ -59,7 +57,6 @@ def to_page(content: Content) -> str:
         **_shown(content),
         span=words.span,
         svg=_trusted(),
-        in_unit=lambda check, value: in_unit(check, value) or "–",
         still_failing=words.still_failing,
         style=_trusted()(style),
         script=_trusted()(script),
@@ -126,15 +123,21 @@ def _shown(content: Content) -> dict[str, Any]:
             else figures.of_queries(comparison, places.get)
         ),
         "sheets": sheets,
-        "failed": any(_NO_ANSWER & set(query.states) for query in content.queries),
+        "failed": any(UNANSWERED & set(query.states) for query in content.queries),
         "place": places.get,
-        "adds": any(
-            placed.effect is not None
-            for query in content.queries
-            for ranking in query.rankings
-            for placed in ranking.top
-        ),
+        "adds": _adds(content),
     }
+
+
+def _adds(content: Content) -> bool | None:
+    """Whether documents have a share of the first measure; None where there are none to ask."""
+    placed = [
+        one.effect
+        for query in content.queries
+        for ranking in query.rankings[-1:]  # effects stand in the candidate's
+        for one in (*ranking.top, *ranking.below)
+    ]
+    return any(effect is not None for effect in placed) if placed else None
 
 
 def _part(name: str) -> str:
