@@ -30,7 +30,7 @@ FOUND = {
     "read commas": ["csv"],
 }
 asked = []
-
+upside_down = lambda text: [(page, n) for n, page in enumerate(backwards(text))]
 def search(text):
     asked.append(text)
     return FOUND[text]
@@ -52,8 +52,7 @@ def half_dead(text):
         raise ConnectionError("refused")
     return FOUND[text]
 
-def empty(text):
-    return []
+def empty(text): return []
 
 def shapeless(text):
     return {"hits": []}
@@ -223,6 +222,8 @@ def test_a_known_failure_that_passes_is_told(shop: pytest.Pytester) -> None:
     result = outcome(shop, "karat_gate(lambda text: shop.FOUND[text] if 'sort' in text else [])")
     result.assert_outcomes(failed=1)
     assert f"note: {told}" in said(result)
+    order = "another order than their scores in 4 queries; karat goes by score"
+    assert order in said(outcome(shop, "karat_gate(shop.upside_down)"))
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ class KaratGate:
         """
         __tracebackhide__ = True
         from karat.errors import KaratError, UsageError
-        from karat.reports.assertion import of_gate, of_known
+        from karat.reports.assertion import of_gate, of_known, of_order
         from karat.workflows.expectations import hold
 
         asking = {"concurrency": concurrency, "timeout": timeout}
@@ -118,8 +118,9 @@ class KaratGate:
             if cannot_tell == "skip":
                 pytest.skip(message)
             warnings.warn(pytest.PytestWarning(message), stacklevel=2)
-        elif known := of_known(found):
-            warnings.warn(pytest.PytestWarning(known), stacklevel=2)
+        else:
+            for said in filter(None, (of_known(found), of_order(found))):
+                warnings.warn(pytest.PytestWarning(said), stacklevel=2)
         return found
 
     def _file(self, name: str, given: Any, *, needed: bool = False) -> Any:

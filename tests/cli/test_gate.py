@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from karat.cli.main import _run
+from karat.cli.main import _run, main
 
 QUERIES = [f"q{n:02}" for n in range(30)]
 DROP = '[[rule]]\nmeasure = "RR"\nmax_drop = "5%"\n'
@@ -64,7 +67,21 @@ def test_exit_codes_and_the_reason_first(
     assert karat("--policy", policy, "qrels", *runs) == code
     text = capsys.readouterr().out
     assert text.startswith(first)
-    assert max(map(len, text.splitlines())) <= 80
+    assert max(map(len, text.splitlines()[1:])) <= 80  # the first is the verdict
+    assert not any(line.endswith(" ") for line in text.splitlines())
+
+
+def test_columns_widen_what_is_piped(
+    karat: Karat, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    widths = []
+    for columns in ("40", "80", "200", "none", ""):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert karat("--policy", "gate.toml", "qrels", "old.trec", "new.trec") == 1
+        widths.append(max(map(len, capsys.readouterr().out.splitlines()[1:])))
+    assert widths[0] <= 40 < widths[1] <= 80
+    assert widths[1] <= widths[2]
+    assert widths[3] == widths[4] == widths[1]
 
 
 def test_a_relative_drop_from_nothing_is_an_error(
@@ -159,4 +176,127 @@ def test_an_empty_baseline_tells_nothing(karat: Karat, files: Path, capsys: Capt
     (files / "empty.json").write_text("")
     assert karat("--policy", "gate.toml", "qrels", "empty.json", "old.trec") == 3
     text = capsys.readouterr().out
-    assert text.startswith("cannot tell: baseline empty: the search answers: the run file is empty")
+    assert text.startswith("cannot tell: baseline empty: ")
+    assert "the run file is empty" in text.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (
+            ("golden.json", "old.trec", "main.json"),
+            "main.json: this is a saved baseline, and a run",
+        ),
+        (("main.json", "old.trec", "new.trec"), "main.json: this is a saved baseline, and qrels"),
+        (("qrels", "golden.json", "new.trec"), "golden.json: this is a golden set, and a run"),
+        (("qrels", "old.trec", "gate.toml"), "gate.toml: this is a policy, and a run"),
+        (("old.trec", "qrels", "new.trec"), "qrels: this looks like TREC qrels"),
+    ],
+)
+def test_files_in_the_wrong_order(
+    karat: Karat, files: Path, capsys: Capture, given: tuple[str, ...], says: str
+) -> None:
+    golden = [{"query_id": q, "query": q, "relevant_docs": ["good"]} for q in QUERIES]
+    (files / "golden.json").write_text(json.dumps(golden))
+    assert karat("--save-baseline", "main.json", "qrels", "old.trec", "-m", "RR") == 0
+    assert karat("--policy", "gate.toml", *given) == 2
+    found = capsys.readouterr()
+    assert says in found.err
+    assert found.err.endswith("\n  fix: the order is QRELS BASELINE CANDIDATE\n")
+
+
+def test_what_cannot_be_held_is_told_in_every_format(
+    karat: Karat, files: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    posted: list[dict[str, Any]] = []
+    monkeypatch.setattr("karat.cli.trend.send", lambda _url, event: posted.append(event))
+    (files / "bad.trec").write_text("q00 Q0 good 1 high x\n")
+    says = "bad.trec, line 1: the score 'high' is not a number"
+    said = {}
+    for form in ("json", "junit", "github", "md", "table"):
+        command = ("--policy", "gate.toml", "qrels", "old.trec", "bad.trec", "-f", form)
+        assert karat(*command, "--notify", "https://example.org") == 2
+        said[form], err = capsys.readouterr()
+        assert err.startswith(f"karat: {says}")
+    assert said["table"] == ""
+    found = json.loads(said["json"])
+    assert (found["verdict"], found["exit_code"]) == ("error", 2)
+    assert found["error"].startswith(says)
+    [error] = ET.fromstring(said["junit"].encode()).iter("error")
+    assert says in error.attrib["message"]
+    assert said["github"].startswith(f"::error title=karat%3A error::{says}")
+    assert said["md"].startswith("**error**: the gate could not be held: bad.trec")
+    assert [event["event"] for event in posted] == ["gate.error"] * 5
+    assert posted[0]["content"] == found
+
+
+def test_a_bug_leaves_no_empty_file(
+    karat: Karat, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("karat.workflows.gate.gate", broken)
+    assert karat("--policy", "gate.toml", "qrels", "old.trec", "new.trec", "-f", "junit") == 4
+    out, err = capsys.readouterr()
+    assert (
+        "a bug in karat (ZeroDivisionError)"
+        in next(ET.fromstring(out).iter("error")).attrib["message"]
+    )
+    assert "Traceback" in err
+
+
+@pytest.mark.parametrize(("candidate", "code"), [("old.trec", 2), ("new.trec", 1)])
+def test_the_verdict_is_out_before_the_rest_fails(
+    karat: Karat,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    candidate: str,
+    code: int,
+) -> None:
+    seen: list[tuple[str, str]] = []
+    monkeypatch.setattr("karat.cli.trend.send", lambda *_: seen.append(capsys.readouterr()))
+    command = ("--policy", "gate.toml", "qrels", "old.trec", candidate)
+    further = (
+        "--history",
+        "no/h.jsonl",
+        "--report",
+        "no/r.html",
+        "--notify",
+        "https://example.org",
+    )
+    assert karat(*command, *further) == code
+    # What fails keeps back neither the verdict nor what comes after it.
+    [(out, err)] = seen
+    assert out.startswith("pass: " if code == 2 else "fail: ")
+    assert err.count("karat: ") == 2
+    assert "no/h.jsonl" in err
+    assert "no/r.html" in err
+
+
+def test_a_run_whose_name_is_no_utf_8(
+    files: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = os.fsdecode(b"\xff.trec")
+    try:
+        (files / "new.trec").rename(files / name)
+    except OSError:
+        pytest.skip("a file system that has no such names")
+    command = ["gate", "--policy", "gate.toml", "qrels", "old.trec", name, "-f", "md"]
+    monkeypatch.setattr("sys.argv", ["karat", *command])
+    with pytest.raises(SystemExit) as end:
+        main()  # which makes standard output take any text
+    assert end.value.code == 1
+    assert capsys.readouterr().out.startswith("**fail**: RR drops")
+
+
+def test_no_id_commands_the_build_server(karat: Karat, files: Path, capsys: Capture) -> None:
+    queries = ["::error\u00a0title=x::y", *QUERIES]
+    (files / "qrels").write_text("".join(f"{query} 0 good 1\n" for query in queries))
+    run_file(files / "old.trec", 1, queries)
+    run_file(files / "##[add-mask]z.trec", 2, queries)
+    assert karat("--policy", "gate.toml", "qrels", "old.trec", "##[add-mask]z.trec") == 1
+    text = capsys.readouterr().out
+    assert not re.search(r"^\s*::|##\[", text, re.MULTILINE)
+    assert ":\u200b:error" in text
+    assert "##\u200b[add-mask]" in text

@@ -75,11 +75,18 @@ def test_nothing_typed_shows_the_help_and_is_no_success(typed: Typed) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("evalute qrels.txt bm25.txt", "No such command 'evalute'"),
-        ("evaluate", "Missing argument 'QRELS'"),
-        ("evaluate qrels.txt", "Missing argument 'RUN…'"),
-        ("evaluate qrels.txt bm25.txt --formt csv", "'--format'"),
+        (
+            "evalute qrels.txt bm25.txt",
+            "no such command 'evalute'; did you mean evaluate?\n  fix: karat --help",
+        ),
+        ("evaluate", "missing argument 'QRELS'\n  fix: karat evaluate --help"),
+        ("evaluate qrels.txt", "missing argument 'RUN…'"),
+        (
+            "evaluate qrels.txt bm25.txt --formt csv",
+            "no such option: --formt; did you mean --format?",
+        ),
         ("evaluate qrels.txt bm25.txt --format xml", "'xml' is not one of"),
+        ("evaluate qrels.txt bm25.txt --format jsno", "did you mean json?\n  fix: karat evaluate"),
         ("evaluate qrels.txt bm25.txt --depth ten", "'ten' is not a valid integer"),
         ("evaluate qrels.txt bm25.txt --depth 0", "a depth of 0 leaves nothing"),
         ("evaluate qrels.txt bm25.txt --rel 0", "rel=0 is not a number above 0"),
@@ -100,7 +107,7 @@ def test_nothing_typed_shows_the_help_and_is_no_success(typed: Typed) -> None:
         ("evaluate qrels.txt bm25.txt --input-format tsvv", "did you mean tsv?"),
         ("evaluate qrels.txt bm25.txt --measures-from nowhere", "No module named 'nowhere'"),
         ("evaluate qrels.txt bm25.txt --measures-from ./mine.py", "without .py"),
-        ("explain qrels.txt bm25.txt", "Missing argument 'QUERY_ID'"),
+        ("explain qrels.txt bm25.txt", "missing argument 'QUERY_ID'"),
         ("explain qrels.txt bm25.txt q3", "did you mean q"),
         ("explain qrels.txt bm25.txt q1 -m nDGC", "did you mean nDCG"),
         ("measures nDGC", "did you mean nDCG"),
@@ -114,6 +121,7 @@ def test_a_users_mistake_is_2_without_a_traceback(
     code, out, err = typed(*words.split())
     assert (code, out) == (2, ""), err
     assert said in err
+    assert err.startswith("karat: ")
     assert "Traceback" not in err
 
 

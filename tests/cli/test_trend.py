@@ -79,6 +79,34 @@ def test_a_night_without_answers_is_no_green_build(karat: Karat) -> None:
     assert err == f"{said} got no answer\n"
 
 
+def test_a_collapse_is_no_green_build(karat: Karat) -> None:
+    """All queries at 0: no interval, and nothing that drifts."""
+    last = history.read("rising.jsonl")[-1]
+    dead = Value("nDCG@10", 0.0, None, None, 30)
+    history.append("rising.jsonl", replace(last, time="2026-04-01T02:00:00Z", values=(dead,)))
+    code, out, _ = karat("rising.jsonl", "--fail-on-drift")
+    assert (code, out.splitlines()[1][:27]) == (1, "WORSE since 2026-04-01 (c):")
+    assert karat("rising.jsonl")[0] == 0
+    found = json.loads(karat("rising.jsonl", "-f", "json")[1])
+    assert (found["worse"], found["drifts"], found["cannot_tell"]) == (True, False, False)
+
+
+def test_a_measure_that_is_gone_is_no_green_build(karat: Karat) -> None:
+    last = history.read("rising.jsonl")[-1]
+    other = replace(last, time="2026-04-01T02:00:00Z", values=(Value("AP", 0.5, 0.4, 0.6, 30),))
+    history.append("rising.jsonl", other)
+    assert karat("rising.jsonl", "--fail-on-drift")[0] == 3
+    said = "karat: nobody can tell nDCG@10: the newest point of bm25 lack"
+    assert karat("rising.jsonl", "-f", "json")[2].startswith(said)
+    assert karat("rising.jsonl", "-m", "AP", "--fail-on-drift")[0] == 0
+
+
+def test_a_name_that_is_no_text_is_written(tmp_path: Path) -> None:
+    """A note can name a file, and a file's name can be Latin-1."""
+    command._write("caf\udce9", str(tmp_path / "x"))
+    assert (tmp_path / "x").read_text() == "caf?"
+
+
 def test_json_and_a_file(karat: Karat) -> None:
     found = json.loads(karat("falling.jsonl", "-f", "json", "--last", "3")[1])
     assert found["drifts"] is True

@@ -107,6 +107,15 @@ def test_a_known_signature() -> None:
     assert webhook.sign(b"what do ya want for nothing?", "Jefe") == f"sha256={wanted}"
 
 
+def test_what_is_no_text_is_posted_all_the_same(receiver: Receiver) -> None:
+    """A file's name in Latin-1, and a secret in it."""
+    assert webhook.post(receiver.url, {"text": "caf\udce9"}, secret="\udce9").delivered
+    [(_, headers, body)] = receiver.came
+    assert json.loads(body) == {"text": "caf?"}
+    mac = hmac.new(b"\xe9", body, hashlib.sha256).hexdigest()
+    assert headers[webhook.SIGNATURE.lower()] == f"sha256={mac}"
+
+
 def test_without_a_secret_there_is_no_signature(receiver: Receiver) -> None:
     assert webhook.post(receiver.url, EVENT, secret="").delivered
     assert webhook.SIGNATURE.lower() not in receiver.came[0][1]

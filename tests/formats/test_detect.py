@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from karat import formats
 from karat.errors import InputError
-from karat.formats.detect import detect
+from karat.formats.detect import WrongRole, detect, own_kind
 from karat.formats.source import Source
 
 TOLD = [
@@ -91,3 +92,45 @@ def test_a_topic_file_is_no_queries(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("<top>\n<num> Number: 301\n<title> crime\n</top>\n")
     with pytest.raises(InputError, match="cannot be told"):
         formats.read_queries(tmp_path / "x")
+
+
+KINDS = [
+    ('{"karat_baseline": 2, "karat": "0.1"}', "a saved baseline"),
+    ('\n { "karat_certificate" : 1}', "a certificate"),
+    ('{"karat_history": 1, "time": "x"}\n', "a history"),
+    ('{"karat_golden_set": 1, "queries": []}', "a golden set"),
+    ('{"name": "x", "karat_golden_set": 1, "queries": []}', "a golden set"),
+    ('[{"query": "x", "relevant_docs": ["a"]}]', "a golden set"),
+    ('{"query": "x", "relevant_docs": {"a": 1}}\n', "a golden set"),
+    ('# why\n[[rule]]\nmeasure = "AP"\n', "a policy"),
+    ("[health]\nmax_failed = 0\n\n[[rule]]\n", "a policy"),
+]
+
+
+@pytest.mark.parametrize("role", ["qrels", "run", "queries", "documents"])
+@pytest.mark.parametrize(("text", "kind"), KINDS)
+def test_a_file_of_karats_own_is_called_what_it_is(
+    role: str, text: str, kind: str, tmp_path: Path
+) -> None:
+    for data in (text.encode(), gzip.compress(text.encode())):
+        (tmp_path / "x").write_bytes(data)
+        with Source(tmp_path / "x") as source:
+            assert own_kind(source) == kind
+            if kind == "a golden set" and role in ("qrels", "queries"):
+                assert detect(source, role) == "golden"
+                continue
+            with pytest.raises(WrongRole, match=f"this is {kind}, and .* wanted here"):
+                detect(source, role)
+    if role == "run":  # a format that is given is no reason to call it damaged
+        with pytest.raises(WrongRole, match=f"this is {kind}") as caught:
+            formats.read_run(tmp_path / "x", "jsonl")
+        assert caught.value.fix == "the order is QRELS RUN"
+
+
+@pytest.mark.parametrize(("role", "text", "name"), TOLD)
+def test_other_files_are_none_of_karats_own(
+    role: str, text: str, name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "x").write_text(text)
+    with Source(tmp_path / "x") as source:
+        assert own_kind(source) is None, (role, name)

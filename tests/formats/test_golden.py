@@ -168,7 +168,7 @@ def test_latin_1_is_refused(tmp_path: Path) -> None:
 def test_a_run_and_documents_are_no_golden_set(tmp_path: Path) -> None:
     (tmp_path / "g").write_text(array(PLAIN))
     for read in (formats.read_run, formats.read_documents):
-        with pytest.raises(InputError, match="JSON array"):
+        with pytest.raises(InputError, match="this is a golden set, and"):
             read(tmp_path / "g")
 
 

@@ -112,3 +112,18 @@ def test_cranfield(field_data: Path) -> None:
     assert len(documents) == 1400
     empty = documents.frame.filter(documents.frame["text"] == "")["doc_id"].to_list()
     assert empty == ["471", "995"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('{"query_id": "1", "doc_id": "a", "score": NaN}\n', 1),
+        ('{"query_id": "1", "doc_id": "a", "score": 1}\n' * 2, 2),
+    ],
+)
+def test_a_bad_line_without_a_fix_of_its_own(text: str, line: int, tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text(text)
+    with pytest.raises(InputError) as caught:
+        formats.read_run(tmp_path / "x.jsonl")
+    assert caught.value.line == line
+    assert caught.value.fix

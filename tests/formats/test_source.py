@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from karat.errors import InputError
-from karat.formats.source import Source
+from karat.formats.source import NothingIn, Source
 
 
 def test_chunks_are_whole_lines_and_know_their_number(tmp_path: Path) -> None:
@@ -39,3 +39,31 @@ def test_a_file_nobody_may_read(tmp_path: Path) -> None:
         Source(tmp_path)
     with pytest.raises(InputError, match="does not exist"):
         Source(tmp_path / "nowhere" / "x")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("bm26.txt", "bm25.txt"),
+        ("qrel.tsv", "qrels.txt"),
+        ("gate.toml", "gates.toml"),
+        # What they share is the ending: no guess is better than that one.
+        ("nope.toml", None),
+        ("x.txt", None),
+    ],
+)
+def test_the_file_that_may_be_meant(typed: str, meant: str | None, tmp_path: Path) -> None:
+    for name in ("bm25.txt", "qrels.txt", "gates.toml", "p16.toml", "new.trec"):
+        (tmp_path / name).write_text("x")
+    with pytest.raises(InputError, match="no such file") as caught:
+        Source(tmp_path / typed)
+    assert caught.value.fix is not None
+    assert ("did you mean" in caught.value.fix) is (meant is not None)
+    assert meant is None or f"{tmp_path / meant}?" in caught.value.fix
+
+
+def test_an_empty_file_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text(" \n")
+    with pytest.raises(NothingIn, match="the file is empty") as caught:
+        Source(tmp_path / "x")
+    assert "write it again" in (caught.value.fix or "")

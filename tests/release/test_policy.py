@@ -73,11 +73,18 @@ def test_everything_a_rule_may_say() -> None:
         ({"rule": [{"measure": "AP", "max_drop": 5}]}, 'max_drop = "5%"'),
         ({"rule": [{"measure": "AP", "min": 85}]}, "is 1 at most"),
         ({"rule": [{"measure": "AP", "min": "high"}]}, "not a number"),
+        # What can never fail is no demand.
+        ({"rule": [{"measure": "AP", "max_drop": "100%"}]}, "always holds"),
+        ({"rule": [{"measure": "DCG", "max_drop": "100%"}]}, "always holds"),
+        ({"rule": [{"measure": "AP", "max_drop": 1}]}, "no drop goes beyond 1"),
+        ({"rule": [{"measure": "AP", "min": 0}]}, "AP is 0 at least, so 0 always holds"),
+        ({"rule": [{"measure": "DCG@10", "min": -5}]}, "so -5 always holds"),
+        (SMALLEST | {"health": {"min_silent": 1.5}}, "out of its range"),
         ({"rule": [{"measure": "AP", "max": 0.5}]}, "more of AP is better"),
         ({"rule": [{"measure": "NumNonrelRet", "min": 3}]}, "no mean"),
-        ({"rule": [{"measure": "AP", "min": 0, "evidence": "feeling"}]}, "observed, interval"),
-        ({"rule": [{"measure": "AP", "min": 0, "slice": "class"}]}, '"class=name"'),
-        ({"rule": [{"measure": "AP", "min": 0, "slice": "a=b", "each": "a"}]}, "both"),
+        ({"rule": [{"measure": "AP", "min": 0.1, "evidence": "feeling"}]}, "observed, interval"),
+        ({"rule": [{"measure": "AP", "min": 0.1, "slice": "class"}]}, '"class=name"'),
+        ({"rule": [{"measure": "AP", "min": 0.1, "slice": "a=b", "each": "a"}]}, "both"),
         (SMALLEST | {"health": {"max_fail": 0}}, "did you mean max_failed"),
         (SMALLEST | {"health": {"min_judged": 2}}, "out of its range"),
         (SMALLEST | {"health": {"p95_ms": -1}}, "out of its range"),
@@ -89,3 +96,22 @@ def test_what_is_no_policy_is_told(written: dict[str, Any], says: str) -> None:
     with pytest.raises(InputError, match=says) as error:
         policy_of(written, "gate.toml")
     assert "gate.toml" in str(error.value)
+
+
+def test_policies_that_differ_in_any_digit_differ() -> None:
+    def content(**written: Any) -> object:
+        return policy_of({"rule": [{"measure": "AP"} | written]}).content
+
+    assert content(min=0.85) == content(min=0.85)
+    others = [
+        content(min=0.85),
+        content(min=0.8500001),
+        content(min=0.8500004),
+        content(max_drop="5%"),
+        content(max_drop=0.05),
+        content(max_drop=0.050000001),
+        content(max_drop=0.05, evidence="interval"),
+        content(max_drop=0.05, each="a"),
+        content(max_drop=0.05, slice="a=b"),
+    ]
+    assert len(set(map(repr, others))) == len(others)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
 from karat.release.expectations import Answer, Broken
-from karat.reports.assertion import of_expectation, of_failure, of_gate, of_known
+from karat.reports.assertion import of_expectation, of_failure, of_gate, of_known, of_order
+from karat.tables import Run
 from karat.tables.comparison import Move
 from karat.tables.gate import Check, Gate, KnownFailure, Lost
+from karat.workflows import gate as gates
 
 DROP = Check(
     "AP drops by at most 0.01",
@@ -40,7 +47,7 @@ def test_it_says_the_verdict_the_rule_the_slice_and_the_reason() -> None:
 def test_what_is_long_is_cut_and_counted() -> None:
     lost = [Lost("AP", f"q{n}", None, 1.0, 0.0) for n in range(7)]
     told = of_gate(gate(checks=[DROP] * 12, lost=lost)).splitlines()
-    assert "  and 2 checks more" in told
+    assert "  and 2 more checks" in told
     assert "  and 2 more" in told
     assert sum("1.000 → 0.000" in line for line in told) == 5
     assert any("the baseline is saved values" in line for line in told)
@@ -93,3 +100,23 @@ def test_ids_and_errors_of_strangers_cannot_repaint_the_screen() -> None:
     told = of_expectation(Broken("no document", "r", "2 were returned", answer))
     assert "\x1b" not in told + of_failure("q", "\x1b]0;x")
     assert "\nfail" not in told
+
+
+@pytest.mark.parametrize("count", ["1 query", "1,200 queries"])
+def test_another_order_than_the_scores_is_told_of_the_candidate(count: str) -> None:
+    note = f"ranks contradict scores in {count}: scores decide, ranks do not count"
+    gate = Gate("pass", "old", "new", "gate.toml", [], notes=[f"new: {note}"])
+    assert of_order(gate).startswith(
+        f"new returned documents in another order than their scores in {count}; karat goes by score"
+    )
+    assert of_order(replace(gate, notes=[f"old: {note}", "new: x"])) == ""
+
+
+def test_that_order_is_noted_by_a_gate() -> None:
+    # The words that of_order looks for are those of the notes.
+    frame = pl.DataFrame(
+        {"query_id": ["q"] * 2, "doc_id": ["a", "b"], "score": [1.0, 2.0], "rank": [1, 2]}
+    )
+    run = Run.from_batches("new", [frame])
+    policy = {"rule": [{"measure": "RR", "min": 0.1}]}
+    assert "in 1 query; karat" in of_order(gates.gate(policy, {"q": {"a": 1}}, None, run))

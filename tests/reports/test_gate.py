@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from karat.reports.gate import show_gate, to_json
+from karat.reports.gate import error_json, show_gate, to_json
 from karat.reports.github import to_github
 from karat.reports.junit import to_junit
 from karat.reports.markdown import gate_comment
@@ -70,8 +70,21 @@ def shown(found: Gate, width: int = 80) -> str:
 
 def test_the_verdict_and_its_reason_come_first() -> None:
     lines = shown(GATE).splitlines()
-    assert lines[0].rstrip() == f"fail: {RULE}: dropped by 0.0800 (20.0 %), allowed 5 % ="
-    assert lines[2].rstrip() == "new against old, by gate.toml"
+    # One line, so that it can be looked for; longer than the 80 columns of the rest.
+    assert lines[0] == f"fail: {RULE}: dropped by 0.0800 (20.0 %), allowed 5 % = 0.0200"
+    assert lines[1].rstrip() == "new against old, by gate.toml"
+
+
+def test_in_a_terminal_the_verdict_is_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr(out, "isatty", lambda: True)
+    show_gate(GATE, console(out, 60))
+    assert max(map(len, re.sub("\x1b\\[[0-9;]*m", "", out.getvalue()).splitlines())) <= 60
+
+
+def test_an_error_in_place_of_a_gate_is_json() -> None:
+    found = json.loads(error_json('x: "é" is wrong\n  fix: y', 2))
+    assert found == {"verdict": "error", "error": 'x: "é" is wrong\n  fix: y', "exit_code": 2}
 
 
 def test_checks_then_reasons_then_who_lost_then_known_failures_then_notes() -> None:
@@ -107,7 +120,7 @@ def test_nothing_is_wider_than_the_screen_and_no_verdict_is_cut(width: int) -> N
         DROPPED, slice="a-slice-whose-name-is-longer-than-any-terminal-of-eighty-columns"
     )
     text = shown(replace(GATE, checks=[*GATE.checks, *[long] * 12]), width)
-    assert max(map(len, text.splitlines())) <= width
+    assert max(map(len, text.splitlines()[1:])) <= width  # the first is the verdict
     # The row of DROPPED and twelve more, less what fits into the sentences below.
     table = text[: text.index("·")]
     assert table.count("cannot tell") == 13
@@ -129,7 +142,7 @@ def test_nothing_checked_is_an_error_and_says_so() -> None:
 
 def test_several_of_the_worst_are_counted() -> None:
     text = shown(replace(GATE, checks=[BROKEN, BROKEN, BROKEN]), 120)
-    assert "(and 2 checks more)" in text
+    assert "(and 2 more checks)" in text
 
 
 def test_a_slice_called_like_a_column_stays_a_slice() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.reports.junit import to_junit
+from karat.reports.junit import error_junit, to_junit
 from karat.tables.comparison import Move
 from karat.tables.gate import EXIT_CODES, Check, Gate, GateVerdict, KnownFailure, Lost
 
@@ -125,3 +125,12 @@ def test_any_text_makes_xml_that_follows_the_schema(name: str, verdict: GateVerd
 def test_controls_are_replaced() -> None:
     text = to_junit(gate_of(check("fail", "a\x00\x1b[31m\ud800\ufffe")))
     assert "a\ufffd\ufffd[31m\ufffd\ufffd" in text
+
+
+def test_an_error_in_place_of_a_gate_follows_the_schema() -> None:
+    root = ET.fromstring(error_junit("\x00x: <y> is wrong\n  fix: z\ud800").encode())
+    follows_schema(root)
+    [suite] = root
+    assert [suite.attrib[name] for name in ("tests", "failures", "errors")] == ["1", "0", "1"]
+    [error] = suite.iter("error")
+    assert "x: <y> is wrong" in error.attrib["message"]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from html import unescape
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from karat.reports.markdown import LIMIT, comparison_comment, gate_comment
+from karat.reports.markdown import LIMIT, comparison_comment, error_comment, gate_comment
 from karat.tables.gate import Check, Gate, KnownFailure, Lost
 from karat.workflows.compare import compare
 
@@ -91,9 +92,26 @@ def test_a_name_is_shown_as_it_is(evil: str) -> None:
 
 
 def test_nobody_is_mentioned_and_nothing_links() -> None:
-    text = gate_comment(gate_of(check(reason="@octocat, see https://e.vil and www.e.vil, #12")))
+    reason = "@octocat, see https://e.vil and www.e.vil, #12, o/r#3 and GH-12"
+    text = gate_comment(gate_of(check(reason=reason)))
     assert not re.search(r"(?<!\w)@\w|https://|www\.|(?<!&)#\d", text)
+    # GitHub looks for numbers of issues once entities are characters again.
+    read = unescape(text)
+    assert not re.search(r"(?i)#\d|GH-\d", read)
+    assert "GH-\u200b12" in read
     assert "nDCG@10" in text
+
+
+def test_a_name_that_is_no_utf_8() -> None:
+    name = b"\xff.trec".decode(errors="surrogateescape")
+    assert gate_comment(gate_of(check(), name=name)).startswith("**fail**")
+
+
+def test_an_error_in_place_of_a_gate() -> None:
+    text = error_comment("<b>.trec: no such file\n  fix: see #12")
+    assert text.startswith("**error**: the gate could not be held: &#60;b&#62;.trec: no such file")
+    assert rendered(text).count("<p>") == 1
+    assert text.count("\n") == 1
 
 
 @given(st.text(max_size=200))

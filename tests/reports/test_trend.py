@@ -34,10 +34,10 @@ def shown(found: Any, width: int = 80) -> list[str]:
 
 
 def test_the_table_fits_and_says_what_happened() -> None:
-    lines = shown(trend(points()))
+    lines = shown(trend(points(14)))
     assert max(map(len, lines)) <= 80
     assert lines[0] == "nDCG@10 of bm25"
-    assert lines[1].startswith("DRIFT: −0.0360 since 2026-03-03 (0000000), 9 of 9 steps")
+    assert lines[1].startswith("DRIFT: −0.0440 since 2026-03-03 (0000000), 11 of 11 steps")
     cut = next(i for i, line in enumerate(lines) if "─ break ─" in line)
     assert "judgments" in lines[cut]
     after = next(line for line in lines[cut:] if "2026-03-03" in line)
@@ -105,3 +105,17 @@ def test_the_newest_point_comes_first_in_what_is_said() -> None:
     line[1] = replace(line[1], answered=Answered(30, 0, 20, 10))
     first = " ".join(shown(trend(line))[1:3])
     assert "the newest point does not count (no document for any of 30 queries)" in first
+
+
+def test_the_column_is_explained_where_it_is_shown() -> None:
+    found = trend(points())
+    assert not any("told apart:" in line for line in shown(found)), "left out for want of room"
+    assert any("told" in line for line in shown(found, 120))
+    assert any("told apart:" in line for line in shown(found, 120))
+
+
+def test_minus_signs_are_minus_signs() -> None:
+    line = [replace(p, values=(Value("x", v, v - 0.5, v + 0.5, 30),))
+            for p, v in zip(points(4)[2:], (0.0, 0.25), strict=True)]  # fmt: skip
+    assert any("−0.5 " in row for row in shown(trend(line)))
+    assert not any("-0.5" in row for row in shown(trend(line)))

@@ -39,7 +39,7 @@ def rows_of(line: list[Point]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
 
 
 def test_the_page_is_whole() -> None:
-    page = to_html(trend(points()))
+    page = to_html(trend(points(14)))
     assert page.count("<svg") == 2, "one for a wide screen, one for a telephone"
     # Nothing is loaded: no address but the names of SVG's own namespaces.
     addresses = set(re.findall(r"https?://[^\"'<\s]+", page))
@@ -48,7 +48,7 @@ def test_the_page_is_whole() -> None:
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     assert f"default-src 'none'; style-src 'sha256-{digest}';" in page
     assert "style=" not in page, "the policy would stop it"
-    assert "DRIFT: −0.0360 since 2026-03-03 (0000003), 9 of 9 steps" in page
+    assert "DRIFT: −0.0440 since 2026-03-03 (0000003), 11 of 11 steps" in page
     assert page.count('class="break"') == 1
     assert page.index("2026-03-12 02:00") < page.index("2026-03-01 02:00")
 
@@ -104,6 +104,32 @@ def test_points_stand_evenly_in_order_with_few_dates() -> None:
     labels = json.loads(axis["labelExpr"].removesuffix("[datum.value]"))
     assert labels["0"] == ["2026-03-01", "00:00"], "the hour, as days repeat"
     assert [row["place"] for row in rows if row["cut"]] == [2]
+
+
+@pytest.mark.parametrize(("commit", "first"), [("v1", "v1"), (None, "#1")])
+def test_points_of_one_minute_are_told_by_their_commit(commit: str | None, first: str) -> None:
+    line = [
+        replace(point, time=f"2026-03-01T02:00:{i:02}Z", commit=commit and f"v{i + 1}")
+        for i, point in enumerate(points(3))
+    ]
+    labels = json.loads(rows_of(line)[1]["labelExpr"].removesuffix("[datum.value]"))
+    assert labels["0"] == ["2026-03-01", first]
+    assert len({tuple(label) for label in labels.values()}) == 3
+
+
+def test_what_changed_is_said_as_in_a_terminal() -> None:
+    marks = trend(points(4)).series[0].marks
+    assert [trend_page._row(mark)["changed"] for mark in marks] == [
+        "", "code, corpus", "judgments, code, corpus", "code, corpus"
+    ]  # fmt: skip
+
+
+def test_a_fall_stands_above_all_series() -> None:
+    line = points(4)[2:]
+    line[1] = replace(line[1], values=(Value("nDCG@10", 0.0, None, None, 30),))
+    page = to_html(trend(line))
+    assert "1 of 1 series is worse than before" in page
+    assert "<strong>WORSE since 2026-03-04 (0000004): −0.7920 in one step" in page
 
 
 def test_a_long_history_is_cut_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,6 +87,45 @@ def test_one_great_step_is_no_drift_and_hides_none() -> None:
     assert math.isfinite(falling([-1.0] * 5000))
 
 
+def test_the_shares_of_all_stretches_are_the_level() -> None:
+    shares = [1 / drift.needed(3, k) for k in range(1, 20001)]
+    assert sum(shares) * 3 == pytest.approx(0.05, rel=1e-4)
+    # 20 π² / 6 = 32.899
+    assert drift.needed(1, 1) == pytest.approx(32.8987, rel=1e-5)
+
+
+def test_the_level_holds_over_breaks() -> None:
+    """Eight stretches of 20 steps, looked at after every step, each begun anew."""
+    rng = np.random.default_rng(7)
+    alarms, anew, histories = 0, 0, 200
+    for _ in range(histories):
+        stretches = rng.normal(size=(8, 20))
+        alarms += any(ever(steps, drift.needed(1, k)) for k, steps in enumerate(stretches, 1))
+        anew += any(ever(steps) for steps in stretches)
+    # .05 of 200 is 10; three standard errors more is 19. Without shares it is more than stated.
+    assert alarms <= 19
+    assert anew > alarms
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ([5, 4, 3, 2], (0, True)),
+        ([5, 4, 3, 2, 6], (0, False)),  # the newest value is the best
+        ([5, 4, 3, 2, 5], (0, False)),
+        ([5, 4, 3, 2, 4.9], (0, False)),  # nearly back: above the median of 4.9, 4, 5, 3, 2
+        ([1, 3, 5, 4.9, 4.8], (2, True)),  # from the best, though above the start
+        ([5, 9, 5, 4, 3], (0, True)),  # one odd night is no best
+        ([5, 0, 5, 4.5, 4.2], (2, True)),
+        ([5, 5], (0, False)),
+        ([5, 4], (0, True)),
+        ([5], (0, False)),
+    ],
+)
+def test_since_the_best(values: list[float], found: tuple[int, bool]) -> None:
+    assert drift.since_best(values) == found
+
+
 def test_told_apart() -> None:
     # A 95 % interval of ±0.0196 is a standard error of 0.01; two make 0.0141, and 1.96 of them
     # 0.0277.
@@ -94,6 +133,11 @@ def test_told_apart() -> None:
     assert error == pytest.approx(0.01, rel=1e-5)
     assert drift.told_apart(0.5, 0.472, (error, error)) is True
     assert drift.told_apart(0.5, 0.4725, (error, error)) is False
-    assert drift.told_apart(0.5, 0.472, (error, error), comparisons=5) is False
-    assert drift.told_apart(0.5, 0.1, (error, None)) is None
+    # Where one has no interval, that of the other stands for it.
+    assert drift.told_apart(0.5, 0.472, (error, None)) is True
+    assert drift.told_apart(0.5, 0.4725, (None, error)) is False
+    # A point interval counts as one: 1.96 of 0.01.
+    assert drift.told_apart(0.5, 0.48, (error, 0.0)) is True
+    assert drift.told_apart(0.5, 0.481, (error, 0.0)) is False
+    assert drift.told_apart(0.5, 0.1, (None, None)) is None
     assert drift.standard_error(None, None) is None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from karat.tables.gate import Check, Gate
+from karat.tables.gate import Check, Gate, KnownFailure
 from karat.tables.history import HASHES, Answered, Value, point_of, point_of_gate
 from karat.tables.results import Result, Results
 
@@ -56,6 +56,19 @@ def test_a_gate_gives_the_values_of_its_candidate() -> None:
     assert point.answered == Answered(30, 0, 0, 0)
     assert (point.run, point.verdict, point.kind) == ("new", "fail", "gate")
     assert point.hashes == {"queries": None, "qrels": "q", "run": "r", "corpus": "v2"}
+
+
+def test_which_queries_a_gate_leaves_out_is_one_of_its_rules() -> None:
+    def rules(*ids: str, given: str = "") -> str:
+        known = [KnownFailure(query, "AP", None, False) for query in ids]
+        held = replace(gate(), known_failures=known)
+        return point_of_gate(held, time=TIME, karat="1", rules=given).rules
+
+    assert rules() == ""
+    # sha256 of "2:q12:q2", by sha256sum
+    assert rules("q1", "q2") == "without=7e872c2d94576bf4"
+    assert rules("q2", "q1", "q1", given="rel=2") == "rel=2 without=7e872c2d94576bf4"
+    assert len({rules("q1", "q2"), rules("q1"), rules("q1", "q3"), rules("q12:q2")}) == 4
 
 
 def test_what_became_of_the_queries_is_kept() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +99,7 @@ def test_a_baseline_edited_by_hand_is_refused_with_the_fix(tmp_path: Path) -> No
     assert gate(POLICY, QRELS, path, OLD).verdict == "pass"
     content["queries"][0]["values"] = [0.1]
     path.write_text(json.dumps(content))
-    with pytest.raises(InputError, match=r"was edited.*\n.*--save-baseline"):
+    with pytest.raises(InputError, match=r"was edited.*\n.*--save-baseline FILE --policy FILE"):
         gate(POLICY, QRELS, path, OLD)
 
 
@@ -143,3 +145,52 @@ def test_folding_chunks_is_another_rule(tmp_path: Path) -> None:
     found = gate(POLICY, QRELS, path, OLD, documents=chunks, collapse="page")
     assert found.verdict == "stale"
     assert "collapse (none → page)" in found.checks[0].reason
+
+
+def test_other_documents_for_the_same_chunks_make_it_stale(tmp_path: Path) -> None:
+    path = tmp_path / "old.json"
+    runs = {query: {"c1": 2.0, "c2": 1.0} for query in QUERIES}
+    pages = pl.DataFrame({"doc_id": ["c1", "c2"], "page": ["bad", "good"]})
+    other = pl.DataFrame({"doc_id": ["c2", "c1"], "page": ["bad", "good"]})
+    save_baseline(path, QRELS, runs, ["nDCG@10"], documents=pages, collapse="page")
+    same = gate(POLICY, QRELS, path, runs, documents=pages[::-1], collapse="page")
+    assert same.verdict == "pass"
+    found = gate(POLICY, QRELS, path, runs, documents=other, collapse="page")
+    assert found.verdict == "stale"
+    assert found.checks[0].reason.startswith("which chunk belongs to which document changed since")
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [("0.0.9", "stale"), ("9.0", "stale"), ("{}.dev3", "pass"), ("{}", "pass"), ("?", "stale")],
+)
+def test_another_karat_makes_it_stale(tmp_path: Path, version: str, expected: str) -> None:
+    now = metadata.version("karat")
+    saved = save_baseline(tmp_path / "old.json", QRELS, OLD, ["nDCG@10"])
+    other = replace(saved, karat=version.format(now), source="old.json")
+    found = gate(POLICY, QRELS, other, OLD)
+    assert found.verdict == expected
+    if expected == "stale":
+        said = f"karat ({version} → {now}) changed since old.json was saved; to save it anew: karat"
+        assert found.checks[0].reason.startswith(said)
+
+
+def test_another_rel_is_stale_though_the_measure_has_another_name(tmp_path: Path) -> None:
+    path = tmp_path / "old.json"
+    save_baseline(path, QRELS, OLD, ["RR@10"])
+    policy = {"rule": [{"measure": "RR@10", "max_drop": "5%"}]}
+    found = gate(policy, QRELS, path, OLD, rel=2)
+    assert (found.verdict, found.exit_code) == ("stale", 3)
+    assert found.checks[0].reason.startswith(f"rel (1 → 2) changed since {path} was saved")
+
+
+def test_queries_that_the_run_lacks_are_said(tmp_path: Path) -> None:
+    path = tmp_path / "old.json"
+    assert save_baseline(path, QRELS, OLD, ["nDCG@10"]).notes == []
+    part: Rankings = {query: OLD[query] for query in QUERIES[2:]}
+    saved = save_baseline(path, QRELS, part, ["nDCG@10"])
+    assert saved.notes == [
+        "2 of 40 queries are not in run (q00, …), and the baseline has 0 for them"
+    ]
+    one = save_baseline(path, QRELS, OLD | {"q00": {}}, ["nDCG@10"])
+    assert one.notes == []  # answered with nothing is an answer

@@ -89,4 +89,4 @@ def test_an_empty_baseline_file_lets_nothing_pass(tmp_path: Path) -> None:
     (tmp_path / "old.jsonl").write_text("")
     held = hold(search, ITEMS, POLICY, tmp_path / "old.jsonl")
     assert held.verdict == "cannot_tell"
-    assert held.checks[0].rule == "baseline old: the search answers"
+    assert held.checks[0].rule == "baseline old: some document is returned"

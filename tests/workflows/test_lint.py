@@ -392,3 +392,15 @@ def test_the_small_test_of_trec_eval(field_data: Path) -> None:
     assert not found.count("error")
     assert only(found, "query-not-in-run").query == "302"
     assert only(found, "extra-fields").lines[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [('{"karat_baseline": 2, "queries": []}', "a saved baseline"), ("[[rule]]\n", "a policy")],
+)
+def test_files_of_karats_own_are_called_what_they_are(text: str, kind: str, tmp_path: Path) -> None:
+    found = linted(tmp_path, main__json=text)
+    [finding] = found.findings
+    assert finding.code == "unreadable-file"
+    assert finding.message.startswith(f"this is {kind}, and lint reads")
+    assert found.files[0].role is None

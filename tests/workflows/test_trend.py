@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import karat
 from karat.errors import UsageError
 from karat.formats import history
-from karat.tables.gate import Check, Gate
+from karat.reports.trend_words import sentence
+from karat.tables.gate import Check, Gate, KnownFailure
 from karat.tables.history import Answered, Point, Value
+from karat.tables.results import Result
 from karat.workflows.trend import event, keep, keep_gate, rules_text, trend
 
 HASHES = {"queries": "q", "qrels": "j", "run": "r", "corpus": None}
@@ -55,7 +58,7 @@ def test_up_is_no_drift_unless_lower_is_better(monkeypatch: pytest.MonkeyPatch) 
     [series] = trend(rising).series
     assert series.lean.rises
     assert not series.lean.drifts
-    monkeypatch.setattr("karat.workflows.trend._direction", lambda _: "lower")
+    monkeypatch.setattr("karat.workflows.trend.lower_is_better", lambda _: True)
     [series] = trend(rising).series
     assert series.lean.drifts
     assert series.lean.change == pytest.approx(0.036), "as the values go, not as they please"
@@ -64,11 +67,140 @@ def test_up_is_no_drift_unless_lower_is_better(monkeypatch: pytest.MonkeyPatch) 
 def test_far_below_the_start_without_a_step_that_shows() -> None:
     # Standard errors .01/1.96 = .0051: steps of .01 are below 1.96 · √2 · .0051 = .0141, and
     # three of them are not; three are too few to lean.
-    [series] = trend(points([0.8, 0.79, 0.78, 0.77], reach=0.01)).series
-    assert (series.lean.leans, series.lean.below_start, series.lean.drifts) == (False, True, True)
+    found = trend(points([0.8, 0.79, 0.78, 0.77], reach=0.01))
+    lean = found.series[0].lean
+    assert (lean.leans, lean.drifts, lean.below_start, lean.drop) == (False, False, True, None)
+    assert found.to_dict()["worse"] is True
+    assert sentence(found.series[0]).startswith("WORSE than at the start: −0.0300 since 2026-03-01")
     [series] = trend(points([0.8, 0.8, 0.77, 0.77], reach=0.01)).series
     assert series.marks[2].told_apart
-    assert (series.lean.below_start, series.lean.drifts) == (True, False), "the step shows it"
+    assert series.lean.drop is not None
+    assert (series.lean.drop.time, series.lean.drop.commit) == (series.marks[2].time, "c3")
+    assert series.lean.drop.change == pytest.approx(-0.03)
+    assert sentence(series) == (
+        "WORSE since 2026-03-03 (c3): −0.0300 in one step, which the intervals tell apart"
+    )
+
+
+@pytest.mark.parametrize("values", [[*falling(30, 0.001), 0.9], falling(14, 0.001) * 3 + [0.8]])
+def test_a_drift_that_is_over_is_none_now(values: list[float]) -> None:
+    before = trend(points(values[:-1])).series[0].lean
+    assert (before.leans, before.drifts) == (True, True)
+    [series] = trend(points(values)).series
+    assert (series.lean.leans, series.lean.drifts, series.alarms) == (True, False, False)
+    assert sentence(series).startswith("no drift any more: ")
+
+
+def test_the_level_of_what_is_called_drift() -> None:
+    """Lines that only wander, with other judgments after 15 nights, looked at each third night."""
+    rng = np.random.default_rng(8)
+    drifts = worse = 0
+    for _ in range(100):
+        line = points(list(0.5 + rng.normal(0, 0.01, 30).cumsum()), reach=0.02)
+        line[15:] = [replace(p, hashes={**p.hashes, "qrels": "x"}) for p in line[15:]]
+        leans = [trend(line[:night]).series[0].lean for night in range(3, 31, 3)]
+        drifts += any(lean.drifts for lean in leans)
+        worse += any(lean.worsened for lean in leans)
+    # .05 of 100 is 5; three standard errors more is 11. What the intervals say has no such level.
+    assert drifts <= 11
+    assert worse > 11
+
+
+def test_a_drift_is_counted_from_the_best() -> None:
+    """Up by .1 and down by .012 since: though above the start, it falls."""
+    [series] = trend(points([0.6, 0.65, 0.7, *(0.7 - 0.001 * i for i in range(1, 13))])).series
+    fall = series.lean.fall
+    assert fall is not None
+    assert (fall.commit, fall.worse, fall.better, series.lean.drifts) == ("c3", 12, 0, True)
+    assert fall.change == pytest.approx(-0.012)
+    assert sentence(series).startswith("DRIFT: −0.0120 since 2026-03-03 (c3), 12 of 12 steps")
+
+
+@pytest.mark.parametrize("dip", [[], [0.4, 0.7]])
+def test_a_night_that_recovered_silences_nothing(dip: list[float]) -> None:
+    """Two down, one up, none of which shows; and before them a dip that does."""
+    creep = [0.7]
+    for _ in range(12):
+        creep += [creep[-1] - 0.028, creep[-1] - 0.010]
+    [series] = trend(points([0.7, *dip, *creep], reach=0.02)).series
+    assert (series.lean.below_start, series.lean.drop) == (True, None)
+    assert series.alarms
+
+
+@pytest.mark.parametrize(
+    ("values", "reaches"),
+    [
+        ([0.9892, 0.9892, 0.9892, 0.9892, 0.0], [0.01] * 4 + [None]),
+        ([0.95, 0.2], [0.05, 0.1]),
+        ([1.0, 0.0], [None, None]),  # all queries alike on both nights
+    ],
+)
+def test_a_collapse_is_said_first_and_posted(
+    values: list[float], reaches: list[float | None]
+) -> None:
+    line = points(values)
+    for at, (value, reach) in enumerate(zip(values, reaches, strict=True)):
+        ends = (None, None) if reach is None else _around(value, reach)
+        line[at] = replace(line[at], values=(Value("nDCG@10", value, *ends, 30),))
+    found = trend(line)
+    [series] = found.series
+    assert series.marks[-1].told_apart is True
+    assert (series.lean.drifts, found.to_dict()["worse"], found.drifting) == (False, True, [])
+    assert sentence(series).startswith(f"WORSE since 2026-03-{len(values):02} (c{len(values)}): −")
+    told = event(found, time="t")
+    assert told is not None
+    assert told["event"] == "trend.worse"
+    alone = [
+        replace(p, values=(replace(p.values[0], ci_low=None, ci_high=None, n=1),)) for p in line
+    ]
+    assert trend(alone).series[0].marks[-1].told_apart is None, "one query tells nothing"
+
+
+def test_what_is_no_longer_measured_is_not_fine() -> None:
+    line = points([0.5] * 5)
+    line[3:] = [replace(p, values=(Value("AP", 0.5, 0.4, 0.6, 30),)) for p in line[3:]]
+    found = trend(line)
+    old, new = (next(s for s in found.series if s.measure == m) for m in ("nDCG@10", "AP"))
+    assert (old.without, new.without, found.untold) == (2, 0, [old])
+    assert found.series[0] == old, "first"
+    assert sentence(old).startswith(
+        "cannot tell: the newest 2 points of bm25 lack it, last measured on 2026-03-03 (c3); before"
+    )
+    gates = [replace(p, kind="gate", verdict="pass") for p in line[3:]]
+    assert not trend([*line[:3], *gates]).untold, "a gate measures what its policy asks"
+    assert not trend([line[0]] * 3).untold
+
+
+def test_a_run_that_vanished_is_a_note() -> None:
+    line = points([0.5] * 3)
+    other = [replace(point, run="hybrid") for point in line]
+    assert not any("last measured" in note for note in trend([*line, *other]).notes)
+    found = trend([*line, *other[:2]])
+    assert "hybrid was last measured on 2026-03-02 (c2); others, until 2026-03-03" in found.notes
+
+
+def test_other_known_failures_are_no_change_of_the_search(tmp_path: Path) -> None:
+    """The same run twice, as many queries left out: n and all hashes are the same."""
+    known = [KnownFailure(query, "RR", 0.0, False) for query in ("q0", "q1")]
+    for day, one in enumerate(known, 1):
+        gate = Gate("pass", None, "b", "p", [], known_failures=[one], results=[_result(0.5 * day)])
+        keep_gate(tmp_path / "t", gate, time=f"2026-03-0{day}T02:00:00Z")
+    [series] = trend(tmp_path / "t").series
+    assert [(mark.changed, mark.breaks) for mark in series.marks] == [
+        ((), False),
+        (("rules",), True),
+    ]
+    assert sentence(series) == "one point only since the break on 2026-03-02"
+
+
+def _result(value: float) -> Result:
+    ends = (value - 0.1, value + 0.1, "t")
+    return Result("b", "RR", value, "mean", *ends, 30, 0, 0, 0, 0, 0, None, None, None)
+
+
+def test_one_point_is_compared_with_nothing() -> None:
+    said = sentence(trend(points([0.5])).series[0])
+    assert said == "one point only: nothing to compare it with yet"
 
 
 @pytest.mark.parametrize(
@@ -89,6 +221,7 @@ def test_the_line_breaks_where_numbers_are_not_comparable(change: str, name: str
     assert name in series.marks[5].changed
     assert (series.lean.points, series.lean.since) == (5, line[5].time)
     assert not series.lean.drifts
+    assert series.lean.needed == pytest.approx(131.595, rel=1e-5), "four times that of the first"
     assert "not comparable" in found.notes[0]
 
 
@@ -208,8 +341,9 @@ def test_the_worst_problem_first_and_more_series_ask_for_more() -> None:
     ]
     found = trend(both)
     assert [series.measure for series in found.series] == ["RR", "AP"]
-    assert found.series[0].lean.needed == 40
-    assert trend(both, ["mrr"]).series[0].lean.needed == 20
+    # 20 π² / 6 for each series in its first stretch.
+    assert found.series[0].lean.needed == pytest.approx(65.797, rel=1e-5)
+    assert trend(both, ["mrr"]).series[0].lean.needed == pytest.approx(32.899, rel=1e-4)
 
 
 def test_what_is_not_there_is_said() -> None:

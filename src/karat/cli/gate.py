@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from karat.cli import options
+from karat.cli import mistakes, options
 from karat.cli.pages import write_page
 from karat.cli.progress import watching
-from karat.errors import UsageError
+from karat.errors import InputError, KaratError, UsageError
 
 if TYPE_CHECKING:
     from karat.release.policy import Policy
@@ -57,6 +58,30 @@ _POLICY = 'a file that holds, for example,\n[[rule]]\nmeasure = "nDCG@10"\nmax_d
 @options.qrels_format
 @options.measures_from
 def gate(
+    save_baseline: str | None, output: str, notify: str | None, commit: str | None, **given: Any
+) -> int:
+    """Hold a candidate against a policy: may it ship?
+
+    BASELINE is a run or a saved baseline; leave it out where no rule is about a drop. Ends with 0
+    if every rule holds, 1 if one is broken, 3 if nobody can tell (too little evidence, an
+    unhealthy search, a stale baseline), 4 if a rule makes no sense here.
+
+    \b
+    karat gate --policy gate.toml QRELS BASELINE CANDIDATE
+    karat gate --save-baseline main.json --policy gate.toml QRELS RUN
+    """  # noqa: D301 - click wants a real backspace before what it must not wrap
+    said: dict[str, Any] = {"output": output, "notify": notify, "commit": commit}
+    try:
+        return _gate(save_baseline=save_baseline, **said, **given)
+    except BrokenPipeError:  # the reader has gone, which is no error
+        raise
+    except Exception as error:
+        if save_baseline is not None:
+            raise
+        return _failed(error, **said)
+
+
+def _gate(
     qrels: str,
     runs: tuple[str, ...],
     policy: str | None,
@@ -72,16 +97,6 @@ def gate(
     qrels_format: str | None,
     **settings: Any,
 ) -> int:
-    """Hold a candidate against a policy: may it ship?
-
-    BASELINE is a run or a saved baseline; leave it out where no rule is about a drop. Ends with 0
-    if every rule holds, 1 if one is broken, 3 if nobody can tell (too little evidence, an
-    unhealthy search, a stale baseline), 4 if a rule makes no sense here.
-
-    \b
-    karat gate --policy gate.toml QRELS BASELINE CANDIDATE
-    karat gate --save-baseline main.json --policy gate.toml QRELS RUN
-    """  # noqa: D301 - click wants a real backspace before what it must not wrap
     from karat import formats
     from karat.formats.baseline import holds_baseline
     from karat.formats.policy import read_policy
@@ -99,31 +114,89 @@ def gate(
         raise UsageError("the policy says which measures count, not -m", fix="leave -m out")
     held = None if policy is None else read_policy(policy, settings["rel"])
     settings["documents"] = _documents(qrels, settings, held.attributes if held else [])
-    with watching() as watch:
-        read = [
-            path
-            if len(runs) > at + 1 and holds_baseline(path)
-            else formats.read_run(
-                path, input_format, watch=watch, may_be_empty=save_baseline is None
-            )
-            for at, path in enumerate(runs)
-        ]
-    judgments = formats.read_qrels(qrels, qrels_format)
+    with _in_order(len(runs), saving=save_baseline is not None):
+        with watching() as watch:
+            read = [
+                path
+                if len(runs) > at + 1 and holds_baseline(path)
+                else formats.read_run(
+                    path, input_format, watch=watch, may_be_empty=save_baseline is None
+                )
+                for at, path in enumerate(runs)
+            ]
+        judgments = formats.read_qrels(qrels, qrels_format)
     if not settings["queries"] and formats.holds_queries(qrels):
         settings["queries"] = qrels
     if save_baseline is not None:
         wanted = [str(measure) for measure in held.measures] if held else list(measures) or None
         saved = baselines.save_baseline(save_baseline, judgments, read[0], wanted, **settings)
         what = f"{', '.join(saved.measures)} of {saved.run}"
-        print(f"karat: {save_baseline} holds {what}", file=sys.stderr)
+        for said in (f"{save_baseline} holds {what}", *saved.notes):
+            print(f"karat: {said}", file=sys.stderr)
         return 0
     found = hold(held, judgments, *([None] * (len(read) == 1)), *read, **settings)
+    gone: BrokenPipeError | None = None
+    try:  # the verdict first, whatever becomes of the rest
+        _print(found, output)
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        gone = error
+    further = []
+    if history is not None:
+        further.append(lambda: _keep(history, found, commit, corpus, settings))
     if report is not None:
-        _report(report, found, held, read, judgments, qrels, settings)
-    if history is not None or notify is not None:
-        _told(found, history, notify, commit, corpus, settings)
-    _print(found, output)
-    return found.exit_code
+        further.append(lambda: _report(report, found, held, read, judgments, qrels, settings))
+    if notify is not None:
+        further.append(lambda: _notify(notify, found, commit))
+    code = _then(found.exit_code, further)
+    if gone is not None:
+        raise gone
+    return code
+
+
+def _then(code: int, further: Sequence[Callable[[], None]]) -> int:
+    """Do the rest, each if the others fail too; the exit code is the verdict's unless that is 0."""
+    for each in further:
+        try:
+            each()
+        except Exception as error:  # noqa: BLE001 - said, and in the exit code
+            failed = mistakes.say(error)
+            code = code or failed
+    return code
+
+
+def _failed(error: Exception, output: str, notify: str | None, commit: str | None) -> int:
+    """Say in the format that was asked for that there is no verdict, and why."""
+    what, code = mistakes.told(error)
+    if output != "table":
+        from karat.reports.gate import error_json
+        from karat.reports.github import error_github
+        from karat.reports.junit import error_junit
+        from karat.reports.markdown import error_comment
+
+        if output == "json":
+            sys.stdout.write(error_json(what, code))
+        else:
+            write = {"junit": error_junit, "github": error_github, "md": error_comment}[output]
+            sys.stdout.write(write(what))
+        sys.stdout.flush()
+    mistakes.say(error)
+    if notify is not None:
+        _then(code, [lambda: _notify_error(notify, what, code, commit)])
+    return code
+
+
+@contextmanager
+def _in_order(runs: int, *, saving: bool) -> Iterator[None]:
+    """Where a file stands in the place of another, the order is that of this command."""
+    from karat.formats.detect import WrongRole
+
+    try:
+        yield
+    except WrongRole as error:
+        order = "RUN" if saving else "BASELINE CANDIDATE" if runs > 1 else "CANDIDATE"
+        fix = f"the order is QRELS {order}"
+        raise InputError(error.what, file=error.file, fix=fix) from None
 
 
 def _report(
@@ -149,24 +222,48 @@ def _report(
     write_page(path, found, runs, judgments, qrels, settings, beside)
 
 
-def _told(
+def _keep(
+    history: str,
     found: Gate,
-    history: str | None,
-    notify: str | None,
     commit: str | None,
     corpus: str | None,
     settings: Mapping[str, Any],
 ) -> None:
-    """Add the gate to a history, and tell whoever is to know."""
     from karat.cli import trend
-    from karat.workflows.trend import event, keep_gate, rules_text
+    from karat.workflows.trend import keep_gate, rules_text
 
     when, code = trend.now(), trend.commit(commit, os.environ)
-    if history is not None:
-        rules = rules_text(settings)
-        keep_gate(history, found, time=when, commit=code, corpus=corpus, rules=rules)
-    if notify is not None:
-        trend.send(notify, event(found, time=when, commit=code))
+    rules = rules_text(settings)
+    keep_gate(history, found, time=when, commit=code, corpus=corpus, rules=rules)
+
+
+def _notify(url: str, found: Gate, commit: str | None) -> None:
+    from karat.cli import trend
+    from karat.workflows.trend import event
+
+    trend.send(url, event(found, time=trend.now(), commit=trend.commit(commit, os.environ)))
+
+
+def _notify_error(url: str, what: str, exit_code: int, commit: str | None) -> None:
+    """Post ``gate.error``; not to an address that is itself the mistake."""
+    from importlib import metadata
+
+    from karat.cli import trend
+    from karat.connectors import webhook
+
+    try:
+        webhook.checked(url)
+    except KaratError:
+        return
+    event = {
+        "event": "gate.error",
+        "time": trend.now(),
+        "commit": trend.commit(commit, os.environ),
+        "karat": metadata.version("karat"),
+        "text": what,
+        "content": {"verdict": "error", "error": what, "exit_code": exit_code},
+    }
+    trend.send(url, event)
 
 
 def _refuse_files(runs: tuple[str, ...], *, saving: bool) -> None:

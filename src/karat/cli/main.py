@@ -11,8 +11,7 @@ import sys
 
 import click
 
-from karat.cli import compare, demo, evaluate, explain, fuse, gate, lint, measures, trend
-from karat.errors import KaratError
+from karat.cli import compare, demo, evaluate, explain, fuse, gate, lint, measures, mistakes, trend
 
 
 class _EnoughError(Exception):
@@ -88,12 +87,6 @@ def _run() -> int:
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return 2
-    except click.ClickException as error:
-        error.show()
-        return 2
-    except KaratError as error:
-        print(f"karat: {_printable(str(error))}", file=sys.stderr)
-        return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         print("karat: stopped", file=sys.stderr)
         return 130
@@ -101,22 +94,6 @@ def _run() -> int:
         # Python would complain again while shutting down.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:  # a full disk, a folder nobody may write to
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"karat: {_printable(where)}{error.strerror or error}", file=sys.stderr)
-        return 4
-    except MemoryError:
-        print("karat: out of memory", file=sys.stderr)
-        return 4
     except Exception as error:  # noqa: BLE001 - Python's own exit code 1 would read as "fail"
-        import traceback
-
-        traceback.print_exc()
-        print(f"karat: this is a bug in karat ({type(error).__name__})", file=sys.stderr)
-        return 4
+        return mistakes.say(error)
     return code if isinstance(code, int) else 0
-
-
-def _printable(text: str) -> str:
-    """Ids and file names come from strangers: nothing in them may command the terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Command = TypeVar("Command", bound=Callable[..., object])
+
+_PAGE, _NARROWEST = 80, 20  # columns
+_COMMAND = re.compile(r"^\s*::|##\[")
 
 FORMATS = ("table", "json", "csv", "md", "latex", "trec")
 
@@ -129,7 +134,41 @@ def documents_in(qrels: str, settings: Mapping[str, Any]) -> str | None:
 
 
 def out() -> Console:
-    """The console on standard output; a pipe gets the width of a page, not of a guess."""
+    """The console on standard output; a pipe is as wide as COLUMNS says, or as a page."""
     from karat.reports.terminal import console
 
-    return console(sys.stdout, None if sys.stdout.isatty() else 80)
+    if sys.stdout.isatty():
+        return console(sys.stdout)
+    said = os.environ.get("COLUMNS", "")
+    width = int(said) if re.fullmatch(r"[1-9]\d{0,4}", said, re.ASCII) else _PAGE
+    return console(cast(IO[str], _Piped(sys.stdout)), max(_NARROWEST, width))
+
+
+class _Piped(io.TextIOBase):
+    """Standard output into a file or a pipe: lines end where their text does, and command nothing.
+
+    A build server reads what is printed, and GitHub's takes a line that begins with ``::``, or
+    holds ``##[``, for a command; ids and texts come from strangers.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        super().__init__()
+        self._stream, self._rest = stream, ""
+
+    def write(self, text: str) -> int:
+        """Write the lines that are whole."""
+        *lines, self._rest = (self._rest + text).split("\n")
+        self._stream.write("".join(f"{_harmless(line)}\n" for line in lines))
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what there is of the last line."""
+        if self._rest:
+            self._stream.write(_harmless(self._rest))
+            self._rest = ""
+        self._stream.flush()
+
+
+def _harmless(line: str) -> str:
+    """A line without blanks at its end, in which a character of no width breaks commands."""
+    return _COMMAND.sub(lambda found: f"{found[0][:-1]}\u200b{found[0][-1]}", line.rstrip(" "))

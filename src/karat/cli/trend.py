@@ -45,13 +45,14 @@ if TYPE_CHECKING:
 @click.option(
     "--notify",
     metavar="URL",
-    help="Post the result as JSON if a measure drifts or the newest point does not count; "
-    "signed if KARAT_WEBHOOK_SECRET is set.",
+    help="Post the result as JSON if a measure drifts or dropped, or the newest point does not "
+    "count; signed if KARAT_WEBHOOK_SECRET is set.",
 )
 @click.option(
     "--fail-on-drift",
     is_flag=True,
-    help="Exit with 1 if a measure drifts, with 3 if the newest point does not count.",
+    help="Exit with 1 if a measure drifts, or dropped so far that the intervals tell it; with 3 "
+    "if the newest point does not count or lacks a measure.",
 )
 @options.measures_from
 def trend(
@@ -65,11 +66,12 @@ def trend(
     notify: str | None,
     fail_on_drift: bool,
 ) -> int:
-    """Show each measure over time, what changed between points, and drift.
+    """Show each measure over time, what changed between points, drops, and drift.
 
     HISTORY is a file that karat evaluate --history FILE or karat gate --history FILE adds to.
-    Drift is many small steps for the worse that no single step shows. A point whose search did not
-    answer, or whose gate was unhealthy, does not count.
+    Drift is many small steps for the worse that no single step shows; what the intervals alone tell
+    apart is said first. A point whose search did not answer, or whose gate was unhealthy, does not
+    count.
     """
     from karat.connectors import webhook
     from karat.workflows.trend import event
@@ -86,18 +88,24 @@ def trend(
         _aside(found)
     if not fail_on_drift:
         return 0
-    return 1 if found.drifting else 3 if found.untold else 0
+    return 1 if found.drifting or found.worsened else 3 if found.untold else 0
 
 
 def _aside(found: Trend) -> None:
-    """On standard error: that the newest point of a run says nothing."""
+    """On standard error: that the newest point of a series says nothing, or lacks it."""
     from karat.reports.cells import plain
-    from karat.reports.trend_words import place, why
+    from karat.reports.trend_words import place, untold, why
 
-    newest = [(series.run, series.marks[-1]) for series in found.untold]
-    said = {f"{run}, {place(mark.time, mark.commit)}: {why(mark)}" for run, mark in newest}
+    said = set()
+    for series in found.untold:
+        newest = series.marks[-1]
+        where = f"{series.run}, {place(newest.time, newest.commit)}"
+        if series.without:
+            said.add(f"nobody can tell {series.name}: {untold(series)}")
+        else:
+            said.add(f"the newest point does not count: {where}: {why(newest)}")
     for each in sorted(said):
-        print(f"karat: the newest point does not count: {plain(each)}", file=sys.stderr)
+        print(f"karat: {plain(each)}", file=sys.stderr)
 
 
 def now() -> str:
@@ -151,6 +159,7 @@ def _print(found: Trend, output: str, path: str | None) -> None:
 
 
 def _write(text: str, path: str | None) -> None:
+    text = text.encode("utf-8", "replace").decode()  # names of files can be no text at all
     if path is None or path == "-":
         sys.stdout.write(text)
         return

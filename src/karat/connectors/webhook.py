@@ -80,7 +80,8 @@ def post(
     import tenacity
 
     checked(url)
-    body = json.dumps(event, ensure_ascii=False, allow_nan=False).encode()
+    text = json.dumps(event, ensure_ascii=False, allow_nan=False)
+    body = text.encode("utf-8", "replace")  # names of files can be no text at all
     headers = {
         "Content-Type": "application/json; charset=utf-8",
         "User-Agent": "karat",
@@ -108,7 +109,8 @@ def sign(body: bytes, secret: str) -> str:
 
     Source: RFC 2104, with SHA-256. Compare with ``hmac.compare_digest``.
     """
-    return f"sha256={hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}"
+    key = secret.encode("utf-8", "surrogateescape")  # the very bytes of the environment
+    return f"sha256={hmac.new(key, body, hashlib.sha256).hexdigest()}"
 
 
 def checked(url: str) -> None:

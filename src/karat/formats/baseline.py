@@ -13,14 +13,14 @@ from karat.formats.writing import beside
 from karat.tables.baseline import VERSION, SavedBaseline
 from karat.tables.checksum import checksum
 
-_REMADE = "karat gate --save-baseline FILE QRELS RUN makes a new one"
+_REMADE = "karat gate --save-baseline FILE --policy FILE QRELS RUN makes a new one"
 _KIND = Kind("baseline", VERSION, _REMADE)
 _HEAD = (
     *("karat", "run", "measures", "rel", "complete", "depth", "collapse", "hashes", "p95_us"),
     *("sha256", "queries"),
 )
 _QUERY = ("query_id", "answered", "values")
-_HASHES = ("qrels", "queries", "run")
+_HASHES = ("qrels", "queries", "chunks", "run")
 _STATES = ("ok", "empty", "missing", "failed")
 
 

@@ -19,6 +19,20 @@ _BLANKS = re.compile(r"[ \t\r\v\f]+")
 _BEIR_HEADER = ["query_id", "corpus_id", "score"]
 _NESTED = re.compile(rb'\s*\{\s*("(?:[^"\\]|\\.)*")\s*:\s*(\{|null)')
 _ORDER = "the order is QRELS RUN"
+_JUDGED = ("qrels", "queries")
+_KINDS = {
+    "baseline": "a saved baseline",
+    "golden_set": "a golden set",
+    "certificate": "a certificate",
+    "history": "a history",
+}
+_MARK = re.compile(rf'\s*\{{\s*"karat_({"|".join(_KINDS)})"\s*:'.encode())
+_TOML = re.compile(r"\[\[?\s*[A-Za-z_]\w*\s*\]|[A-Za-z_]\w*\s*=")
+_POLICY = re.compile(r"\[\[\s*(rule|known_failure)\s*\]\]|\[\s*health\s*\]|rule\s*=")
+
+
+class WrongRole(InputError):
+    """A file that is sound, but of another role than the one it is read as."""
 
 
 def detect(source: Source, role: str) -> str:
@@ -35,6 +49,7 @@ def detect(source: Source, role: str) -> str:
     if head.startswith(b"PAR1"):
         return "parquet"
     refuse_binary(source)
+    refuse_kind(source, role)
     if head.lstrip()[:1] in (b"{", b"["):
         return _json(source, role)
     lines = _lines(source)
@@ -45,6 +60,39 @@ def detect(source: Source, role: str) -> str:
     if role in ("queries", "documents"):
         return _texts(source, lines, role)
     return _columns(source, lines, role)
+
+
+def own_kind(source: Source) -> str | None:
+    """What a file of karat's own is, with its article ("a saved baseline"); None for any other."""
+    head = source.head
+    if marked := _MARK.match(head[:200]):
+        return _KINDS[marked.group(1).decode()]
+    text = head.lstrip()
+    if text[:1] in (b"{", b"[") and b'"relevant_docs"' in text.partition(b"}")[0]:
+        return _KINDS["golden_set"]
+    if text[:1] == b"{" and re.search(rb'"karat_golden_set"\s*:', text):
+        return _KINDS["golden_set"]
+    lines = _lines(source)
+    if lines and _TOML.match(lines[0]) and any(_POLICY.match(line) for line in lines):
+        return "a policy"
+    return None
+
+
+def refuse_kind(source: Source, role: str) -> None:
+    """Refuse a file of karat's own where another is wanted.
+
+    Raises:
+        WrongRole: it is one; a golden set is judgments and queries.
+    """
+    kind = own_kind(source)
+    if kind is None or (kind == _KINDS["golden_set"] and role in _JUDGED):
+        return
+    wanted = "a run is" if role == "run" else f"{role} are"
+    raise WrongRole(
+        f"this is {kind}, and {wanted} wanted here",
+        file=source.name,
+        fix=_ORDER if role in ("qrels", "run") else f"name the file that holds the {role}",
+    )
 
 
 def refuse_binary(source: Source) -> None:
@@ -87,7 +135,7 @@ def _lines(source: Source) -> list[str]:
 
 def _json(source: Source, role: str) -> str:
     text = source.head.lstrip()
-    judged = role in ("qrels", "queries")
+    judged = role in _JUDGED
     if judged and (text.startswith(b"[") or b'"karat_golden_set"' in text):
         return "golden"
     if text.startswith(b"["):
@@ -117,7 +165,7 @@ def _json(source: Source, role: str) -> str:
         kind = "json" if opened or first.strip() == b"{" else "jsonl"
     if kind == "json":
         if role in ("queries", "documents"):
-            raise InputError(
+            raise WrongRole(
                 f"this looks like qrels or a run in nested JSON, and {role} are wanted",
                 file=source.name,
                 fix=f"{role} are read from JSONL, one object to a line",
@@ -149,7 +197,7 @@ def _with_header(source: Source, lines: Sequence[str], role: str) -> str | None:
                 return "beir"
             values = [line.split("\t")[-1] for line in lines[1:]]
             if role == "run" and values and all(re.fullmatch(r"-?\d{1,2}", v) for v in values):
-                raise InputError(
+                raise WrongRole(
                     "this looks like BEIR qrels, and a run is wanted",
                     file=source.name,
                     fix=f"{_ORDER}; if it is a run, add --input-format tsv",
@@ -167,13 +215,13 @@ def _refuse_other_role(source: Source, names: Sequence[str], role: str) -> None:
         return
     folded = {plain(name) for name in names}
     if role == "run" and "grade" in meant and not folded & {"score", "sim", "similarity", "rank"}:
-        raise InputError(
+        raise WrongRole(
             "this looks like qrels (it has grades and no scores), and a run is wanted",
             file=source.name,
             fix=_ORDER,
         )
     if role == "qrels" and "rank" in folded and not _graded(names):
-        raise InputError(
+        raise WrongRole(
             "this looks like a run (it has ranks and no grades), and qrels are wanted",
             file=source.name,
             fix=_ORDER,
@@ -207,7 +255,7 @@ def _columns(source: Source, lines: Sequence[str], role: str) -> str:
     width = _width(lines)
     if width == 4:
         if role == "run":
-            raise InputError(
+            raise WrongRole(
                 "this looks like TREC qrels (4 fields), and a run is wanted (6 fields)",
                 file=source.name,
                 fix=_ORDER,
@@ -215,7 +263,7 @@ def _columns(source: Source, lines: Sequence[str], role: str) -> str:
         return "trec"
     if width >= 6:
         if role == "qrels":
-            raise InputError(
+            raise WrongRole(
                 "this looks like a TREC run (6 fields), and qrels are wanted (4 fields)",
                 file=source.name,
                 fix=_ORDER,
@@ -246,7 +294,7 @@ def _three(source: Source, lines: Sequence[str], role: str) -> str:
     counts = whole and len(numbers) == len(values) and _counts_up(rows)
     if role == "qrels":
         if counts and max(int(value) for value in values) >= 10:
-            raise InputError(
+            raise WrongRole(
                 "this looks like an MS MARCO run (the third field counts 1, 2, 3 …), and qrels "
                 "are wanted",
                 file=source.name,

@@ -6,8 +6,11 @@ import tomllib
 from pathlib import Path
 
 from karat.errors import InputError
+from karat.formats.detect import own_kind
 from karat.formats.source import Source
 from karat.release.policy import Policy, policy_of
+
+_EXAMPLE = '[[rule]] on a line, then measure = "nDCG@10", then max_drop = "5%"'
 
 
 def read_policy(path: str | Path, rel: float | None = None) -> Policy:
@@ -21,11 +24,14 @@ def read_policy(path: str | Path, rel: float | None = None) -> Policy:
         InputError: it cannot be read, is no TOML, or is no policy (what, and the fix).
     """
     with Source(path) as source:
-        data, name = source.whole(), source.name
+        data, name, kind = source.whole(), source.name, own_kind(source)
+    if kind not in {None, "a policy"}:
+        what = f"this is {kind}, and a policy (TOML) is wanted here"
+        raise InputError(what, file=name, fix="karat gate --policy gate.toml …")
     try:
         written = tomllib.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise InputError("it is not UTF-8", file=name) from None
+        raise InputError("it is not UTF-8", file=name, fix="iconv -t UTF-8 FILE") from None
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"it is no TOML: {error}", file=name) from None
+        raise InputError(f"it is no TOML: {error}", file=name, fix=_EXAMPLE) from None
     return policy_of(written, name, rel)

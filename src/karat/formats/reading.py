@@ -13,7 +13,7 @@ import polars as pl
 from karat.errors import InputError
 from karat.formats.ahead import ahead
 from karat.formats.catalogue import FORMATS
-from karat.formats.detect import detect, refuse_binary
+from karat.formats.detect import detect, refuse_binary, refuse_kind
 from karat.formats.folder import in_folder
 from karat.formats.format import Reader, format_of
 from karat.formats.source import NothingIn, Source
@@ -176,6 +176,7 @@ class _Opened:
             name = input_format or detect(self.source, role)
             if name != "parquet":
                 refuse_binary(self.source)
+                refuse_kind(self.source, role)
         except BaseException:
             self.source.close()
             raise
@@ -190,12 +191,25 @@ class _Opened:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.source.close()
-        if isinstance(error, InputError) and error.line is None and error.file == self.source.name:
+        if not isinstance(error, InputError) or error.file != self.source.name:
+            return
+        line = error.line
+        if line is None:
             said = (error.query, error.doc_id, getattr(error, "subtopic", None))
-            ids = tuple(part for part in said if part is not None)
-            line = self._line(ids)
-            if line is not None:
-                raise error.at_line(line) from None
+            line = self._line(tuple(part for part in said if part is not None))
+        lint = None
+        everywhere = self.source.again is not None and self.format.name != "golden"
+        if error.fix is None and line is not None and everywhere:
+            lint = f"karat lint {self.source.name} names every such line"
+        if lint is not None or line != error.line:
+            raise InputError(
+                error.what,
+                file=error.file,
+                line=line,
+                query=error.query,
+                doc_id=error.doc_id,
+                fix=error.fix or lint,
+            ) from None
 
     def frame(self) -> pl.DataFrame:
         """All rows at once."""

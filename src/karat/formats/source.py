@@ -13,6 +13,7 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from difflib import SequenceMatcher
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +31,7 @@ HEAD = 1 << 16
 TAIL = 1 << 12
 LONGEST_LINE = 1 << 26
 """64 MiB: no line of a qrels, run, query or document file is longer."""
+_ALIKE = 0.65  # names of files, one of which may be meant by the other
 _BOMB_FROM = 1 << 28
 _BOMB_RATIO = 250  # real text compresses 4 to 40 times; gzip can do 1,030 times
 
@@ -40,7 +42,16 @@ _BROKEN = (EOFError, gzip.BadGzipFile, zlib.error, OSError, zstd.ZstdError)
 
 
 class NothingIn(InputError):
-    """A file that is there and holds nothing."""
+    """A file that is there and holds nothing.
+
+    Args:
+        what: What is wrong.
+        file: The file.
+    """
+
+    def __init__(self, what: str, *, file: str | None) -> None:
+        fix = "write it again: the program that made it may have failed"
+        super().__init__(what, file=file, fix=fix)
 
 
 class Chunk:
@@ -325,5 +336,12 @@ def _meant(path: Path) -> str | None:
         siblings = [sibling.name for sibling in path.parent.iterdir()]
     except OSError:
         return f"the folder {path.parent} does not exist"
-    near = nearest(path.name, siblings, 1)
-    return f"did you mean {path.parent / near[0]}?" if near else None
+    # By the names without their endings: files that share no more than .toml are not alike.
+    bare = _bare(path.name)
+    alike = [each for each in siblings if SequenceMatcher(None, bare, _bare(each)).ratio() > _ALIKE]
+    best = (nearest(path.name, alike, 1) or alike)[:1]
+    return f"did you mean {path.parent / best[0]}?" if best else "see how it is spelt, and where"
+
+
+def _bare(name: str) -> str:
+    return (name.partition(".")[0] or name).casefold()

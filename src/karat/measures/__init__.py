@@ -2,7 +2,7 @@
 
 from karat.measures.entry import Entry, Equal, Example, Measure, Parameter, Terms
 from karat.measures.evidence import Evidence
-from karat.measures.names import DEFAULTS, parse, parse_all
+from karat.measures.names import DEFAULTS, lower_is_better, parse, parse_all
 from karat.measures.reduction import reduce
 from karat.measures.registry import entries, measure
 
@@ -16,6 +16,7 @@ __all__ = [
     "Parameter",
     "Terms",
     "entries",
+    "lower_is_better",
     "measure",
     "parse",
     "parse_all",

@@ -52,6 +52,14 @@ def parse(text: str, *, rel: float | None = None) -> Measure:
     return found[0]
 
 
+def lower_is_better(name: str) -> bool:
+    """Whether less is better by a measure; not where its name is one of trec_eval's own."""
+    try:
+        return parse(name).entry.direction == "lower"
+    except UsageError:
+        return False
+
+
 def parse_all(
     texts: Iterable[str], *, rel: float | None = None, trec: bool = False
 ) -> list[Measure]:

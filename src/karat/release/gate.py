@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from karat.release.policy import Drop, Health, Rule
+from karat.release.policy import Drop, Rule
 from karat.stats.intervals import TRUSTED_FROM
 from karat.tables.comparison import ROUNDING
 from karat.tables.gate import WORST_FIRST, Check, GateVerdict
 
 LEAST = 5
 """Queries below which no interval proves anything."""
-_ERRORS = 3  # reasons that are told
-_ERROR = 80  # characters of each
 _PRINTED = 5e-5  # what is less prints as 0.0000
+_NO_SPREAD = f"fewer than {TRUSTED_FROM} without spread prove nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +31,13 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """What a rule is held against, over all queries or a slice.
+    """What a drop is held against, over all queries or a slice.
 
     Attributes:
-        n: Queries that have a value in all runs the rule looks at.
+        n: Queries that have a value in both runs.
         candidate_value: Mean of the candidate; None without queries.
-        baseline_value: Mean of the baseline; None if there is none.
-        drop: How much worse the candidate is; None without a baseline.
+        baseline_value: Mean of the baseline; likewise.
+        drop: How much worse the candidate is; likewise.
         ci_low: Lower end of the 95 % interval of the drop; None without spread.
         ci_high: Upper end.
         smallest_detected: The smallest drop these queries detect with a power of 80 %.
@@ -63,30 +61,30 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """What became of the queries of a run.
+class Own:
+    """What a floor is held against: the candidate by itself, over all queries or a slice.
 
     Attributes:
-        run: Name of the run.
-        queries: Queries that count.
-        failed: Of these, without an answer.
-        missing: Of these, not in the run.
-        documents: Documents returned in all.
-        judged: Mean Judged@k by cutoff k; None where nothing was returned.
-        p95_us: 95th percentile of the times to an answer; None without times.
-        errors: Why queries failed, and how many of those that count did.
-        nothing: What to say of a run that holds no query at all; empty if it holds one.
+        n: Queries that have a value in the candidate, whatever the baseline has.
+        value: Their mean; None without queries.
+        ci_low: Lower end of its 95 % interval; None without spread.
+        ci_high: Upper end.
+        alike: Queries of the same weight that would tell as much; ``n`` where all weigh the same.
+        even: Whether every query has the same value, so that there is no spread.
+        baseline_value: Mean of the baseline, if it has values for just these queries.
+        attribute: What is sliced by; None for all queries.
+        slice: Its value; None for all queries.
     """
 
-    run: str
-    queries: int
-    failed: int
-    missing: int
-    documents: int
-    judged: dict[int, float | None] = field(default_factory=dict)
-    p95_us: float | None = None
-    errors: Mapping[str, int] = field(default_factory=dict)
-    nothing: str = ""
+    n: int
+    value: float | None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    alike: float | None = None
+    even: bool = False
+    baseline_value: float | None = None
+    attribute: str | None = None
+    slice: str | None = None
 
 
 def overall(checks: Sequence[Check]) -> GateVerdict:
@@ -113,7 +111,7 @@ def blind(checks: Sequence[Check]) -> Iterator[str]:
         more = f", and {len(unseen) - 1} more likewise" if len(unseen) > 1 else ""
         yield (
             f"“{first.rule}”{where} passed by what was observed; its {first.n} queries detect no "
-            f"drop below {first.smallest_detected:.3f}, and {first.limit:.3f} is allowed: a true "
+            f"drop below {first.smallest_detected:.4f}, and {first.limit:.4f} is allowed: a true "
             f'drop may hide there (evidence = "interval" asks for proof){more}'
         )
 
@@ -128,131 +126,20 @@ def unless_worse(check: Check, at_worst: Check, failed: int) -> Check:
     """
     if check.verdict != "pass" or at_worst.verdict == "pass":
         return check
-    said = f"{check.reason}; with the {failed} unanswered at their worst it would not hold"
+    worst = "one unanswered at its" if failed == 1 else f"{failed:,} unanswered at their"
+    said = f"{check.reason}; with the {worst} worst it would not hold"
     return replace(check, verdict="cannot_tell", reason=said)
 
 
-def health_checks(health: Health, candidate: Answers, baseline: Answers | None) -> Iterator[Check]:
-    """Whether the search answered as it must before any number counts.
-
-    Args:
-        health: What is demanded.
-        candidate: Of the candidate.
-        baseline: Of the baseline; what speaks against it makes nothing sure.
-    """
-    yield from _answered(health, candidate)
-    if baseline is not None:
-        against = _answered(health, baseline, baseline.run)
-        yield from (check for check in against if check.verdict != "pass")
-    if health.min_queries is not None:
-        enough = candidate.queries >= health.min_queries
-        yield Check(
-            rule=f"at least {health.min_queries:,} queries count",
-            verdict="pass" if enough else "cannot_tell",
-            reason=f"{candidate.queries:,} count",
-            n=candidate.queries,
-            candidate_value=float(candidate.queries),
-            limit=float(health.min_queries),
-        )
-    for k, share in candidate.judged.items() if health.min_judged is not None else ():
-        least = health.min_judged or 0.0
-        enough = share is not None and share >= least - ROUNDING
-        yield Check(
-            rule=f"Judged@{k} is at least {least:g}",
-            verdict="pass" if enough else "cannot_tell",
-            reason="nothing was returned" if share is None else f"{100 * share:.0f} % are judged",
-            candidate_value=share,
-            limit=least,
-        )
-    if health.p95_ms is not None:
-        yield _in_time(health.p95_ms, candidate)
-
-
-def _answered(health: Health, answers: Answers, baseline: str = "") -> Iterator[Check]:
-    """Failed and missing queries against their budgets, and whether anything was returned.
-
-    Args:
-        health: The budgets.
-        answers: What became of the queries.
-        baseline: Name of the baseline, if it is about that.
-    """
-    of = f"baseline {baseline}: " if baseline else ""
-    otherwise: GateVerdict = "cannot_tell" if baseline else "unhealthy"
-    n = answers.queries
-    if answers.nothing:
-        yield Check(f"{of}the search answers", otherwise, answers.nothing, n=n)
-        return
-    for count, most, every, few, some, none in (
-        (
-            answers.failed,
-            health.max_failed,
-            "every query is answered",
-            "without an answer",
-            f"got no answer{_why(answers.errors)}",
-            "all were answered",
-        ),
-        (
-            answers.missing,
-            health.max_missing,
-            "every query is in the run",
-            "not in the run",
-            "are not in the run",
-            "all are in the run",
-        ),
-    ):
-        allowed = math.floor(most * n + ROUNDING) if most < 1 else int(most)
-        yield Check(
-            rule=of + (f"at most {allowed:,} of {n:,} queries {few}" if allowed else every),
-            verdict="pass" if count <= allowed else otherwise,
-            reason=f"{count:,} of {n:,} {some}" if count else none,
-            n=n,
-            candidate_value=float(count),
-            limit=float(allowed),
-        )
-    if not answers.documents or not n:
-        reason = "it returned no document for any query" if n else "there is no query that counts"
-        yield Check(f"{of}the search answers", otherwise, reason, n=n)
-
-
-def _why(errors: Mapping[str, int]) -> str:
-    """The most frequent reasons why queries failed, in brackets; empty if nobody knows."""
-    if not errors:
-        return ""
-    ordered = sorted(errors.items(), key=lambda held: -held[1])
-    shown = [f"{count:,} × {_short(error)}" for error, count in ordered[:_ERRORS]]
-    rest = sum(count for _, count in ordered[_ERRORS:])
-    return f" ({', '.join([*shown, f'{rest:,} × other'] if rest else shown)})"
-
-
-def _short(error: str) -> str:
-    line = " ".join(error.split())
-    return line if len(line) <= _ERROR else f"{line[: _ERROR - 1]}…"
-
-
-def _in_time(most: float, answers: Answers) -> Check:
-    rule = f"95 % of the answers take at most {most:g} ms"
-    if answers.p95_us is None:
-        return Check(rule, "cannot_tell", "the run has no times", limit=most)
-    took = answers.p95_us / 1000
-    verdict: GateVerdict = "pass" if took <= most else "fail"
-    return Check(rule, verdict, f"p95 is {took:.4g} ms", candidate_value=took, limit=most)
-
-
-def rule_checks(rule: Rule, numbers: Numbers, doubt: Doubt | None = None) -> Iterator[Check]:
-    """A rule held against numbers: one check for each demand it makes.
+def drop_check(rule: Rule, most: Drop, numbers: Numbers, doubt: Doubt | None = None) -> Check:
+    """A drop held against the most that it may be.
 
     Args:
         rule: The rule.
+        most: Its ``max_drop``.
         numbers: What it is held against.
         doubt: Why the baseline's numbers count no more; None if they do.
     """
-    if rule.max_drop is not None:
-        yield _dropped(rule, rule.max_drop, numbers, doubt)
-    if rule.least is not None:
-        yield _floor(rule, rule.least, numbers)
-
-
-def _dropped(rule: Rule, most: Drop, numbers: Numbers, doubt: Doubt | None) -> Check:
     limit: float | None = most.size
     if most.relative:
         before = numbers.baseline_value
@@ -317,18 +204,23 @@ def _sure(numbers: Numbers, drop: float, limit: float, allowed: str) -> tuple[Ga
     else:
         said += f" (95 %: {_signed(low)} to {_signed(high)})"
     said += f", {allowed}"
-    if alike < LEAST:
-        few = "1 query proves" if n == 1 else f"{n:,} queries prove"
-        if alike < n:
-            few = f"so unlike in weight, {few}"
-        return "cannot_tell", f"{said}; {few} nothing"
+    if few := _too_few(n, alike):
+        return "cannot_tell", f"{said}; {few}"
     if low is None or high is None:
         if abs(drop) > ROUNDING and drop <= limit + ROUNDING and alike < TRUSTED_FROM:
-            return "cannot_tell", f"{said}; fewer than {TRUSTED_FROM} without spread prove nothing"
+            return "cannot_tell", f"{said}; {_NO_SPREAD}"
         low = high = drop
     if high <= limit + ROUNDING:
         return "pass", said
     return ("fail" if low > limit + ROUNDING else "cannot_tell"), said
+
+
+def _too_few(n: int, alike: float) -> str:
+    """That so few queries prove nothing; empty if they may."""
+    if alike >= LEAST:
+        return ""
+    few = "1 query proves" if n == 1 else f"{n:,} queries prove"
+    return f"{'so unlike in weight, ' if alike < n else ''}{few} nothing"
 
 
 def _apart(value: float, least: float) -> str:
@@ -347,23 +239,59 @@ def _percent(share: float) -> str:
     return "under 0.1 %" if share < 0.0005 else f"{100 * share:.1f} %"
 
 
-def _floor(rule: Rule, least: float, numbers: Numbers) -> Check:
-    value = numbers.candidate_value
+def floor_check(rule: Rule, least: float, own: Own) -> Check:
+    """The candidate's own value held against the least (or most) that it must be.
+
+    Args:
+        rule: The rule.
+        least: Its ``least``.
+        own: What it is held against.
+    """
+    value = own.value
     verdict: GateVerdict
-    if value is None or not numbers.n:
+    if value is None or not own.n:
         verdict, reason = "cannot_tell", "no query has a value"
+    elif rule.evidence == "interval":
+        verdict, reason = _surely(own, value, least, lower=rule.lower)
     else:
-        fine = value <= least + ROUNDING if rule.lower else value >= least - ROUNDING
-        verdict, reason = ("pass" if fine else "fail"), f"it is {_apart(value, least)}"
+        verdict = "pass" if _within(value, least, lower=rule.lower) else "fail"
+        reason = f"it is {_apart(value, least)}"
     return Check(
         rule=f"{rule.measure} {rule.least_text}",
         verdict=verdict,
         reason=reason,
         measure=str(rule.measure),
-        attribute=numbers.attribute,
-        slice=numbers.slice,
-        n=numbers.n,
-        baseline_value=numbers.baseline_value,
+        attribute=own.attribute,
+        slice=own.slice,
+        n=own.n,
+        baseline_value=own.baseline_value,
         candidate_value=value,
         limit=least,
     )
+
+
+def _within(value: float, least: float, *, lower: bool) -> bool:
+    return value <= least + ROUNDING if lower else value >= least - ROUNDING
+
+
+def _surely(own: Own, value: float, least: float, *, lower: bool) -> tuple[GateVerdict, str]:
+    """Whether the whole interval of the value lies where it must."""
+    low, high, n = own.ci_low, own.ci_high, own.n
+    alike = n if own.alike is None else own.alike
+    said = f"it is {_apart(value, least)}"
+    if low is None or high is None:
+        if n > 1 and not own.even:
+            return "cannot_tell", f"{said}, and nobody knows its interval"
+        said += " in every query" if n > 1 else " in one query, which has no interval"
+    else:
+        said += f" (95 %: {_apart(low, least)} to {_apart(high, least)})".replace("-", "−")
+    if few := _too_few(n, alike):
+        return "cannot_tell", f"{said}; {few}"
+    if low is None or high is None:
+        if _within(value, least, lower=lower) and alike < TRUSTED_FROM:
+            return "cannot_tell", f"{said}; {_NO_SPREAD}"
+        low = high = value
+    worst, best = (high, low) if lower else (low, high)
+    if _within(worst, least, lower=lower):
+        return "pass", said
+    return ("cannot_tell" if _within(best, least, lower=lower) else "fail"), said

@@ -51,8 +51,8 @@ class Rule:
         max_drop: The most that it may drop from the baseline; None if any drop may be.
         least: The least that the candidate must have; None if there is no such floor. For a
             measure of which less is better, the most.
-        evidence: ``observed``: the drop itself is compared · ``interval``: the whole 95 % interval
-            of the drop must lie within the limit.
+        evidence: ``observed``: the drop, or the value, itself is compared · ``interval``: its whole
+            95 % interval must lie within the limit.
         attribute: The attribute sliced by; None for all queries.
         value: The one slice it is about; None for each of them.
     """
@@ -82,7 +82,8 @@ class Rule:
         """What is demanded of the value itself; empty if nothing is."""
         if self.least is None:
             return ""
-        return f"is at {'most' if self.lower else 'least'} {self.least:g}"
+        sure = ", surely" if self.evidence == "interval" else ""
+        return f"is at {'most' if self.lower else 'least'} {self.least:g}{sure}"
 
     @property
     def text(self) -> str:
@@ -98,9 +99,11 @@ class Health:
         max_failed: Most queries that may have got no answer: a share below 1, or a count.
         max_missing: Most queries that a run may lack: likewise. Formats without answers cannot tell
             them from queries that were answered with nothing, so a few are let pass.
-        min_judged: Least mean Judged@k of each measure with a cutoff, 0 to 1.
+        min_judged: Least mean Judged@k of each measure with a cutoff, 0 to 1; of the first 10
+            documents if no measure has a cutoff.
         min_queries: Least queries that count.
         p95_ms: Most that the 95th percentile of the times to an answer may be, in milliseconds.
+        min_silent: Least share of the queries without a right answer that must get nothing, 0 to 1.
     """
 
     max_failed: float = 0.0
@@ -108,6 +111,7 @@ class Health:
     min_judged: float | None = None
     min_queries: int | None = None
     p95_ms: float | None = None
+    min_silent: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +158,20 @@ class Policy:
 
     @property
     def content(self) -> tuple[object, ...]:
-        """What it demands, as plain values: equal for equal policies."""
-        rules = [(r.text, r.evidence, r.attribute, r.value) for r in self.rules]
+        """What it demands, as plain values: equal for equal policies, and for no others."""
+        rules = [
+            (
+                str(rule.measure),
+                None if rule.max_drop is None else astuple(rule.max_drop),
+                rule.least,
+                rule.evidence,
+                rule.attribute,
+                rule.value,
+            )
+            for rule in self.rules
+        ]
         known = [(k.query_id, str(k.measure), k.least) for k in self.known_failures]
-        return (*rules, astuple(self.health), *known)
+        return (tuple(rules), astuple(self.health), tuple(known))
 
     @property
     def needs_baseline(self) -> bool:
@@ -166,8 +180,9 @@ class Policy:
 
 
 _RULE = ("measure", "max_drop", "evidence", "min", "max", "slice", "each")
-_HEALTH = ("max_failed", "max_missing", "min_judged", "min_queries", "p95_ms")
+_HEALTH = ("max_failed", "max_missing", "min_judged", "min_queries", "p95_ms", "min_silent")
 _KNOWN = ("query", "measure", "min")
+_SHARES = ("min_judged", "min_silent")
 _PARTS = ("rule", "health", "known_failure")
 
 
@@ -256,16 +271,33 @@ class _Reader:
     def refuse_beyond(
         self, measure: Measure, max_drop: Drop | None, least: float | None, where: str
     ) -> None:
-        """Refuse what a measure cannot reach: it would never, or always, hold."""
-        high = measure.entry.high
-        if high is None:
-            return
-        if max_drop is not None and not max_drop.relative and max_drop.size >= high:
+        """Refuse what a measure cannot reach or cannot leave: it would never, or always, hold."""
+        low, high = measure.entry.low, measure.entry.high
+        lower = measure.entry.direction == "lower"
+        if max_drop is not None and max_drop.relative and max_drop.size >= 1 and not lower:
             raise self.wrong(
-                f"{where}: {measure} is {high:g} at most, so no drop reaches {max_drop}",
-                f'max_drop = "{max_drop}%"',
+                f"{where}: nothing drops by more than all there is, so max_drop = "
+                f'"{max_drop}" always holds',
+                'max_drop = "5%"',
             )
-        if least is not None and least > high:
+        unit = max_drop.size if max_drop is not None and not max_drop.relative else 0.0
+        if high is not None and unit >= high - low:
+            raise self.wrong(
+                f"{where}: {measure} is {low:g} to {high:g}, so no drop goes beyond {unit:g}",
+                f'max_drop = "{unit if unit < 100 else 5:g}%"',
+            )
+        if least is None:
+            return
+        worst = high if lower else low
+        if worst is not None and (least >= worst if lower else least <= worst):
+            most = "most" if lower else "least"
+            raise self.wrong(
+                f"{where}: {measure} is {worst:g} at {most}, so {least:g} always holds",
+                "a value that a bad run does not reach",
+            )
+        if lower and least < low:
+            raise self.wrong(f"{where}: {measure} is {low:g} at least, and {least:g} is asked for")
+        if not lower and high is not None and least > high:
             raise self.wrong(f"{where}: {measure} is {high:g} at most, and {least:g} is asked for")
 
     def measure(self, given: Any, where: str) -> Measure:
@@ -311,7 +343,7 @@ class _Reader:
         self.refuse_unknown(given, _HEALTH, "health")
         values = {key: self.number(value, f"health: {key}") for key, value in given.items()}
         for key, value in values.items():
-            if value < 0 or (key == "min_judged" and value > 1):
+            if value < 0 or (key in _SHARES and value > 1):
                 raise self.wrong(f"health: {key} is {value:g}, out of its range")
         least = values.pop("min_queries", None)
         return Health(**values, min_queries=None if least is None else math.ceil(least))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
@@ -15,6 +16,7 @@ _QUERIES = 5  # that lost, for each measure
 _CHECKS = 10
 _DOCUMENTS = 5  # of an answer, beside those that are named
 _TEXT = 40  # columns of a query
+_DISORDERED = re.compile(r"ranks contradict scores in ([\d,]+ quer(?:y|ies)).*")
 
 
 def of_gate(found: Gate) -> str:
@@ -45,13 +47,25 @@ def of_known(found: Gate) -> str:
     return f"{told} in {found.policy}".translate(CONTROLS) if told else ""
 
 
+def of_order(found: Gate) -> str:
+    """That a search returned another order than its scores say; empty if it did not."""
+    for note in found.notes:
+        told = _DISORDERED.fullmatch(note.removeprefix(f"{found.candidate}: "))
+        if told is not None:
+            return (
+                f"{found.candidate} returned documents in another order than their scores in "
+                f"{told[1]}; karat goes by score, those who search see the other"
+            ).translate(CONTROLS)
+    return ""
+
+
 def _of_gate(found: Gate) -> Iterator[str]:
     yield f"{word(found.verdict)}: {title(found)}"
     broken = [check for check in found.checks if not passes(check)]
     for check in broken[:_CHECKS]:
         yield from _check(check)
     if len(broken) > _CHECKS:
-        yield f"  and {counted(len(broken) - _CHECKS, 'check more', 'checks more')}"
+        yield f"  and {counted(len(broken) - _CHECKS, 'more check', 'more checks')}"
     if held := len(found.checks) - len(broken):
         yield f"  {counted(held, 'other check passes', 'other checks pass')}"
     for measure in dict.fromkeys(row.measure for row in found.lost):

@@ -27,9 +27,17 @@ def to_json(gate: Gate) -> str:
     return json.dumps(gate.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def error_json(what: str, exit_code: int) -> str:
+    """What stands in place of a gate that could not be held: ``what`` is wrong."""
+    content = {"verdict": "error", "error": what, "exit_code": exit_code}
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
 def show_gate(gate: Gate, out: Console) -> None:
     """Print the verdict, every check, the queries that lost most, known failures and notes."""
-    out.print(plain(f"{word(gate.verdict)}: ", "bold") + plain(why(gate)))
+    said = plain(f"{word(gate.verdict)}: ", "bold") + plain(why(gate))
+    # What reads a pipe looks for whole lines.
+    out.print(said, soft_wrap=not out.file.isatty())
     numbered = [check for check in gate.checks if check.measure is not None]
     if numbered:
         out.print(_checks(title(gate), numbered, out))
@@ -79,8 +87,9 @@ def why(gate: Gate) -> str:
     causes = [check for check in gate.checks if check.verdict == gate.verdict]
     if not causes:
         return "nothing was checked"
-    more = "" if len(causes) == 1 else f" (and {counted(len(causes) - 1, 'check', 'checks')} more)"
-    return sentence(causes[0]) + more
+    more = len(causes) - 1
+    rest = f" (and {counted(more, 'more check', 'more checks')})" if more else ""
+    return sentence(causes[0]) + rest
 
 
 def _counts(gate: Gate) -> str:

@@ -25,6 +25,11 @@ def to_github(gate: Gate) -> str:
     return "".join(f"{line}\n" for line in _lines(gate))
 
 
+def error_github(what: str) -> str:
+    """What stands in place of a gate that could not be held: ``what`` is wrong."""
+    return f"::error title={_property('karat: error')}::{_data(what)}\n"
+
+
 def _lines(gate: Gate) -> Iterator[str]:
     broken = [check for check in gate.checks if check.verdict != "pass"]
     if gate.verdict == "pass":

@@ -53,6 +53,19 @@ def to_junit(gate: Gate) -> str:
     suite.extend(case for _kind, case in cases)
     lines = [title(gate), *known_failures(gate.known_failures), *gate.notes]
     ET.SubElement(suite, "system-out").text = _clean("\n".join(lines))
+    return _document(suites)
+
+
+def error_junit(what: str) -> str:
+    """What stands in place of a gate that could not be held: ``what`` is wrong."""
+    counts = {"tests": "1", "failures": "0", "errors": "1"}
+    suites = ET.Element("testsuites", {"name": "karat"} | counts)
+    suite = ET.SubElement(suites, "testsuite", {"name": "karat"} | counts | {"skipped": "0"})
+    suite.append(_case("the gate can be held", "error", what, "")[1])
+    return _document(suites)
+
+
+def _document(suites: ET.Element) -> str:
     ET.indent(suites)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suites, "unicode") + "\n"
 

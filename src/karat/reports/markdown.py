@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from karat.reports.cells import CONTROLS
-from karat.reports.figures import signed
+from karat.reports.figures import counted, signed
 from karat.reports.gate import (
     known_failures,
     moved,
@@ -34,7 +34,8 @@ _NAME = 80  # characters of an id, a rule or a slice
 _SENTENCE = 400
 _MARKUP = re.compile(r"[&<>|`*_\[\]\\~#!$]")
 _LINK = re.compile(r"(?i)(?<=www)\.|:(?=//)")  # what GitHub links unasked
-_MENTION = re.compile(r"(?<![A-Za-z0-9])@(?=\S)")
+# Names of people, and numbers of issues (#12, GH-12).
+_MENTION = re.compile(r"(?i)(?<![a-z0-9])@(?=\S)|#(?=\w)|(?<![a-z0-9])gh-(?=\d)")
 _SHORTENED = "\nToo long for a comment; the rest is in the JSON.\n"
 
 
@@ -55,8 +56,8 @@ def gate_comment(gate: Gate) -> str:
         )
         rows = [_check(check) for check in gate.checks[:_CHECKS]]
         parts.append(_table(heads, "llddddl", rows))
-        if len(gate.checks) > _CHECKS:
-            parts.append(f"and {len(gate.checks) - _CHECKS:,} checks more\n")
+        if (more := len(gate.checks) - _CHECKS) > 0:
+            parts.append(f"and {counted(more, 'more check', 'more checks')}\n")
     reasons = [f"{word(c.verdict)}: {sentence(c)}" for c in gate.checks if not passes(c)][1:]
     parts.append(_bullets(reasons))
     for measure in dict.fromkeys(row.measure for row in gate.lost):
@@ -67,6 +68,11 @@ def gate_comment(gate: Gate) -> str:
     if gate.notes:
         parts.append(_folded("Notes", _bullets(gate.notes)))
     return _within(parts)
+
+
+def error_comment(what: str) -> str:
+    """What stands in place of a gate that could not be held: ``what`` is wrong."""
+    return _within([f"**error**: the gate could not be held: {_said(what)}\n"])
 
 
 def comparison_comment(comparison: Comparison) -> str:
@@ -169,8 +175,8 @@ def _code(text: str) -> str:
 
 def _said(text: str) -> str:
     """A sentence, cut where it gets too long, in which nothing is markup."""
-    # GitHub looks for @names in the finished text: only a character in between stops that.
-    return _entities(_MENTION.sub("@\N{ZERO WIDTH SPACE}", _cut(text, _SENTENCE)))
+    # GitHub looks for these in the finished text: only a character in between stops that.
+    return _entities(_MENTION.sub("\\g<0>\N{ZERO WIDTH SPACE}", _cut(text, _SENTENCE)))
 
 
 def _entities(text: str) -> str:
@@ -190,7 +196,7 @@ def _within(parts: Sequence[str]) -> str:
     text = ""
     for part in filter(None, parts):
         joined = f"{text}\n{part}" if text else part
-        if len(joined.encode()) > LIMIT - len(_SHORTENED):
+        if len(joined.encode("utf-8", "replace")) > LIMIT - len(_SHORTENED):
             return text + _SHORTENED
         text = joined
     return text

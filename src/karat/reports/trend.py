@@ -23,12 +23,15 @@ _TROUBLES = 5
 
 def show_trend(trend: Trend, out: Console) -> None:
     """Print each series, the worst problem first, and the notes."""
+    explained = False
     for series in trend.series:
         shown = last_of(series, trend.last)
         out.print(Text.assemble((series.name, "bold"), f" of {series.run}"))
-        strong = series.lean.drifts or not series.marks[-1].counts
+        strong = series.alarms or not series.told
         out.print(words.sentence(series), style="bold" if strong else "")
-        out.print(_table(shown, out.width))
+        table, told = _table(shown, out.width)
+        explained |= told
+        out.print(table)
         troubles = words.troubles(shown)
         for trouble in troubles[:_TROUBLES]:
             out.print(trouble)
@@ -39,7 +42,7 @@ def show_trend(trend: Trend, out: Console) -> None:
             points = counted(hidden, "earlier point", "earlier points")
             out.print(f"{points} not shown (--last {len(series.marks)})", style="dim")
         out.print()
-    show_notes(trend.notes, out)
+    show_notes([note for note in trend.notes if explained or note != words.TOLD_APART], out)
 
 
 def last_of(series: Series, last: int | None) -> Sequence[Mark]:
@@ -63,7 +66,8 @@ def value_range(marks: Iterable[Mark]) -> tuple[float, float]:
     return low, high
 
 
-def _table(marks: Sequence[Mark], width: int) -> Table:
+def _table(marks: Sequence[Mark], width: int) -> tuple[Table, bool]:
+    """The points as rows, and whether they say what is told apart."""
     times, heads = _times(marks), ["time", "commit", "value", "n", "change"]
     cells = [
         [
@@ -85,7 +89,9 @@ def _table(marks: Sequence[Mark], width: int) -> Table:
     widths.append(min(max(map(len, ("changed", *changed, *broken))), _CHANGED))
     room = width - sum(widths) - 2 * len(widths) - 3
     # Where there is little room, a column that only says no, which cannot be relied on, makes some.
-    told = any(mark.told_apart for mark in marks) or room >= _NARROWEST + _APART
+    told = any(mark.told_apart for mark in marks) or (
+        any(mark.told_apart is False for mark in marks) and room >= _NARROWEST + _APART
+    )
     room = min(max(room - told * _APART, _NARROWEST), _WIDEST)
     low, high = value_range(marks)
     table = base()
@@ -120,7 +126,7 @@ def _table(marks: Sequence[Mark], width: int) -> Table:
             *([said[place]] if any(said) else []),
             plain(changed[place]),
         )
-    return table
+    return table, told
 
 
 def _word(text: str) -> int:
@@ -139,7 +145,7 @@ def _times(marks: Sequence[Mark]) -> list[str]:
 
 
 def _axis(low: float, high: float, room: int) -> Text:
-    left, right = f"{low:.3g}", f"{high:.3g}"
+    left, right = (f"{end:.3g}".replace("-", "−") for end in (low, high))
     return Text(left + right.rjust(room - len(left)))
 
 

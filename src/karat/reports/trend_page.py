@@ -55,7 +55,7 @@ def to_html(trend: Trend) -> str:
             {
                 "title": f"{series.name} of {series.run}",
                 "sentence": words.sentence(series),
-                "strong": series.lean.drifts or not series.marks[-1].counts,
+                "strong": series.alarms or not series.told,
                 "described": _described(series, shown),
                 "charts": drawn,
                 "troubles": words.troubles(shown),
@@ -75,6 +75,7 @@ def to_html(trend: Trend) -> str:
         sections=sections,
         notes=trend.notes,
         drifting=len(trend.drifting),
+        worsened=len(trend.worsened),
         untold=len(trend.untold),
         style=style,
         style_hash=f"sha256-{digest}",
@@ -119,7 +120,7 @@ def _row(mark: Mark) -> dict[str, str | bool]:
         "n": "" if mark.n is None else f"{mark.n:,}",
         "change": words.change_text(mark.change),
         "told": words.yes(mark.told_apart),
-        "changed": ", ".join([*mark.changed, *(f"{name}?" for name in mark.unknown)]),
+        "changed": words.changed(mark),
         "verdict": words.verdict(mark),
         "trouble": mark.trouble or "",
         "counts": mark.counts,
@@ -224,13 +225,22 @@ def _domain(marks: Sequence[Mark]) -> tuple[float, float]:
 
 
 def _dates(marks: Sequence[Mark], most: int) -> dict[str, Any]:
-    """The axis below: dates of some points, evenly chosen; the time too where days repeat."""
+    """The axis below: days of some points, evenly chosen; where days repeat, the time too.
+
+    Where times repeat to the minute, the commit; without one, which point it is.
+    """
     count = min(most, len(marks))
     places = sorted({round(at * (len(marks) - 1) / max(count - 1, 1)) for at in range(count)})
     days = [words.day(marks[place].time) for place in places]
     several = len({words.day(mark.time) for mark in marks}) < len(marks)
+    clocks = len({words.clock(mark.time) for mark in marks}) == len(marks)
+
+    def beside(place: int) -> str:
+        mark = marks[place]
+        return mark.time[11:16] if clocks else words.short(mark.commit) or f"#{place + 1}"
+
     labels = {
-        str(place): [day, marks[place].time[11:16]] if several else day
+        str(place): [day, beside(place)] if several else day
         for place, day in zip(places, days, strict=True)
     }
     return {

@@ -10,35 +10,68 @@ from karat.tables.history import BREAKING, Mark, Series
 _NAMED = 3  # points of those with the same trouble
 _LABEL = 10  # characters of a commit that is no hash
 
+TOLD_APART = (
+    "told apart: by both intervals, as if the queries were not the same, so “yes” can be "
+    "relied on and “no” cannot; karat compare of the two runs tells more"
+)
+"""What the column means, for where it is shown."""
+
 
 def sentence(series: Series) -> str:
     """What the newest stretch of a series does, and whether its newest point tells anything."""
-    newest = series.marks[-1]
-    if newest.counts:
+    if series.told:
         return _said(series)
-    return (
-        f"cannot tell: the newest point does not count ({why(newest)}); before it: {_said(series)}"
-    )
+    return f"cannot tell: {untold(series)}; before that: {_said(series)}"
+
+
+def untold(series: Series) -> str:
+    """Why the newest point of a series does not tell how the search is now."""
+    newest = series.marks[-1]
+    if series.without:
+        # What stands last is a value of some nights ago.
+        points = "point" if series.without == 1 else f"{series.without:,} points"
+        had = place(newest.time, newest.commit)
+        return f"the newest {points} of {series.run} lack it, last measured on {had}"
+    return f"the newest point does not count ({why(newest)})"
 
 
 def _said(series: Series) -> str:
     lean = series.lean
-    if lean.change is None:
-        return "one point only since then" if lean.points else "no point that counts"
-    moved = lean.worse + lean.better
-    steps = (
-        f"{lean.worse:,} of {counted(moved, 'step', 'steps')} for the worse" if moved else "no step"
-    )
-    since = f"{change_text(lean.change)} since {place(str(lean.since), lean.since_commit)}, {steps}"
-    if lean.leans:
-        return f"DRIFT: {since}: more than chance"
+    if lean.change is None or lean.fall is None:
+        return _alone(series)
+    said = []
+    if lean.drop is not None:
+        where = place(lean.drop.time, lean.drop.commit)
+        step = "in one step, which the intervals tell apart"
+        said.append(f"WORSE since {where}: {change_text(lean.drop.change)} {step}")
+    since = _since(lean.change, str(lean.since), lean.since_commit, (lean.worse, lean.better))
     if lean.drifts:
-        return f"DRIFT: {since}: more than the intervals allow, and no single step shows it"
-    if lean.below_start:
-        return f"worse than at the start: {since}"
+        fall = lean.fall
+        fell = _since(fall.change, fall.time, fall.commit, (fall.worse, fall.better))
+        said.append(f"DRIFT: {fell}: more than chance")
+    elif lean.below_start and not said:
+        said.append(f"WORSE than at the start: {since}: more than the intervals allow")
+    if said:
+        return "; ".join(said)
     if lean.rises:
         return f"getting better: {since}"
-    return f"no drift found: {since}"
+    return f"{'no drift any more' if lean.leans else 'no drift found'}: {since}"
+
+
+def _since(change: float, time: str, commit: str | None, steps: tuple[int, int]) -> str:
+    """A change, from when it is counted, and how many of the steps were for the worse."""
+    moved = sum(steps)
+    of = f"{steps[0]:,} of {counted(moved, 'step', 'steps')} for the worse" if moved else "no step"
+    return f"{change_text(change)} since {place(time, commit)}, {of}"
+
+
+def _alone(series: Series) -> str:
+    lean = series.lean
+    if not lean.points:
+        return "no point that counts"
+    if not any(mark.breaks for mark in series.marks):
+        return "one point only: nothing to compare it with yet"
+    return f"one point only since the break on {place(str(lean.since), lean.since_commit)}"
 
 
 def troubles(marks: Sequence[Mark]) -> list[str]:
@@ -107,6 +140,11 @@ def broke(mark: Mark) -> str:
     """What makes a point and those before it incomparable."""
     known = [name for name in mark.changed if name in BREAKING]
     return ", ".join([*known, *(f"{name}?" for name in mark.unknown if name in BREAKING)])
+
+
+def changed(mark: Mark) -> str:
+    """All that is said of what changed."""
+    return ", ".join(filter(None, [broke(mark) if mark.breaks else "", besides(mark)]))
 
 
 def besides(mark: Mark) -> str:

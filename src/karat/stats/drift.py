@@ -16,9 +16,17 @@ is a martingale of mean 1; so is its average over θ and over the step at which 
 (weights 1 / (j (j + 1))); and by Ville's inequality it ever reaches 1 / α with a chance of α at
 most: however often one looks, however long the history is. Steps of exactly 0 count for nothing.
 
+**Begun anew.** A history is cut into stretches, and each is tested from its own beginning; so the
+k-th of them is given 6 α / (π² k²), which add up to α over as many as there may be. That it ever
+leaned is no state of now: a drift is called one while the fall still stands (``since_best``), which
+takes alarms away and adds none.
+
 Sources: Ville 1939; de la Peña 1999, Annals of Probability 27 (symmetric steps); Ramdas, Grünwald,
 Vovk and Shafer 2023, Game-theoretic statistics and safe anytime-valid inference, Statistical
-Science 38 (4). Several series: each needs the evidence m / α (Bonferroni).
+Science 38 (4). Several series: each has its share of α (Bonferroni).
+
+``told_apart`` is another thing: two values held against both their intervals, at 5 % for these two
+and no other. Looked at night after night it is no test, and what it says is never called drift.
 
 If each point has noise of its own that the next does not keep (an index that answers by chance), a
 step down is followed by one up: the test alarms less often than stated, and sees less.
@@ -32,7 +40,7 @@ from collections.abc import Sequence
 from statistics import NormalDist
 
 LEVEL = 0.05
-"""Chance that any series of a history without drift is ever said to drift."""
+"""Most chance that any series of a history without drift is ever said to drift."""
 
 _STEEPNESS = (0.5, 1.0, 2.0)
 """Means of the steps that are bet on, in units of their median size."""
@@ -69,6 +77,39 @@ def evidence(steps: Sequence[float]) -> tuple[float, float]:
     return math.fsum(down) / len(down) + waiting, math.fsum(up) / len(up) + waiting
 
 
+def needed(series: int, stretch: int) -> float:
+    """Evidence from which steps are said to lean.
+
+    Args:
+        series: So many are tested; 1 or more.
+        stretch: Which stretch of a series it is, counted from 1; each has a share of the level.
+
+    Returns:
+        ``series`` π² ``stretch``² / (6 · 0.05): over all series and stretches the level is 0.05.
+    """
+    return series * math.pi**2 * stretch**2 / (6 * LEVEL)
+
+
+def since_best(values: Sequence[float]) -> tuple[int, bool]:
+    """From where a fall is counted, and whether it still stands.
+
+    Args:
+        values: Oldest first, one or more; higher is better.
+
+    Returns:
+        The place of the best value, of those with a neighbour that is as good (of several the
+        first; so that one odd night is none); and whether the last value is below it, and not above
+        the median of the values from there on.
+    """
+    held = []
+    for place, value in enumerate(values):
+        beside = [*values[max(place - 1, 0) : place], *values[place + 1 : place + 2]]
+        held.append(min(value, max(beside, default=value)))
+    best = held.index(max(held))
+    last = values[-1]
+    return best, last < values[best] and last <= _middle(sorted(values[best:]))
+
+
 def _middle(ordered: Sequence[float]) -> float:
     """The median of what is in order already."""
     half = len(ordered) // 2
@@ -89,9 +130,11 @@ def standard_error(low: float | None, high: float | None) -> float | None:
 
 
 def told_apart(
-    before: float, after: float, errors: tuple[float | None, float | None], comparisons: int = 1
+    before: float, after: float, errors: tuple[float | None, float | None]
 ) -> bool | None:
     """Whether two values differ by more than both their intervals allow; None without intervals.
+
+    Where one has none (as all its queries have the same value), that of the other is taken for it.
 
     The two are taken for independent. They share their queries, so that their difference varies
     less than this: yes can be relied on, no cannot. ``karat compare`` of the two runs tells more.
@@ -99,10 +142,10 @@ def told_apart(
     Args:
         before: The earlier value.
         after: The later one.
-        errors: Their standard errors, 0 or more.
-        comparisons: So many are made; the level is 0.05 for all of them together (Bonferroni).
+        errors: Their standard errors, 0 or more; None where not known.
     """
-    if errors[0] is None or errors[1] is None:
+    known = [error for error in errors if error is not None]
+    if not known:
         return None
-    reach = NormalDist().inv_cdf(1 - LEVEL / 2 / comparisons) * math.hypot(errors[0], errors[1])
-    return abs(after - before) > reach
+    reach = _Z * math.hypot(known[0], known[-1])
+    return bool(abs(after - before) > reach)  # of NumPy, too

@@ -22,9 +22,10 @@ class SavedBaseline:
         complete: Whether every query of the qrels counts.
         depth: Depth at which rankings were cut, or None.
         collapse: Column by which chunks were folded into documents; None if they were not.
-        hashes: SHA-256 of what they were computed from: ``qrels``, ``queries`` and ``run``; None
-            where there was none.
-        answered: ok | empty | missing | failed for each query.
+        hashes: SHA-256 of what they were computed from: ``qrels``, ``queries``, ``chunks`` (which
+            chunk belongs to which document, for ``collapse``) and ``run``; None where there was
+            none.
+        answered: ok | empty | missing | failed for each query, those without a right answer too.
         values: For each query one value for each measure; None where there is none.
         p95_us: 95th percentile of the times to an answer; None without times.
         source: What messages call it.
@@ -42,6 +43,21 @@ class SavedBaseline:
     values: dict[str, tuple[float | None, ...]]
     p95_us: float | None = None
     source: str = "baseline"
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences that whoever saves it must know."""
+        count = sum(any(value is not None for value in row) for row in self.values.values())
+        lacking = [
+            query
+            for query, state in self.answered.items()
+            if state == "missing" and any(value is not None for value in self.values[query])
+        ]
+        if not lacking:
+            return []
+        are, more, them = ("is", "", "it") if len(lacking) == 1 else ("are", ", …", "them")
+        said = f"{len(lacking):,} of {count:,} queries {are} not in {self.run} ({lacking[0]}{more})"
+        return [f"{said}, and the baseline has 0 for {them}"]
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat gate --save-baseline``; queries one by one."""

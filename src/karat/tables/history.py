@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from hashlib import sha256
 from typing import Any, Literal
 
 from karat.tables.gate import Gate
@@ -17,8 +18,8 @@ Input = Literal["code", "corpus", "queries", "judgments", "rules", "n", "answers
 """What can differ between two points.
 
 ``code``: the commit · ``corpus``, ``queries``, ``judgments``: by their hashes · ``rules``: how it
-was evaluated · ``n``: over how many queries, though none of these three says why · ``answers``: the
-run itself · ``karat``: its version.
+was evaluated, and which queries a gate counts · ``n``: over how many queries, though none of these
+three says why · ``answers``: the run itself · ``karat``: its version.
 """
 BREAKING: tuple[Input, ...] = ("judgments", "queries", "rules", "n")
 """After a change of these, two numbers are not of the same thing."""
@@ -97,7 +98,8 @@ class Point:
         run: Name of the run.
         commit: The code it is of, or any label; None if not known.
         verdict: What the gate said; None for an evaluation.
-        rules: How it was evaluated where that was not by default, as in ``rel=2 depth=100``.
+        rules: How it was evaluated where that was not by default, as in ``rel=2 depth=100``; of a
+            gate also ``without=`` and a hash of the known failures, which do not count.
         karat: Version of karat.
         values: One for each measure, and for each slice of it.
         hashes: SHA-256 of ``queries``, ``qrels``, ``run`` and ``corpus``; None where not known.
@@ -190,6 +192,10 @@ def point_of_gate(
     """
     values = tuple(map(_value, gate.results))
     hashes = _known({**gate.hashes, "run": gate.hashes.get("candidate"), "corpus": corpus})
+    if out := sorted({known.query_id for known in gate.known_failures}):
+        # As many others left out would be the same n, over other queries.
+        ids = "".join(f"{len(query)}:{query}" for query in out).encode("utf-8", "replace")
+        rules = f"{rules} without={sha256(ids).hexdigest()[:16]}".lstrip()
     return Point(
         time, "gate", gate.candidate, commit, gate.verdict, rules, karat, values, hashes,
         _answered(gate.results),
@@ -241,7 +247,7 @@ class Mark:
         breaks: Whether it counts and cannot be compared with those before.
         change: Value minus that of the last point that counts; None at the first and after a break.
         told_apart: Whether the two intervals alone tell the two values apart, taken as if the two
-            points had no queries in common; None where unknown.
+            points had no queries in common; None where neither has one.
     """
 
     time: str
@@ -262,8 +268,42 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
+class Fall:
+    """From the best value of a stretch to its last.
+
+    Attributes:
+        time: Time of the best value that is not one odd night (``karat.stats.drift.since_best``).
+        commit: Its commit; None if not known.
+        change: Last value minus that.
+        worse: Steps for the worse since.
+        better: Steps for the better since.
+    """
+
+    time: str
+    commit: str | None
+    change: float
+    worse: int
+    better: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """One step for the worse that the intervals tell apart.
+
+    Attributes:
+        time: Time of the point it leads to.
+        commit: Its commit; None if not known.
+        change: The step.
+    """
+
+    time: str
+    commit: str | None
+    change: float
+
+
+@dataclass(frozen=True, slots=True)
 class Lean:
-    """Whether the newest stretch of a series drifts.
+    """What the newest stretch of a series does: whether it drifts, or is worse than it was.
 
     Attributes:
         points: Points that count since the last break.
@@ -271,13 +311,18 @@ class Lean:
         better: Steps for the better.
         change: Last value minus first; None without two.
         evidence: Evidence that steps lean to the worse; 1 is none. If they do not lean, it ever
-            reaches x in at most one history of x.
+            reaches x in at most one stretch of x.
         evidence_better: The same for the better.
-        needed: Evidence from which ``leans`` says so.
+        needed: Evidence from which ``leans`` says so; it grows with the series and the breaks, so
+            that 5 % is the most chance that anything in a history without drift ever leans.
         leans: Steps lean to the worse more than chance makes them.
+        fall: From the best value to the last; None without two.
+        drifts: ``leans``, and now: the steps since the best value do too, and the fall stands.
         below_start: The last value is worse than the first of the stretch by more than both
-            intervals allow.
-        drifts: ``leans``, or ``below_start`` though no single step was told apart for the worse.
+            intervals allow. That is read off the two, each night anew, and is no test of a drift.
+        drop: The newest step for the worse that the intervals tell apart, if they tell all values
+            since apart from that before it too; else None.
+        worsened: ``below_start``, or there is such a ``drop``.
         rises: Steps lean to the better.
         since: Time of the first point of the stretch; None without points.
         since_commit: Its commit; None if not known.
@@ -291,8 +336,11 @@ class Lean:
     evidence_better: float
     needed: float
     leans: bool
-    below_start: bool
+    fall: Fall | None
     drifts: bool
+    below_start: bool
+    drop: Drop | None
+    worsened: bool
     rises: bool
     since: str | None
     since_commit: str | None
@@ -310,6 +358,7 @@ class Series:
         direction: ``higher`` or ``lower``: which is better.
         marks: The points, oldest first.
         lean: What the newest stretch does.
+        without: So many newer points of this run and kind lack the measure.
     """
 
     run: str
@@ -319,6 +368,17 @@ class Series:
     direction: Literal["higher", "lower"]
     marks: tuple[Mark, ...]
     lean: Lean
+    without: int = 0
+
+    @property
+    def told(self) -> bool:
+        """Whether its newest point tells how the search is now."""
+        return self.marks[-1].counts and not self.without
+
+    @property
+    def alarms(self) -> bool:
+        """Whether it drifts, or is worse than it was by more than the intervals allow."""
+        return self.lean.drifts or self.lean.worsened
 
     @property
     def name(self) -> str:
@@ -350,9 +410,14 @@ class Trend:
         return [series for series in self.series if series.lean.drifts]
 
     @property
+    def worsened(self) -> list[Series]:
+        """The series that are worse than they were by more than the intervals allow."""
+        return [series for series in self.series if series.lean.worsened]
+
+    @property
     def untold(self) -> list[Series]:
-        """The series of which nobody can tell, as their newest point does not count."""
-        return [series for series in self.series if not series.marks[-1].counts]
+        """The series of which nobody can tell: their newest point does not count, or lacks them."""
+        return [series for series in self.series if not series.told]
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat trend --format json``; all points, or the last asked for."""
@@ -361,6 +426,7 @@ class Trend:
             row["marks"] = list(row["marks"] if self.last is None else row["marks"][-self.last :])
         return {
             "drifts": bool(self.drifting),
+            "worse": bool(self.worsened),
             "cannot_tell": bool(self.untold),
             "series": rows,
             "notes": list(self.notes),

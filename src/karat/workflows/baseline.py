@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -17,7 +19,9 @@ from karat.formats.baseline import holds_baseline, read_baseline, write_baseline
 from karat.measures.scores import Rules, Scores
 from karat.release.policy import Policy
 from karat.stats.quantiles import latency_of
+from karat.tables import Documents, Run
 from karat.tables.baseline import SavedBaseline
+from karat.workflows import given
 from karat.workflows.fingerprints import fingerprint
 from karat.workflows.settle import Settled, settle
 
@@ -53,16 +57,21 @@ def save_baseline(
 
     Raises:
         UsageError: an unknown measure, or a file name that does not say JSON.
-        InputError: run and judgments do not belong together, or the file cannot be written.
+        InputError: run and judgments do not belong together, queries got no answer, or the file
+            cannot be written.
+
+    Returns:
+        What was saved; its ``notes`` name queries that the run lacks.
     """
     if ".json" not in Path(path).suffixes:
         raise UsageError(f"a baseline is JSON, and {Path(path).name} does not say so", fix="x.json")
+    chunks = None if collapse is None else given.documents(documents)
     asked = settle(
         qrels,
         [run],
         measures,
         queries=queries,
-        documents=documents,
+        documents=documents if chunks is None else chunks,
         rel=rel,
         complete=complete,
         depth=depth,
@@ -73,8 +82,8 @@ def save_baseline(
     failed = int((scores.topics & (scores.answered == "failed")).sum())
     if failed:
         raise InputError(
-            f"{failed} queries of {scores.run.name} got no answer, and a baseline without them "
-            "would be held against others",
+            f"{failed:,} {'query' if failed == 1 else 'queries'} of {scores.run.name} got no "
+            "answer, and a baseline of the rest would be held against others",
             file=scores.run.source,
             fix="save a run in which every query was answered",
         )
@@ -87,6 +96,8 @@ def save_baseline(
         )
     table = np.stack([scores.values[measure] for measure in asked.measures], axis=1)
     latency = latency_of(scores.run)
+    nothing: tuple[float | None, ...] = (None,) * len(asked.measures)
+    marked = states(scores.run, asked.rules.no_answer)
     saved = SavedBaseline(
         karat=metadata.version("karat"),
         run=scores.run.name,
@@ -98,10 +109,13 @@ def save_baseline(
         hashes={
             "qrels": fingerprint(asked.qrels),
             "queries": fingerprint(asked.about),
+            "chunks": folded(chunks, collapse),
             "run": fingerprint(scores.run),
         },
-        answered=dict(zip(scores.evidence.query_ids, scores.answered.tolist(), strict=True)),
-        values={
+        answered=marked
+        | dict(zip(scores.evidence.query_ids, scores.answered.tolist(), strict=True)),
+        values=dict.fromkeys(marked, nothing)
+        | {
             query: tuple(None if np.isnan(value) else float(value) for value in row)
             for query, row in zip(scores.evidence.query_ids, table, strict=True)
         },
@@ -109,6 +123,25 @@ def save_baseline(
     )
     write_baseline(saved, path)
     return saved
+
+
+def folded(chunks: Documents | None, collapse: str | None) -> str | None:
+    """SHA-256 of which chunk belongs to which document; None if chunks are not folded.
+
+    Args:
+        chunks: The chunks.
+        collapse: The column that names the document of each.
+    """
+    if chunks is None or collapse is None:
+        return None
+    pairs = chunks.parents(collapse).sort("doc_id", "parent")
+    return hashlib.sha256(pairs.write_csv().encode()).hexdigest()
+
+
+def states(run: Run, query_ids: Iterable[str]) -> dict[str, str]:
+    """What became of queries, judged or not: ok | empty | missing | failed."""
+    found = dict(run.answers.select("query_id", "state").iter_rows())
+    return {query: found.get(query, "missing") for query in sorted(query_ids)}
 
 
 def saved_in(baseline: Any) -> SavedBaseline | None:
@@ -124,14 +157,20 @@ def saved_in(baseline: Any) -> SavedBaseline | None:
     return None
 
 
-def restored(saved: SavedBaseline, now: Scores, asked: Settled) -> Scores:
+def restored(saved: SavedBaseline, now: Scores, asked: Settled, *, stale: bool) -> Scores:
     """The scores of a saved baseline, for the queries there are now.
 
+    Args:
+        saved: The baseline.
+        now: Scores of the candidate.
+        asked: What is measured, and how.
+        stale: Whether the baseline counts no more; what it lacks then has no values.
+
     Raises:
-        InputError: it has not all the measures that are asked for.
+        InputError: it has not all the measures that are asked for, and should.
     """
     lacking = [str(measure) for measure in asked.measures if str(measure) not in saved.measures]
-    if lacking:
+    if lacking and not stale:
         raise InputError(
             f"the baseline has no {lacking[0]}; it has {', '.join(saved.measures)}",
             file=saved.source,
@@ -145,7 +184,10 @@ def restored(saved: SavedBaseline, now: Scores, asked: Settled) -> Scores:
         now,
         run=now.run.named(saved.run if saved.run != now.run.name else f"{saved.run} (saved)"),
         answered=np.array([saved.answered.get(query, "missing") for query in query_ids]),
-        values={m: table[:, column[str(m)]] for m in asked.measures},
+        values={
+            m: table[:, column[str(m)]] if str(m) in column else np.full(len(query_ids), np.nan)
+            for m in asked.measures
+        },
     )
 
 
@@ -156,15 +198,23 @@ def changed(
 
     Args:
         saved: The baseline.
-        hashes: SHA-256 of the judgments and queries there are now.
+        hashes: SHA-256 of the judgments, queries and chunks there are now.
         rules: How runs are read now.
         collapse: Column by which chunks are folded into documents now.
     """
     found = [
         what
-        for what, key in (("the judgments", "qrels"), ("the queries", "queries"))
+        for what, key in (
+            ("the judgments", "qrels"),
+            ("the queries", "queries"),
+            ("which chunk belongs to which document", "chunks"),
+        )
         if saved.hashes[key] != hashes[key]
+        and (key != "chunks" or saved.collapse == collapse)  # said once, as collapse
     ]
+    karat = metadata.version("karat")
+    if _release(saved.karat) != _release(karat):
+        found.append(f"karat ({saved.karat} → {karat})")
     for name, old, new in (
         ("rel", saved.rel, rules.rel),
         ("complete", saved.complete, rules.complete),
@@ -176,14 +226,14 @@ def changed(
     return f"{' and '.join(found)} changed since {saved.source} was saved" if found else ""
 
 
-def renewal(saved: SavedBaseline, policy: Policy, asked: Settled, given: Mapping[str, Any]) -> str:
+def renewal(saved: SavedBaseline, policy: Policy, asked: Settled, typed: Mapping[str, Any]) -> str:
     """The command that saves a baseline anew, with all names that are known.
 
     Args:
         saved: The baseline.
         policy: What it is saved for.
         asked: What is measured, and how.
-        given: Arguments of ``gate`` as they were given: ``qrels``, ``queries``, ``documents``,
+        typed: Arguments of ``gate`` as they were given: ``qrels``, ``queries``, ``documents``,
             ``collapse`` and ``scale``.
     """
     words = ["karat", "gate", "--save-baseline", saved.source]
@@ -191,7 +241,7 @@ def renewal(saved: SavedBaseline, policy: Policy, asked: Settled, given: Mapping
         words += ["--policy", policy.source]
     else:
         words += [word for measure in policy.measures for word in ("-m", str(measure))]
-    qrels, options = _judgments(asked, given)
+    qrels, options = _judgments(asked, typed)
     rules = asked.rules
     words += [word for name, value in options for word in (f"--{name}", str(value))]
     words += ["--rel", f"{rules.rel:g}"] * (rules.rel != 1)
@@ -200,15 +250,21 @@ def renewal(saved: SavedBaseline, policy: Policy, asked: Settled, given: Mapping
     return f"{shlex.join([*words, qrels])} RUN"
 
 
-def _judgments(asked: Settled, given: Mapping[str, Any]) -> tuple[str, list[tuple[str, Any]]]:
+def _release(version: str) -> str:
+    """The version without what is appended to it, as in ``0.1.0`` of ``0.1.0.dev3``."""
+    match = re.match(r"\d+(\.\d+){0,2}", version)
+    return match[0] if match else version
+
+
+def _judgments(asked: Settled, typed: Mapping[str, Any]) -> tuple[str, list[tuple[str, Any]]]:
     """The judgments as they may be typed, and the files and names typed beside them."""
     beside = {
-        name: given[name]
+        name: typed[name]
         for name in ("queries", "documents", "collapse", "scale")
-        if isinstance(given[name], str | Path)
+        if isinstance(typed[name], str | Path)
     }
-    if isinstance(given["qrels"], str | Path):
-        qrels = str(given["qrels"])
+    if isinstance(typed["qrels"], str | Path):
+        qrels = str(typed["qrels"])
     elif "queries" in beside and formats.holds_queries(beside["queries"]):
         qrels = str(beside["queries"])  # a folder or golden set, typed once
     else:

@@ -119,11 +119,23 @@ def benchmark(
         )
     if concurrency > 1:
         notes.append(f"times were taken with up to {concurrency} calls at once")
-    results = evaluated(_run(query_ids, replies, title, about))
+    run = _run(query_ids, replies, title, about)
+    results = evaluated(run)
     silence = results.no_answer
     if not any(reply.ranking.scored for reply in replies if reply.ranking is not None):
         silence = [replace(row, curve=[]) for row in silence]  # no scores to withhold answers by
-    return replace(results, no_answer=silence, notes=[*results.notes, *notes])
+    told = [note for note in results.notes if "ranks contradict scores" not in note]
+    if run.contradicted:
+        notes.insert(0, _disordered(run, len(query_ids)))
+    return replace(results, no_answer=silence, notes=[*told, *notes])
+
+
+def _disordered(run: Run, asked: int) -> str:
+    """Users see the order of the search, karat that of the scores: whoever mixes them must know."""
+    return (
+        f"{run.name} returned documents in another order than their scores in "
+        f"{run.contradicted:,} of {counted(asked, 'query', 'queries')}; karat goes by score"
+    )
 
 
 def _golden(value: Any) -> GoldenSet:

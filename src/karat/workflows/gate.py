@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,48 +12,46 @@ from typing import Any
 import numpy as np
 
 from karat import formats
-from karat.diagnosis.movement import moves
 from karat.diagnosis.slices import Slice, slices_of
 from karat.errors import InputError, UsageError, nearest
 from karat.formats.policy import read_policy
-from karat.measures import Measure, parse
+from karat.measures import Measure
 from karat.measures.evidence import Mask
-from karat.measures.pair import Pair
 from karat.measures.scores import Scores
 from karat.release.gate import (
-    Answers,
     Doubt,
     Numbers,
+    Own,
     blind,
-    health_checks,
+    drop_check,
+    floor_check,
     overall,
-    rule_checks,
     unless_worse,
 )
+from karat.release.health import Answers, health_checks, unheld
 from karat.release.policy import Policy, Rule, policy_of
 from karat.stats import mean
 from karat.stats.aggregation import Aggregation
+from karat.stats.averages import Floats
 from karat.stats.effects import TIED
+from karat.stats.intervals import TRUSTED_FROM, t_interval
 from karat.stats.multiplicity import holm
-from karat.stats.quantiles import latency_of
 from karat.stats.verdicts import LEVEL, Contrast, Testing
 from karat.stats.weighing import Weighing
 from karat.tables import Documents, Run
 from karat.tables.baseline import SavedBaseline
-from karat.tables.comparison import Move
-from karat.tables.gate import WORST_FIRST, Check, Gate, KnownFailure, Lost
+from karat.tables.gate import WORST_FIRST, Check, Gate, KnownFailure
 from karat.tables.results import Result
 from karat.workflows import given
-from karat.workflows.baseline import changed, renewal, restored, save_baseline, saved_in
+from karat.workflows.answers import answers_of
+from karat.workflows.baseline import changed, folded, renewal, restored, save_baseline, saved_in
 from karat.workflows.fingerprints import fingerprint
+from karat.workflows.lost import lost
 from karat.workflows.notes import of_run
 from karat.workflows.settle import Settled, check_types, settle
 from karat.workflows.uncounted import Uncounted
 
 __all__ = ["gate", "save_baseline"]
-
-LOST = 10
-"""Queries that are listed for a check that did not pass."""
 
 
 def gate(
@@ -96,13 +93,16 @@ def gate(
     if baseline is None and wanted.needs_baseline:
         raise UsageError("the policy is about drops, and there is no baseline", fix="name one")
     held = given.documents_for(wanted.attributes, documents, qrels)
+    chunks = held
+    if chunks is None and collapse is not None:
+        chunks = given.documents(documents)
     runs = _runs(candidate, baseline if saved is None else None)
     asked = settle(
         qrels,
         runs,
         [str(measure) for measure in wanted.measures],
         queries=queries,
-        documents=documents if held is None else held,
+        documents=documents if chunks is None else chunks,
         rel=rel,
         complete=complete,
         depth=depth,
@@ -111,10 +111,15 @@ def gate(
     )
     scored = asked.scored()
     now = scored[0]
-    before = restored(saved, now, asked) if saved else scored[1] if scored[1:] else None
-    hashes = {
-        "qrels": fingerprint(asked.qrels),
-        "queries": fingerprint(asked.about),
+    inputs = {"qrels": fingerprint(asked.qrels), "queries": fingerprint(asked.about)}
+    what = ""
+    if saved is not None:
+        folds = {"chunks": folded(chunks, collapse)}
+        what = changed(saved, inputs | folds, asked.rules, collapse)
+        before: Scores | None = restored(saved, now, asked, stale=bool(what))
+    else:
+        before = scored[1] if scored[1:] else None
+    hashes = inputs | {
         "policy": hashlib.sha256(repr(wanted.content).encode()).hexdigest(),
         "candidate": fingerprint(now.run),
         "baseline": saved.hashes["run"] if saved else fingerprint(before.run if before else None),
@@ -123,7 +128,7 @@ def gate(
     answers = judged.answers(saved)
     doubt = _dead(answers[1])
     renewed = ""
-    if saved is not None and (what := changed(saved, hashes, asked.rules, collapse)):
+    if saved is not None and what:
         doubt = Doubt("stale", what)
         typed = {"qrels": qrels, "queries": queries, "documents": documents}
         typed |= {"collapse": collapse, "scale": scale}
@@ -143,12 +148,16 @@ def gate(
         candidate=now.run.name,
         policy=wanted.source,
         checks=checks,
-        lost=list(judged.lost(held_against, documents=saved is None)),
+        lost=[]
+        if before is None
+        else list(lost(before, now, asked, held_against, documents=saved is None)),
         known_failures=list(judged.known_failures()),
         hashes=hashes,
         notes=[
             *(f"{s.run.name}: {note}" for s in scored for note in of_run(s, asked.rules)),
             *([doubt.reason + renewed] if renewed and doubt and stale is None else []),
+            *_same(hashes),
+            *unheld(wanted.health, *answers),
             *judged.left_out(),
             *blind(checks),
         ],
@@ -188,6 +197,15 @@ def _dead(baseline: Answers | None) -> Doubt | None:
     return Doubt("cannot_tell", f"the baseline {baseline.run} returned nothing")
 
 
+def _same(hashes: Mapping[str, str | None]) -> Iterator[str]:
+    """A sentence on a candidate that is its own baseline: most likely one of them is a slip."""
+    if hashes["candidate"] == hashes["baseline"]:
+        yield (
+            f"candidate and baseline are the same run (SHA-256 {str(hashes['candidate'])[:12]}…): "
+            "perhaps one of them is the wrong file"
+        )
+
+
 @dataclass(frozen=True)
 class _Judged:
     """A candidate, and what it is held against."""
@@ -215,50 +233,41 @@ class _Judged:
         if self.before is not None:
             before = self._answers(self.before)
             if saved is not None:
-                before = replace(before, p95_us=saved.p95_us, documents=1, errors={}, nothing="")
+                marked = {q: s for q, s in saved.answered.items() if q in before.marked}
+                before = replace(
+                    before, p95_us=saved.p95_us, marked=marked, documents=1, errors={}, nothing=""
+                )
         return self._answers(self.now), before
 
     def _answers(self, scores: Scores) -> Answers:
-        counting, latency = scores.topics & ~self.known, latency_of(scores.run)
-        ids = scores.evidence.query_ids
-        depths = {measure.depth for measure in self.policy.measures if measure.depth is not None}
-        judged: dict[int, float | None] = {}
-        for k in sorted(depths):
-            share = parse(f"Judged@{k}")(scores.evidence)
-            used = counting & ~np.isnan(share)
-            judged[k] = mean(share[used]) if used.any() else None
-        run, failed = scores.run, counting & (scores.answered == "failed")
-        of_file = run.source == "standard input" or Path(run.source).is_file()
-        return Answers(
-            run=run.name,
-            queries=int(counting.sum()),
-            failed=int(failed.sum()),
-            missing=int((counting & (scores.answered == "missing")).sum()),
-            documents=int(scores.evidence.returned[counting].sum()),
-            judged=judged,
-            p95_us=None if latency is None else latency.p95_us,
-            errors=_errors(run, {query for query, no in zip(ids, failed, strict=True) if no}),
-            nothing="" if run.answers.height else f"the run{' file' * of_file} is empty",
-        )
+        return answers_of(scores, self.known, self.policy.measures, self.weighing)
 
     def checks(self, rule: Rule, doubt: Doubt | None) -> Iterator[tuple[Check, Mask]]:
         """A rule, over all queries or slice by slice, and which queries it is over."""
         for part in self._parts(rule):
-            found = rule_checks(rule, self.numbers(rule.measure, part), doubt)
+            found = self.demands(rule, part, doubt)
             failed = part.chosen & self.now.topics & (self.now.answered == "failed")
             if failed.any():
                 # Timing out on what is hard must not help: it must hold at the worst value too.
                 entry = rule.measure.entry
-                worst_value = 0.0 if entry.direction != "lower" else entry.high or 1e9
+                worst_value = entry.low if entry.direction != "lower" else entry.high or 1e9
                 values = self.now.values | {
                     rule.measure: np.where(failed, worst_value, self.now.values[rule.measure])
                 }
                 worst = replace(self, now=replace(self.now, values=values))
-                at_worst = rule_checks(rule, worst.numbers(rule.measure, part), doubt)
+                at_worst = worst.demands(rule, part, doubt)
                 pairs = zip(found, at_worst, strict=True)
                 found = (unless_worse(check, other, int(failed.sum())) for check, other in pairs)
             for check in found:
                 yield check, part.chosen
+
+    def demands(self, rule: Rule, part: Slice, doubt: Doubt | None) -> Iterator[Check]:
+        """One check for each demand a rule makes of a slice."""
+        if rule.max_drop is not None and self.before is not None:
+            numbers = self._numbers(self.before, rule.measure, part)
+            yield drop_check(rule, rule.max_drop, numbers, doubt)
+        if rule.least is not None:
+            yield floor_check(rule, rule.least, self._own(rule.measure, part))
 
     @cached_property
     def uncounted(self) -> Uncounted:
@@ -315,7 +324,15 @@ class _Judged:
         }
 
     def left_out(self) -> Iterator[str]:
-        """The slices that a rule for each of them says nothing about."""
+        """What no rule says anything about: known failures, if many, and slices that count not."""
+        topics = self.now.topics
+        count, known = int((topics & ~self.known).sum()), int((topics & self.known).sum())
+        if known and (count < known or count < TRUSTED_FROM):
+            counts = "counts" if count == 1 else "count"
+            rest = "the other is a known failure"
+            if known > 1:
+                rest = f"the other {known:,} are known failures"
+            yield f"{count:,} of {count + known:,} queries {counts}; {rest}, which no rule looks at"
         each = [rule.attribute for rule in self.policy.rules if rule.value is None]
         for attribute in dict.fromkeys(name for name in each if name is not None):
             parts = self.slices[attribute]
@@ -328,16 +345,33 @@ class _Judged:
                     why = self.uncounted.why(query_ids)
                     yield f"{attribute} {value} is held to no rule: no query of it counts ({why})"
 
-    def numbers(self, measure: Measure, part: Slice) -> Numbers:
-        """What a rule about a measure is held against in a slice."""
-        weighing, values = self.weighing, self.now.values[measure]
-        if self.before is None:
-            used = part.chosen & ~np.isnan(values)
-            weights, _ = weighing.at(used)
-            value = mean(values[used], weights) if used.any() else None
-            return Numbers(int(used.sum()), value, attribute=part.attribute, slice=part.value)
+    def _own(self, measure: Measure, part: Slice) -> Own:
+        """What a floor is held against in a slice: no value of the baseline changes it."""
+        values = self.now.values[measure]
+        used = part.chosen & ~np.isnan(values)
+        if not used.any():
+            return Own(0, None, attribute=part.attribute, slice=part.value)
+        weights, strata = self.weighing.at(used)
+        span = t_interval(values[used], weights, strata)
+        old = None if self.before is None else self.before.values[measure]
+        same = old is not None and (part.chosen & ~np.isnan(old) == used).all()
+        return Own(
+            n=int(used.sum()),
+            value=mean(values[used], weights),
+            ci_low=span.low,
+            ci_high=span.high,
+            alike=_alike(weights),
+            even=float(np.ptp(values[used])) <= TIED,
+            baseline_value=mean(old[used], weights) if old is not None and same else None,
+            attribute=part.attribute,
+            slice=part.value,
+        )
+
+    def _numbers(self, before: Scores, measure: Measure, part: Slice) -> Numbers:
+        """What a drop is held against in a slice."""
+        weighing = self.weighing
         testing = Testing("t", None, None, 100, 0, weighing)
-        contrast = Contrast(self.before, self.now, measure)
+        contrast = Contrast(before, self.now, measure)
         differences = contrast.difference[part.chosen & ~np.isnan(contrast.difference)]
         weights, _ = weighing.at(part.chosen & ~np.isnan(contrast.difference))
         [row] = testing.decided(testing.measured([contrast], part.chosen), holm, LEVEL)
@@ -351,60 +385,11 @@ class _Judged:
             ci_low=low,
             ci_high=high,
             smallest_detected=row.smallest_detected,
-            alike=None if weights is None else float(weights.sum() ** 2 / (weights**2).sum()),
+            alike=_alike(weights),
             even=bool(len(differences)) and float(np.ptp(differences)) <= TIED,
             attribute=part.attribute,
             slice=part.value,
         )
-
-    def lost(self, checks: Sequence[tuple[Check, Mask]], *, documents: bool) -> Iterator[Lost]:
-        """The queries that lost most where a check did not pass, measure by measure.
-
-        Args:
-            checks: The checks, and which queries each is over.
-            documents: Whether the documents of the baseline are known.
-        """
-        before = self.before
-        if before is None:
-            return
-        texts = self.asked.about.texts() if self.asked.about else {}
-        ids = self.now.evidence.query_ids
-        for measure in self.policy.measures:
-            contrast = Contrast(before, self.now, measure)
-            gain = contrast.sign * contrast.difference
-            found: dict[int, Check] = {}
-            broken = [
-                (check, chosen)
-                for check, chosen in checks
-                if check.measure == str(measure) and check.verdict in ("fail", "cannot_tell")
-            ]
-            # A query is told with the slice that it is lost in, if there is one.
-            for check, chosen in sorted(broken, key=lambda each: each[0].attribute is None):
-                within = np.where(chosen, gain, np.nan)
-                order = np.argsort(within, kind="stable")[:LOST]
-                for index in order[within[order] < -TIED].tolist():
-                    found.setdefault(index, check)
-            ordered = sorted(found, key=lambda index: (gain[index], index))
-            moved: dict[str, list[Move]] = {}
-            if documents and ordered:
-                for move in moves(measure, self._pair(before), ordered):
-                    moved.setdefault(move.query_id, []).append(move)
-            for index in ordered:
-                old, new = (float(values[index]) for values in contrast.both)
-                yield Lost(
-                    measure=str(measure),
-                    query_id=ids[index],
-                    text=texts.get(ids[index]),
-                    baseline_value=old,
-                    candidate_value=new,
-                    attribute=found[index].attribute,
-                    slice=found[index].slice,
-                    moves=moved.get(ids[index], []) if documents else None,
-                )
-
-    def _pair(self, before: Scores) -> Pair:
-        depth, now = self.asked.rules.depth, self.now
-        return Pair(before.run, now.run, self.asked.qrels, before.evidence, now.evidence, depth)
 
     def known_failures(self) -> Iterator[KnownFailure]:
         """What became of the queries that are known to fail."""
@@ -423,11 +408,6 @@ class _Judged:
             yield KnownFailure(known.query_id, str(known.measure), found, passes)
 
 
-def _errors(run: Run, failed: set[str]) -> dict[str, int]:
-    """Why queries failed, and how many did; empty if nobody knows."""
-    if "error" not in run.answers.columns or not failed:
-        return {}
-    told = dict(run.answers.select("query_id", "error").iter_rows())
-    return dict(
-        Counter(told[query] for query in run.answers["query_id"] if query in failed and told[query])
-    )
+def _alike(weights: Floats | None) -> float | None:
+    """How many queries of the same weight tell as much (Kish 1965); None where all weigh alike."""
+    return None if weights is None else float(weights.sum() ** 2 / (weights**2).sum())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from karat.errors import InputError
 from karat.formats import ROLES, golden
-from karat.formats.detect import detect, refuse_binary
+from karat.formats.detect import detect, own_kind, refuse_binary
 from karat.formats.source import Source
 from karat.golden.query import judgment_frame
 from karat.tables.findings import Finding, Findings, LintedFile
@@ -124,6 +124,12 @@ def _opened(file: _File) -> Source | None:
     try:
         if not source.head.startswith(b"PAR1"):
             refuse_binary(source)
+        kind = own_kind(source)
+        if kind not in (None, "a golden set"):
+            raise InputError(
+                f"this is {kind}, and lint reads qrels, runs, queries and documents",
+                fix="leave it out: the command that reads it checks it",
+            )
         file.role = file.role or roles.told(source)
         if file.role is None:
             raise InputError(
@@ -161,7 +167,7 @@ def _unreadable(tally: Tally, error: InputError) -> None:
         [error.line] if error.line else [],
         count=1,
         says=error.what,
-        fix=error.fix,
+        fix=None if empty else error.fix,
         query=error.query,
     )
 

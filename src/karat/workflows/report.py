@@ -12,7 +12,7 @@ import polars as pl
 
 from karat.errors import UsageError, nearest
 from karat.formats.writing import beside
-from karat.measures import DEFAULTS
+from karat.measures import DEFAULTS, lower_is_better
 from karat.reports.html.charts import PAPER, to_png, to_svg
 from karat.reports.html.content import MOST_LISTED, MOST_QUERIES, MOST_ROWS, Content, Source
 from karat.reports.html.figures import plot
@@ -23,7 +23,7 @@ from karat.tables.gate import Gate
 from karat.workflows import given
 from karat.workflows.evaluate import evaluate
 from karat.workflows.fingerprints import fingerprint
-from karat.workflows.report_queries import by_interest, direction, shown, views
+from karat.workflows.report_queries import by_interest, shown, views
 from karat.workflows.settle import Settled, settle
 
 _DEEPEST = 100  # ranks side by side
@@ -271,5 +271,5 @@ def _rules(
 
 def _lower(results: Results) -> Iterator[str]:
     for measure in dict.fromkeys(row.measure for row in results.results):
-        if direction(measure) == "lower":
+        if lower_is_better(measure):
             yield measure

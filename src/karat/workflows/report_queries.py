@@ -11,7 +11,7 @@ import polars as pl
 from karat.diagnosis.side_by_side import Ranking, alone, side_by_side
 from karat.diagnosis.slices import slices_of
 from karat.errors import UsageError
-from karat.measures import Measure, parse
+from karat.measures import Measure
 from karat.measures.pair import Pair
 from karat.measures.scores import Scores
 from karat.reports.html.content import UNANSWERED, Change, ShownQuery, View
@@ -125,14 +125,6 @@ def shown(
             )
         )
     return out
-
-
-def direction(measure: str) -> str:
-    """Which way is better; as most are where the name is one of trec_eval's own."""
-    try:
-        return parse(measure).entry.direction
-    except UsageError:
-        return "higher"
 
 
 def _changes(against: Comparison | None) -> Mapping[tuple[str, View], Change]:

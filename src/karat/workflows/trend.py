@@ -10,13 +10,15 @@ from typing import Any, Literal
 
 from karat.errors import UsageError, nearest
 from karat.formats import history as histories
-from karat.measures import parse
-from karat.reports.trend_words import sentence
+from karat.measures import lower_is_better, parse
+from karat.reports.trend_words import TOLD_APART, place, sentence
 from karat.stats import drift
 from karat.tables import Qrels, Queries
 from karat.tables.gate import Gate
 from karat.tables.history import (
     BREAKING,
+    Drop,
+    Fall,
     Input,
     Lean,
     Mark,
@@ -47,7 +49,7 @@ def trend(
     run: str | None = None,
     last: int | None = None,
 ) -> Trend:
-    """Lay the points of a history in a row, and look for drift.
+    """Lay the points of a history in a row; look for drift, and for what is worse than it was.
 
     Args:
         history: A file that ``--history`` wrote, or its points.
@@ -85,10 +87,13 @@ def trend(
             if line is not None:
                 line.append((point, value))
     marks = {key: _marks(line) for key, line in lines.items()}
-    moving = sum(len(_newest(found)) > 1 for found in marks.values())
-    series = [_series(key, found, max(moving, 1)) for key, found in marks.items()]
+    moving = sum(any(mark.change is not None for mark in found) for found in marks.values())
+    series = [
+        _series(key, found, max(moving, 1), _without(lines[key][-1][0], points))
+        for key, found in marks.items()
+    ]
     series.sort(key=_urgency)  # stable: else in the order of the history
-    return Trend(source, series, last, [*cut, *_notes(series)])
+    return Trend(source, series, last, [*cut, *_vanished(points), *_notes(series)])
 
 
 def keep(
@@ -175,7 +180,8 @@ def rules_text(settings: Mapping[str, Any]) -> str:
 def event(content: Trend | Gate, *, time: str, commit: str | None = None) -> dict[str, Any] | None:
     """What ``--notify`` posts of a trend or a gate, if somebody has to know; else None.
 
-    That is a trend that drifts, or whose newest point says nothing, and a gate that does not pass.
+    That is a trend that drifts, is worse than it was, or whose newest point says nothing; and a
+    gate that does not pass.
 
     Args:
         content: The trend or the gate.
@@ -183,8 +189,9 @@ def event(content: Trend | Gate, *, time: str, commit: str | None = None) -> dic
         commit: Of which code.
 
     Returns:
-        ``event`` (``trend.drift``, ``trend.cannot_tell``, or ``gate.fail`` and so on), ``time``,
-        ``commit``, ``karat``, ``text`` (a sentence), ``content`` (the command's JSON object).
+        ``event`` (``trend.drift``, else ``trend.worse``, else ``trend.cannot_tell``; or
+        ``gate.fail`` and so on), ``time``, ``commit``, ``karat``, ``text`` (a sentence),
+        ``content`` (the command's JSON object).
     """
     if isinstance(content, Gate):
         if content.verdict == "pass":
@@ -194,10 +201,12 @@ def event(content: Trend | Gate, *, time: str, commit: str | None = None) -> dic
         if content.checks:
             text += f": {content.checks[0].rule}: {content.checks[0].reason}"
     else:
-        told = content.drifting or content.untold
+        told = [series for series in content.series if series.alarms] or content.untold
         if not told:
             return None
-        kind = "trend.drift" if content.drifting else "trend.cannot_tell"
+        kind = "trend.cannot_tell"
+        if any(series.alarms for series in told):
+            kind = "trend.drift" if content.drifting else "trend.worse"
         text = "; ".join(f"{one.run}, {one.name}: {sentence(one)}" for one in told)
         commit = commit or told[0].marks[-1].commit
     return {
@@ -259,9 +268,7 @@ def _marks(line: Sequence[tuple[Point, Value]]) -> tuple[Mark, ...]:
         change = told = None
         if held and counts and not breaks and held[1].value is not None and value.value is not None:
             change = value.value - held[1].value
-            told = drift.told_apart(
-                held[1].value, value.value, (_error(held[1]), _error(value))
-            )  # fmt: skip
+            told = drift.told_apart(held[1].value, value.value, (_error(held[1]), _error(value)))
         marks.append(
             Mark(
                 time=point.time,
@@ -311,6 +318,8 @@ def _between(
 
 
 def _error(value: Value | Mark) -> float | None:
+    if value.ci_low is None and value.value in {0.0, 1.0} and (value.n or 0) > 1:
+        return 0.0  # several queries without an interval: all have this value
     return drift.standard_error(value.ci_low, value.ci_high)
 
 
@@ -320,37 +329,49 @@ def _newest(marks: Sequence[Mark]) -> list[Mark]:
     return [mark for mark in marks[start:] if mark.counts]
 
 
-def _series(key: _Key, marks: tuple[Mark, ...], compared: int) -> Series:
+def _without(last: Point, points: Sequence[Point]) -> int:
+    """How many newer points of the same run and kind there are, if this is a series' last."""
+    alike = [p for p in reversed(points) if (p.run, p.kind) == (last.run, last.kind)]
+    return next(newer for newer, point in enumerate(alike) if point is last)
+
+
+def _vanished(points: Sequence[Point]) -> list[str]:
+    """A note on each run that was not measured on the newest day."""
+    newest = {point.run: point for point in points}
+    day = points[-1].time[:10]
+    return [
+        f"{run} was last measured on {place(point.time, point.commit)}; others, until {day}"
+        for run, point in newest.items()
+        if point.time[:10] < day
+    ]
+
+
+def _series(key: _Key, marks: tuple[Mark, ...], compared: int, without: int) -> Series:
     run, measure, attribute, name = key
-    direction = _direction(measure)
-    up = -1.0 if direction == "lower" else 1.0
-    return Series(
-        run, measure, attribute, name, direction, marks, _lean(_newest(marks), up, compared)
-    )
+    way: Literal["higher", "lower"] = "lower" if lower_is_better(measure) else "higher"
+    stretch = 1 + sum(mark.breaks for mark in marks)
+    lean = _lean(_newest(marks), -1.0 if way == "lower" else 1.0, drift.needed(compared, stretch))
+    return Series(run, measure, attribute, name, way, marks, lean, without)
 
 
-def _direction(measure: str) -> Literal["higher", "lower"]:
-    try:
-        return "lower" if parse(measure).entry.direction == "lower" else "higher"
-    except UsageError:  # a measure of the user's own, not registered here
-        return "higher"
-
-
-def _lean(marks: Sequence[Mark], up: float, compared: int) -> Lean:
+def _lean(marks: Sequence[Mark], up: float, needed: float) -> Lean:
     values = [up * mark.value for mark in marks if mark.value is not None]
     steps = [after - before for before, after in pairwise(values)]
-    needed = compared / drift.LEVEL
     falling, rising = drift.evidence(steps)
-    leans = falling >= needed
-    below = bool(
-        steps
-        and values[-1] < values[0]
-        and drift.told_apart(values[0], values[-1], (_error(marks[0]), _error(marks[-1])), compared)
-    )
-    # A fall that one step shows is no drift: that step is marked where it stands.
-    shown = any(
-        mark.told_apart and step < 0 for mark, step in zip(marks[1:], steps, strict=True)
-    )  # fmt: skip
+    leans, drifts, below, fall, drop = falling >= needed, False, False, None, None
+    if steps:
+        best, stands = drift.since_best(values)
+        after = steps[best:]
+        drifts = leans and stands and drift.evidence(after)[0] >= needed
+        fall = Fall(
+            time=marks[best].time,
+            commit=marks[best].commit,
+            change=up * (values[-1] - values[best]),
+            worse=sum(step < 0 for step in after),
+            better=sum(step > 0 for step in after),
+        )
+        below = _below(marks[0], marks[-1], up)
+        drop = _drop(marks, up)
     return Lean(
         points=len(values),
         worse=sum(step < 0 for step in steps),
@@ -360,20 +381,39 @@ def _lean(marks: Sequence[Mark], up: float, compared: int) -> Lean:
         evidence_better=rising,
         needed=needed,
         leans=leans,
+        fall=fall,
+        drifts=drifts,
         below_start=below,
-        drifts=leans or (below and not shown),
+        drop=drop,
+        worsened=below or drop is not None,
         rises=rising >= needed,
         since=marks[0].time if marks else None,
         since_commit=marks[0].commit if marks else None,
     )
 
 
+def _below(before: Mark, after: Mark, up: float) -> bool:
+    """Whether the later one is worse by more than both intervals allow."""
+    if before.value is None or after.value is None or up * (after.value - before.value) >= 0:
+        return False
+    return drift.told_apart(before.value, after.value, (_error(before), _error(after))) is True
+
+
+def _drop(marks: Sequence[Mark], up: float) -> Drop | None:
+    """The newest step for the worse that shows, and from which no point since has recovered."""
+    for at in range(len(marks) - 1, 0, -1):
+        before, mark = marks[at - 1], marks[at]
+        stands = all(_below(before, later, up) for later in marks[at:])
+        if stands and mark.change is not None:
+            return Drop(mark.time, mark.commit, mark.change)
+    return None
+
+
 def _urgency(series: Series) -> tuple[bool, bool, bool, float]:
-    """The worst problem first: drift, a last step that shows, below the start, evidence."""
-    last = series.marks[-1]
-    up = -1.0 if series.direction == "lower" else 1.0
-    fell = bool(last.told_apart and last.change is not None and up * last.change < 0)
-    return not series.lean.drifts, not fell, not series.lean.below_start, -series.lean.evidence
+    """The worst problem first: a drop, drift, below the start, nobody can tell, evidence."""
+    lean = series.lean
+    worst = lean.drop is not None or lean.drifts
+    return not worst, not lean.worsened, series.told, -lean.evidence
 
 
 def _notes(series: Sequence[Series]) -> list[str]:
@@ -394,11 +434,10 @@ def _notes(series: Sequence[Series]) -> list[str]:
         notes.append(
             f"the hash of {' and '.join(maybe)} is kept at some points only: taken for changed"
         )
-    if any(mark.change is not None for mark in marks):
-        notes.append(
-            "told apart: by both intervals, as if the queries were not the same, so “yes” can be "
-            "relied on and “no” cannot; karat compare of the two runs tells more"
-        )
+    if any(mark.told_apart is not None for mark in marks):
+        notes.append(TOLD_APART)
+    if any(one.lean.worsened for one in series):
+        notes.append("WORSE is read off the intervals of two points: it is no drift, and no test")
     left_out = [mark for mark in marks if not mark.counts]
     if left_out:
         notes.append(

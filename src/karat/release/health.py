@@ -1,0 +1,246 @@
+"""Health: whether a search answered as it must before any number counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from karat.release.policy import Health
+from karat.tables.comparison import ROUNDING
+from karat.tables.gate import Check, GateVerdict
+
+_ERRORS = 3  # reasons that are told
+_ERROR = 80  # characters of each
+_SLOWER = 2.0  # times by which a p95 that no rule looks at may grow unsaid
+_QUICK_US = 1000.0  # what is quicker than that is nobody's wait
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What became of the queries of a run.
+
+    Attributes:
+        run: Name of the run.
+        queries: Queries that count.
+        failed: Of these, without an answer.
+        missing: Of these, not in the run.
+        documents: Documents returned in all.
+        judged: Mean Judged@k by cutoff k, weighted as every mean; None where nothing was returned.
+        p95_us: 95th percentile of the times that there are; None without times.
+        times_us: The times to an answer; of failed queries none.
+        asked: Queries that were or should have been asked, with a time or without.
+        marked: What became of each query without a right answer: ok | empty | missing | failed.
+        errors: Why queries failed, and how many of those that count did.
+        nothing: What to say of a run that holds no query at all; empty if it holds one.
+    """
+
+    run: str
+    queries: int
+    failed: int
+    missing: int
+    documents: int
+    judged: Mapping[int, float | None] = field(default_factory=dict)
+    p95_us: float | None = None
+    times_us: Sequence[float] = ()
+    asked: int = 0
+    marked: Mapping[str, str] = field(default_factory=dict)
+    errors: Mapping[str, int] = field(default_factory=dict)
+    nothing: str = ""
+
+
+def health_checks(health: Health, candidate: Answers, baseline: Answers | None) -> Iterator[Check]:
+    """Whether the search answered as it must before any number counts.
+
+    Args:
+        health: What is demanded.
+        candidate: Of the candidate.
+        baseline: Of the baseline; what speaks against it makes nothing sure.
+    """
+    yield from _answered(health, candidate)
+    if baseline is not None:
+        against = _answered(health, baseline, baseline.run)
+        yield from (check for check in against if check.verdict != "pass")
+    if health.min_queries is not None:
+        enough = candidate.queries >= health.min_queries
+        yield Check(
+            rule=f"at least {health.min_queries:,} queries count",
+            verdict="pass" if enough else "cannot_tell",
+            reason=f"{candidate.queries:,} count",
+            n=candidate.queries,
+            candidate_value=float(candidate.queries),
+            limit=float(health.min_queries),
+        )
+    for k, share in candidate.judged.items() if health.min_judged is not None else ():
+        least = health.min_judged or 0.0
+        enough = share is not None and share >= least - ROUNDING
+        yield Check(
+            rule=f"Judged@{k} is at least {least:g}",
+            verdict="pass" if enough else "cannot_tell",
+            reason="nothing was returned" if share is None else f"{100 * share:.0f} % are judged",
+            candidate_value=share,
+            limit=least,
+        )
+    if health.p95_ms is not None:
+        yield _in_time(health.p95_ms, candidate)
+    if health.min_silent is not None:
+        yield _silent(health.min_silent, candidate)
+
+
+def unheld(health: Health, candidate: Answers, baseline: Answers | None) -> Iterator[str]:
+    """A sentence on each thing that got worse and that no demand looks at.
+
+    Args:
+        health: What is demanded.
+        candidate: Of the candidate.
+        baseline: Of the baseline, if there is one.
+    """
+    if baseline is None:
+        return
+    now, before = candidate.p95_us or 0.0, baseline.p95_us or math.inf
+    if health.p95_ms is None and now > max(_SLOWER * before, _QUICK_US):
+        yield f"p95 went from {_ms(before)} to {_ms(now)}; no rule looks at it (p95_ms)"
+    both = [
+        (candidate.marked[query], baseline.marked[query])
+        for query in candidate.marked
+        if "failed" not in (candidate.marked[query], baseline.marked.get(query, "failed"))
+    ]
+    shown, shown_before = (sum(pair[side] == "ok" for pair in both) for side in (0, 1))
+    if shown > shown_before:
+        verb = "is" if shown == 1 else "are"
+        unseen = "; no rule looks at it (min_silent)" if health.min_silent is None else ""
+        yield (
+            f"{shown:,} of {_queries(len(both))} without a right answer {verb} answered now "
+            f"(baseline: {shown_before:,}){unseen}"
+        )
+
+
+def _answered(health: Health, answers: Answers, baseline: str = "") -> Iterator[Check]:
+    """Failed and missing queries against their budgets, and whether anything was returned.
+
+    Args:
+        health: The budgets.
+        answers: What became of the queries.
+        baseline: Name of the baseline, if it is about that.
+    """
+    of = f"baseline {baseline}: " if baseline else ""
+    otherwise: GateVerdict = "cannot_tell" if baseline else "unhealthy"
+    n = answers.queries
+    if answers.nothing:
+        yield Check(f"{of}some document is returned", otherwise, answers.nothing, n=n)
+        return
+    absent = "is not in the run" if answers.missing == 1 else "are not in the run"
+    broken = 0
+    for count, most, what, some, none in (
+        (
+            answers.failed,
+            health.max_failed,
+            "without an answer",
+            f"got no answer{_why(answers.errors)}",
+            "all were answered",
+        ),
+        (answers.missing, health.max_missing, "not in the run", absent, "all are in the run"),
+    ):
+        allowed = math.floor(most * n + ROUNDING) if most < 1 else int(most)
+        broken += count if count > allowed else 0
+        none_allowed = f"queries {what}: none allowed"
+        yield Check(
+            rule=of + (f"at most {allowed:,} of {n:,} queries {what}" if allowed else none_allowed),
+            verdict="pass" if count <= allowed else otherwise,
+            reason=f"{count:,} of {n:,} {some}" if count else none,
+            n=n,
+            candidate_value=float(count),
+            limit=float(allowed),
+        )
+    if not n:
+        yield Check(
+            f"{of}some document is returned", otherwise, "there is no query that counts", n=n
+        )
+    elif not answers.documents and broken < n:  # what is said of all queries is said once
+        yield Check(
+            f"{of}some document is returned",
+            otherwise,
+            "it returned no document for any query",
+            n=n,
+        )
+
+
+def _why(errors: Mapping[str, int]) -> str:
+    """The most frequent reasons why queries failed, in brackets; empty if nobody knows."""
+    if not errors:
+        return ""
+    ordered = sorted(errors.items(), key=lambda held: -held[1])
+    shown = [f"{count:,} × {_short(error)}" for error, count in ordered[:_ERRORS]]
+    rest = sum(count for _, count in ordered[_ERRORS:])
+    return f" ({', '.join([*shown, f'{rest:,} × other'] if rest else shown)})"
+
+
+def _short(error: str) -> str:
+    line = " ".join(error.split())
+    return line if len(line) <= _ERROR else f"{line[: _ERROR - 1]}…"
+
+
+def _in_time(most: float, answers: Answers) -> Check:
+    """The 95th percentile of the times; queries without one may have taken longer."""
+    timed, took = len(answers.times_us), answers.p95_us
+    asked = max(timed, answers.asked)
+    verdict: GateVerdict
+    if took is None:
+        verdict, reason = "cannot_tell", "the run has no times"
+    else:
+        reason = f"p95 is {_ms(took)}"
+        if timed < asked:
+            reason += f" over {timed:,} timed {'answer' if timed == 1 else 'answers'} of {asked:,}"
+        quick = sum(time <= 1000 * most for time in answers.times_us)
+        if not answers.documents:
+            verdict, reason = "cannot_tell", f"{reason}; it returned no document for any query"
+        elif took > 1000 * most:
+            verdict = "fail"
+        elif quick < 0.95 * asked - ROUNDING:
+            verdict, reason = "cannot_tell", f"{reason}; the others may have taken longer"
+        else:
+            verdict = "pass"
+    return Check(
+        rule=f"95 % of the answers take at most {most:g} ms",
+        verdict=verdict,
+        reason=reason,
+        n=timed,
+        candidate_value=None if took is None else took / 1000,
+        limit=most,
+    )
+
+
+def _silent(least: float, answers: Answers) -> Check:
+    """How many of the queries without a right answer get nothing; failed ones may get something."""
+    states = list(answers.marked.values())
+    failed, missing = states.count("failed"), states.count("missing")
+    n, silent = len(states) - failed, states.count("empty") + missing
+    verdict: GateVerdict = "cannot_tell"
+    if not n:
+        reason = "none of them was answered" if states else "no query is marked no_answer"
+    elif not answers.documents:
+        reason = "it returned no document for any query"
+    else:
+        reason = f"{silent:,} of {n:,} did"
+        if silent >= least * len(states) - ROUNDING:
+            verdict = "pass"
+        elif silent < least * n - ROUNDING:
+            verdict = "fail"
+        else:
+            reason += f", and {failed:,} got no answer"
+    return Check(
+        rule=f"at least {100 * least:g} % of the queries without a right answer get nothing",
+        verdict=verdict,
+        reason=reason,
+        n=n,
+        candidate_value=silent / n if n else None,
+        limit=least,
+    )
+
+
+def _ms(time_us: float) -> str:
+    return f"{time_us / 1000:.4g} ms"
+
+
+def _queries(count: int) -> str:
+    return f"{count:,} {'query' if count == 1 else 'queries'}"
