@@ -74,6 +74,8 @@ def tables() -> str:
         "attribute. In Python: `karat.Documents`.",
         "pairs": "What is to be judged: documents with their queries, in the order in which to "
         "judge them; written by `karat compare --judge-file`. Every further column says why.",
+        "judgments": "Who gave which grade: one row for each judgment that counts. Qrels are made "
+        "of these by a rule, and agreement is computed on them.",
     }
     out = [
         "# Tables\n",

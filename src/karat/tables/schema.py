@@ -82,6 +82,27 @@ PAIRS = (
     Column("doc_id", pl.String(), "the document to be judged for it"),
 )
 
+JUDGMENTS = (
+    Column("judgment", pl.Int64(), "number of the fact; later ones have higher numbers"),
+    Column("query_id", pl.String(), "the query"),
+    Column("doc_id", pl.String(), "the document judged for it"),
+    Column("grade", pl.Float64(), "how relevant it is; null if it could not be judged"),
+    Column("state", pl.String(), "graded | cannot_judge"),
+    Column("reason", pl.String(), "why it cannot be judged, or why this grade", optional=True),
+    Column("rater", pl.String(), "who judged"),
+    Column("source", pl.String(), "human | clicks | llm | import"),
+    Column(
+        "kind",
+        pl.String(),
+        "rating | repeat (the same rater again, unknowingly) | gold (its grade was known) | "
+        "adjudication (a disagreement settled)",
+    ),
+    Column("time_us", pl.Int64(), "when, in microseconds UTC"),
+    Column("seconds", pl.Float64(), "how long it took", optional=True),
+    Column("guideline", pl.String(), "version of the guideline in force", optional=True),
+    Column("document_hash", pl.String(), "SHA-256 of the document as shown", optional=True),
+)
+
 TABLES: dict[str, tuple[Column, ...]] = {
     "qrels": QRELS,
     "rankings": RANKINGS,
@@ -89,4 +110,5 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "queries": QUERIES,
     "documents": DOCUMENTS,
     "pairs": PAIRS,
+    "judgments": JUDGMENTS,
 }

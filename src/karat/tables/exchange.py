@@ -1,0 +1,33 @@
+"""Exchange: what another tool's file held, and what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import polars as pl
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """The content of a file of another tool, in karat's tables.
+
+    Attributes:
+        format: Name of the format.
+        queries: ``query_id`` and any of ``schema.QUERIES``; None if the file has none.
+        documents: ``doc_id`` and any of ``schema.DOCUMENTS``; None likewise.
+        judgments: ``query_id``, ``doc_id``, ``grade`` (null: could not be judged), ``rater`` (null:
+            nobody is named), ``reason``; None likewise.
+        runs: Rankings by name: ``query_id``, ``doc_id``, ``score``.
+        kept: What was taken over, in sentences with counts.
+        assumed: What the file does not say and was assumed.
+        lost: What the file says and karat, or the other format, has no place for.
+    """
+
+    format: str
+    queries: pl.DataFrame | None = None
+    documents: pl.DataFrame | None = None
+    judgments: pl.DataFrame | None = None
+    runs: dict[str, pl.DataFrame] = field(default_factory=dict)
+    kept: list[str] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
