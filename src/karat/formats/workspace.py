@@ -1,0 +1,262 @@
+"""``karat.toml``: where a workspace keeps things, and by which rules it judges."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from karat.errors import InputError, UsageError, nearest
+from karat.formats.source import Source
+from karat.formats.writing import beside
+from karat.tables.scale import read_scale
+from karat.tables.workspace import GRADES, KAPPA_WEIGHTS, ORDERS, KappaWeights, Order, Workspace
+
+NAME = "karat.toml"
+STORE = "KARAT_STORE"
+"""The environment variable that stands above ``store``: it may hold a password."""
+
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "workspace": ("store", "runs"),
+    "golden": ("name", "scale", "raters", "repeats", "order", "lease_minutes", "grades"),
+    "agreement": ("weights", "at_least", "refuse"),
+}
+_TEMPLATE = """\
+# A karat workspace: what is right for one search, who said so, and what systems returned.
+
+[workspace]
+store = {store}  # or postgresql://…; the variable {variable} stands above it
+runs = "runs"  # what systems returned, as Parquet, named by content
+
+[golden]
+name = {name}
+scale = "{low:g}-{high:g}"
+raters = {raters}  # who judge each pair, blind to each other
+repeats = 0.05  # share of pairs that a rater sees again without knowing
+order = "query"  # all documents of a query in a row; or "mixed"
+lease_minutes = 10  # for how long a rater has a pair alone
+
+[golden.grades]  # a word and a sign; the long text is guideline.md
+{grades}
+[agreement]
+weights = "quadratic"  # none | linear | quadratic
+at_least = 0.7  # what kappa should surely be above when an edition is frozen
+refuse = false  # true: no edition below it; false: a warning
+"""
+_GUIDELINE = """\
+# Guideline
+
+Judge the document for what the person who typed the query wanted (the need, where it is given),
+not for the words they share. Judge it as if you saw it alone: not better because others are worse.
+
+{grades}
+Cannot judge: the query is unclear, the document is empty or in a language you do not read, or it
+takes an expert.
+"""
+
+
+def find_workspace(start: Path) -> Path:
+    """The ``karat.toml`` of a folder or of the nearest one above it.
+
+    Raises:
+        UsageError: there is none.
+    """
+    here = start.resolve()
+    for folder in (here, *here.parents):
+        if (folder / NAME).is_file():
+            return folder / NAME
+    raise UsageError(f"{start} is in no workspace: no {NAME} here or above", fix="karat init")
+
+
+def read_workspace(path: Path, environment: Mapping[str, str] | None = None) -> Workspace:
+    """What a ``karat.toml`` says.
+
+    Args:
+        path: The file.
+        environment: Where ``KARAT_STORE`` is looked up; that of the process if None.
+
+    Raises:
+        InputError: it cannot be read, or is wrong: which key, and what it may be.
+    """
+    with Source(path) as source:
+        data, name = source.whole(), source.name
+    try:
+        written = tomllib.loads(data.decode("utf-8-sig"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"it is no TOML: {error}", file=name, fix="karat init DIR") from None
+    return _Written(written, name).workspace(path.resolve().parent, environment or os.environ)
+
+
+def write_workspace(root: Path, *, store: str, name: str, scale: str, raters: int) -> Workspace:
+    """Make ``karat.toml`` and a guideline to begin with; what is there stays.
+
+    Args:
+        root: The folder; made if absent.
+        store: URL of the database.
+        name: Name of the golden set.
+        scale: As in ``0-3``.
+        raters: Raters for each pair.
+
+    Raises:
+        UsageError: there is a workspace, or the scale is none.
+    """
+    if (root / NAME).exists():
+        raise UsageError(f"{root / NAME} is there already", fix="edit it, or choose another folder")
+    low, high = read_scale(scale)
+    signs = GRADES if (low, high) == (0.0, 3.0) else _grades(low, high)
+    lines = "".join(f"{grade:g} = {_quoted(sign)}\n" for grade, sign in signs.items())
+    text = _TEMPLATE.format(
+        store=_quoted(store),
+        variable=STORE,
+        name=_quoted(name),
+        low=low,
+        high=high,
+        raters=raters,
+        grades=lines,
+    )
+    made = _Written(tomllib.loads(text), str(root / NAME)).workspace(root.resolve(), {})
+    root.mkdir(parents=True, exist_ok=True)
+    if not made.guideline.exists():
+        told = "".join(f"- **{grade:g}** {sign}\n" for grade, sign in signs.items())
+        with beside(made.guideline) as stream:
+            stream.write(_GUIDELINE.format(grades=told).encode())
+    with beside(root / NAME) as stream:
+        stream.write(text.encode())
+    return made
+
+
+def _quoted(text: str) -> str:
+    """A TOML string: JSON writes what TOML reads."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _grades(low: float, high: float) -> dict[float, str]:
+    steps = [low + step for step in range(int(high - low) + 1)]
+    return {grade: "Useless" if grade == low else "Right" if grade == high else f"{grade:g}"
+            for grade in steps}  # fmt: skip
+
+
+class _Written:
+    """A ``karat.toml``, each value asked for with its kind."""
+
+    def __init__(self, content: Mapping[str, Any], name: str) -> None:
+        self.name = name
+        for section, keys in content.items():
+            self._known("", section, tuple(_KEYS))
+            if not isinstance(keys, dict):
+                raise self._wrong(f"{section} is no table", f"write [{section}]")
+            for key in keys:
+                self._known(f"[{section}] ", key, _KEYS[section])
+        self.content = content
+
+    def workspace(self, root: Path, environment: Mapping[str, str]) -> Workspace:
+        """All of it, checked."""
+        low, high = self._scale()
+        grades = self._read_grades(low, high)
+        weights = self._one_of("agreement", "weights", KAPPA_WEIGHTS, "quadratic")
+        order = self._one_of("golden", "order", ORDERS, "query")
+        store = environment.get(STORE) or self._text("workspace", "store", "sqlite:///karat.db")
+        return Workspace(
+            root=root,
+            store=_absolute(store, root),
+            runs=root / self._text("workspace", "runs", "runs"),
+            golden=self._text("golden", "name", "golden"),
+            scale=(low, high),
+            grades=grades,
+            raters=int(self._number("golden", "raters", 2, 1, 99, whole=True)),
+            repeats=self._number("golden", "repeats", 0.05, 0, 0.5),
+            order=cast(Order, order),
+            lease_us=round(6e7 * self._number("golden", "lease_minutes", 10, 0.1, 1440)),
+            weights=cast(KappaWeights, weights),
+            at_least=self._number("agreement", "at_least", 0.7, -1, 1),
+            refuse=self._truth("agreement", "refuse"),
+        )
+
+    def _wrong(self, what: str, fix: str | None = None) -> InputError:
+        return InputError(what, file=self.name, fix=fix)
+
+    def _known(self, where: str, key: str, keys: tuple[str, ...]) -> None:
+        if key not in keys:
+            near = nearest(key, keys, 1)
+            fix = f"did you mean {near[0]}?" if near else f"one of {', '.join(keys)}"
+            raise self._wrong(f"{where}there is no key {key!r}", fix)
+
+    def _value(self, section: str, key: str, default: Any) -> Any:
+        return self.content.get(section, {}).get(key, default)
+
+    def _text(self, section: str, key: str, default: str) -> str:
+        value = self._value(section, key, default)
+        if not isinstance(value, str) or not value.strip():
+            raise self._wrong(f"[{section}] {key} is {value!r}, not a text", f'{key} = "{default}"')
+        return value
+
+    def _number(
+        self,
+        section: str,
+        key: str,
+        default: float,
+        low: float,
+        high: float,
+        *,
+        whole: bool = False,
+    ) -> float:
+        value = self._value(section, key, default)
+        good = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+        if not good or not low <= value <= high:
+            kind = "a whole number" if whole else "a number"
+            what = f"[{section}] {key} is {value!r}, not {kind} from {low:g} to {high:g}"
+            raise self._wrong(what, f"{key} = {default:g}")
+        return float(value)
+
+    def _truth(self, section: str, key: str) -> bool:
+        value = self._value(section, key, False)
+        if not isinstance(value, bool):
+            raise self._wrong(
+                f"[{section}] {key} is {value!r}, not true or false", f"{key} = false"
+            )
+        return value
+
+    def _one_of(self, section: str, key: str, choices: tuple[str, ...], default: str) -> str:
+        value = self._text(section, key, default)
+        if value not in choices:
+            near = nearest(value, choices, 1)
+            fix = f"did you mean {near[0]}?" if near else f"one of {', '.join(choices)}"
+            raise self._wrong(f"[{section}] {key} is {value!r}", fix)
+        return value
+
+    def _scale(self) -> tuple[float, float]:
+        try:
+            return read_scale(self._value("golden", "scale", "0-3"))
+        except UsageError as error:
+            raise self._wrong(f"[golden] scale: {error.what}", 'scale = "0-3"') from None
+
+    def _read_grades(self, low: float, high: float) -> dict[float, str]:
+        written = self._value("golden", "grades", None)
+        if written is None:
+            return dict(GRADES) if (low, high) == (0.0, 3.0) else _grades(low, high)
+        fix = f'[golden.grades], then {low:g} = "Useless: …" and so on to {high:g}'
+        if not isinstance(written, dict) or not written:
+            raise self._wrong("[golden] grades is no table", fix)
+        grades: dict[float, str] = {}
+        for key, sign in written.items():
+            if not re.fullmatch(r"\d+(\.\d+)?", key) or not low <= float(key) <= high:
+                raise self._wrong(
+                    f"[golden.grades] {key!r} is no grade from {low:g} to {high:g}", fix
+                )
+            if not isinstance(sign, str) or not sign.strip():
+                raise self._wrong(f"[golden.grades] {key} is {sign!r}, not a text", fix)
+            grades[float(key)] = sign.strip()
+        lacking = [end for end in (low, high) if end not in grades]
+        if lacking:
+            raise self._wrong(f"[golden.grades] has no {lacking[0]:g}, an end of the scale", fix)
+        return dict(sorted(grades.items()))
+
+
+def _absolute(url: str, root: Path) -> str:
+    """A SQLite URL with its path made absolute; any other as it is."""
+    found = re.fullmatch(r"sqlite:///(?!/)(.+)", url)
+    return f"sqlite:///{(root / found[1]).as_posix()}" if found else url

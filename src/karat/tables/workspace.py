@@ -1,0 +1,63 @@
+"""Workspace: where a team keeps its golden sets, judgments and runs, and by which rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from karat.tables.scale import Scale
+
+KappaWeights = Literal["none", "linear", "quadratic"]
+KAPPA_WEIGHTS: tuple[KappaWeights, ...] = ("none", "linear", "quadratic")
+Order = Literal["query", "mixed"]
+ORDERS: tuple[Order, ...] = ("query", "mixed")
+GRADES: Mapping[float, str] = {
+    0.0: "Useless: about something else",
+    1.0: "Related: on the subject, but it does not answer",
+    2.0: "Useful: answers in part, or the answer is buried in it",
+    3.0: "Right: answers it, directly and fully",
+}
+"""What the grades of the scale 0-3 are taken for, unless a team says otherwise."""
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """What ``karat.toml`` says.
+
+    Attributes:
+        root: The folder it lies in.
+        store: URL of the database, with an absolute path.
+        runs: Folder of the runs.
+        golden: Name of the golden set.
+        scale: Lowest and highest grade.
+        grades: What each grade is: a word and a sign, as in ``Right: answers it fully``.
+        raters: Raters for each pair, 1 or more.
+        repeats: Share of pairs that a rater sees again without knowing, 0 to 0.5.
+        order: ``query``: the documents of a query in a row · ``mixed``: all in any order.
+        lease_us: For how long a rater who was shown a pair has it alone.
+        weights: How far apart two grades count as, in Cohen's kappa.
+        at_least: What kappa should be above, before an edition is frozen.
+        refuse: Whether an edition is refused otherwise; else it is frozen with a warning.
+        guideline: The file with the guideline for raters.
+    """
+
+    root: Path
+    store: str
+    runs: Path
+    golden: str = "golden"
+    scale: Scale = (0.0, 3.0)
+    grades: Mapping[float, str] = field(default_factory=lambda: dict(GRADES))
+    raters: int = 2
+    repeats: float = 0.05
+    order: Order = "query"
+    lease_us: int = 600_000_000
+    weights: KappaWeights = "quadratic"
+    at_least: float = 0.7
+    refuse: bool = False
+
+    @property
+    def guideline(self) -> Path:
+        """The file with the guideline for raters."""
+        return self.root / "guideline.md"

@@ -1,0 +1,86 @@
+"""karat.toml: what is written is read, and what is wrong is named with its fix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from karat.errors import InputError, UsageError
+from karat.formats.workspace import NAME, find_workspace, read_workspace, write_workspace
+from karat.tables.workspace import GRADES
+
+
+def written(folder: Path, text: str) -> Path:
+    (folder / NAME).write_text(text, encoding="utf-8")
+    return folder / NAME
+
+
+def test_what_init_writes_is_read_back(tmp_path: Path) -> None:
+    made = write_workspace(
+        tmp_path / "new", store="sqlite:///karat.db", name='a "b"\n', scale="0-3", raters=3
+    )
+    assert read_workspace(tmp_path / "new" / NAME, {}) == made
+    assert (made.golden, made.scale, made.raters, made.grades) == ('a "b"\n', (0, 3), 3, GRADES)
+    assert made.store == f"sqlite:///{(tmp_path / 'new' / 'karat.db').as_posix()}"
+    assert "**3** Right" in made.guideline.read_text(encoding="utf-8")
+    assert made.lease_us == 10 * 60 * 1_000_000
+    with pytest.raises(UsageError, match="there already"):
+        write_workspace(tmp_path / "new", store="x", name="x", scale="0-3", raters=2)
+
+
+def test_another_scale_has_its_grades(tmp_path: Path) -> None:
+    made = write_workspace(tmp_path, store="sqlite:///x.db", name="g", scale="1-4", raters=2)
+    assert made.grades == {1: "Useless", 2: "2", 3: "3", 4: "Right"}
+
+
+def test_nothing_is_made_of_what_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not a scale"):
+        write_workspace(tmp_path / "x", store="sqlite:///x.db", name="g", scale="3", raters=2)
+    with pytest.raises(InputError, match="raters is 0"):
+        write_workspace(tmp_path / "x", store="sqlite:///x.db", name="g", scale="0-3", raters=0)
+    assert not (tmp_path / "x").exists()
+
+
+def test_it_is_found_from_below(tmp_path: Path) -> None:
+    path = written(tmp_path, "[workspace]\n")
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    assert find_workspace(below) == path.resolve()
+    assert read_workspace(path, {}).store.endswith("/karat.db")
+
+
+def test_without_one_the_fix_is_init(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="fix: karat init"):
+        find_workspace(tmp_path)
+
+
+def test_the_environment_stands_above_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path, '[workspace]\nstore = "sqlite:///a.db"\n')
+    url = "postgresql://me@db/karat"
+    assert read_workspace(path, {"KARAT_STORE": url}).store == url
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x", "no TOML"),
+        ("[goldn]\n", "did you mean golden"),
+        ("golden = 3\n", r"write \[golden\]"),
+        ("[golden]\nratters = 2\n", "did you mean raters"),
+        ("[golden]\nraters = 2.5\n", "not a whole number from 1 to 99"),
+        ("[golden]\nraters = true\n", "not a whole number"),
+        ("[golden]\nrepeats = 0.9\n", "from 0 to 0.5"),
+        ('[golden]\nscale = "3"\n', "not a scale"),
+        ('[golden]\norder = "querry"\n', "did you mean query"),
+        ('[golden]\nname = " "\n', "not a text"),
+        ("[golden.grades]\n0 = 3\n", "not a text"),
+        ('[golden.grades]\n0 = "no"\n', "has no 3, an end of the scale"),
+        ('[golden.grades]\n9 = "no"\n', "no grade from 0 to 3"),
+        ('[agreement]\nweights = "x"\n', "one of none, linear, quadratic"),
+        ('[agreement]\nrefuse = "no"\n', "not true or false"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read_workspace(written(tmp_path, text), {})
