@@ -5,11 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from karat import formats
 from karat.errors import InputError, UsageError
+from karat.formats import read_pairs, write_pairs
 from karat.formats.reading import stem
+from karat.tables import Pairs
 
 
 @pytest.mark.parametrize(
@@ -127,3 +130,11 @@ def test_a_bad_line_without_a_fix_of_its_own(text: str, line: int, tmp_path: Pat
         formats.read_run(tmp_path / "x.jsonl")
     assert caught.value.line == line
     assert caught.value.fix
+
+
+@pytest.mark.parametrize("name", ["pairs.csv", "pairs.tsv", "pairs.jsonl.gz", "pairs.parquet"])
+def test_pairs_are_read_as_they_were_written(tmp_path: Path, name: str) -> None:
+    rows = {"query_id": ["007", "007", "q2"], "doc_id": ["a", "b", "a"]}
+    write_pairs(Pairs(pl.DataFrame(rows)), tmp_path / name)
+    read = read_pairs(tmp_path / name).frame
+    assert read.select("query_id", "doc_id").to_dict(as_series=False) == rows

@@ -74,6 +74,7 @@ def test_the_environment_stands_above_the_file(tmp_path: Path) -> None:
         ('[golden]\nscale = "3"\n', "not a scale"),
         ('[golden]\norder = "querry"\n', "did you mean query"),
         ('[golden]\nname = " "\n', "not a text"),
+        ("[golden]\nlease = 10\n", "no length of time"),
         ("[golden.grades]\n0 = 3\n", "not a text"),
         ('[golden.grades]\n0 = "no"\n', "has no 3, an end of the scale"),
         ('[golden.grades]\n9 = "no"\n', "no grade from 0 to 3"),

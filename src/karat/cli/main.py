@@ -11,7 +11,21 @@ import sys
 
 import click
 
-from karat.cli import compare, demo, evaluate, explain, fuse, gate, lint, measures, mistakes, trend
+from karat.cli import (
+    compare,
+    demo,
+    evaluate,
+    explain,
+    fuse,
+    gate,
+    golden,
+    init,
+    judge,
+    lint,
+    measures,
+    mistakes,
+    trend,
+)
 
 
 class _EnoughError(Exception):
@@ -65,6 +79,9 @@ for command in (
     explain.explain,
     fuse.fuse,
     gate.gate,
+    golden.golden,
+    init.init,
+    judge.judge,
     lint.lint,
     measures.measures,
     trend.trend,

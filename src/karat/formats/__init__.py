@@ -3,7 +3,14 @@
 from karat.formats.catalogue import FORMATS
 from karat.formats.certificate import read_certificate, write_certificate
 from karat.formats.format import ROLES, Format
-from karat.formats.reading import holds_queries, read_documents, read_qrels, read_queries, read_run
+from karat.formats.reading import (
+    holds_queries,
+    read_documents,
+    read_pairs,
+    read_qrels,
+    read_queries,
+    read_run,
+)
 from karat.formats.writing import (
     write_documents,
     write_pairs,
@@ -19,6 +26,7 @@ __all__ = [
     "holds_queries",
     "read_certificate",
     "read_documents",
+    "read_pairs",
     "read_qrels",
     "read_queries",
     "read_run",

@@ -17,7 +17,7 @@ from karat.formats.detect import detect, refuse_binary, refuse_kind
 from karat.formats.folder import in_folder
 from karat.formats.format import Reader, format_of
 from karat.formats.source import NothingIn, Source
-from karat.tables import Documents, Qrels, Queries, Run
+from karat.tables import Documents, Pairs, Qrels, Queries, Run
 
 _PACKED = (".gz", ".zst", ".bz2")
 _FURTHER = (".res", ".tsv", ".results")  # usual suffixes of runs besides those karat writes
@@ -136,6 +136,22 @@ def read_documents(path: str | Path, input_format: str | None = None) -> Documen
         frame = opened.frame()
         opened.unique(frame, "doc_id", "document {} stands twice")
         return Documents(frame, source=opened.source.name)
+
+
+def read_pairs(path: str | Path, input_format: str | None = None) -> Pairs:
+    """Read pairs to be judged, as ``karat compare --judge-file`` writes them.
+
+    Args:
+        path: A file with the columns ``query_id`` and ``doc_id``; ``-`` for standard input.
+        input_format: A name of ``FORMATS``; told by content if None.
+
+    Raises:
+        InputError: a file that cannot be read, with its line where there is one.
+        UsageError: an unknown format, or one that holds no attributes of documents.
+    """
+    # As documents with attributes, of which the query is one.
+    with _Opened(path, "documents", input_format) as opened:
+        return Pairs(opened.frame(), source=opened.source.name)
 
 
 def holds_queries(path: str | Path) -> bool:

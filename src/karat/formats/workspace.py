@@ -13,6 +13,7 @@ from typing import Any, cast
 from karat.errors import InputError, UsageError, nearest
 from karat.formats.source import Source
 from karat.formats.writing import beside
+from karat.golden.queue import read_lease
 from karat.tables.scale import read_scale
 from karat.tables.workspace import GRADES, KAPPA_WEIGHTS, ORDERS, KappaWeights, Order, Workspace
 
@@ -22,7 +23,7 @@ STORE = "KARAT_STORE"
 
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "workspace": ("store", "runs"),
-    "golden": ("name", "scale", "raters", "repeats", "order", "lease_minutes", "grades"),
+    "golden": ("name", "scale", "raters", "repeats", "order", "lease", "grades"),
     "agreement": ("weights", "at_least", "refuse"),
 }
 _TEMPLATE = """\
@@ -38,7 +39,7 @@ scale = "{low:g}-{high:g}"
 raters = {raters}  # who judge each pair, blind to each other
 repeats = 0.05  # share of pairs that a rater sees again without knowing
 order = "query"  # all documents of a query in a row; or "mixed"
-lease_minutes = 10  # for how long a rater has a pair alone
+lease = "10 min"  # for how long a rater has a pair alone
 
 [golden.grades]  # a word and a sign; the long text is guideline.md
 {grades}
@@ -170,7 +171,7 @@ class _Written:
             raters=int(self._number("golden", "raters", 2, 1, 99, whole=True)),
             repeats=self._number("golden", "repeats", 0.05, 0, 0.5),
             order=cast(Order, order),
-            lease_us=round(6e7 * self._number("golden", "lease_minutes", 10, 0.1, 1440)),
+            lease_us=self._lease(),
             weights=cast(KappaWeights, weights),
             at_least=self._number("agreement", "at_least", 0.7, -1, 1),
             refuse=self._truth("agreement", "refuse"),
@@ -227,6 +228,12 @@ class _Written:
             fix = f"did you mean {near[0]}?" if near else f"one of {', '.join(choices)}"
             raise self._wrong(f"[{section}] {key} is {value!r}", fix)
         return value
+
+    def _lease(self) -> int:
+        try:
+            return read_lease(self._value("golden", "lease", "10 min"))
+        except UsageError as error:
+            raise self._wrong(f"[golden] {error.what}", 'lease = "10 min"') from None
 
     def _scale(self) -> tuple[float, float]:
         try:

@@ -1,0 +1,86 @@
+"""karat golden: choose, pool, agree, freeze and exchange."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from karat.cli import golden_editions, golden_exchange, golden_queries, golden_queue, options
+from karat.cli.workspace import clock, folder, opened
+
+if TYPE_CHECKING:
+    from karat.workflows.golden_status import Status
+
+
+@click.group()
+def golden() -> None:
+    """Build and keep a golden set: queries, judgments, how far raters agree, editions.
+
+    \b
+    karat init                    a workspace
+    karat golden choose LOG       queries from a log, drawn so that their weights are known
+    karat golden pool RUN…        what is to be judged
+    karat judge --terminal        judge it
+    karat golden agreement        how far raters agree, and how sure that is
+    karat golden freeze NAME      an edition that nothing changes
+    karat golden export FILE      to evaluate with, or for another tool
+    """  # noqa: D301 - click wants a real backspace before what it must not wrap
+
+
+@golden.command()
+@folder
+@options.output("table", "json")
+def status(start: Path, output: str) -> None:
+    """Say where the golden set stands, and what to do next."""
+    with opened(start) as found:
+        from karat.reports import golden as reports
+        from karat.workflows.golden_status import status as of
+
+        stands = of(found, now=clock())
+        if output == "json":
+            print(reports.to_json(stands))
+        else:
+            _show(stands)
+
+
+def _show(stands: Status) -> None:
+    from karat.reports import golden as reports
+    from karat.reports.figures import counted
+
+    out = options.out()
+    out.print(f"{stands.name} in {stands.store}", soft_wrap=True, highlight=False)
+    out.print(
+        f"{counted(stands.made_of.queries, 'query', 'queries')}, {stands.judged:,} with a grade; "
+        f"{counted(stands.grades, 'pair', 'pairs')} graded, "
+        f"{counted(stands.waiting, 'judgment', 'judgments')} to give",
+        highlight=False,
+    )
+    if stands.agreement is not None:
+        out.print(stands.agreement.sentence, highlight=False)
+    if stands.edition is not None:
+        age = f"{stands.edition_days} days old" if stands.edition_days else "of today"
+        out.print(f"edition {stands.edition}, {age}", highlight=False)
+    if stands.runs:
+        out.print(f"runs {', '.join(stands.runs)}", highlight=False)
+    reports.show_made_of(stands.made_of, out)
+    reports.show_todo(stands.todo, out)
+
+
+for command in (
+    golden_queries.choose,
+    golden_queries.plan,
+    golden_queue.pool,
+    golden_queue.queue,
+    golden_queue.agreement,
+    golden_queue.disagreements,
+    golden_editions.freeze,
+    golden_editions.editions,
+    golden_editions.diff,
+    golden_editions.coverage,
+    golden_editions.stale,
+    golden_exchange.take_in,
+    golden_exchange.give_out,
+):
+    golden.add_command(command)

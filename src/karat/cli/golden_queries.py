@@ -1,0 +1,165 @@
+"""karat golden choose and plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from karat.cli import options
+from karat.cli.workspace import clock, folder, opened
+from karat.errors import UsageError
+
+if TYPE_CHECKING:
+    from karat.golden.sampling import Quota
+
+
+@click.command()
+@click.argument("log", metavar="LOG")
+@folder
+@click.option("--size", type=int, default=100, show_default=True, help="Queries to draw.")
+@click.option(
+    "--band",
+    "bands",
+    multiple=True,
+    metavar="NAME=SHARE",
+    help="A band of the most asked queries and its share of all searches; repeat for more, the "
+    "rest is the tail.  [default: head=1/3, torso=1/3]",
+)
+@click.option(
+    "--quota",
+    "quotas",
+    multiple=True,
+    metavar="ATTRIBUTE=VALUE:N",
+    help="At least N queries with this value; repeat for more.",
+)
+@click.option(
+    "--hard",
+    metavar="FILE",
+    help="Queries known to be hard, one a line: taken on top, and reported apart.",
+)
+@click.option("--mask", is_flag=True, help="Replace e-mail addresses, numbers and such.")
+@click.option("--text", metavar="COLUMN", help="The column of queries, if it has another name.")
+@click.option("--count", metavar="COLUMN", help="The column of counts, if it has another name.")
+@options.output("table", "json")
+def choose(
+    log: str,
+    start: Path,
+    size: int,
+    bands: tuple[str, ...],
+    quotas: tuple[str, ...],
+    hard: str | None,
+    mask: bool,
+    text: str | None,
+    count: str | None,
+    output: str,
+) -> None:
+    """Draw queries from a log, head to tail, with weights that speak for all searches.
+
+    LOG is CSV, TSV, JSONL, Parquet, or plain text with a query a line; each row is a search, or a
+    query with its count. Drawn again from next month's log, what is still asked stays.
+    """
+    from karat.reports import golden as reports
+    from karat.workflows.choosing import choose_queries
+
+    shares = {name: _share(share) for name, share in (_pair(band, "=") for band in bands)}
+    with opened(start) as found:
+        chosen = choose_queries(
+            found,
+            log,
+            size,
+            now=clock(),
+            bands=shares or None,
+            quotas=[_quota(quota) for quota in quotas],
+            hard=_lines(hard),
+            mask=mask,
+            text=text,
+            count=count,
+        )
+    if output == "json":
+        print(reports.to_json(chosen))
+    else:
+        reports.show_chosen(chosen.log, chosen.sample, chosen.made_of, options.out())
+        reports.show_gone(chosen.gone, options.out())
+
+
+@click.command()
+@click.option(
+    "--difference",
+    type=float,
+    default=0.05,
+    show_default=True,
+    help="The difference of two systems that it is to show.",
+)
+@click.option(
+    "--sd",
+    type=float,
+    help="Standard deviation of that difference over queries.  [default: a typical one]",
+)
+@click.option("--depth", type=float, default=15, show_default=True, help="Documents of each query.")
+@click.option("--raters", type=int, default=2, show_default=True, help="Of each document.")
+@click.option("--seconds", type=float, help="For one judgment.  [default: a typical time]")
+@click.option("--per-hour", type=float, metavar="PRICE", help="What an hour of rating costs.")
+@options.output("table", "json")
+def plan(
+    difference: float,
+    sd: float | None,
+    depth: float,
+    raters: int,
+    seconds: float | None,
+    per_hour: float | None,
+    output: str,
+) -> None:
+    """Say how many queries and judgments show a difference, and what they cost."""
+    from karat.golden.planning import SECONDS, TYPICAL_SD
+    from karat.golden.planning import plan as planned
+    from karat.reports import golden as reports
+
+    found = planned(
+        difference,
+        sd=TYPICAL_SD if sd is None else sd,
+        depth=depth,
+        raters=raters,
+        seconds=SECONDS if seconds is None else seconds,
+        per_hour=per_hour,
+    )
+    if output == "json":
+        print(reports.to_json(found))
+    else:
+        reports.show_plan(found, options.out())
+
+
+def _pair(text: str, between: str) -> tuple[str, str]:
+    name, found, value = text.partition(between)
+    if not found or not name.strip():
+        raise UsageError(f"{text!r} has no {between!r}", fix="--band head=0.33, --quota class=x:10")
+    return name.strip(), value.strip()
+
+
+def _share(text: str) -> float:
+    over, slash, under = text.partition("/")
+    try:
+        return float(over) / float(under) if slash else float(text)
+    except (ValueError, ZeroDivisionError):
+        raise UsageError(f"{text!r} is no share", fix="--band head=0.33") from None
+
+
+def _quota(text: str) -> Quota:
+    from karat.golden.sampling import Quota
+
+    attribute, rest = _pair(text, "=")
+    value, colon, least = rest.rpartition(":")
+    if not colon or not least.isdecimal():
+        raise UsageError(f"{text!r} names no number of queries", fix="--quota class=name:10")
+    return Quota(attribute, value, int(least))
+
+
+def _lines(path: str | None) -> list[str]:
+    if path is None:
+        return []
+    from karat.formats.source import Source
+
+    with Source(path) as source:
+        text = source.whole().decode("utf-8-sig", "replace")
+    return [line.strip() for line in text.splitlines() if line.strip()]

@@ -1,0 +1,168 @@
+"""karat judge."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from karat.cli import options
+from karat.cli.workspace import clock, folder, opened
+from karat.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from karat.workflows.judging import Card, Judging
+    from karat.workflows.workspace import Opened
+
+
+@click.command()
+@folder
+@click.option(
+    "--rater", metavar="NAME", help="Who judges.  [default: who is logged in]", envvar="KARAT_RATER"
+)
+@click.option("--terminal", is_flag=True, help="Judge here, in the terminal.")
+@click.option("--adjudicate", is_flag=True, help="Settle disagreements of others.")
+def judge(start: Path, rater: str | None, terminal: bool, adjudicate: bool) -> None:
+    """Judge what waits in the queue, one document at a time.
+
+    \b
+    0-3  the grade         u  cannot judge      l  later
+    e    write a reason    z  undo              g  the guideline
+    m    whole document    ?  keys              q  stop
+
+    Each judgment is in the store before the next card shows. If standard input is no terminal, each
+    line of it is a key, with words behind u and e: "u language", "e talks about version 2".
+    """  # noqa: D301 - click wants a real backspace before what it must not wrap
+    if not terminal:
+        raise UsageError("judging is done in the terminal so far", fix="karat judge --terminal")
+    with opened(start) as found:
+        from karat.workflows.judging import Judging
+
+        judging = Judging(found, rater or getpass.getuser(), clock, adjudicate=adjudicate)
+        _Desk(found, judging).sit()
+
+
+class _Desk:
+    """A rater at a terminal."""
+
+    def __init__(self, found: Opened, judging: Judging) -> None:
+        from karat.reports.card import keys_of
+
+        self.judging, self.golden = judging, found.golden
+        self.out: Console = options.out()
+        self.keys = keys_of(list(found.golden.grades))
+        self.typed = _keys() if sys.stdin.isatty() else _lines()
+        self.reason: str | None = None
+        self.given = 0
+
+    def sit(self) -> None:
+        """Card after card, until nothing waits or the rater stops."""
+        from karat.reports.card import show_keys
+
+        self.out.print(f"{self.judging.rater}: {self.judging.progress()}")
+        show_keys(self.out, self.keys, self.golden.grades)
+        card = self.judging.card()
+        while card is not None:
+            card = self._judged(card)
+        self.out.print(f"\n{self.judging.rater}: {self.judging.progress()}")
+
+    def _judged(self, card: Card) -> Card | None:
+        """Show a card until it is dealt with; the next card, or None to stop."""
+        from karat.reports.card import show_grades, show_keys
+
+        self._show(card)
+        show_grades(self.out, self.keys, self.golden.grades)
+        since = time.monotonic()
+        for key, words in self.typed:
+            try:
+                if key in self.keys:
+                    reason, self.reason = words or self.reason, None
+                    seconds = round(time.monotonic() - since, 3)
+                    self.judging.submit(card, self.keys[key], reason, seconds=seconds)
+                    self.given += 1
+                    self.out.print(f"{key} · {self.judging.progress()}")
+                    return self.judging.card()
+                if key == "u":
+                    seconds = round(time.monotonic() - since, 3)
+                    self.judging.submit(card, None, words or self._why(), seconds=seconds)
+                    return self.judging.card()
+                if key == "l":
+                    self.judging.later(card)
+                    return self.judging.card()
+                if key == "z":
+                    undone = self.judging.undo()
+                    if undone is not None:
+                        return undone
+                    self.out.print("nothing to undo")
+                elif key == "e":
+                    self.reason = words or self._asked("reason")
+                elif key == "g":
+                    self.out.print(self.golden.guideline_text, markup=False, highlight=False)
+                elif key == "m":
+                    self._show(card, whole=True)
+                elif key == "q":
+                    return None
+                else:
+                    show_keys(self.out, self.keys, self.golden.grades)
+            except UsageError as error:
+                self.out.print(f"not recorded: {error.what}", markup=False, highlight=False)
+        return None
+
+    def _show(self, card: Card, *, whole: bool = False) -> None:
+        from karat.reports.card import show_card
+
+        claim = card.claim
+        show_card(
+            self.out,
+            query=claim.query_text or claim.query_id,
+            need=claim.need,
+            title=claim.title,
+            text=claim.text,
+            url=claim.url,
+            doc_id=claim.doc_id,
+            votes=[(vote.grade, vote.reason) for vote in card.votes],
+            whole=whole,
+        )
+
+    def _why(self) -> str:
+        """Ask why a pair cannot be judged."""
+        from karat.golden.queue import REASONS
+
+        names = list(REASONS)
+        for place, name in enumerate(names, start=1):
+            self.out.print(f" {place}  {REASONS[name]}")
+        chosen = self._asked("why (a number, words behind it)")
+        number, _, more = chosen.partition(" ")
+        if number.isdecimal() and 1 <= int(number) <= len(names):
+            return f"{names[int(number) - 1]}{f': {more}' if more else ''}"
+        return chosen
+
+    def _asked(self, what: str) -> str:
+        """A line that the rater types."""
+        if sys.stdin.isatty():
+            return str(click.prompt(what, default="", show_default=False)).strip()
+        return sys.stdin.readline().strip()
+
+
+def _keys() -> Iterator[tuple[str, str]]:
+    """Keys as they are pressed."""
+    while True:
+        key = click.getchar()
+        if key in {"\x03", "\x04"}:
+            return
+        yield key, ""
+
+
+def _lines() -> Iterator[tuple[str, str]]:
+    """Lines of standard input: a key, and the words behind it."""
+    for line in iter(sys.stdin.readline, ""):
+        key, _, words = line.strip().partition(" ")
+        if key:
+            yield key, words.strip()

@@ -1,0 +1,295 @@
+"""Golden sets for eyes: what was chosen, pooled, frozen, and what to do next; and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import UTC, date, datetime
+from typing import Any, Protocol
+
+import polars as pl
+from rich.console import Console
+
+from karat.golden.composition import Composition
+from karat.golden.coverage import Coverage
+from karat.golden.editions import EditionDifference
+from karat.golden.freshness import Stale
+from karat.golden.planning import Plan
+from karat.golden.sampling import Sample
+from karat.golden.traffic import Cleaned
+from karat.reports.cells import base, plain
+from karat.reports.figures import counted, percent
+from karat.reports.terminal import show_notes
+from karat.tables import Pairs
+
+_SHOWN = 10  # rows of a long list
+
+
+def show_made_of(found: Composition, out: Console) -> None:
+    """Print what queries are made of."""
+    rows = [row for row in found.frame.iter_rows(named=True) if row["attribute"] != "words"]
+    if rows:
+        weighed = any(row["weight"] is not None for row in rows)
+        heads = ["attribute", "value", "queries", "share", *(["weight"] if weighed else [])]
+        table = _table(
+            f"{counted(found.queries, 'query', 'queries')}, made of",
+            heads,
+            (
+                [
+                    row["attribute"],
+                    "–" if row["value"] is None else row["value"],
+                    f"{row['queries']:,}",
+                    percent(row["share"]),
+                    *([percent(row["weight"]) or "–"] if weighed else []),
+                ]
+                for row in rows
+            ),
+            left=2,
+        )
+        out.print(table)
+    show_notes(found.warnings, out)
+
+
+def show_chosen(log: Cleaned, sample: Sample, made_of: Composition, out: Console) -> None:
+    """Print what a log held, what was drawn of it, and what the golden set is made of now."""
+    out.print(
+        plain(
+            f"{counted(log.searches, 'search', 'searches')} of "
+            f"{counted(log.frame.height, 'query', 'queries')}; "
+            f"{counted(sample.queries.height, 'was', 'were')} drawn"
+        )
+    )
+    heads = list(sample.strata.columns)
+    out.print(
+        _table(
+            "drawn",
+            heads,
+            ([_cell(value) for value in row] for row in sample.strata.iter_rows()),
+            left=2,
+        )
+    )
+    show_made_of(made_of, out)
+    show_notes([*log.notes, *sample.notes], out)
+
+
+def show_plan(found: Plan, out: Console) -> None:
+    """Print what it takes to see a difference, and what other sizes would see."""
+    if found.needed is None:
+        out.print(f"no number of queries shows a difference of {found.difference:g}")
+    else:
+        need = found.needed
+        out.print(
+            f"A difference of {found.difference:g} takes {need.queries:,} queries: "
+            f"{need.judgments:,} judgments, {need.hours:,.0f} hours of rating"
+            + (f", {need.money:,.0f}" if need.money is not None else ""),
+            highlight=False,
+        )
+    priced = any(size.money is not None for size in found.sizes)
+    out.print(
+        _table(
+            f"what a golden set sees (power {100 * found.power:.0f} %, sd {found.sd:g})",
+            ["queries", "sees", "judgments", "hours", *(["price"] if priced else [])],
+            (
+                [
+                    f"{size.queries:,}",
+                    f"{size.sees:.3f}",
+                    f"{size.judgments:,}",
+                    f"{size.hours:,.0f}",
+                    *([f"{size.money:,.0f}"] if priced and size.money is not None else []),
+                ]
+                for size in found.sizes
+            ),
+            left=0,
+        )
+    )
+
+
+def show_pooled(
+    out: Console, *, chosen: int, added: int, queries: int, lacking: Sequence[str], waiting: int
+) -> None:
+    """Print what became of a pool."""
+    pairs = counted(chosen, "pair", "pairs")
+    out.print(
+        f"{pairs} of {counted(queries, 'query', 'queries')} chosen, {added:,} of them new; "
+        f"the queue waits for {counted(waiting, 'judgment', 'judgments')}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    if lacking:
+        some = ", ".join(lacking[:5])
+        more = f" and {len(lacking) - 5:,} more" if len(lacking) > 5 else ""
+        show_notes([f"no run returned anything for {some}{more}"], out)
+
+
+def show_disagreements(frame: pl.DataFrame, queued: int, out: Console) -> None:
+    """Print pairs that raters see differently."""
+    if not frame.height:
+        out.print("no disagreement waits to be settled")
+        return
+    rows = (
+        [
+            str(row["text"] or row["query_id"]),
+            row["doc_id"],
+            " ".join(f"{grade:g}" for grade in sorted(row["grades"])),
+        ]
+        for row in frame.head(_SHOWN).iter_rows(named=True)
+    )
+    heading = counted(frame.height, "disagreement", "disagreements")
+    out.print(_table(heading, ["query", "document", "grades"], rows, left=2))
+    if frame.height > _SHOWN:
+        show_notes([f"and {frame.height - _SHOWN:,} more (--format json)"], out)
+    if queued:
+        show_notes([f"{queued:,} put before an adjudicator: karat judge --adjudicate"], out)
+
+
+def show_gone(gone: pl.DataFrame, out: Console) -> None:
+    """Print what an earlier sample had and the new one has not."""
+    if gone.height:
+        why = gone.group_by("reason").len().sort("len", descending=True).iter_rows()
+        said = ", ".join(f"{count:,} {reason}" for reason, count in why)
+        show_notes([f"dropped, their judgments kept: {said}"], out)
+
+
+class Edition(Protocol):
+    """What is shown of an edition."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def created_us(self) -> int: ...
+    @property
+    def queries(self) -> int: ...
+    @property
+    def grades(self) -> int: ...
+    @property
+    def sha256(self) -> str: ...
+    @property
+    def about(self) -> Mapping[str, Any]: ...
+
+
+def show_editions(listed: Sequence[Edition], out: Console) -> None:
+    """Print editions, the first first, and what was said of the agreement in each."""
+    if not listed:
+        out.print("no edition yet: karat golden freeze NAME")
+        return
+    out.print(
+        _table(
+            "editions",
+            ["name", "made", "queries", "grades", "SHA-256"],
+            (
+                [
+                    each.name,
+                    _date(each.created_us),
+                    f"{each.queries:,}",
+                    f"{each.grades:,}",
+                    each.sha256[:12],
+                ]
+                for each in listed
+            ),
+            left=2,
+        )
+    )
+    said = [(each.name, each.about.get("policy")) for each in listed]
+    show_notes([f"{name}: {sentence}" for name, sentence in said if sentence], out)
+
+
+def show_diff(found: EditionDifference, out: Console) -> None:
+    """Print what changed from one edition to another."""
+    if not found.queries.height and not found.grades.height:
+        out.print("nothing changed")
+    if found.queries.height:
+        kinds = found.queries.group_by("change").len().sort("change").iter_rows()
+        out.print("queries: " + ", ".join(f"{count:,} {kind}" for kind, count in kinds))
+    rows = ([_cell(value) for value in row] for row in found.classes.iter_rows())
+    out.print(_table("pairs", list(found.classes.columns), rows, left=1))
+    if found.moves.height:
+        moved = ([_cell(value) for value in row] for row in found.moves.iter_rows())
+        out.print(_table("grades that changed", list(found.moves.columns), moved, left=0))
+    show_notes([f"{name} was {old}, and is {new}" for name, (old, new) in found.about.items()], out)
+
+
+def show_coverage(found: Coverage, out: Console) -> None:
+    """Print how much of what runs show is judged."""
+    rows = (
+        [
+            row["run"],
+            f"{row['answered']:,} of {row['queries']:,}",
+            percent(row["judged"]) or "–",
+            f"{row['unjudged']:,}",
+        ]
+        for row in found.runs.iter_rows(named=True)
+    )
+    heads = ["run", "answered", f"Judged@{found.k}", "unjudged pairs"]
+    out.print(_table("", heads, rows, left=1))
+    if len(found.unjudged):
+        show_notes(["karat golden pool RUN… puts what is unjudged into the queue"], out)
+
+
+def show_stale(found: Stale, out: Console) -> None:
+    """Print judgments of documents that are no longer what they were."""
+    height = found.judgments.height
+    if not height:
+        out.print(f"none of {counted(found.checked, 'judgment', 'judgments')} is stale")
+    else:
+        names = ["query_id", "doc_id", "rater", "grade", "change"]
+        chosen = found.judgments.select(names).head(_SHOWN)
+        rows = ([_cell(value) for value in row] for row in chosen.iter_rows())
+        heading = f"{height:,} of {found.checked:,} judgments are of another text"
+        out.print(
+            _table(heading, ["query", "document", "rater", "grade", "document is"], rows, left=3)
+        )
+    if found.unknown:
+        show_notes([f"{found.unknown:,} judgments do not say what the document was"], out)
+
+
+def show_todo(todo: Sequence[tuple[str, str]], out: Console) -> None:
+    """Print what to do next, each with its command."""
+    if not todo:
+        out.print("nothing waits")
+        return
+    out.print("next", style="bold")
+    for what, command in todo:
+        out.print(plain(f"  {what}: ") + plain(command, "bold"), soft_wrap=True)
+
+
+def to_json(found: Any) -> str:
+    """Anything a command found, as JSON: objects by their fields, tables row by row."""
+    return json.dumps(_plain(found), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, pl.DataFrame):
+        return [_plain(row) for row in value.iter_rows(named=True)]
+    if isinstance(value, Pairs):
+        return _plain(value.frame)
+    if is_dataclass(value):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(held) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    return value
+
+
+def _table(heading: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int) -> Any:
+    table = base(heading)
+    for at, head in enumerate(heads):
+        table.add_column(head, justify="left" if at < left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*(plain(str(cell)) for cell in row))
+    return table
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _date(us: int) -> str:
+    return datetime.fromtimestamp(us / 1e6, UTC).strftime("%Y-%m-%d %H:%M")

@@ -1,0 +1,99 @@
+"""Choosing: queries of a golden set from a log, drawn so that their weights are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from karat.formats.query_log import read_query_log
+from karat.golden.composition import Composition, composition
+from karat.golden.sampling import Quota, Sample, choose, refreshed
+from karat.golden.traffic import THIRDS, Cleaned, clean, with_bands
+from karat.store import queries
+from karat.workflows.workspace import Opened
+
+FROM_LOG = "log"
+"""The origin of queries that a log gave; only these go when a new sample is drawn."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A sample, put into a golden set.
+
+    Attributes:
+        log: What became of the log's rows.
+        sample: The queries drawn.
+        made_of: What they are made of.
+        added: Queries that are new in the golden set.
+        kept: Queries of the sample that were in it.
+        gone: Queries of an earlier sample that were dropped, with the reason; their judgments stay.
+    """
+
+    log: Cleaned
+    sample: Sample
+    made_of: Composition
+    added: int
+    kept: int
+    gone: pl.DataFrame
+
+
+def choose_queries(
+    opened: Opened,
+    log: str | Path,
+    size: int,
+    *,
+    now: int,
+    bands: Mapping[str, float] | None = None,
+    quotas: Sequence[Quota] = (),
+    hard: Sequence[str] = (),
+    mask: bool = False,
+    text: str | None = None,
+    count: str | None = None,
+) -> Chosen:
+    """Draw queries from a log and put them into the golden set.
+
+    Drawn again from a newer log, a query stays as long as its number draws it: the random numbers
+    are made of its text and the golden set's salt. What is no longer drawn is dropped, and what was
+    imported or written by hand stays.
+
+    Args:
+        opened: The workspace.
+        log: The file; ``-`` for standard input.
+        size: Queries to draw.
+        now: Microseconds UTC.
+        bands: Name to share of all searches, most asked first; the rest is the tail. Thirds if
+            None.
+        quotas: Least numbers by attribute.
+        hard: Texts of queries known to be hard: on top, and reported apart.
+        mask: Replace what is personal by its kind.
+        text: The column of queries, if it has no usual name.
+        count: The column of counts, if it has no usual name.
+
+    Raises:
+        InputError: the log cannot be read, or holds nothing.
+        UsageError: a size, band or quota that cannot be met.
+    """
+    cleaned = clean(read_query_log(log, text=text, count=count), mask=mask, source=str(log))
+    banded = with_bands(cleaned.frame, THIRDS if bands is None else bands)
+    sample = choose(banded, size, salt=opened.golden.salt, quotas=quotas, hard=hard)
+    golden = opened.golden
+    with opened.store.begin() as connection:
+        before = queries.frame(connection, golden.id)
+        origin = pl.col("origin") if "origin" in before.columns else pl.lit(None, pl.String)
+        drawn = before.filter(origin.eq_missing(FROM_LOG))
+        gone = refreshed(drawn, sample.queries, banded).filter(pl.col("change") == "gone")
+        put = queries.put(connection, golden.id, sample.queries, now)
+        if gone.height:
+            queries.drop(connection, golden.id, gone["query_id"].to_list(), now)
+        after = queries.frame(connection, golden.id)
+    return Chosen(
+        log=cleaned,
+        sample=sample,
+        made_of=composition(after),
+        added=put.added,
+        kept=put.changed + put.same,
+        gone=gone,
+    )

@@ -1,0 +1,134 @@
+"""Pool: what is to be judged, chosen from what systems returned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from karat.errors import InputError, UsageError
+from karat.formats import read_pairs
+from karat.golden import pooling
+from karat.golden.aggregation import grades
+from karat.store import judgments, pairs, queries
+from karat.tables import Pairs, Run
+from karat.workflows.kept_runs import keep_runs
+from karat.workflows.workspace import Opened
+
+Method = Literal["depth", "rr", "rbp", "mtf"]
+METHODS: tuple[Method, ...] = ("depth", "rr", "rbp", "mtf")
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """What became of a pool.
+
+    Attributes:
+        chosen: Pairs that were chosen.
+        added: Of these, new in the queue.
+        queries: Queries they are of.
+        lacking: Queries of the golden set for which no run returned anything.
+        waiting: Judgments that the whole queue now waits for.
+    """
+
+    chosen: int
+    added: int
+    queries: int
+    lacking: list[str]
+    waiting: int
+
+
+def pool(
+    opened: Opened,
+    given: Sequence[str | Path | Run],
+    *,
+    now: int,
+    method: Method = "depth",
+    k: int = 10,
+    p: float = 0.8,
+    budget: int | None = None,
+    per_query: int | None = None,
+    bands: int = 1,
+) -> Pooled:
+    """Choose pairs from runs and put them into the queue; pairs that were judged stay out.
+
+    Args:
+        opened: The workspace.
+        given: Runs, which the workspace keeps.
+        now: Microseconds UTC.
+        method: ``depth``: the top k of each · ``rr``: the best k by reciprocal rank fusion ·
+            ``rbp``: the best k by what they can add to RBP · ``mtf``: move to front, the next
+            document of each query, from the run that has lately done best.
+        k: Depth, or documents of each query.
+        p: Persistence of RBP.
+        budget: The most pairs in all.
+        per_query: The most pairs of a query.
+        bands: Parts of each query's pool that are judged one after the other.
+
+    Raises:
+        UsageError: no runs, or a number out of range.
+        InputError: a run cannot be read, or none of its queries is in the golden set.
+    """
+    systems = keep_runs(opened, given, now=now)
+    golden = opened.golden
+    with opened.store.read() as connection:
+        ids = queries.frame(connection, golden.id)["query_id"].to_list()
+        known = judgments.current(connection, golden.id)
+    if not ids:
+        raise UsageError("the golden set has no queries yet", fix="karat golden choose LOG")
+    answered = {query for run in systems for query in run.query_ids}
+    if systems and not answered & set(ids):
+        raise InputError(
+            f"none of its queries is in the golden set, which has {', '.join(ids[:3])}, …",
+            file=systems[0].source,
+            fix="use the query ids of karat golden export queries.jsonl when asking the search",
+        )
+    common: dict[str, Any] = {"queries": ids}
+    if method == "mtf":
+        so_far: dict[str, dict[str, float | None]] = {}
+        for query, doc in known.frame.select("query_id", "doc_id").iter_rows():
+            so_far.setdefault(query, {})[doc] = None  # judged, and perhaps nobody could
+        for query, doc, grade in grades(known).select("query_id", "doc_id", "grade").iter_rows():
+            so_far[query][doc] = grade
+        found = pooling.move_to_front(systems, so_far, depth=k, salt=golden.salt, **common)
+    else:
+        limit = pooling.Budget(total=budget, per_query=per_query)
+        there = known.frame.select("query_id", "doc_id").unique()
+        common |= {"judged": there, "budget": limit, "bands": bands}
+        if method == "depth":
+            found = pooling.depth_pool(systems, k, **common)
+        elif method == "rr":
+            found = pooling.reciprocal_rank_pool(systems, k, **common)
+        else:
+            found = pooling.rbp_pool(systems, k, p=p, **common)
+    lacking = [query for query in ids if query not in answered]
+    return _queued(opened, found.frame, lacking, now)
+
+
+def enqueue(opened: Opened, path: str | Path | Pairs, *, now: int) -> Pooled:
+    """Put pairs of a file into the queue, such as ``karat compare --judge-file`` writes.
+
+    Their order in the file is the order in which they are judged.
+
+    Raises:
+        InputError: the file cannot be read, or a query is not in the golden set.
+    """
+    wanted = path if isinstance(path, Pairs) else read_pairs(path)
+    keys = wanted.frame.select("query_id", "doc_id").unique(maintain_order=True)
+    ranked = keys.with_columns(
+        priority=pl.int_range(1, pl.len() + 1, dtype=pl.Int64), chosen_by=pl.lit(wanted.source)
+    )
+    return _queued(opened, ranked, [], now)
+
+
+def _queued(opened: Opened, frame: pl.DataFrame, lacking: Iterable[str], now: int) -> Pooled:
+    kept = ("query_id", "doc_id", "priority", "chosen_by", "chance", "gold_grade")
+    chosen = frame.select(name for name in kept if name in frame.columns)
+    golden = opened.golden
+    with opened.store.begin() as connection:
+        added = pairs.add(connection, golden.id, chosen, golden.raters, now)
+        waiting = int(pairs.frame(connection, golden.id)["open"].sum())
+    return Pooled(chosen.height, added, chosen["query_id"].n_unique(), list(lacking), waiting)

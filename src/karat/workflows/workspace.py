@@ -1,0 +1,144 @@
+"""Workspace: made, and opened for a command with its store and golden set."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from karat.errors import UsageError
+from karat.formats.source import Source
+from karat.formats.workspace import find_workspace, read_workspace, write_workspace
+from karat.store import golden_sets
+from karat.store.golden_sets import GoldenSetRow
+from karat.store.opening import Store, open_store
+from karat.tables.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A workspace with its store open.
+
+    Attributes:
+        workspace: What ``karat.toml`` says.
+        store: The store.
+        golden: The golden set, as the store has it now.
+    """
+
+    workspace: Workspace
+    store: Store
+    golden: GoldenSetRow
+
+
+def make_workspace(
+    root: Path,
+    *,
+    now: int,
+    store: str = "sqlite:///karat.db",
+    name: str = "golden",
+    scale: str = "0-3",
+    raters: int = 2,
+) -> Workspace:
+    """Make a workspace: ``karat.toml``, a guideline, the store, and a golden set in it.
+
+    Args:
+        root: Its folder; made if absent.
+        now: Microseconds UTC.
+        store: URL of the database.
+        name: Of the golden set.
+        scale: Lowest and highest grade, as in ``0-3``.
+        raters: Raters for each pair.
+
+    Raises:
+        UsageError: there is a workspace, or the store or the scale is none.
+        InputError: the store cannot be reached.
+    """
+    workspace = write_workspace(root, store=store, name=name, scale=scale, raters=raters)
+    opened_store = open_store(workspace.store, make=True)
+    try:
+        _golden_set(opened_store, workspace, now)
+    finally:
+        opened_store.dispose()
+    return workspace
+
+
+def upgrade_workspace(start: Path) -> Workspace:
+    """Bring the store of a workspace up to date with this karat.
+
+    Raises:
+        UsageError: there is no workspace here, or its store is newer than this karat.
+        InputError: the store cannot be reached.
+    """
+    workspace = read_workspace(find_workspace(start))
+    open_store(workspace.store, make=True).dispose()
+    return workspace
+
+
+@contextmanager
+def open_workspace(start: Path, *, now: int) -> Iterator[Opened]:
+    """The workspace of a folder, or of the nearest one above it.
+
+    What was changed in ``karat.toml`` and in the guideline since holds from now on: a guideline
+    with another text is another version, which judgments name.
+
+    Args:
+        start: The folder.
+        now: Microseconds UTC.
+
+    Raises:
+        UsageError: there is no workspace or store, or it is of another version of karat.
+        InputError: ``karat.toml`` is wrong, or the store cannot be reached.
+    """
+    workspace = read_workspace(find_workspace(start))
+    store = open_store(workspace.store)
+    try:
+        yield Opened(workspace, store, _golden_set(store, workspace, now))
+    finally:
+        store.dispose()
+
+
+def _golden_set(store: Store, workspace: Workspace, now: int) -> GoldenSetRow:
+    """The golden set of the workspace as its files have it; made if there is none."""
+    text = ""
+    if workspace.guideline.is_file():
+        with Source(workspace.guideline) as source:
+            text = source.whole().decode("utf-8", "replace")
+    with store.read() as connection:
+        there = workspace.golden in golden_sets.names(connection)
+        found = golden_sets.find(connection, workspace.golden) if there else None
+    declared = (dict(workspace.grades), workspace.raters, workspace.repeats, text)
+    if found is not None:
+        if found.scale != workspace.scale:
+            raise _other_scale(found, workspace)
+        if declared == (dict(found.grades), found.raters, found.repeats, found.guideline_text):
+            return found
+    grades, raters, repeats, text = declared
+    with store.begin() as connection:
+        if found is None:
+            golden_sets.make(
+                connection,
+                workspace.golden,
+                scale=workspace.scale,
+                grades=grades,
+                raters=raters,
+                repeats=repeats,
+                salt=secrets.token_hex(8),
+                guideline=text,
+                now=now,
+            )
+        else:
+            golden_sets.change(connection, found.id, grades=grades, raters=raters, repeats=repeats)
+            if text != found.guideline_text:
+                golden_sets.new_guideline(connection, found.id, text, now)
+        return golden_sets.find(connection, workspace.golden)
+
+
+def _other_scale(found: GoldenSetRow, workspace: Workspace) -> UsageError:
+    (low, high), (least, most) = found.scale, workspace.scale
+    return UsageError(
+        f"the golden set {found.name} is graded from {low:g} to {high:g}, and karat.toml says "
+        f"{least:g} to {most:g}",
+        fix="name another golden set in karat.toml: a scale cannot change under its judgments",
+    )
