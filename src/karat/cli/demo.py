@@ -7,10 +7,19 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from karat.cli import options
+from karat.cli.workspace import clock, need_store
+from karat.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from karat.demo.build import Demo
+    from karat.tables.comparison import Comparison
 
 NEXT = 3
 """Pairs to judge next that are shown."""
@@ -34,7 +43,6 @@ def demo(directory: Path, embed: str | None = None) -> None:
     from karat.demo import embedding
     from karat.demo.build import build
     from karat.demo.words import MEASURES, conclusions
-    from karat.errors import MissingExtra
     from karat.formats import read_queries, read_run
     from karat.reports.comparison import show_judge_next
     from karat.reports.gate import why, word
@@ -70,6 +78,7 @@ def demo(directory: Path, embed: str | None = None) -> None:
             style="bold",
         )
         show_judge_next(deep, screen)
+    _keep(made, deep, screen)
     held = gate(made.policy, made.directory, words, others[-1])
     screen.print(f"\nMay {held.candidate} take {held.baseline}'s place? (gate.toml)", style="bold")
     screen.print(f"{word(held.verdict)}: {why(held)}")
@@ -95,7 +104,28 @@ def demo(directory: Path, embed: str | None = None) -> None:
         f"{karat} evaluate {where} {where}/runs/*.trec --by class",
         f"{karat} compare {both} --by class",
         f"{karat} gate --policy {where}/gate.toml {both}",
+        f"{karat} golden status -w {where}",
         f"{karat} explain {where} {where}/runs/{system}.trec q01",
         f"{karat} lint {where} {where}/runs/*.trec",
     ):
         screen.print(f"  {command}", soft_wrap=True)
+
+
+def _keep(made: Demo, found: Comparison, screen: Console) -> None:
+    """Make a workspace of the demo, where what keeps one is installed."""
+    try:
+        need_store()
+    except MissingExtra as lacking:
+        screen.print(f"\nNo workspace of it: {lacking}", soft_wrap=True)
+        return
+    from karat.demo.workspace import keep
+
+    kept = keep(made, found.to_judge(), now=clock())
+    screen.print("\nHow far its graders agree, and what is kept", style="bold")
+    screen.print(kept.agreement.sentence, highlight=False)
+    screen.print(
+        f"{made.directory} is a workspace: edition {kept.edition} with {kept.grades:,} grades, "
+        f"{len(made.runs)} runs, and {kept.waiting} judgments waiting.",
+        soft_wrap=True,
+        highlight=False,
+    )

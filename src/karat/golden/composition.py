@@ -1,0 +1,105 @@
+"""What a set of queries is made of, and what it lacks to stand for what people ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from karat.golden.traffic import TAIL
+from karat.stats.intervals import TRUSTED_FROM
+
+_FIRST = ("band", "class", "origin", "no_answer")
+_FIXED = {"query_id", "text", "need", "weight", "count", "probability", "stratum"}
+_MOST_VALUES = 20
+_MUCH_SYNTHETIC = 0.25
+
+_SCHEMA = pl.Schema(
+    {
+        "attribute": pl.String(),
+        "value": pl.String(),
+        "queries": pl.Int64(),
+        "share": pl.Float64(),
+        "weight": pl.Float64(),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """What queries are made of.
+
+    Attributes:
+        queries: How many.
+        frame: ``attribute`` (band, class, origin, no_answer, words, then any others), ``value``
+            (null where a query has none), ``queries``, ``share`` of the queries, and ``weight``:
+            the share of the weight, null where there are no weights.
+        warnings: What is lacking, in sentences.
+    """
+
+    queries: int
+    frame: pl.DataFrame
+    warnings: tuple[str, ...]
+
+
+def composition(queries: pl.DataFrame) -> Composition:
+    """Counts and shares by every attribute with at most 20 values, and by number of words.
+
+    Args:
+        queries: The columns of ``schema.QUERIES``, at least ``query_id``, and any attributes.
+    """
+    frame = queries
+    if "text" in frame.columns:
+        words = pl.col("text").str.strip_chars().str.count_matches(r"\S+")
+        spelt = pl.when(words >= 5).then(pl.lit("5 or more")).otherwise(words.cast(pl.String))
+        frame = frame.with_columns(words=spelt)
+    others = [name for name in frame.columns if name not in _FIXED and name not in _FIRST]
+    names = [name for name in _FIRST if name in frame.columns]
+    names += sorted(others, key=lambda name: name != "words")
+    parts = [_counted(frame, name) for name in names]
+    few = [part for part in parts if part.height <= _MOST_VALUES]
+    return Composition(
+        queries=queries.height,
+        frame=pl.concat([pl.DataFrame(schema=_SCHEMA), *few]),
+        warnings=tuple(_warnings(queries)),
+    )
+
+
+def _counted(frame: pl.DataFrame, name: str) -> pl.DataFrame:
+    total = max(frame.height, 1)
+    weighed = "weight" in frame.columns and frame["weight"].sum() > 0
+    weight = pl.col("weight").sum() / frame["weight"].sum() if weighed else pl.lit(None, pl.Float64)
+    counted = frame.group_by(value=pl.col(name).cast(pl.String, strict=False)).agg(
+        queries=pl.len().cast(pl.Int64), share=pl.len() / total, weight=weight
+    )
+    by = ["value"] if name == "words" else ["queries", "value"]
+    ordered = counted.sort(by, descending=[each == "queries" for each in by], nulls_last=True)
+    return ordered.select(pl.lit(name).alias("attribute"), *_SCHEMA.names()[1:])
+
+
+def _warnings(queries: pl.DataFrame) -> list[str]:
+    said = []
+    n = queries.height
+    if n < TRUSTED_FROM:
+        are = "query is" if n == 1 else "queries are"
+        said.append(f"{n} {are} few: intervals are not to be trusted below {TRUSTED_FROM}.")
+    synthetic = _number(queries, "origin", "synthetic")
+    if n and synthetic:
+        much = synthetic / n > _MUCH_SYNTHETIC
+        said.append(
+            f"{synthetic} of {n} queries are synthetic ({synthetic / n:.0%}): what a model writes "
+            "is easier and more alike than what people type"
+            + ("; add queries from a log." if much else ".")
+        )
+    if "band" in queries.columns and n and not _number(queries, "band", TAIL):
+        said.append("No query is from the tail, where search fails most often.")
+    marked = "no_answer" in queries.columns and _number(queries, "no_answer", "true")
+    if n and not marked:
+        said.append("No query is without a right answer: keeping silent is not tested.")
+    return said
+
+
+def _number(queries: pl.DataFrame, name: str, value: str) -> int:
+    if name not in queries.columns:
+        return 0
+    return int((queries[name].cast(pl.String, strict=False) == value).sum())

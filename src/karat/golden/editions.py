@@ -1,0 +1,284 @@
+"""Editions: what a frozen golden set holds, what its hash covers, and how two of them differ.
+
+An edition is the queries, one grade for each judged pair, and where both came from. Its hash is of
+its content in one canonical form: rows in order of their ids, a number as itself whatever its type,
+nothing where there is nothing. So the same golden set has the same hash from either database, and
+on any machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from karat.errors import InputError, UsageError, nearest
+from karat.tables.checksum import checksum
+from karat.tables.schema import QRELS, QUERIES, Column
+
+FORMAT = 1
+"""Version of the canonical form."""
+GRADE_COLUMNS = ("query_id", "doc_id", "grade", "votes", "rule", "raters")
+"""What an edition keeps of each grade; the last three as far as they are known."""
+Content = dict[str, Any]
+"""``edition`` (the form's version), ``about``, ``queries`` and ``grades`` (lists of objects)."""
+
+_BOOKKEEPING = ("added_us", "dropped_us")
+_SOURCE = "edition"
+
+
+@dataclass(frozen=True, slots=True)
+class EditionDifference:
+    """What changed from one edition to another.
+
+    Attributes:
+        queries: ``query_id``, ``change`` (added | removed | changed), ``field`` (``text``,
+            ``weight``, any attribute; null unless changed), ``old``, ``new`` (as text).
+        grades: ``query_id``, ``doc_id``, ``change``, ``old``, ``new`` (grades; null where there is
+            none), ``class`` (of the query, where one was asked for).
+        moves: ``old``, ``new``, ``pairs``: how many grades went from what to what.
+        classes: ``class``, ``added``, ``removed``, ``changed``, ``same``: pairs of each class; one
+            row, its class null, if none was asked for.
+        about: What is said of the editions and differs: name → (old, new).
+    """
+
+    queries: pl.DataFrame
+    grades: pl.DataFrame
+    moves: pl.DataFrame
+    classes: pl.DataFrame
+    about: dict[str, tuple[Any, Any]]
+
+    @property
+    def same(self) -> bool:
+        """Whether queries and grades are the same."""
+        return not (self.queries.height or self.grades.height)
+
+
+def edition(
+    queries: pl.DataFrame, grades: pl.DataFrame, about: Mapping[str, Any]
+) -> tuple[Content, str]:
+    """The content of an edition and its SHA-256, in hexadecimal.
+
+    Args:
+        queries: ``query_id`` and any of ``schema.QUERIES`` and attributes; dates of bookkeeping
+            (``added_us``, ``dropped_us``) are left out.
+        grades: ``query_id``, ``doc_id``, ``grade``, and as far as known ``votes``, ``rule``,
+            ``raters``; other columns are left out.
+        about: Where it comes from: scale, rule, guideline, agreement, files. The hash covers it, so
+            what is no content (name, date) is said elsewhere. Anything JSON holds.
+
+    Raises:
+        InputError: no queries, a query or a pair twice, a grade that is no finite number, a grade
+            for a query that is not there, or a value that JSON does not hold.
+    """
+    _refuse_queries(queries)
+    _refuse_grades(grades, queries)
+    kept = [name for name in queries.columns if name not in _BOOKKEEPING]
+    found = [name for name in GRADE_COLUMNS if name in grades.columns]
+    content: Content = {
+        "edition": FORMAT,
+        "about": _canonical(dict(about), "about"),
+        "queries": _rows(queries.select(kept).sort("query_id")),
+        "grades": _rows(grades.select(found).sort("query_id", "doc_id")),
+    }
+    return content, checksum(content)
+
+
+def frames(
+    content: Mapping[str, Any], sha256: str | None = None
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Queries and grades of an edition, as they went in.
+
+    Args:
+        content: Of ``edition``, perhaps written as JSON and read again.
+        sha256: What the hash must be; not looked at if None.
+
+    Returns:
+        Queries (columns of ``schema.QUERIES``, then attributes by name) and grades
+        (``GRADE_COLUMNS``, as far as known), both in order of their ids.
+
+    Raises:
+        InputError: it is no edition, one of a later form, or not the one of that hash.
+    """
+    if content.get("edition") != FORMAT:
+        raise InputError(
+            f"an edition of form {content.get('edition')!r}; this karat reads form {FORMAT}",
+            file=_SOURCE,
+            fix="pip install --upgrade karat",
+        )
+    if sha256 is not None and (now := checksum(content)) != sha256:
+        raise InputError(
+            f"the edition was changed: its SHA-256 is {now[:12]}…, not {sha256[:12]}…",
+            file=_SOURCE,
+            fix="take it from the store, or from a copy, again",
+        )
+    return _frame(content["queries"], QUERIES), _frame(content["grades"], QRELS)
+
+
+def difference(
+    old: Mapping[str, Any], new: Mapping[str, Any], *, by: str | None = None
+) -> EditionDifference:
+    """What changed from one edition to another: queries, their fields, and grades.
+
+    Args:
+        old: Content of the earlier edition.
+        new: Content of the later one.
+        by: An attribute of the queries to count by; the later edition's value counts.
+
+    Raises:
+        InputError: one of them is no edition.
+        UsageError: no query has that attribute.
+    """
+    (old_queries, old_grades), (new_queries, new_grades) = frames(old), frames(new)
+    classes = _classes(old_queries, new_queries, by)
+    key = ["query_id", "doc_id"]
+    both = (
+        old_grades.select(*key, old="grade")
+        .join(new_grades.select(*key, new="grade"), on=key, how="full", coalesce=True)
+        .with_columns(
+            change=pl.when(pl.col("old").is_null())
+            .then(pl.lit("added"))
+            .when(pl.col("new").is_null())
+            .then(pl.lit("removed"))
+            .when(pl.col("old") != pl.col("new"))
+            .then(pl.lit("changed"))
+            .otherwise(pl.lit("same"))
+        )
+        .join(classes, on="query_id", how="left")
+        .sort(key)
+    )
+    grades = both.filter(pl.col("change") != "same")
+    changed = grades.filter(pl.col("change") == "changed")
+    counted = [
+        (pl.col("change") == change).sum().cast(pl.Int64).alias(change)
+        for change in ("added", "removed", "changed", "same")
+    ]
+    told = sorted({*old["about"], *new["about"]})
+    return EditionDifference(
+        queries=_query_changes(old["queries"], new["queries"]),
+        grades=grades.select(*key, "change", "old", "new", "class"),
+        moves=changed.group_by("old", "new").agg(pairs=pl.len().cast(pl.Int64)).sort("old", "new"),
+        classes=both.group_by("class").agg(counted).sort("class", nulls_last=True),
+        about={
+            name: (old["about"].get(name), new["about"].get(name))
+            for name in told
+            if old["about"].get(name) != new["about"].get(name)
+        },
+    )
+
+
+def _refuse_queries(queries: pl.DataFrame) -> None:
+    if not queries.height:
+        raise InputError("there are no queries to freeze", file=_SOURCE)
+    twice = queries.filter(pl.col("query_id").is_duplicated())
+    if twice.height:
+        raise InputError("the query stands twice", file=_SOURCE, query=twice["query_id"][0])
+
+
+def _refuse_grades(grades: pl.DataFrame, queries: pl.DataFrame) -> None:
+    finite = pl.col("grade").cast(pl.Float64).is_finite().fill_null(value=False)
+    for wrong, what in (
+        (grades.filter(~finite), "the grade is no finite number"),
+        (grades.filter(pl.struct("query_id", "doc_id").is_duplicated()), "the pair stands twice"),
+        (
+            grades.join(queries.select("query_id"), on="query_id", how="anti"),
+            "there is a grade, and no such query",
+        ),
+    ):
+        if wrong.height:
+            row = wrong.row(0, named=True)
+            raise InputError(what, file=_SOURCE, query=row["query_id"], doc_id=row["doc_id"])
+
+
+def _rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    return [_canonical(row, str(row["query_id"])) for row in frame.iter_rows(named=True)]
+
+
+def _canonical(value: Any, where: str) -> Any:
+    """A value in the one form it has: whole numbers as such, no nulls in objects, no tuples."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        # 2 and 2.0 are one weight, and past 2^53 a float is not surely the number it prints as.
+        return int(value) if value.is_integer() and abs(value) <= 2**53 else value
+    if isinstance(value, Mapping):
+        items = {str(name): _canonical(each, where) for name, each in value.items()}
+        return {name: each for name, each in sorted(items.items()) if each is not None}
+    if isinstance(value, list | tuple):
+        return [_canonical(each, where) for each in value]
+    raise InputError(
+        f"{value!r} is nothing that an edition can keep",
+        file=_SOURCE,
+        query=None if where == "about" else where,
+        fix="text, finite numbers, true and false, and lists of them",
+    )
+
+
+def _frame(rows: list[dict[str, Any]], table: Sequence[Column]) -> pl.DataFrame:
+    """Rows of which each holds only what it has; a column of 1 and 0.5 is one of numbers."""
+    schema = {column.name: column.dtype for column in table}
+    must = [column.name for column in table if not column.optional]
+    order = [*schema, *GRADE_COLUMNS]
+    names = sorted(
+        {*must, *(name for row in rows for name in row)},
+        key=lambda name: (order.index(name) if name in order else len(order), name),
+    )
+    columns = []
+    for name in names:
+        values = [row.get(name) for row in rows]
+        dtype = schema.get(name)
+        if dtype is None and {type(each) for each in values if each is not None} == {int, float}:
+            dtype = pl.Float64()
+        columns.append(pl.Series(name, values, dtype=dtype, strict=False))
+    return pl.DataFrame(columns)
+
+
+def _query_changes(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> pl.DataFrame:
+    before, after = ({row["query_id"]: row for row in rows} for rows in (old, new))
+    rows: list[tuple[str, str, str | None, str | None, str | None]] = []
+    for query in sorted({*before, *after}):
+        if query not in before:
+            rows.append((query, "added", None, None, None))
+        elif query not in after:
+            rows.append((query, "removed", None, None, None))
+        else:
+            one, other = before[query], after[query]
+            rows += [
+                (query, "changed", name, _text(one.get(name)), _text(other.get(name)))
+                for name in sorted({*one, *other})
+                if one.get(name) != other.get(name)
+            ]
+    names = ("query_id", "change", "field", "old", "new")
+    return pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row")
+
+
+def _classes(old: pl.DataFrame, new: pl.DataFrame, by: str | None) -> pl.DataFrame:
+    """``query_id`` and ``class``: the later edition's where it has the query."""
+    if by is not None and by not in {*old.columns, *new.columns}:
+        names = sorted({*old.columns, *new.columns} - {"query_id"})
+        raise UsageError(
+            f"no query has the attribute {by!r}; there are {', '.join(names) or 'none'}",
+            nearest=nearest(by, names, 1),
+        )
+    both = [
+        pl.DataFrame(
+            {
+                "query_id": frame["query_id"],
+                "class": map(_text, frame[by]) if by in frame.columns else [None] * frame.height,
+            },
+            {"query_id": pl.String, "class": pl.String},
+        )
+        for frame in (new, old)
+    ]
+    return pl.concat(both).unique("query_id", keep="first", maintain_order=True)
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:g}" if isinstance(value, int | float) else str(value)

@@ -1,0 +1,390 @@
+"""Pooling: which documents of several runs are worth a judgment.
+
+A pool is the documents to be judged: what no run shows near its top is not in it. Three ways to
+make one, and one that goes by the grades given so far. Nothing in a queue tells a rater which
+system found a document, or at which rank: ``systems`` and ``score`` are for those who look at the
+pool, and ``blind`` leaves them out.
+
+Ties go as everywhere in karat: the document whose id is greater by bytes comes first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import polars as pl
+
+from karat.errors import UsageError
+from karat.golden.queue import checked_order, place, shuffle_keys, shuffle_number
+from karat.tables import Pairs, Run
+
+_KEY = ["query_id", "doc_id"]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What may be judged anew: pairs that are judged already cost nothing.
+
+    Attributes:
+        total: Pairs in all; what there is goes evenly to the queries, the best of each first.
+        per_query: Pairs of each query.
+    """
+
+    total: int | None = None
+    per_query: int | None = None
+
+    def __post_init__(self) -> None:
+        for what, number in (("total", self.total), ("per_query", self.per_query)):
+            if number is not None:
+                _whole(number, f"the budget {what}")
+
+
+ALL = Budget()
+"""No budget: all of the pool."""
+
+
+def depth_pool(
+    runs: Iterable[Run],
+    k: int,
+    *,
+    judged: pl.DataFrame | None = None,
+    queries: Sequence[str] | None = None,
+    budget: Budget = ALL,
+    bands: int = 1,
+) -> Pairs:
+    """The top k of each run: every document that a measure at cutoff k can meet is judged.
+
+    Where a budget cuts, the best rank in any run counts first, then the sum of 1 / rank.
+
+    Args:
+        runs: One or more, each with its own name.
+        k: Depth, from 1.
+        judged: ``query_id`` and ``doc_id`` of pairs not to be judged again.
+        queries: The golden set's; those the runs answered if None.
+        budget: How many pairs at most.
+        bands: Parts of each query's pool, the best first, that are judged one after the other. In
+            a band all is shuffled; with one, no place in the queue tells anything.
+
+    Returns:
+        Pairs, query by query, best first: ``query_id``, ``doc_id``, ``priority`` (the band; 1 goes
+        first), ``chosen_by`` (``depth 10``), ``chance`` (null: no draw was made), ``score``,
+        ``best_rank`` (in any run), ``systems`` (names of the runs that have it so far up).
+
+    Raises:
+        UsageError: no runs, two of one name, or a number out of range.
+
+    Source: Spärck Jones & van Rijsbergen 1975, Report on the need for and provision of an "ideal"
+    information retrieval test collection.
+    """
+    _whole(k, "the depth")
+    pooled = _pooled(runs, queries, 1.0 / pl.col("rank"), k)
+    ordered = pooled.sort(
+        "query", "best_rank", "score", "doc_id", descending=[False, False, True, True]
+    )
+    return _chosen(ordered, f"depth {k}", None, judged, budget, bands)
+
+
+def reciprocal_rank_pool(
+    runs: Iterable[Run],
+    size: int | None = None,
+    *,
+    k: float = 60,
+    judged: pl.DataFrame | None = None,
+    queries: Sequence[str] | None = None,
+    budget: Budget = ALL,
+    bands: int = 1,
+) -> Pairs:
+    """The best of each query by reciprocal rank fusion: the sum over runs of 1 / (k + rank).
+
+    Documents that several runs agree on come before those of a single one.
+
+    Args:
+        runs: As in ``depth_pool``; the whole of each run counts.
+        size: Documents of each query, judged or not; all of them if None.
+        k: How little the first ranks stand out; 0 or more.
+        judged: As in ``depth_pool``.
+        queries: Likewise.
+        budget: Likewise.
+        bands: Likewise.
+
+    Returns:
+        As ``depth_pool``.
+
+    Raises:
+        UsageError: as ``depth_pool``.
+
+    Source: Cormack, Clarke & Büttcher 2009, doi:10.1145/1571941.1572114. It is trectools'
+    ``make_pool(strategy="rrf", topX=size, rrf_den=k)`` but for ties.
+    """
+    if not (math.isfinite(k) and k >= 0):
+        raise UsageError(f"k {k} is not a number from 0", fix="60 is the paper's")
+    pooled = _pooled(runs, queries, 1.0 / (k + pl.col("rank")), None)
+    name = "reciprocal rank" if size is None else f"reciprocal rank {size}"
+    return _chosen(_by_score(pooled), f"{name}, k={k:g}", size, judged, budget, bands)
+
+
+def rbp_pool(
+    runs: Iterable[Run],
+    size: int | None = None,
+    *,
+    p: float = 0.8,
+    judged: pl.DataFrame | None = None,
+    queries: Sequence[str] | None = None,
+    budget: Budget = ALL,
+    bands: int = 1,
+) -> Pairs:
+    """The best of each query by the sum over runs of (1 - p) p^(rank - 1).
+
+    That is what a document can add to the RBP of all runs together, so that the pool of a given
+    size leaves the smallest sum of residuals.
+
+    Args:
+        runs: As in ``depth_pool``; the whole of each run counts.
+        size: Documents of each query, judged or not; all of them if None.
+        p: How likely the user goes on from one document to the next, above 0 and below 1.
+        judged: As in ``depth_pool``.
+        queries: Likewise.
+        budget: Likewise.
+        bands: Likewise.
+
+    Returns:
+        As ``depth_pool``.
+
+    Raises:
+        UsageError: as ``depth_pool``.
+
+    Source: Moffat, Webber & Zobel 2007, doi:10.1145/1277741.1277806, method A; within each query.
+    It is trectools' ``make_pool(strategy="rbp", rbp_strategy="sum", topX=size, rbp_p=p)`` but for
+    ties.
+    """
+    if not 0 < p < 1:
+        raise UsageError(f"p {p} is not above 0 and below 1", fix="0.8 is the usual one")
+    pooled = _pooled(runs, queries, (1.0 - p) * pl.lit(p).pow(pl.col("rank") - 1), None)
+    name = "RBP" if size is None else f"RBP {size}"
+    return _chosen(_by_score(pooled), f"{name}, p={p:g}", size, judged, budget, bands)
+
+
+def move_to_front(
+    runs: Iterable[Run],
+    grades: Mapping[str, Mapping[str, float | None]],
+    *,
+    rel: float = 1.0,
+    depth: int = 100,
+    ahead: int = 1,
+    queries: Sequence[str] | None = None,
+    salt: str = "",
+) -> Pairs:
+    """The next document of each query, from the run that has lately done best.
+
+    All runs of a query start alike. One of the foremost, by hash, gives its documents in order as
+    long as they are relevant; after one that is not it moves back a place, and one of those that
+    are foremost then goes on. It finds more relevant documents with fewer judgments than a depth
+    pool, and what it finds depends on the grades: means over such a pool alone are not those of a
+    depth pool.
+
+    The order is worked out again from the grades each time, so nothing need be remembered, and
+    what was judged for other reasons counts too.
+
+    Args:
+        runs: One or more, each with its own name.
+        grades: ``{query: {document: grade}}`` so far; None for what could not be judged.
+        rel: Lowest relevant grade.
+        depth: Documents of each run that come into question, from 1.
+        ahead: How many to give for each query: those still out count as not relevant until their
+            grade is known.
+        queries: The golden set's; those the runs answered if None.
+        salt: Of the golden set.
+
+    Returns:
+        Pairs, query by query, as ``depth_pool`` without ``score``; a query of which all is judged
+        has none.
+
+    Raises:
+        UsageError: no runs, two of one name, or a number out of range.
+
+    Source: Cormack, Palmer & Clarke 1998, doi:10.1145/290941.291009, local move-to-front.
+    """
+    _whole(depth, "the depth")
+    _whole(ahead, "the number ahead")
+    several = _checked(runs)
+    ids = _queries(several, queries)
+    pooled = _pooled(several, ids, 1.0 / pl.col("rank"), depth)
+    lists: list[list[list[str]]] = [[[] for _ in several] for _ in ids]
+    for number, run in enumerate(several):
+        for query, doc_id, _ in run.top(ids, depth).iter_rows():
+            lists[query][number].append(doc_id)
+    names = [run.name for run in several]
+    rows = [
+        (query, step, doc_id)
+        for query, ranked in enumerate(lists)
+        for step, doc_id in enumerate(
+            _front(ranked, grades.get(ids[query], {}), rel, ahead, _order(salt, ids[query], names))
+        )
+    ]
+    schema = {"query": pl.Int64, "step": pl.Int64, "doc_id": pl.String}
+    found = pl.DataFrame(rows, schema, orient="row").join(
+        pooled, on=["query", "doc_id"], how="left", maintain_order="left"
+    )
+    return _chosen(found.drop("step"), "move to front", None, None, ALL, 1, scored=False)
+
+
+def blind(pairs: Pairs, salt: str, rater: str, order: str = "query") -> Pairs:
+    """The pairs as one rater gets to see them: in the rater's own order, and bare of all else.
+
+    Args:
+        pairs: A pool; by ``priority`` first, if it has one.
+        salt: Of the golden set.
+        rater: Who will judge.
+        order: ``query`` keeps the documents of a query together; ``mixed`` shuffles all.
+
+    Returns:
+        ``query_id`` and ``doc_id``.
+
+    Raises:
+        UsageError: no such order.
+    """
+    keys = shuffle_keys(salt, rater)
+    together = checked_order(order) == "query"
+    bands = pairs.frame["priority"] if "priority" in pairs.frame.columns else [1] * len(pairs)
+    rows = zip(bands, *pairs.frame.select(_KEY), strict=True)
+    shuffled = sorted(
+        (
+            band,
+            place(shuffle_number(salt, query), keys) if together else 0,
+            query if together else "",
+            place(shuffle_number(salt, query, doc), keys),
+            query,
+            doc,
+        )
+        for band, query, doc in rows
+    )
+    schema = dict.fromkeys(_KEY, pl.String)
+    return Pairs(pl.DataFrame([row[4:] for row in shuffled], schema, orient="row"), pairs.source)
+
+
+def _pooled(
+    runs: Iterable[Run], queries: Sequence[str] | None, share: pl.Expr, depth: int | None
+) -> pl.DataFrame:
+    """``query`` (number), ``query_id``, ``doc_id``, ``score``, ``best_rank``, ``systems``."""
+    several = _checked(runs)
+    ids = _queries(several, queries)
+    tops = [
+        run.top(ids, depth).with_columns(score=share, system=pl.lit(run.name)) for run in several
+    ]
+    named = pl.DataFrame({"query_id": ids}, {"query_id": pl.String}).with_row_index("query")
+    # Adding the smallest share first makes the order of the runs irrelevant to the last bit.
+    return (
+        pl.concat(tops)
+        .group_by("query", "doc_id")
+        .agg(
+            score=pl.col("score").sort().sum(),
+            best_rank=pl.col("rank").min(),
+            systems=pl.col("system").sort(),
+        )
+        .join(named.with_columns(pl.col("query").cast(pl.Int64)), on="query")
+    )
+
+
+def _by_score(pooled: pl.DataFrame) -> pl.DataFrame:
+    return pooled.sort("query", "score", "doc_id", descending=[False, True, True])
+
+
+def _chosen(
+    ordered: pl.DataFrame,
+    chosen_by: str,
+    size: int | None,
+    judged: pl.DataFrame | None,
+    budget: Budget,
+    bands: int,
+    *,
+    scored: bool = True,
+) -> Pairs:
+    """The pool of what is ordered: cut to size, bare of what is judged, within the budget."""
+    _whole(bands, "the number of bands")
+    rank = pl.int_range(pl.len()).over("query")
+    if size is not None:
+        ordered = ordered.filter(rank < _whole(size, "the size of the pool"))
+    if judged is not None:
+        ordered = ordered.join(judged.select(_KEY), on=_KEY, how="anti", maintain_order="left")
+    ordered = ordered.with_columns(at=rank)
+    if budget.per_query is not None:
+        ordered = ordered.filter(pl.col("at") < budget.per_query)
+    if budget.total is not None:
+        # One document more for every query, as long as it lasts; the last round by score.
+        spent = ordered.sort("at", "score", "query", descending=[False, True, False])
+        ordered = spent.head(budget.total).sort("query", "at")
+    band = pl.col("at") * bands // pl.len().over("query") + 1
+    frame = ordered.select(
+        *_KEY,
+        priority=band.cast(pl.Int64),
+        chosen_by=pl.lit(chosen_by),
+        chance=pl.lit(None, pl.Float64),
+        score=pl.col("score"),
+        best_rank=pl.col("best_rank").cast(pl.Int64),
+        systems=pl.col("systems"),
+    )
+    return Pairs(frame if scored else frame.drop("score"), f"pool by {chosen_by}")
+
+
+def _front(
+    ranked: list[list[str]],
+    grades: Mapping[str, float | None],
+    rel: float,
+    ahead: int,
+    order: list[int],
+) -> list[str]:
+    """The next documents of one query: the whole course again, up to what has no grade."""
+    demoted = [0] * len(ranked)
+    waiting = [iter(docs) for docs in ranked]
+    active = list(order)
+    seen: set[str] = set()
+    out: list[str] = []
+    now = active[0]
+    while len(out) < ahead:
+        doc_id = next((doc for doc in waiting[now] if doc not in seen), None)
+        if doc_id is None:
+            active.remove(now)
+            if not active:
+                break
+        else:
+            seen.add(doc_id)
+            if doc_id not in grades:
+                out.append(doc_id)
+            grade = grades.get(doc_id, -math.inf)
+            if grade is None or grade >= rel:  # what cannot be judged says nothing of the run
+                continue
+            demoted[now] += 1
+        now = min(active, key=lambda run: (demoted[run], order.index(run)))
+    return out
+
+
+def _order(salt: str, query_id: str, names: list[str]) -> list[int]:
+    """The runs as this query takes them among equals: by hash, so that none leads everywhere."""
+    keys = [blake2b(f"{salt}\0{query_id}\0{name}".encode()).digest() for name in names]
+    return sorted(range(len(names)), key=keys.__getitem__)
+
+
+def _checked(runs: Iterable[Run]) -> list[Run]:
+    several = list(runs)
+    if not several:
+        raise UsageError("there are no runs to pool", fix="give at least one")
+    names = [run.name for run in several]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"two runs are called {twice!r}", fix="give each its own name")
+    return several
+
+
+def _queries(runs: Sequence[Run], queries: Sequence[str] | None) -> list[str]:
+    if queries is not None:
+        return list(dict.fromkeys(queries))
+    return list(dict.fromkeys(query for run in runs for query in run.query_ids))
+
+
+def _whole(number: int, what: str) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise UsageError(f"{what} is {number!r}, not a whole number from 1")
+    return number

@@ -1,0 +1,330 @@
+"""Queue: what a rater is shown next, what a submission must say, and how far there is to go.
+
+Rules only: the store keeps the slots and asks these functions. All chance comes from hashes of the
+golden set's salt, so that any machine decides the same, and a decision can be looked at again. What
+must stay hidden from a rater stays so: repeats come at places nobody can foresee, and they count in
+the progress like every other judgment.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import blake2b
+from itertools import count
+from statistics import median
+from typing import Any
+
+from karat.errors import UsageError, nearest
+from karat.tables.judgments import STATES
+from karat.tables.scale import Scale
+from karat.tables.workspace import ORDERS, Order
+
+Pair = tuple[str, str]
+"""A query's id and a document's."""
+
+MODULUS = 2_147_483_647
+"""Prime, so that (shuffle x a + b) % MODULUS maps no two numbers to one, and fits 64 bits."""
+REPEAT_GAP = 20
+"""Judgments that lie between a rating and its repeat, at the least."""
+REASONS = {
+    "query_unclear": "the query is unclear",
+    "document_empty": "the document is empty or cannot be read",
+    "language": "it is in a language I do not read",
+    "needs_expert": "it needs an expert",
+    "other": "another reason",
+}
+"""Why a pair cannot be judged; ``other`` says which in words."""
+
+_UNITS = {"s": 1, "sec": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
+_LEASE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*", re.IGNORECASE)
+_LONGEST_REASON = 4000
+_RECENT = 50  # judgments that tell a rater's pace now
+_LEAST_TIMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What a rater said of a pair, checked.
+
+    Attributes:
+        state: ``graded`` | ``cannot_judge``.
+        grade: The grade; None if it could not be judged.
+        reason: In the rater's words; of ``cannot_judge`` one of ``REASONS``, words perhaps behind
+            it: ``other: the link is dead``.
+    """
+
+    state: str
+    grade: float | None
+    reason: str | None
+
+
+def shuffle_keys(salt: str, rater: str) -> tuple[int, int]:
+    """The rater's own a and b, for the order (shuffle x a + b) % MODULUS.
+
+    Returns:
+        a from 1 to MODULUS - 1 and b from 0 to MODULUS - 1, integers.
+    """
+    a = _number("order a", salt, rater) % (MODULUS - 1) + 1
+    return a, _number("order b", salt, rater) % MODULUS
+
+
+def shuffle_number(salt: str, *ids: str) -> int:
+    """The number of a pair, or of a query alone, that every rater's order starts from.
+
+    Returns:
+        From 0 to MODULUS - 1. Two pairs may share one; their order is then whatever it is.
+    """
+    return _number("shuffle", salt, *ids) % MODULUS
+
+
+def place(shuffle: int, keys: tuple[int, int]) -> int:
+    """Where a number of ``shuffle_number`` comes in the order of ``shuffle_keys``; low is first.
+
+    It is what a database works out in SQL: nothing in it exceeds 63 bits.
+    """
+    a, b = keys
+    return (shuffle * a + b) % MODULUS
+
+
+def repeat_due(salt: str, rater: str, done: int, repeats: float) -> bool:
+    """Whether the rater's next judgment is a hidden repeat.
+
+    Judgments are counted off in blocks of 1 / repeats + 1; in each block one place, which the hash
+    picks, is a repeat, so that there is one to every 1 / repeats ratings. None comes before
+    ``REPEAT_GAP`` judgments are there to choose from.
+
+    Args:
+        salt: Of the golden set.
+        rater: Who judges.
+        done: Judgments of any kind, repeats too, that the rater has given and not withdrawn.
+        repeats: Share of pairs that a rater sees again, from 0 to 0.5.
+
+    Raises:
+        UsageError: the share is out of range.
+    """
+    return done >= REPEAT_GAP and _falls_due("repeat", salt, rater, done, repeats)
+
+
+def gold_due(salt: str, rater: str, done: int, golds: float) -> bool:
+    """Whether the rater's next judgment is of a pair whose grade is known; as ``repeat_due``.
+
+    Gold items may come from the start. Where a repeat is due too, the repeat goes first, and the
+    gold item of that block is left out.
+
+    Raises:
+        UsageError: the share is out of range.
+    """
+    return _falls_due("gold", salt, rater, done, golds)
+
+
+def repeat_of(
+    salt: str, rater: str, history: Sequence[Pair], never: Collection[Pair] = ()
+) -> Pair | None:
+    """Which of the rater's own pairs to show again: any, by hash, that lies back far enough.
+
+    Args:
+        salt: Of the golden set.
+        rater: Who judges.
+        history: The pairs of the rater's judgments of any kind, oldest first; one that stands
+            twice was repeated already.
+        never: Pairs not to repeat: those that could not be judged, gold items.
+
+    Returns:
+        The pair, or None if there is none.
+    """
+    times, out = Counter(history), set(never)
+    old = history[: max(len(history) - REPEAT_GAP, 0)]
+    fit = [pair for pair in old if times[pair] == 1 and pair not in out]
+    return min(fit, key=lambda pair: (_number("which", salt, rater, *pair), pair), default=None)
+
+
+def left(salt: str, rater: str, done: int, waiting: int, repeats: float) -> int:
+    """How many judgments the rater has still to give, the repeats to come among them.
+
+    A repeat must not show in the progress: what is left falls by one with each judgment, whatever
+    its kind, because the repeats were counted from the start.
+
+    Args:
+        salt: Of the golden set.
+        rater: Who judges.
+        done: As in ``repeat_due``.
+        waiting: Pairs that wait for this rater.
+        repeats: As in ``repeat_due``.
+
+    Raises:
+        UsageError: the share is out of range.
+    """
+    judgments = waiting
+    for due in _places("repeat", salt, rater, repeats, max(done, REPEAT_GAP)):
+        # A repeat after the last pair is never shown: nothing is left then.
+        if due >= done + judgments:
+            break
+        judgments += 1
+    return judgments
+
+
+def seconds_left(left: int, seconds: Sequence[float | None]) -> float | None:
+    """About how long that takes: what is left times the rater's own median.
+
+    Args:
+        left: Judgments to give.
+        seconds: What the rater's judgments took, oldest first; the last 50 count.
+
+    Returns:
+        Seconds; None where fewer than five judgments were timed.
+    """
+    timed = [each for each in seconds[-_RECENT:] if each is not None and math.isfinite(each)]
+    return left * median(timed) if len(timed) >= _LEAST_TIMED else None
+
+
+def progress_line(done: int, left: int, seconds: Sequence[float | None] = ()) -> str:
+    """``40 of 100 judged, about 12 minutes left``; the finish line where nothing is left.
+
+    Args:
+        done: Judgments given, of any kind.
+        left: Judgments to give (``left``).
+        seconds: As in ``seconds_left``.
+    """
+    if not left:
+        return f"all {done} judged: nothing waits for you" if done else "nothing waits for you"
+    line = f"{done} of {done + left} judged"
+    about = seconds_left(left, seconds)
+    return line if about is None else f"{line}, about {_duration(about)} left"
+
+
+def checked_order(order: str) -> Order:
+    """The order of a queue.
+
+    Raises:
+        UsageError: it is none of them.
+    """
+    for known in ORDERS:
+        if order == known:
+            return known
+    raise UsageError(
+        f"order {order!r} is neither query nor mixed",
+        nearest=nearest(str(order), ORDERS, 1),
+        fix='order = "query" shows a query\'s documents together, "mixed" shuffles all',
+    )
+
+
+def read_lease(value: Any) -> int:
+    """How long a shown pair stays a rater's own: ``10 min``, ``90 s``, ``1 hour``.
+
+    Returns:
+        Microseconds, from 10 seconds to 24 hours.
+
+    Raises:
+        UsageError: it is no such text, or out of range.
+    """
+    found = _LEASE.fullmatch(value) if isinstance(value, str) else None
+    unit = _UNITS.get(found[2].lower()) if found else None
+    if found is None or unit is None:
+        raise UsageError(f"lease {value!r} is no length of time", fix='lease = "10 min"')
+    seconds = float(found[1]) * unit
+    if not 10 <= seconds <= 86_400:
+        raise UsageError(
+            f"a lease of {value.strip()} is not between 10 s and 24 h", fix='lease = "10 min"'
+        )
+    return round(seconds * 1_000_000)
+
+
+def checked_submission(
+    state: str,
+    grade: float | None,
+    reason: str | None,
+    *,
+    scale: Scale,
+    grades: Collection[float] = (),
+) -> Submission:
+    """What a rater said, if it can be recorded.
+
+    Args:
+        state: ``graded`` | ``cannot_judge``.
+        grade: With ``graded``, and only then.
+        reason: With ``cannot_judge`` one of ``REASONS``, words perhaps behind a colon; else free.
+        scale: Lowest and highest grade.
+        grades: The grades there are; any on the scale if none are named.
+
+    Raises:
+        UsageError: an unknown state, no grade or one that there is not, or no such reason.
+    """
+    if state not in STATES:
+        raise UsageError(f"state {state!r} is neither graded nor cannot_judge")
+    words = _checked_words(reason)
+    if state == "cannot_judge":
+        if grade is not None:
+            raise UsageError(f"a pair that cannot be judged has no grade, not {grade:g}")
+        return Submission(state, None, _checked_reason(words))
+    low, high = scale
+    named = ", ".join(f"{each:g}" for each in sorted(grades)) or f"{low:g} to {high:g}"
+    if grade is None:
+        raise UsageError("there is no grade", fix=f"give one of {named}, or say why you cannot")
+    on_scale = not isinstance(grade, bool) and low <= grade <= high
+    if not on_scale or (grades and grade not in grades):
+        raise UsageError(f"grade {grade:g} is not on the scale", fix=f"give one of {named}")
+    return Submission(state, float(grade), words)
+
+
+def _checked_reason(words: str | None) -> str:
+    choices = ", ".join(REASONS)
+    if words is None:
+        raise UsageError("there is no reason why it cannot be judged", fix=f"one of {choices}")
+    code, colon, more = (part.strip() for part in words.partition(":"))
+    if code not in REASONS:
+        raise UsageError(
+            f"{code[:60]!r} is no reason why a pair cannot be judged",
+            nearest=nearest(code, REASONS, 1),
+            fix=f"one of {choices}; words go behind it: other: the link is dead",
+        )
+    if code == "other" and not more:
+        raise UsageError("other says nothing alone", fix="say what it is: other: the link is dead")
+    return f"{code}{colon} {more}" if more else code
+
+
+def _checked_words(reason: str | None) -> str | None:
+    words = " ".join((reason or "").split())
+    if "\0" in words or any("\ud800" <= letter <= "\udfff" for letter in words):
+        raise UsageError("the reason holds characters that cannot be kept")
+    if len(words) > _LONGEST_REASON:
+        raise UsageError(
+            f"the reason has {len(words)} characters, more than {_LONGEST_REASON}", fix="shorten it"
+        )
+    return words or None
+
+
+def _falls_due(what: str, salt: str, rater: str, done: int, share: float) -> bool:
+    return next(_places(what, salt, rater, share, done), None) == done
+
+
+def _places(what: str, salt: str, rater: str, share: float, first: int) -> Iterator[int]:
+    """The places from ``first`` on that fall due: one, by hash, in each block of 1 / share + 1."""
+    if not 0 <= share <= 0.5:
+        raise UsageError(f"a share of {share} is not from 0 to 0.5", fix="0.05 is one in twenty")
+    if not (exact := Fraction(share).limit_denominator(1_000_000)):
+        return
+    length = 1 / exact + 1
+    for block in count(math.floor(first / length)):
+        start, end = math.ceil(block * length), math.ceil((block + 1) * length)
+        at = start + _number(what, salt, rater, str(block)) % (end - start)
+        if at >= first:
+            yield at
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 2:
+        return "a minute"
+    if minutes < 100:
+        return f"{minutes} minutes"
+    return f"{seconds / 3600:.1f} hours"
+
+
+def _number(*parts: str) -> int:
+    """64 bits of a hash; salts and ids hold no NUL, so no two lists of parts run together."""
+    return int.from_bytes(blake2b("\0".join(parts).encode(), digest_size=8).digest(), "big")

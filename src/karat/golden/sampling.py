@@ -1,0 +1,366 @@
+"""Which queries of a log to judge: a sample whose weighted mean is the mean over searches.
+
+In each stratum a query is drawn with a probability in proportion to how often it was asked, so that
+every query drawn stands for the same number of searches. Each has a permanent random number, made
+of a salt and its folded text: next month's sample, drawn with the same salt, is nearly the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from karat.errors import UsageError, nearest
+from karat.golden.traffic import folded
+from karat.stats.averages import Floats
+
+HARD = "hard"
+"""The stratum of queries known to be hard, which are all taken."""
+_LEAST = 2  # queries of a stratum that show its spread
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """So many queries at least with a value of an attribute."""
+
+    attribute: str
+    value: str
+    at_least: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The queries drawn.
+
+    Attributes:
+        queries: ``query_id``, ``text``, ``weight`` (1 on average; null where the log does not hold
+            the query), ``stratum``, ``band``, ``count`` of searches, ``probability`` of being
+            drawn, ``origin`` (log | written), and the attributes of the log.
+        strata: ``stratum``, ``band``, ``queries`` and ``searches`` of the log in it, ``chosen``,
+            and ``certain``: how many of those were sure to be.
+        effective: How many queries of equal weight give intervals as narrow (Kish).
+        notes: What a person should know of it, in sentences.
+    """
+
+    queries: pl.DataFrame
+    strata: pl.DataFrame
+    effective: float
+    notes: tuple[str, ...]
+
+    @property
+    def weighted(self) -> pl.DataFrame:
+        """The queries that have a weight: those of which weighted means are made."""
+        return self.queries.drop_nulls("weight")
+
+
+def choose(
+    log: pl.DataFrame,
+    size: int,
+    *,
+    salt: str,
+    allocation: Mapping[str, float] | None = None,
+    quotas: Sequence[Quota] = (),
+    hard: Iterable[str] = (),
+) -> Sample:
+    """Draw queries from a log.
+
+    Args:
+        log: ``text``, ``key``, ``count`` and ``band`` (``traffic.clean``, ``traffic.with_bands``)
+            and any attributes.
+        size: Queries to draw, at least 2; all if there are no more.
+        salt: What the random numbers are made of. The same salt keeps the sample next month.
+        allocation: Band to its share of the sample; in proportion to searches if None.
+        quotas: Least numbers by attribute; queries with such a value make strata of their own.
+        hard: Texts of queries known to be hard, taken on top of ``size``. One that the log holds
+            has the weight of its own searches; another has none.
+
+    Raises:
+        UsageError: a size, band, attribute or quota that cannot be met.
+    """
+    texts = list(hard)
+    wanted = dict(zip(folded(texts), texts, strict=True))
+    wanted.pop("", None)
+    is_hard = log["key"].is_in(list(wanted))
+    known, rest = log.filter(is_hard), log.filter(~is_hard)
+    strata, cells, meets = _strata(rest, quotas)
+    counts = rest["count"].to_numpy().astype(np.float64)
+    notes = []
+    if size > rest.height:
+        besides = " besides the hard ones" if known.height else ""
+        notes.append(f"The log holds {rest.height} queries{besides}: all are taken, not {size}.")
+        size = rest.height
+    sizes = _sizes(strata, size, allocation, quotas, meets)
+    numbers = permanent_numbers(rest["key"], salt)
+    chance = np.zeros(rest.height)
+    picked: list[Ints] = []
+    for cell, n in enumerate(sizes.tolist()):
+        here = np.flatnonzero(cells == cell)
+        drawn, probability = draw(counts[here], n, numbers[here])
+        chance[here] = probability
+        picked.append(here[drawn])
+    at = np.concatenate([*picked, np.zeros(0, np.int64)]).astype(np.int64)
+    names = strata["stratum"].to_numpy()
+    found = rest[at].with_columns(
+        stratum=pl.Series(names[cells[at]], dtype=pl.String), probability=pl.Series(chance[at])
+    )
+    sure = known.with_columns(stratum=pl.lit(HARD), probability=pl.lit(1.0))
+    stands_for = pl.col("count") / pl.col("probability")
+    found = pl.concat([found, sure], how="diagonal_relaxed")
+    found = found.with_columns(weight=stands_for * found.height / stands_for.sum())
+    found = found.with_columns(origin=pl.lit("log"))
+    absent = [key for key in wanted if key not in set(known["key"])]
+    if absent:
+        written = {"text": [wanted[key] for key in absent], "key": absent}
+        more = pl.DataFrame(written).with_columns(stratum=pl.lit(HARD), origin=pl.lit("written"))
+        more = more.with_columns(count=pl.lit(0, log.schema["count"]), band=pl.lit(None, pl.String))
+        found = pl.concat([found, more], how="diagonal_relaxed")
+        notes.append(
+            f"{len(absent)} of the hard queries are not in the log: they have no weight, and no "
+            "part in weighted means."
+        )
+    weight = found["weight"].drop_nulls().to_numpy()
+    certain = np.bincount(cells[at], chance[at] >= 1, minlength=len(sizes)).astype(np.int64)
+    strata = strata.with_columns(chosen=pl.Series(sizes), certain=pl.Series(certain))
+    if wanted:
+        about = (HARD, None, known.height, int(known["count"].sum()), len(wanted), len(wanted))
+        row = pl.DataFrame([about], schema=strata.schema, orient="row")
+        strata = pl.concat([strata, row])
+    return Sample(
+        queries=_columns(found, log),
+        strata=strata,
+        effective=float(weight.sum() ** 2 / (weight**2).sum()) if len(weight) else 0.0,
+        notes=tuple(notes),
+    )
+
+
+def permanent_numbers(keys: Iterable[str], salt: str) -> Floats:
+    """A number from 0 to 1, both excluded, for each folded text; the same on every machine.
+
+    Source: the idea is Brewer, Early & Joyce 1972; for search, Astrakhantsev et al. 2022,
+    arXiv:2203.01381.
+    """
+    start = hashlib.blake2b(f"{salt}\0".encode(), digest_size=8)
+    out = []
+    for key in keys:
+        each = start.copy()
+        each.update(key.encode())
+        out.append((int.from_bytes(each.digest()) >> 12) + 0.5)
+    return np.array(out) / 2.0**52
+
+
+def query_id(key: str) -> str:
+    """The id of a query, from its folded text: the same next month."""
+    return f"q{hashlib.blake2b(key.encode(), digest_size=6).hexdigest()}"
+
+
+def probabilities(counts: Floats, n: int) -> Floats:
+    """The chance of each query to be among ``n``, in proportion to its searches, and 1 at most.
+
+    Args:
+        counts: Searches for each, above 0; shape (N,).
+        n: From 0 to N.
+
+    Returns:
+        Shape (N,); they add up to ``n``.
+    """
+    certain = np.zeros(len(counts), bool)
+    if n >= len(counts):
+        return np.ones(len(counts))
+    while True:
+        left = n - int(certain.sum())
+        total = counts[~certain].sum()
+        chance = np.where(certain, 1.0, left * counts / total)
+        more = (chance >= 1 - 1e-12) & ~certain
+        if not more.any():
+            return chance
+        certain |= more
+
+
+def draw(counts: Floats, n: int, numbers: Floats) -> tuple[Ints, Floats]:
+    """Draw ``n`` queries with those chances, by permanent random numbers.
+
+    Args:
+        counts: As in ``probabilities``.
+        n: From 0 to N.
+        numbers: Of each query, above 0 and below 1; shape (N,).
+
+    Returns:
+        Which, by place in ``counts``, ascending, shape (n,); and the chance of each query, shape
+        (N,). The chances are close to exact: the sample is of a fixed size.
+
+    Source: Pareto sampling, Rosén 1997, doi:10.1016/S0378-3758(96)00186-3.
+    """
+    chance = probabilities(counts, n)
+    rank = np.full(len(counts), -1.0)  # those that are certain come first
+    open_ = chance < 1
+    p, u = chance[open_], numbers[open_]
+    rank[open_] = np.where(p > 0, u * (1 - p) / ((1 - u) * np.where(p > 0, p, 1)), np.inf)
+    return np.sort(np.argsort(rank, kind="stable")[:n]), chance
+
+
+def refreshed(before: pl.DataFrame, after: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
+    """What a new sample keeps of an old one.
+
+    Args:
+        before: The old ``Sample.queries``.
+        after: The new one.
+        log: The log the new one was drawn from, with ``key`` and ``band``.
+
+    Returns:
+        ``query_id``, ``text``, ``change`` (kept | new | gone), and ``reason`` for those gone: not
+        in the log any more, now in another band, or others were drawn. Judgments of what is gone
+        stay of use, but it has no weight in the new sample.
+    """
+    ids = pl.Series([query_id(key) for key in log["key"]], dtype=pl.String)
+    now = dict(zip(ids, log["band"], strict=True))
+    bands = before["band"] if "band" in before.columns else [None] * before.height
+    old = dict(zip(before["query_id"], bands, strict=True))
+    kept = set(old) & set(after["query_id"])
+    rows: list[tuple[str, str, str, str | None]] = []
+    for query, text in after.select("query_id", "text").iter_rows():
+        rows.append((query, text, "kept" if query in kept else "new", None))
+    for query, text in before.select("query_id", "text").iter_rows():
+        if query in kept:
+            continue
+        if query not in now:
+            reason = "not in the log any more"
+        elif old[query] is not None and now[query] != old[query]:
+            reason = f"now {now[query]}, was {old[query]}"
+        else:
+            reason = "others were drawn"
+        rows.append((query, text, "gone", reason))
+    names = ["query_id", "text", "change", "reason"]
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+
+
+def _columns(found: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
+    ids = [query_id(key) for key in found["key"]]
+    first = ["query_id", "text", "weight", "stratum", "band", "count", "probability", "origin"]
+    fixed = {*first, "key", "spellings"}
+    if log["personal"].null_count() == log.height if "personal" in log.columns else True:
+        fixed.add("personal")
+    others = [name for name in log.columns if name not in fixed]
+    return found.with_columns(query_id=pl.Series(ids, dtype=pl.String)).select(*first, *others)
+
+
+def _strata(log: pl.DataFrame, quotas: Sequence[Quota]) -> tuple[pl.DataFrame, Ints, list[Mask]]:
+    """Strata, most asked first; that of each query; and for each quota, which strata meet it."""
+    name = pl.col("band")
+    met = []
+    for at, quota in enumerate(quotas):
+        _refuse_attribute(log, quota)
+        one = (pl.col(quota.attribute).cast(pl.String) == quota.value).fill_null(value=False)
+        met.append(one.alias(f"met {at}"))
+        suffix = pl.lit(f" {quota.attribute}={quota.value}")
+        name = name + pl.when(one).then(suffix).otherwise(pl.lit(""))
+    frame = log.select("band", "count", *met, stratum=name)
+    strata = (
+        frame.group_by("stratum", "band", maintain_order=True)
+        .agg(
+            queries=pl.len().cast(pl.Int64),
+            searches=pl.col("count").sum().cast(pl.Int64),
+            mean=pl.col("count").mean(),
+            **{f"met {at}": pl.col(f"met {at}").first() for at in range(len(met))},
+        )
+        .sort("mean", "stratum", descending=[True, False])
+    )
+    place = {each: at for at, each in enumerate(strata["stratum"])}
+    cells = np.array([place[each] for each in frame["stratum"]], np.int64)
+    meets = [strata[f"met {at}"].to_numpy() for at in range(len(met))]
+    return strata.select("stratum", "band", "queries", "searches"), cells, meets
+
+
+def _refuse_attribute(log: pl.DataFrame, quota: Quota) -> None:
+    fixed = {"text", "key", "count", "spellings", "personal"}
+    there = [name for name in log.columns if name not in fixed]
+    if quota.attribute not in there:
+        raise UsageError(
+            f"queries have no attribute {quota.attribute!r}; they have {', '.join(there)}",
+            nearest=nearest(quota.attribute, there, 1),
+        )
+    values = log[quota.attribute].cast(pl.String)
+    held = int((values == quota.value).sum())
+    if held < quota.at_least or quota.at_least < 1:
+        raise UsageError(
+            f"a quota of {quota.at_least} with {quota.attribute}={quota.value}, and the log holds "
+            f"{held}",
+            nearest=nearest(quota.value, values.drop_nulls().unique()) if not held else (),
+            fix=f"ask for 1 to {held}" if held else None,
+        )
+
+
+def _sizes(
+    strata: pl.DataFrame,
+    size: int,
+    allocation: Mapping[str, float] | None,
+    quotas: Sequence[Quota],
+    meets: Sequence[Mask],
+) -> Ints:
+    """How many queries each stratum gets."""
+    held = strata["queries"].to_numpy().astype(np.int64)
+    searches = strata["searches"].to_numpy().astype(np.float64)
+    bands = strata["band"].to_list()
+    least = np.minimum(held, _LEAST)
+    if size < max(int(least.sum()), min(_LEAST, int(held.sum()))):
+        raise UsageError(
+            f"{size} queries are too few for {len(held)} strata",
+            fix=f"take {least.sum()} or more, or fewer bands and quotas",
+        )
+    names = list(dict.fromkeys(bands))
+    _refuse_allocation(allocation, names)
+    of = np.array([names.index(band) for band in bands], np.int64)
+    by_band: Floats = np.bincount(of, searches, len(names)).astype(np.float64)
+    shares = by_band if allocation is None else np.array([allocation.get(b, 0.0) for b in names])
+    totals = _shared(
+        shares,
+        np.bincount(of, least, len(names)).astype(np.int64),
+        np.bincount(of, held, len(names)).astype(np.int64),
+        size,
+    )
+    sizes = np.zeros(len(held), np.int64)
+    for band, total in enumerate(totals.tolist()):
+        here = of == band
+        sizes[here] = _shared(searches[here], least[here], held[here], total)
+    for quota, met in zip(quotas, meets, strict=True):
+        while sizes[met].sum() < quota.at_least:
+            gets = np.where(met & (sizes < held), searches / (2 * sizes + 1), -1.0)
+            to = int(gets.argmax())
+            gives = ~np.any(meets, axis=0) & (sizes > least)
+            if not gives.any():
+                raise UsageError(
+                    f"{size} queries are too few for the quota "
+                    f"{quota.attribute}={quota.value}:{quota.at_least}",
+                    fix="take more queries, or lower the quotas",
+                )
+            same = gives & (of == of[to])
+            gives = same if same.any() else gives
+            sizes[np.where(gives, searches / (2 * sizes), np.inf).argmin()] -= 1
+            sizes[to] += 1
+    return sizes
+
+
+def _refuse_allocation(allocation: Mapping[str, float] | None, names: Sequence[str]) -> None:
+    for band, share in (allocation or {}).items():
+        if band not in names:
+            raise UsageError(
+                f"no query is in a band {band!r}; bands are {', '.join(names)}",
+                nearest=nearest(band, names, 1),
+            )
+        if not 0 < share <= 1:
+            raise UsageError(f"a share of {share:g} for {band}", fix="give a share from 0 to 1")
+
+
+def _shared(shares: Floats, least: Ints, most: Ints, size: int) -> Ints:
+    """So many in proportion to shares, within bounds (Webster's method: one at a time)."""
+    out = least.copy()
+    for _ in range(size - int(least.sum())):
+        out[int(np.where(out < most, shares / (2 * out + 1), -1.0).argmax())] += 1
+    return out

@@ -1,0 +1,295 @@
+"""A query log as traffic: which queries are one, how often each was asked, and its band.
+
+Searches that differ only in case, white space, Unicode form or control characters are one query; it
+is shown as it was spelt most often.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from karat.errors import InputError, UsageError
+from karat.golden.personal import KINDS, PERHAPS, find, masked
+
+HEAD, TORSO, TAIL, ALL = "head", "torso", "tail", "all"
+THIRDS = {HEAD: 1 / 3, TORSO: 1 / 3}
+"""The queries that make the first third of the searches, and the second; the tail is the rest."""
+
+_BOT_FLAG = ("bot", "is_bot", "isbot", "robot", "is_robot", "crawler", "is_crawler")
+_AGENT = ("user_agent", "useragent", "agent", "http_user_agent")
+_CLIENT = ("client", "client_id", "user", "user_id", "session", "session_id", "visitor", "ip")
+_TIME = ("time", "time_us", "timestamp", "ts", "date", "datetime", "searched_at")
+_PER_SEARCH = (*_CLIENT, "visitor_id", "ip_address", "request_id", *_TIME)
+"""Columns of a search and not of a query: they are no attributes, and are left out."""
+_YES = ("true", "yes", "y", "1", "1.0")
+_ROBOTS = (
+    r"(?i)bot\b|bot/|crawl|spider|slurp|scrape|headless|phantomjs|curl/|wget/|python-|httpx|"
+    r"go-http|java/|okhttp|libwww|monitor|uptime|pingdom"
+)
+_ABSURD = 0.2  # share of all searches that one query or client hardly has of itself
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """The queries of a log, and what became of its rows.
+
+    Attributes:
+        frame: One row for each query, most asked first: ``text`` as it is shown, ``key`` its folded
+            form, ``count`` of searches, ``spellings`` merged into it, ``personal`` (kinds found,
+            with a space between; null if none), and the attributes.
+        rows: Rows given.
+        searches: Searches in them.
+        empty: Searches dropped as nothing was typed.
+        never: Rows dropped as their count is 0.
+        bots: Searches dropped as a robot's.
+        told_bots_by: The columns that said so; empty if the log cannot say.
+        merged: Spellings that were folded into another.
+        control: Rows that held control characters.
+        personal: Kind to number of queries that hold it.
+        masked: Whether those were masked.
+        left_out: Columns of single searches, which are no attributes.
+        varying: Attribute to number of queries that had several values; the most frequent is kept.
+        notes: What a person should know of this, in sentences.
+    """
+
+    frame: pl.DataFrame
+    rows: int
+    searches: int
+    empty: int
+    never: int
+    bots: int
+    told_bots_by: tuple[str, ...]
+    merged: int
+    control: int
+    personal: Mapping[str, int]
+    masked: bool
+    left_out: tuple[str, ...]
+    varying: Mapping[str, int]
+    notes: tuple[str, ...]
+
+
+def folded(texts: Iterable[str]) -> list[str]:
+    """The form under which spellings of one query are equal, for each text."""
+    series = pl.Series("text", list(texts), dtype=pl.String)
+    return pl.DataFrame(series).select(_key(_tidy(pl.col("text")))).to_series().to_list()
+
+
+def clean(log: pl.DataFrame, *, mask: bool = False, source: str = "the log") -> Cleaned:
+    """Make one row for each query of a log.
+
+    Args:
+        log: One row for each search, or for each query with its ``count``: ``text``, ``count``
+            (whole, 0 or more; 1 if there is no such column), and any further columns. A flag for
+            bots or a user agent tells robots; columns of users, sessions and times are left out.
+        mask: Replace what is personal by its kind; otherwise it is only marked.
+        source: What messages call it.
+
+    Raises:
+        InputError: a count below 0, or nothing is left.
+    """
+    rows = log.height
+    if "count" not in log.columns:
+        log = log.with_columns(count=pl.lit(1, pl.Int64))
+    log = log.with_columns(
+        pl.col("text").cast(pl.String).fill_null(""), pl.col("count").fill_null(0)
+    )
+    if (log["count"] < 0).any():
+        query = log.filter(pl.col("count") < 0)["text"][0]
+        raise InputError("a count below 0", file=source, query=query, fix="give 0 or more")
+    searches = int(log["count"].sum())
+    never = int((log["count"] == 0).sum())
+    log, bots, told = _without_bots(log.filter(pl.col("count") > 0))
+    notes = [] if told else ["Nothing in the log tells robots from people: none were dropped."]
+    notes += _absurd_clients(log)
+    control = log.height and int(log["text"].str.contains(_CONTROL).sum())
+    log = log.with_columns(_tidy(pl.col("text")))
+    here = log["text"] != ""
+    empty = int(log["count"].filter(~here).sum())
+    log = _marked(log.filter(here), mask=mask)
+    if log.is_empty():
+        raise InputError("no query is left", file=source, fix="is the right column read?")
+    attributes, left_out = _attributes(log)
+    frame, merged, varying = _by_query(log, attributes)
+    top = frame.row(0, named=True)
+    if frame.height > 4 and top["count"] / frame["count"].sum() > _ABSURD:
+        share = top["count"] / frame["count"].sum()
+        notes.append(
+            f"One query, {top['text']!r}, is {share:.0%} of all searches: is it a robot's?"
+        )
+    found = frame["personal"].drop_nulls().str.split(" ").explode().to_list()
+    return Cleaned(
+        frame=frame,
+        rows=rows,
+        searches=searches,
+        empty=empty,
+        never=never,
+        bots=bots,
+        told_bots_by=told,
+        merged=merged,
+        control=control,
+        personal={kind: found.count(kind) for kind in KINDS if kind in found},
+        masked=mask,
+        left_out=left_out,
+        varying=varying,
+        notes=tuple(notes),
+    )
+
+
+def with_bands(
+    frame: pl.DataFrame, shares: Mapping[str, float] = THIRDS, last: str = TAIL
+) -> pl.DataFrame:
+    """Add the ``band`` of each query, by the share of all searches that were asked more often.
+
+    Queries asked equally often share a band: that in which the middle of their searches falls. The
+    most asked are in the first band and the least asked in the last. If all are asked equally often
+    there is one band, ``all``.
+
+    Args:
+        frame: With ``count``, above 0.
+        shares: Band to its share of the searches, most asked first; in all below 1.
+        last: The band of the rest.
+
+    Returns:
+        The frame, in its order, with ``band``.
+
+    Raises:
+        UsageError: shares that are not above 0 or leave nothing to the last band.
+    """
+    if any(not 0 < share < 1 for share in shares.values()) or sum(shares.values()) > 1 - 1e-9:
+        said = ", ".join(f"{name}={share:g}" for name, share in shares.items())
+        raise UsageError(
+            f"bands {said} cannot be",
+            fix=f"each is a share above 0, and together below 1: what remains is the {last}",
+        )
+    if last in shares:
+        raise UsageError(f"band {last!r} stands twice", fix="it is what the others leave")
+    names = [*shares, last]
+    groups = frame.group_by("count").agg(asked=pl.col("count").sum()).sort("count", descending=True)
+    if groups.height == 1 and frame.height > 1:
+        return frame.with_columns(band=pl.lit(ALL))
+    asked = groups["asked"].to_list()
+    total, before, bands = sum(asked), 0, []
+    for each in asked:
+        middle, edge, at = (before + each / 2) / total, 0.0, 0
+        for share in shares.values():
+            edge += share
+            at += middle >= edge
+        bands.append(names[at])
+        before += each
+    if bands:
+        bands[-1] = last
+        bands[0] = names[0]
+    lookup = groups.select("count", band=pl.Series(bands, dtype=pl.String))
+    return frame.join(lookup, on="count", how="left", maintain_order="left")
+
+
+_INVISIBLE = r"\x{00AD}\x{200B}\x{202A}-\x{202E}\x{2066}-\x{2069}\x{FEFF}"
+_CONTROL = rf"[\p{{Cc}}{_INVISIBLE}]"
+
+
+def _tidy(text: pl.Expr) -> pl.Expr:
+    """NFC, nothing invisible, and one space where there is white space or control characters."""
+    shown = text.str.replace_all(f"[{_INVISIBLE}]", "").str.replace_all(r"[\p{Cc}\s]+", " ")
+    return shown.str.strip_chars(" ").str.normalize("NFC")
+
+
+def _key(tidy: pl.Expr) -> pl.Expr:
+    return tidy.str.to_lowercase().str.normalize("NFC")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-\s]+", "_", name.strip()).casefold()
+
+
+def _named(log: pl.DataFrame, names: Iterable[str]) -> list[str]:
+    wanted = set(names)
+    return [column for column in log.columns if _plain(column) in wanted]
+
+
+def _without_bots(log: pl.DataFrame) -> tuple[pl.DataFrame, int, tuple[str, ...]]:
+    flags, agents = _named(log, _BOT_FLAG), _named(log, _AGENT)
+    told = tuple(name for name in (*flags, *agents) if log[name].null_count() < log.height)
+    robot = pl.lit(value=False)
+    for name in told:
+        said = pl.col(name).cast(pl.String)
+        is_one = (
+            said.str.strip_chars().str.to_lowercase().is_in(_YES)
+            if name in flags
+            else said.str.contains(_ROBOTS)
+        )
+        robot = robot | is_one.fill_null(value=False)
+    kept = log.filter(~robot).drop(*flags, *agents)
+    return kept, int(log["count"].sum()) - int(kept["count"].sum()), told
+
+
+def _absurd_clients(log: pl.DataFrame) -> list[str]:
+    """A client that alone asks very much: said, not dropped, as it may be an office or a proxy."""
+    for name in _named(log, _CLIENT):
+        asked = log.drop_nulls(name).group_by(name).agg(pl.col("count").sum())["count"].to_list()
+        if len(asked) > 4 and (share := max(asked) / sum(asked)) > _ABSURD:
+            return [f"One {name} made {share:.0%} of all searches: is it a robot?"]
+    return []
+
+
+def _marked(log: pl.DataFrame, *, mask: bool) -> pl.DataFrame:
+    """With ``personal``: the kinds in each text, which are masked if that is wanted."""
+    texts = log["text"].filter(log["text"].str.contains(PERHAPS)).unique().to_list()
+    kinds: dict[str, str] = {}
+    for text in texts:
+        there = {each.kind for each in find(text)}
+        if there:
+            kinds[text] = " ".join(kind for kind in KINDS if kind in there)
+    known = pl.DataFrame(
+        {"text": list(kinds), "personal": list(kinds.values()), "hidden": map(masked, kinds)},
+        schema=dict.fromkeys(("text", "personal", "hidden"), pl.String),
+    )
+    log = log.join(known, on="text", how="left", maintain_order="left")
+    if mask:
+        log = log.with_columns(text=pl.coalesce("hidden", "text"))
+    return log.drop("hidden")
+
+
+def _attributes(log: pl.DataFrame) -> tuple[list[str], tuple[str, ...]]:
+    left_out = _named(log, _PER_SEARCH)
+    fixed = {"text", "count", "personal", *left_out}
+    attributes = [name for name in log.columns if name not in fixed]
+    ours = {"key", "spellings", "band"} & set(attributes)
+    if ours:
+        raise InputError(
+            f"a column is called {min(ours)!r}, which karat fills in itself", fix="rename it"
+        )
+    return attributes, tuple(left_out)
+
+
+def _by_query(log: pl.DataFrame, attributes: list[str]) -> tuple[pl.DataFrame, int, dict[str, int]]:
+    keyed = log.with_columns(key=_key(pl.col("text")))
+    spelt = _most_asked(keyed, "text")
+    several = keyed.group_by("key").agg(spellings=pl.col("text").n_unique())
+    totals = keyed.group_by("key").agg(
+        pl.col("count").sum(), pl.col("personal").drop_nulls().first()
+    )
+    frame = totals.join(spelt, on="key").join(several, on="key")
+    varying = {}
+    for name in attributes:
+        there = keyed.drop_nulls(name)
+        if there.is_empty():
+            continue
+        unlike = there.group_by("key").agg(pl.col(name).n_unique() > 1)[name].sum()
+        if unlike:
+            varying[name] = int(unlike)
+        frame = frame.join(_most_asked(there, name), on="key", how="left")
+    kept = [name for name in attributes if name in frame.columns]
+    frame = frame.select("text", "key", "count", "spellings", "personal", *kept)
+    merged = int(frame["spellings"].sum()) - frame.height
+    return frame.sort("count", "key", descending=[True, False]), merged, varying
+
+
+def _most_asked(keyed: pl.DataFrame, name: str) -> pl.DataFrame:
+    """The value of a column that most searches for each query had; of equals the smallest."""
+    asked = keyed.group_by("key", name).agg(pl.col("count").sum())
+    ordered = asked.sort("key", "count", name, descending=[False, True, False])
+    return ordered.unique("key", keep="first", maintain_order=True).select("key", name)
