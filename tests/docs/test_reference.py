@@ -47,12 +47,15 @@ def cli() -> str:
     # click leaves two columns free: this is what a terminal of 80 shows.
     wide: dict[str, Any] = {"resilient_parsing": True, "terminal_width": 78}
     top = karat.make_context("karat", [], **wide)
-    commands: dict[str, click.Command] = {"karat": karat}
-    commands |= {f"karat {name}": karat.commands[name] for name in sorted(karat.commands)}
-    for name, command in commands.items():
-        context = top
-        if command is not karat:
-            context = command.make_context(command.name, [], parent=top, **wide)
+    pages: list[tuple[str, click.Command, click.Context]] = [("karat", karat, top)]
+    for name, command, context in pages:
+        if isinstance(command, click.Group):  # its commands come right behind it
+            below = [command.commands[each] for each in sorted(command.commands)]
+            at = next(place for place, page in enumerate(pages, 1) if page[0] == name)
+            pages[at:at] = [
+                (f"{name} {each.name}", each, each.make_context(each.name, [], context, **wide))
+                for each in below
+            ]
         shown = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
         out.append(f"## {name}\n\n```text\n{shown}\n```\n")
     return "\n".join(out)
