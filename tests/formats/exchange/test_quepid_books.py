@@ -123,6 +123,15 @@ def test_a_book_goes_out_in_a_zip_file_and_comes_back(tmp_path: Path) -> None:
         assert getattr(back, table).equals(getattr(first, table))
 
 
+def test_any_number_of_people_may_be_anonymous(tmp_path: Path) -> None:
+    found = read_exchange(book(tmp_path, pair(*({"rating": grade} for grade in range(7)))))
+    assert found.judgments is not None
+    assert found.judgments["rater"].to_list() == [
+        None,
+        *(f"anonymous {place}" for place in range(2, 8)),
+    ]
+
+
 @pytest.mark.parametrize(
     ("value", "match"),
     [

@@ -18,7 +18,7 @@ HEADER = "Snapshot Name,Snapshot Time,Case ID,Query Text,Doc ID,Doc Position"
 
 def order(frame: pl.DataFrame) -> list[tuple[str, str]]:
     """Query and document as karat ranks them."""
-    return Run("x", frame).frame().select("query_id", "doc_id").rows()
+    return Run.from_frame(frame).frame().select("query_id", "doc_id").rows()
 
 
 def test_a_sheet_of_two_snapshots_in_any_order(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_run_goes_out_in_its_order_and_comes_back(name: str, tmp_path: Path) -
     assert back.documents.rows() == [("a", "=A")]
     assert "scores: the format holds places" in told.lost
     assert "1 query for which no run has an answer" in told.lost
-    assert "1 document that stand in no run" in told.lost
+    assert "1 document in no run" in told.lost
 
 
 @pytest.mark.parametrize(

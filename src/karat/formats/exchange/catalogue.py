@@ -1,0 +1,341 @@
+"""Every format karat exchanges with other tools, and how a file is told to be in one."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from karat.errors import InputError, UsageError, nearest
+from karat.formats.exchange import plain as tables
+from karat.formats.exchange import (
+    quepid,
+    quepid_books,
+    quepid_cases,
+    quepid_snapshots,
+    rank_eval,
+    rre,
+    search_relevance,
+)
+from karat.formats.exchange.detect import detect
+from karat.formats.exchange.gathering import held
+from karat.formats.exchange.leaving import Holds, Leaving
+from karat.formats.exchange.opened import Opened, opened
+from karat.formats.writing import beside
+from karat.tables.exchange import Exchange
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """One format of another tool.
+
+    Attributes:
+        name: What ``--format`` calls it.
+        what: What it is, for people.
+        reads: What comes of reading it: queries, documents, judgments, runs.
+        writes: What can be written in it; nothing if it is only read.
+        read: Reads it.
+        write: Writes it.
+        holds: What it has a place for when it is written.
+    """
+
+    name: str
+    what: str
+    reads: tuple[str, ...]
+    read: Callable[[Opened], Exchange]
+    writes: tuple[str, ...] = ()
+    write: Callable[[Leaving], bytes | dict[str, bytes]] | None = None
+    holds: Holds = field(default_factory=Holds)
+
+
+_JUDGED = ("queries", "judgments")
+_ABOUT = ("need", "notes", "options")
+
+
+def _folder(content: Opened) -> Exchange:
+    raise InputError(
+        "this is a file, and a BEIR folder is wanted",
+        file=content.name,
+        fix="name the folder that holds queries.jsonl and qrels/",
+    )
+
+
+EXCHANGES: Mapping[str, Peer] = {
+    peer.name: peer
+    for peer in (
+        Peer(
+            "quepid-csv",
+            "Quepid's and OpenSearch's ratings as CSV: query,docid,rating",
+            _JUDGED,
+            quepid.read_csv,
+            _JUDGED,
+            quepid.write_csv,
+        ),
+        Peer(
+            "quepid-json",
+            "Quepid's ratings as JSON",
+            _JUDGED,
+            quepid.read_json,
+            _JUDGED,
+            quepid.write_json,
+        ),
+        Peer(
+            "quepid-api",
+            "what Quepid's ratings import takes: hash, rre or ltr (written as hash)",
+            _JUDGED,
+            quepid.read_api,
+            _JUDGED,
+            quepid.write_api,
+        ),
+        Peer(
+            "quepid-ltr",
+            "lines for learning to rank: 3 qid:1 # 1370 star trek",
+            _JUDGED,
+            quepid.read_ltr,
+            ("judgments",),
+            quepid.write_ltr,
+            Holds(ids=True, bare=False),
+        ),
+        Peer(
+            "quepid-book-csv",
+            "a Quepid book as CSV: query,docid and a column for each judge",
+            _JUDGED,
+            quepid_books.read_csv,
+            ("judgments",),
+            quepid_books.write_csv,
+            Holds(bare=False, raters=True),
+        ),
+        Peer(
+            "quepid-book",
+            "a Quepid book as JSON, or in a ZIP file",
+            (*_JUDGED, "documents"),
+            quepid_books.read,
+            (*_JUDGED, "documents"),
+            quepid_books.write,
+            Holds(
+                columns=_ABOUT, bare=False, raters=True, reasons=True, unjudged=True, documents=True
+            ),
+        ),
+        Peer(
+            "quepid-case",
+            "a Quepid case as JSON",
+            _JUDGED,
+            quepid_cases.read,
+            _JUDGED,
+            quepid_cases.write,
+            Holds(columns=_ABOUT, named=True),
+        ),
+        Peer(
+            "quepid-case-csv",
+            "a Quepid case as CSV: the general, detailed or information need sheet",
+            (*_JUDGED, "documents", "runs"),
+            quepid_cases.read_csv,
+        ),
+        Peer(
+            "quepid-snapshot-csv",
+            "Quepid's snapshots as CSV",
+            ("queries", "documents", "runs"),
+            quepid_snapshots.read_csv,
+            ("runs", "documents"),
+            quepid_snapshots.write_csv,
+            Holds(bare=False, judgments=False, documents=True, runs=True),
+        ),
+        Peer(
+            "quepid-snapshot",
+            "Quepid's snapshots as JSON",
+            (*_JUDGED, "documents", "runs"),
+            quepid_snapshots.read,
+            ("runs", "documents"),
+            quepid_snapshots.write,
+            Holds(bare=False, judgments=False, documents=True, runs=True),
+        ),
+        Peer(
+            "rre",
+            "RRE's ratings",
+            _JUDGED,
+            rre.read,
+            _JUDGED,
+            rre.write,
+            Holds(columns=("topic", "group", "template", "placeholders"), whole=True),
+        ),
+        Peer(
+            "rank-eval",
+            "a _rank_eval request of Elasticsearch or OpenSearch",
+            (*_JUDGED, "documents"),
+            rank_eval.read_request,
+            _JUDGED,
+            rank_eval.write_request,
+            Holds(
+                ids=True,
+                columns=("request", "template_id", "params", "summary_fields"),
+                whole=True,
+                documents=("index",),
+            ),
+        ),
+        Peer(
+            "rank-eval-response",
+            "what _rank_eval answers",
+            (*_JUDGED, "documents", "runs"),
+            rank_eval.read_response,
+        ),
+        Peer(
+            "opensearch-judgments",
+            "a judgment list of OpenSearch's Search Relevance Workbench",
+            _JUDGED,
+            search_relevance.read_judgments,
+            _JUDGED,
+            search_relevance.write_judgments,
+        ),
+        Peer(
+            "opensearch-queries",
+            "a query set of OpenSearch's Search Relevance Workbench: JSON, NDJSON or lines",
+            ("queries",),
+            search_relevance.read_queries,
+            ("queries",),
+            search_relevance.write_queries,
+            Holds(columns=True, judgments=False),
+        ),
+        Peer(
+            "rankquest",
+            "Rankquest's test cases",
+            _JUDGED,
+            tables.read_rankquest,
+        ),
+        Peer(
+            "beir",
+            "a BEIR folder",
+            (*_JUDGED, "documents"),
+            _folder,
+            (*_JUDGED, "documents"),
+            tables.write_beir,
+            Holds(ids=True, columns=True, documents=True, corpus=True),
+        ),
+        Peer(
+            "trec",
+            "TREC qrels",
+            ("judgments",),
+            tables.read_trec,
+            ("judgments",),
+            tables.write_trec,
+            Holds(ids=True, text=False, bare=False),
+        ),
+        Peer(
+            "csv",
+            "a row for each judgment: query_id,query,doc_id,grade,rater,reason",
+            _JUDGED,
+            tables.read_csv,
+            _JUDGED,
+            tables.write_csv,
+            Holds(ids=True, raters=True, reasons=True, unjudged=True),
+        ),
+    )
+}
+"""The formats by name; ``.what``, ``.reads`` and ``.writes`` say what each is good for."""
+
+
+def read_exchange(path: str | Path, format: str | None = None) -> Exchange:  # noqa: A002
+    """Read a file of another tool.
+
+    Args:
+        path: The file, plain, gzip, zstd, bzip2 or ZIP; a BEIR folder; ``-`` for standard input.
+        format: A name of ``EXCHANGES``; told by content if None. Plain lines, each a query, are
+            read only as ``opensearch-queries``, by name.
+
+    Returns:
+        The tables, and what was kept, assumed and lost.
+
+    Raises:
+        InputError: the file cannot be read, is damaged (with line, or the place in its JSON), or
+            is in none of the formats.
+        UsageError: there is no such format.
+    """
+    if format is not None:
+        _peer(format)
+    if os.path.isdir(path):  # noqa: PTH112 - False, not an error, for any odd name
+        if format not in (None, "beir"):
+            raise InputError("this is a folder, and a file is wanted", file=str(path))
+        made = tables.read_beir(Path(path))
+    else:
+        content = opened(path)
+        try:
+            made = EXCHANGES[format or detect(content)].read(content)
+        except RecursionError:
+            raise InputError("objects are nested too deeply", file=content.name) from None
+    if not made.kept:
+        made.kept.extend(held(made))
+    return made
+
+
+def write_exchange(exchange: Exchange, path: str | Path, format: str) -> Exchange:  # noqa: A002
+    """Write a file for another tool; it takes its place at the end, or not at all.
+
+    Args:
+        exchange: What to write; its statements are not looked at.
+        path: The file; ``.gz``, ``.zst`` and ``.bz2`` compress it, and a book called ``.zip`` is
+            put into one; ``-`` is standard output. For ``beir`` a folder that is not there yet.
+        format: A name of ``EXCHANGES``.
+
+    Returns:
+        The same tables, with what was kept of them, what the format wants and was assumed, and
+        what it has no place for.
+
+    Raises:
+        InputError: the format would change what it holds (raters who disagree where it holds one
+            grade for a pair, two queries of one text where it knows them by it, fractions where
+            it holds whole numbers), there is nothing that it holds, or it cannot be written.
+        UsageError: there is no such format, or it is only read.
+    """
+    peer = _peer(format)
+    if peer.write is None:
+        can = ", ".join(each.name for each in EXCHANGES.values() if each.write)
+        raise UsageError(f"{format} is only read", fix=f"formats that are written: {can}")
+    leaving = Leaving(exchange, format, peer.holds, str(path))
+    try:
+        content = peer.write(leaving)
+    except ValueError as error:  # a number that JSON has no word for, in a column of a document
+        raise InputError(f"cannot be written: {error}", file=str(path)) from None
+    if isinstance(content, dict):
+        if str(path) == "-":
+            raise UsageError(f"{format} is a folder, and cannot be standard output")
+        _write_folder(content, Path(path))
+    elif str(path) == "-":
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+    else:
+        with beside(Path(path)) as stream:
+            stream.write(content)
+    return leaving.told()
+
+
+def _peer(name: str) -> Peer:
+    if name not in EXCHANGES:
+        raise UsageError(
+            f"there is no exchange format called {name!r}",
+            nearest=nearest(name, EXCHANGES, 1),
+            fix=f"formats: {', '.join(EXCHANGES)}",
+        )
+    return EXCHANGES[name]
+
+
+def _write_folder(files: Mapping[str, bytes], folder: Path) -> None:
+    """A folder that takes its place when all of its files are written."""
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise InputError(
+            "there is something already, and a new folder is to be written", file=str(folder)
+        )
+    part = folder.with_name(f".{folder.name[:80]}.{secrets.token_hex(4)}.part")
+    try:
+        part.mkdir()
+        for name, data in files.items():
+            file = part / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+        part.replace(folder)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", file=str(folder)) from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)  # it is not there any more if all went well

@@ -1,0 +1,205 @@
+"""Plain shapes: a sheet of judgments, TREC qrels, BEIR folders, and Rankquest's test cases."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import polars as pl
+
+from karat.errors import InputError
+from karat.formats.beir import BEIR
+from karat.formats.exchange.gathering import JUDGED, Gathering
+from karat.formats.exchange.leaving import Leaving, whole
+from karat.formats.exchange.opened import Opened
+from karat.formats.exchange.quepid import graded
+from karat.formats.lines import parse
+from karat.formats.reading import read_documents, read_qrels, read_queries
+from karat.formats.source import Chunk
+from karat.formats.trec import QRELS, write_qrels
+from karat.tables import Documents, Qrels, Queries
+from karat.tables.exchange import Exchange
+
+_SPELT = {
+    "query_id": ("query_id", "qid", "queryid", "topic"),
+    "text": ("query", "query_text", "text", "querytext"),
+    "doc_id": ("doc_id", "docid", "doc", "document", "document_id", "docno"),
+    "grade": ("grade", "rating", "relevance", "label", "judgment", "judgement", "rel"),
+    "rater": ("rater", "grader", "judge", "assessor", "annotator", "user", "user_email"),
+    "reason": ("reason", "explanation", "comment", "note"),
+}
+_NONE = ("", "cannot_judge", "null", "na", "n/a")
+
+
+def columns(names: list[str]) -> dict[str, str]:
+    """Which column of a sheet is which: query_id, text, doc_id, grade, rater, reason."""
+    plain = {name.strip().casefold().replace("-", "_").replace(" ", "_"): name for name in names}
+    found = {
+        what: next(plain[each] for each in spelt if each in plain)
+        for what, spelt in _SPELT.items()
+        if any(each in plain for each in spelt)
+    }
+    if "corpus_id" in plain and "score" in plain:  # BEIR's qrels; elsewhere a score is a system's
+        found |= {"doc_id": plain["corpus_id"], "grade": plain["score"]}
+    return found
+
+
+def separator(opened: Opened) -> str:
+    """A tab, if the first line that holds anything has one; a comma otherwise."""
+    first = opened.data.lstrip(b"\r\n").partition(b"\n")[0]
+    return "\t" if b"\t" in first else ","
+
+
+def read_csv(opened: Opened) -> Exchange:
+    """A row for each judgment: query (id or text), document, grade, and perhaps who and why."""
+    gathered = Gathering("csv", opened.name)
+    sheet = opened.sheet(separator(opened))
+    found = columns(sheet.names)
+    for what, either in (("query", ("query_id", "text")), ("doc_id",) * 2, ("grade",) * 2):
+        if not {either, *either} & set(found):
+            raise InputError(
+                f"there is no column {what!r}, only {', '.join(sheet.names[:8])}",
+                file=opened.name,
+                line=sheet.line,
+                fix="query_id,doc_id,grade,rater,reason",
+            )
+    for name in sheet.names:
+        if name not in found.values():
+            gathered.lose(f"the column {name!r}")
+    if "query_id" not in found:
+        gathered.assumed.append(
+            f"the column {found['text']!r} holds what was typed: call it query_id if it holds ids"
+        )
+    for line, row in sheet.rows():
+        cells = {what: row[name] for what, name in found.items()}
+        text = cells.get("text", "")
+        query_id, doc = cells.get("query_id", ""), cells["doc_id"]
+        if not (query_id if "query_id" in found else text).strip():
+            raise InputError("there is no query", file=opened.name, line=line)
+        query = gathered.query(text if text.strip() else None, query_id or None)
+        grade = cells["grade"].strip()
+        if not doc.strip():
+            if grade:
+                raise InputError(
+                    "a grade without a document", file=opened.name, line=line, query=query
+                )
+            continue
+        none = grade.casefold() in _NONE
+        value = None if none else graded(grade, opened.name, line, query)
+        rater = cells.get("rater", "")
+        gathered.judge(
+            query, doc, value, rater if rater.strip() else None, cells.get("reason"), line
+        )
+    gathered.restored(sheet)
+    return gathered.exchange()
+
+
+def write_csv(leaving: Leaving) -> bytes:
+    """``query_id,query,doc_id,grade,rater,reason``; tabs if the file is called .tsv."""
+    rows: list[tuple[str | float | None, ...]] = []
+    for query, row in leaving.queries.items():
+        text = row.get("text")
+        for rated in leaving.of(query):
+            grade = None if rated.grade is None else whole(rated.grade)
+            rows.append((query, text, rated.doc_id, grade, rated.rater, rated.reason))
+        if not leaving.of(query):
+            rows.append((query, text, None, None, None, None))
+    tabs = leaving.file.lower().endswith(".tsv")
+    header = ("query_id", "query", "doc_id", "grade", "rater", "reason")
+    return leaving.sheet(header, rows, "\t" if tabs else ",")
+
+
+def read_trec(opened: Opened) -> Exchange:
+    """TREC qrels: ``query iteration document grade``."""
+    frame = parse(Chunk(opened.data, 1), QRELS, opened.name)
+    if not frame.height:
+        raise InputError("the file holds no judgment", file=opened.name)
+    return _judged("trec", Qrels(frame, source=opened.name))
+
+
+def _judged(name: str, qrels: Qrels) -> Exchange:
+    nobody = pl.lit(None, pl.String)
+    judged = qrels.frame.with_columns(rater=nobody, reason=nobody).select(*JUDGED)
+    made = Exchange(name, judgments=judged)
+    if qrels.subtopics is not None:
+        made.lost.append("subtopics: a document has the best grade of all")
+    return made
+
+
+def _qrels(leaving: Leaving) -> Qrels:
+    # Not by a frame alone: a grade that is None was left out before.
+    rows = {query: {r.doc_id: r.grade for r in leaving.of(query)} for query in leaving.queries}
+    data = [(q, doc, grade) for q, docs in rows.items() for doc, grade in docs.items()]
+    schema = {"query_id": pl.String, "doc_id": pl.String, "grade": pl.Float64}
+    return Qrels(pl.DataFrame(data, schema=schema, orient="row"), source=leaving.file)
+
+
+def write_trec(leaving: Leaving) -> bytes:
+    """TREC qrels."""
+    out = io.BytesIO()
+    write_qrels(_qrels(leaving), out)
+    return out.getvalue()
+
+
+def read_beir(folder: Path) -> Exchange:
+    """A BEIR folder: queries, documents if there are any, and the judgments of its test split."""
+    qrels = read_qrels(folder)
+    made = _judged("beir", qrels)
+    queries = read_queries(folder).frame
+    documents = None
+    if any(folder.glob("corpus.jsonl*")):
+        documents = read_documents(folder).frame
+    return Exchange(
+        "beir", queries=queries, documents=documents, judgments=made.judgments, lost=made.lost
+    )
+
+
+def write_beir(leaving: Leaving) -> dict[str, bytes]:
+    """The files of a BEIR folder by their names in it."""
+    rows = [{"query_id": q, **row, "text": leaving.texts[q]} for q, row in leaving.queries.items()]
+    queries = pl.DataFrame(rows, infer_schema_length=None)
+    tables: dict[str, tuple[str, Qrels | Queries | Documents]] = {
+        "queries.jsonl": ("queries", Queries(queries, source=leaving.file)),
+        "qrels/test.tsv": ("qrels", _qrels(leaving)),
+    }
+    if leaving.exchange.documents is not None:
+        held_ = Documents(leaving.exchange.documents, source=leaving.file)
+        tables["corpus.jsonl"] = ("documents", held_)
+    else:
+        leaving.assumed.append("there are no documents: the folder has no corpus.jsonl")
+    out = {}
+    for name, (role, table) in tables.items():
+        stream = io.BytesIO()
+        BEIR.writers[role](table, stream)
+        out[name] = stream.getvalue()
+    return out
+
+
+def read_rankquest(opened: Opened) -> Exchange:
+    """Rankquest's test cases: ``[{"id", "searchContext", "ratings"}]``."""
+    gathered = Gathering("rankquest", opened.name)
+    for case in opened.json().list():
+        context = dict(case.need("searchContext").items())
+        typed = next((context[key] for key in ("q", "query", "text") if key in context), None)
+        query_id = case.need("id").identifier()
+        tags = ", ".join(tag.text() for tag in case.each("tags"))
+        comment = case.get("comment")
+        query = gathered.query(
+            typed.text() if typed else None,
+            query_id,
+            notes=comment.text() if comment and comment.value != "" else None,
+            tags=tags or None,
+        )
+        gathered.leave(case, ("id", "searchContext", "ratings", "tags", "comment"), "a case")
+        for key in context.keys() - {"q", "query", "text"}:
+            gathered.lose(f"{key!r} of a search")
+        for rating in case.each("ratings"):
+            why = rating.get("comment")
+            gathered.leave(rating, ("documentId", "rating", "comment"), "a rating")
+            gathered.judge(
+                query,
+                rating.need("documentId").identifier(),
+                rating.need("rating").number(),
+                reason=why.text() if why and why.value != "" else None,
+            )
+    return gathered.exchange()

@@ -1,0 +1,211 @@
+"""Quepid's ratings: basic CSV, JSON, the ratings API, and lines for learning to rank.
+
+Quepid knows queries by their text. The shapes are those of its exports and importers, versions 7
+and 8: ``app/controllers/api/v1/{export,import}/ratings_controller.rb``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from karat.errors import InputError
+from karat.formats.exchange import rre
+from karat.formats.exchange.gathering import Gathering
+from karat.formats.exchange.leaving import Leaving, dumped, whole
+from karat.formats.exchange.opened import Node, Opened, number
+from karat.tables.exchange import Exchange
+
+_LTR = re.compile(r"(\S+)\s+qid:(\S+)\s.*?#\s*(\S+)\s+(\S.*)")
+UNRATED = "documents without a rating"
+
+
+def read_csv(opened: Opened) -> Exchange:
+    """``query,docid,rating``; a query without ratings has empty cells."""
+    gathered = Gathering("quepid-csv", opened.name)
+    sheet = opened.sheet()
+    names = [name.casefold().replace("_", "") for name in sheet.names]
+    if sorted(names) != ["docid", "query", "rating"]:
+        raise InputError(
+            f"the columns are {', '.join(sheet.names[:8])}, not query, docid and rating",
+            file=opened.name,
+            line=sheet.line,
+        )
+    for line, row in sheet.rows():
+        cells = dict(zip(names, row.values(), strict=True))
+        text, doc, rating = cells["query"], cells["docid"], cells["rating"].strip()
+        if not text.strip():
+            raise InputError("there is no query in the first cell", file=opened.name, line=line)
+        query = gathered.query(text)
+        if not doc.strip() and rating:
+            raise InputError("a rating without a document", file=opened.name, line=line, query=text)
+        if doc.strip() and rating:
+            gathered.judge(query, doc, graded(rating, opened.name, line, text), line=line)
+        elif doc.strip():
+            gathered.lose(UNRATED)
+    gathered.restored(sheet)
+    return gathered.exchange()
+
+
+def graded(cell: str, file: str, line: int, query: str) -> float:
+    """The number in a cell.
+
+    Raises:
+        InputError: there is none.
+    """
+    value = number(cell)
+    if value is None:
+        shown = cell if len(cell) <= 60 else f"{cell[:60]}…"
+        raise InputError(f"the rating {shown!r} is no number", file=file, line=line, query=query)
+    return value
+
+
+def write_csv(leaving: Leaving) -> bytes:
+    """``query,docid,rating``; without a line end after the last row, as Quepid writes it."""
+    rows: list[tuple[str | float | None, ...]] = []
+    for query, text in leaving.texts.items():
+        of = leaving.of(query)
+        rows += [(text, r.doc_id, whole(r.grade)) for r in of if r.grade is not None]
+        if not of:
+            rows.append((text, None, None))
+    return leaving.sheet(("query", "docid", "rating"), rows).removesuffix(b"\n")
+
+
+def read_json(opened: Opened) -> Exchange:
+    """``{"queries": [{"query": TEXT, "ratings": {DOC: RATING}}]}``."""
+    gathered = Gathering("quepid-json", opened.name)
+    root = opened.json()
+    gathered.leave(root, ("queries",), "the file")
+    for item in root.need("queries").list():
+        query = once(gathered, item.need("query").text())
+        gathered.leave(item, ("query", "ratings"), "a query")
+        if (ratings := item.get("ratings")) is not None:
+            by_document(gathered, query, ratings)
+    return gathered.exchange()
+
+
+def once(gathered: Gathering, text: str, **others: Any) -> str:
+    """Note a query that should stand once."""
+    query = gathered.query(text, **others)
+    gathered.met(query)
+    return query
+
+
+def by_document(gathered: Gathering, query: str, ratings: Node) -> None:
+    """Note ``{DOC: RATING}``."""
+    for doc, rating in ratings.items():
+        if not doc.strip():
+            raise rating.wrong("the rating of a document: its id is empty")
+        if rating.value is None:
+            gathered.lose(UNRATED)
+        else:
+            gathered.judge(query, doc, rating.number())
+
+
+def write_json(leaving: Leaving) -> bytes:
+    """``{"queries": [{"query": TEXT, "ratings": {DOC: RATING}}]}``."""
+    queries = [
+        {
+            "query": text,
+            "ratings": {r.doc_id: whole(r.grade) for r in leaving.of(query) if r.grade is not None},
+        }
+        for query, text in leaving.texts.items()
+    ]
+    return dumped({"queries": queries})
+
+
+def read_api(opened: Opened) -> Exchange:
+    """What ``POST /api/import/ratings`` takes: ``file_format`` hash, rre or ltr."""
+    root = opened.json()
+    kind = root.get("file_format")
+    known = ("case_id", "ratings", "file_format", "clear_queries", "rre_json", "ltr_text")
+    gathered = Gathering("quepid-api", opened.name)
+    if root.has("case_id"):
+        gathered.lose("the number of the case")
+    gathered.leave(root, known, "the file")
+    if kind is not None and kind.value not in ("hash", "rre", "ltr"):
+        raise kind.wrong("hash, rre or ltr")
+    if root.has("ltr_text") and kind is not None and kind.value == "ltr":
+        text = root.need("ltr_text")
+        _lines(gathered, Opened(opened.name, opened.stem, text.text().encode()))
+    elif kind is not None and kind.value == "rre":
+        node = root.need("rre_json")
+        inner = node.text().encode() if isinstance(node.value, str) else dumped(node.value)
+        rre.gather(gathered, Opened(opened.name, opened.stem, inner).json())
+    else:
+        for item in root.need("ratings").list():
+            query = gathered.query(item.need("query_text").text())
+            gathered.leave(item, ("query_text", "doc_id", "rating"), "a rating")
+            doc, rating = item.get("doc_id"), item.get("rating")
+            if doc is not None and rating is not None:
+                gathered.judge(query, doc.identifier(), rating.number())
+            elif doc is not None:
+                gathered.lose(UNRATED)
+    return gathered.exchange()
+
+
+def write_api(leaving: Leaving) -> bytes:
+    """What ``POST /api/import/ratings`` takes, as ``hash``; the case is to be filled in."""
+    ratings: list[dict[str, Any]] = [
+        {"query_text": leaving.texts[r.query_id], "doc_id": r.doc_id, "rating": whole(r.grade)}
+        for r in leaving.judgments
+        if r.grade is not None
+    ]
+    ratings += [
+        {"query_text": text, "doc_id": None, "rating": None}
+        for query, text in leaving.texts.items()
+        if not leaving.of(query)
+    ]
+    if any(text != text.strip() for text in leaving.texts.values()):
+        leaving.assumed.append("Quepid strips white space around queries")
+    leaving.assumed.append("no case is named: put the number of yours in case_id")
+    head = {"case_id": None, "file_format": "hash", "clear_queries": False}
+    return dumped({**head, "ratings": ratings})
+
+
+def read_ltr(opened: Opened) -> Exchange:
+    """Lines such as ``3 qid:1 # 1370 star trek``."""
+    gathered = Gathering("quepid-ltr", opened.name)
+    _lines(gathered, opened)
+    return gathered.exchange()
+
+
+def _lines(gathered: Gathering, opened: Opened) -> None:
+    texts: dict[str, str] = {}
+    for line, text in opened.lines():
+        match = _LTR.fullmatch(text)
+        if match is None:
+            raise InputError(
+                "this is no line such as 3 qid:1 # 1370 star trek", file=opened.name, line=line
+            )
+        rating, qid, doc, query = match.groups()
+        if texts.setdefault(qid, query) != query:
+            raise InputError(
+                f"qid:{qid} stands for two queries, {texts[qid]!r} and {query!r}",
+                file=opened.name,
+                line=line,
+            )
+        grade = graded(rating, opened.name, line, query)
+        gathered.judge(gathered.query(query, qid), doc, grade, line=line)
+        features = text.partition("#")[0].split()[2:]
+        if features:
+            gathered.lose("features of a line")
+
+
+def write_ltr(leaving: Leaving) -> bytes:
+    """Lines such as ``3 qid:1 # 1370 star trek``, numbered in order."""
+    numbers = {query: place for place, query in enumerate(leaving.texts, 1)}
+    if any(str(place) != query for query, place in numbers.items()):
+        leaving.lost.append("the ids of queries: qid is the place from 1")
+    leaving.refuse((r.doc_id for r in leaving.judgments), " \t\r\n\v\f", "a line of ratings")
+    leaving.refuse(leaving.texts.values(), "\r\n\v\f", "a line of ratings")
+    if any(text != text.strip() for text in leaving.texts.values()):
+        leaving.lost.append("white space around queries")
+    lines = (
+        f"{whole(r.grade)} qid:{numbers[r.query_id]} # {r.doc_id} "
+        f"{leaving.texts[r.query_id].strip()}\n"
+        for query in leaving.texts
+        for r in leaving.of(query)
+        if r.grade is not None
+    )
+    return "".join(lines).encode()

@@ -1,0 +1,226 @@
+"""Quepid's books, in which several people judge: CSV with a column for each, and JSON.
+
+Shapes: ``app/controllers/api/v1/judgements_controller.rb`` and ``app/views/api/v1/export/books``.
+The JSON also comes in a ZIP file.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from typing import Any
+
+from karat.errors import InputError
+from karat.formats.exchange.gathering import Gathering
+from karat.formats.exchange.leaving import Leaving, Rated, dumped, unpacked, whole
+from karat.formats.exchange.opened import Node, Opened
+from karat.formats.exchange.quepid import UNRATED, graded
+from karat.formats.jsonl import parsed
+from karat.tables.exchange import Exchange
+
+ANONYMOUS = "Anonymous"
+_PAIR = ("query_text", "doc_id", "judgements", "information_need", "notes", "options")
+
+
+def read_csv(opened: Opened) -> Exchange:
+    """``query,docid,<judge>…``: a column for each judge, ``Anonymous`` for nobody."""
+    gathered = Gathering("quepid-book-csv", opened.name)
+    sheet = opened.sheet()
+    if [name.casefold() for name in sheet.names[:2]] != ["query", "docid"] or not sheet.names[2:]:
+        raise InputError(
+            f"the columns are {', '.join(sheet.names[:8])}, not query, docid and a judge each",
+            file=opened.name,
+            line=sheet.line,
+        )
+    judges = sheet.names[2:]
+    if "" in judges:
+        raise InputError("a column has no name", file=opened.name, line=sheet.line)
+    if sheet.twice:
+        gathered.assumed.append(
+            f"several judges are called {', '.join(sheet.twice)}: the second is called "
+            f"{sheet.twice[0]} (2), and so on"
+        )
+    for line, row in sheet.rows():
+        text, doc, *cells = row.values()
+        if not text.strip() or not doc.strip():
+            lacks = "docid" if text.strip() else "query"
+            raise InputError(f"the {lacks} is empty", file=opened.name, line=line)
+        query = gathered.query(text)
+        for judge, cell in zip(judges, cells, strict=True):
+            if cell.strip():
+                rater = None if judge == ANONYMOUS else judge
+                grade = graded(cell.strip(), opened.name, line, text)
+                gathered.judge(query, doc, grade, rater, line=line)
+        if not any(cell.strip() for cell in cells):
+            gathered.lose(UNRATED)
+    gathered.restored(sheet)
+    return gathered.exchange()
+
+
+def write_csv(leaving: Leaving) -> bytes:
+    """``query,docid,<judge>…``."""
+    _refuse_repeated(leaving)
+    named = {rated.rater: rated.rater or ANONYMOUS for rated in leaving.judgments}
+    if named.get(None) and ANONYMOUS in [name for rater, name in named.items() if rater]:
+        raise InputError(
+            f"a rater is called {ANONYMOUS}, which Quepid calls nobody", file=leaving.file
+        )
+    rows = []
+    for (query, doc), of in _pairs(leaving).items():
+        by = {rated.rater: rated.grade for rated in of}
+        grades = (by.get(rater) for rater in named)
+        cells = (None if grade is None else whole(grade) for grade in grades)
+        rows.append((leaving.texts[query], doc, *cells))
+    return leaving.sheet(("query", "docid", *named.values()), rows)
+
+
+def read(opened: Opened) -> Exchange:
+    """A book as JSON: its pairs, and who judged them."""
+    gathered = Gathering("quepid-book", opened.name)
+    root = opened.json()
+    gathered.leave(root, ("query_doc_pairs",), "the book")
+    for pair in root.need("query_doc_pairs").list():
+        others = about(pair)
+        query = gathered.query(pair.need("query_text").text(), **others)
+        doc = pair.need("doc_id").identifier()
+        gathered.leave(pair, (*_PAIR, "document_fields"), "a pair")
+        if (fields := pair.get("document_fields")) is not None:
+            gathered.document(doc, _fields(gathered, fields))
+        judgements = list(pair.each("judgements"))
+        if not judgements:
+            gathered.lose(UNRATED)
+        for judgement in judgements:
+            _judge(gathered, query, doc, judgement)
+    return gathered.exchange()
+
+
+def about(node: Node) -> dict[str, str]:
+    """What Quepid says of a query: need, notes and options, as columns."""
+    out = {}
+    for key, column in (("information_need", "need"), ("notes", "notes"), ("options", "options")):
+        said = node.get(key)
+        if said is None or said.value in ("", "{}", {}, []):
+            continue
+        if isinstance(said.value, dict | list):
+            out[column] = json.dumps(said.value, ensure_ascii=False)
+        else:
+            out[column] = said.text()
+    return out
+
+
+def _fields(gathered: Gathering, node: Node) -> dict[str, Any]:
+    """The fields of a document, which stand as JSON within text."""
+    value = node.value
+    if isinstance(value, str):
+        try:
+            value = parsed(value.encode(), node.file, 1) if value.strip() else {}
+        except InputError:
+            value = None
+    if not isinstance(value, dict):
+        gathered.lose("'document_fields' that hold no object")
+        return {}
+    return value
+
+
+def _judge(gathered: Gathering, query: str, doc: str, node: Node) -> None:
+    known = ("rating", "unrateable", "judge_later", "user_email", "explanation")
+    gathered.leave(node, known, "a judgement")
+    email, why = node.get("user_email"), node.get("explanation")
+    rater = email.text() if email is not None and email.value != "" else None
+    reason = why.text() if why is not None and why.value != "" else None
+    rating = node.get("rating")
+    if node.flag("unrateable"):
+        if rating is not None:
+            gathered.lose("a rating beside the mark that the document cannot be rated")
+        grade = None
+    elif rating is not None:
+        grade = rating.number()
+    else:
+        gathered.lose("judgements put off until later" if node.flag("judge_later") else UNRATED)
+        return
+    if rater is None:
+        # Quepid lets nobody judge a pair more than once; they may be different people.
+        rater = gathered.nameless(query, doc)
+    gathered.judge(query, doc, grade, rater, reason)
+
+
+def write(leaving: Leaving) -> bytes:
+    """A book as JSON."""
+    pairs = []
+    _refuse_repeated(leaving)
+    for (query, doc), of in _pairs(leaving).items():
+        row = leaving.queries[query]
+        pair: dict[str, Any] = {"query_text": leaving.texts[query], "doc_id": doc}
+        if fields := leaving.documents.get(doc):
+            plain = as_fields(fields)
+            pair["document_fields"] = json.dumps(plain, ensure_ascii=False, default=str)
+        pair |= written(row)
+        pair["judgements"] = [
+            {
+                "rating": None if rated.grade is None else whole(rated.grade),
+                "unrateable": rated.grade is None,
+                "judge_later": False,
+                **({} if rated.rater is None else {"user_email": rated.rater}),
+                "explanation": rated.reason,
+            }
+            for rated in of
+        ]
+        pairs.append(pair)
+    grades = sorted({rated.grade for rated in leaving.judgments if rated.grade is not None})
+    scale = ",".join(str(whole(grade)) for grade in grades)
+    leaving.assumed += ["the book's scale is the grades that were given"]
+    if any(rated.rater is not None and "@" not in rated.rater for rated in leaving.judgments):
+        leaving.assumed.append("the names of raters stand where Quepid wants their e-mail address")
+    head = {"name": "karat", "show_rank": False}
+    book = {**head, "support_implicit_judgements": False, "scale": scale, "query_doc_pairs": pairs}
+    data = dumped(book)
+    return packed(data, "book.json") if leaving.file.lower().endswith(".zip") else data
+
+
+def written(row: dict[str, Any]) -> dict[str, Any]:
+    """Columns of a query as Quepid calls them."""
+    names = (("need", "information_need"), ("notes", "notes"), ("options", "options"))
+    return {
+        # Only options are an object; a note may look like one.
+        key: unpacked(row[column]) if key == "options" else row[column]
+        for column, key in names
+        if column in row
+    }
+
+
+def as_fields(row: dict[str, Any]) -> dict[str, Any]:
+    """Columns of a document as it calls its fields."""
+    return {name.removeprefix("field."): unpacked(value) for name, value in row.items()}
+
+
+def packed(data: bytes, name: str) -> bytes:
+    """A ZIP file of one file; the same content gives the same bytes."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as folder:
+        entry = zipfile.ZipInfo(name)  # its time is 1980-01-01
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        folder.writestr(entry, data)
+    return out.getvalue()
+
+
+def _pairs(leaving: Leaving) -> dict[tuple[str, str], list[Rated]]:
+    out: dict[tuple[str, str], list[Rated]] = {}
+    for rated in leaving.judgments:
+        out.setdefault((rated.query_id, rated.doc_id), []).append(rated)
+    return out
+
+
+def _refuse_repeated(leaving: Leaving) -> None:
+    """Refuse several judgments of one rater for a pair: a book holds one."""
+    seen = set()
+    for rated in leaving.judgments:
+        if (*rated[:2], rated.rater) in seen:
+            raise InputError(
+                f"{rated.rater or 'nobody by name'} judged document {rated.doc_id} twice",
+                file=leaving.file,
+                query=rated.query_id,
+                doc_id=rated.doc_id,
+                fix="leave out repeated judgments",
+            )
+        seen.add((*rated[:2], rated.rater))

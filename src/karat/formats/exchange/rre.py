@@ -1,0 +1,157 @@
+"""RRE's ratings: topics, groups of queries, queries, and the documents relevant to them.
+
+Topics and groups may be left out, documents may stand with the group or with the query, and in
+three shapes: ``{DOC: {"gain": 3}}``, ``{"3": [DOC]}`` and a list of the first
+(``rre-core/src/main/java/io/sease/rre/core/Engine.java``). Quepid writes the first and reads the
+second; RRE reads both, so the second is written here.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from karat.formats.exchange.gathering import Gathering
+from karat.formats.exchange.leaving import Leaving, dumped, unpacked, whole
+from karat.formats.exchange.opened import Node, Opened, number
+from karat.tables.exchange import Exchange
+
+GAIN = 2.0
+"""What RRE's nDCG takes for a document without a gain."""
+_TEXT = "$query"
+
+
+def read(opened: Opened) -> Exchange:
+    """A ratings file."""
+    gathered = Gathering("rre", opened.name)
+    gather(gathered, opened.json())
+    return gathered.exchange()
+
+
+def gather(gathered: Gathering, root: Node) -> None:
+    """Note what a ratings file holds."""
+    below = ("topics", "query_groups", "queries")
+    if not any(root.has(key) for key in below):
+        root.need("topics")
+    gathered.leave(root, (*below, "relevant_documents"), "the file")
+    for topic in root.each("topics"):
+        gathered.leave(topic, (*below, "description", "name", "relevant_documents"), "a topic")
+        name = topic.get("description") or topic.get("name")
+        _groups(gathered, topic, name.text() if name else None)
+    _groups(gathered, root, None)
+
+
+def _groups(gathered: Gathering, node: Node, topic: str | None) -> None:
+    for group in node.each("query_groups"):
+        known = ("name", "description", "template", "queries", "relevant_documents")
+        gathered.leave(group, (*known[:1], *known[2:]), "a group")
+        name = group.get("name")
+        _queries(gathered, group, topic, name.text() if name else None)
+    _queries(gathered, node, topic, None)
+
+
+def _queries(gathered: Gathering, node: Node, topic: str | None, group: str | None) -> None:
+    shared = node.get("relevant_documents")
+    template = node.get("template") if group is not None else None
+    for item in node.each("queries"):
+        gathered.leave(item, ("template", "placeholders", "relevant_documents"), "a query")
+        placeholders = item.need("placeholders")
+        others = {key: value for key, value in placeholders.items() if key != _TEXT}
+        own = placeholders.get(_TEXT)
+        if own is None:
+            if len(others) != 1:
+                raise placeholders.wrong(f'an object with "{_TEXT}"')
+            key, own = others.popitem()
+            gathered.lose(f"the name of the placeholder {key}")
+        used = item.get("template") or template
+        more = {key: value.value for key, value in others.items()}
+        query = gathered.query(
+            own.text(),
+            topic=topic,
+            group=group,
+            template=used.text() if used else None,
+            placeholders=json.dumps(more, ensure_ascii=False) if more else None,
+        )
+        gathered.met(query)
+        documents = item.get("relevant_documents") or shared
+        if documents is not None:
+            _documents(gathered, query, documents)
+
+
+def _documents(gathered: Gathering, query: str, node: Node) -> None:
+    if isinstance(node.value, list):
+        for each in node.list():
+            if isinstance(each.value, str):
+                _unsaid(gathered, query, each.value)
+            else:
+                _documents(gathered, query, each)
+        return
+    for key, value in node.items():
+        if not key.strip():
+            raise value.wrong("the gain of a document: its id is empty")
+        if isinstance(value.value, list):
+            gain = number(key)
+            if gain is None:
+                raise value.wrong(f"the documents of a gain: {key!r} is no number")
+            for doc in value.list():
+                gathered.judge(query, doc.identifier(), gain)
+        elif isinstance(value.value, int | float | str) and not isinstance(value.value, bool):
+            gathered.judge(query, key, value.number())
+        elif value.value is None:
+            _unsaid(gathered, query, key)
+        else:
+            gathered.leave(value, ("gain", "rating"), "a document")
+            said = value.get("gain") or value.get("rating")
+            if said is None:
+                _unsaid(gathered, query, key)
+            else:
+                gathered.judge(query, key, said.number())
+
+
+def _unsaid(gathered: Gathering, query: str, doc: str) -> None:
+    what = f"documents without a gain have grade {GAIN:g}, as RRE's nDCG counts them"
+    if what not in gathered.assumed:
+        gathered.assumed.append(what)
+    gathered.judge(query, doc, GAIN)
+
+
+def write(leaving: Leaving) -> bytes:
+    """A ratings file; with topics and groups if the queries have such columns."""
+    out: dict[str, Any] = {"id_field": "id", "index": "index", "corpora_file": "corpus.json"}
+    leaving.assumed.append(
+        "id_field, index, corpora_file and the name of the template: put in yours"
+    )
+    tree: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for query in leaving.texts:
+        row = leaving.queries[query]
+        topic, group = str(row.get("topic") or ""), str(row.get("group") or "")
+        tree.setdefault(topic, {}).setdefault(group, []).append(_query(leaving, query))
+    if set(tree) == {""} and set(tree[""]) == {""}:
+        return dumped({**out, "queries": tree[""][""]})
+    topics = []
+    for topic, groups in tree.items():
+        made: dict[str, Any] = {"description": topic} if topic else {}
+        # RRE reads no queries beside groups, so those without one make a group without a name.
+        if set(groups) == {""}:
+            made["queries"] = groups[""]
+        else:
+            made["query_groups"] = [
+                {"name": name, "queries": of} if name else {"queries": of}
+                for name, of in groups.items()
+            ]
+        topics.append(made)
+    return dumped({**out, "topics": topics})
+
+
+def _query(leaving: Leaving, query: str) -> dict[str, Any]:
+    row = leaving.queries[query]
+    more = unpacked(row.get("placeholders"))
+    by_gain: dict[str, list[str]] = {}
+    for rated in leaving.of(query):
+        if rated.grade is not None:
+            by_gain.setdefault(str(whole(rated.grade)), []).append(rated.doc_id)
+    return {
+        "template": row.get("template") or "query.json",
+        "placeholders": {_TEXT: leaving.texts[query], **(more if isinstance(more, dict) else {})},
+        "relevant_documents": by_gain,
+    }
