@@ -83,13 +83,13 @@ def test_there_is_one_repeat_to_every_so_many_ratings(repeats: float) -> None:
 
 def test_no_repeat_comes_before_there_is_something_to_repeat() -> None:
     for rater in map(str, range(100)):
-        assert not any(repeat_due("s", rater, n, 0.5) for n in range(REPEAT_GAP))
+        assert not any(repeat_due("s", rater, n, 0.5) for n in range(REPEAT_GAP + 1))
 
 
 def test_where_repeats_come_differs_from_rater_to_rater() -> None:
     first = {next(n for n in range(99) if repeat_due("s", str(r), n, 0.05)) for r in range(100)}
-    # Block 0 is places 0 to 20, of which only 20 is allowed; block 1 is 21 to 41.
-    assert first == set(range(20, 42))
+    # Block 0 is places 0 to 20, too soon for any; block 1 is 21 to 41.
+    assert first == set(range(21, 42))
 
 
 def test_no_share_is_no_repeats_and_a_wrong_one_is_refused() -> None:

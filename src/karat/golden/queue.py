@@ -107,7 +107,7 @@ def repeat_due(salt: str, rater: str, done: int, repeats: float) -> bool:
     Raises:
         UsageError: the share is out of range.
     """
-    return done >= REPEAT_GAP and _falls_due("repeat", salt, rater, done, repeats)
+    return done > REPEAT_GAP and _falls_due("repeat", salt, rater, done, repeats)
 
 
 def gold_due(salt: str, rater: str, done: int, golds: float) -> bool:
@@ -160,7 +160,7 @@ def left(salt: str, rater: str, done: int, waiting: int, repeats: float) -> int:
         UsageError: the share is out of range.
     """
     judgments = waiting
-    for due in _places("repeat", salt, rater, repeats, max(done, REPEAT_GAP)):
+    for due in _places("repeat", salt, rater, repeats, max(done, REPEAT_GAP + 1)):
         # A repeat after the last pair is never shown: nothing is left then.
         if due >= done + judgments:
             break

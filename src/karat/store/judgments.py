@@ -1,0 +1,309 @@
+"""Judgments: facts that are only ever added. A correction supersedes, an undo withdraws."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import polars as pl
+import sqlalchemy as sa
+
+from karat.errors import InputError, UsageError
+from karat.golden.queue import checked_submission
+from karat.store import golden_sets
+from karat.store.queue import LEASE_US
+from karat.store.schema import document, judgment, pair, slot
+from karat.store.slots import Claim, claim_again, hold_rater
+from karat.tables.judgments import Judgments
+from karat.tables.schema import JUDGMENTS
+
+_NAMES = {"id": "judgment", "document_sha256": "document_hash"}  # as schema.JUDGMENTS has them
+_FURTHER = ("supersedes", "import_id")
+
+
+@dataclass(frozen=True)
+class Undone:
+    """A judgment that was withdrawn.
+
+    Attributes:
+        judgment: Number of the one that counts no more.
+        withdrawn: Number of the fact that says so.
+        grade: The grade it gave; None if it could not be judged.
+        reason: Its reason.
+        claim: The pair, which is the rater's to judge again.
+    """
+
+    judgment: int
+    withdrawn: int
+    grade: float | None
+    reason: str | None
+    claim: Claim
+
+
+class LeaseLost(UsageError):
+    """The pair is not this rater's to judge: the lease ended and another took it, or it went."""
+
+
+def submit(
+    c: sa.Connection,
+    set_id: int,
+    slot_id: int,
+    rater: str,
+    *,
+    grade: float | None,
+    reason: str | None = None,
+    state: str = "graded",
+    seconds: float | None = None,
+    now: int,
+    token: str | None = None,
+    shown: str | None = None,
+    guideline: str | None = None,
+) -> int:
+    """Record what a rater said of the pair they hold.
+
+    A lease that has ended is good as long as nobody took the pair. A slot the rater has filled
+    already is corrected: the new judgment supersedes the old.
+
+    Args:
+        c: A write transaction; the judgment is safe when it has ended, not before.
+        set_id: The golden set.
+        slot_id: Of the claim.
+        rater: Who judged.
+        grade: With ``graded``.
+        reason: With ``cannot_judge`` one of ``golden.queue.REASONS``; else free.
+        state: ``graded`` | ``cannot_judge``.
+        seconds: How long it took.
+        now: Microseconds UTC.
+        token: Whatever the sender drew for this submission: sent twice, it is one judgment.
+        shown: Hash of the document as it was shown; as it is now, if None.
+        guideline: Version of the guideline that was shown; the newest, if None.
+
+    Returns:
+        The judgment's number.
+
+    Raises:
+        LeaseLost: the pair is another's now, or nobody's.
+        UsageError: what was said cannot be recorded (``golden.queue.checked_submission``), or the
+            token was used for another pair.
+    """
+    hold_rater(c, set_id, rater)
+    held = c.execute(
+        sa.select(slot.c.rater, slot.c.judgment_id, slot.c.kind, pair.c.query_id, pair.c.doc_id)
+        .join(pair, pair.c.id == slot.c.pair_id)
+        .where(slot.c.id == slot_id, pair.c.golden_set_id == set_id)
+        .with_for_update(of=slot)
+    ).one_or_none()
+    if token is not None:
+        sent = c.execute(sa.select(judgment).where(judgment.c.token == token)).one_or_none()
+        if sent is not None:
+            now_and_then = (set_id, rater, *(held[3:] if held else (sent.query_id, sent.doc_id)))
+            if now_and_then != (sent.golden_set_id, sent.rater, sent.query_id, sent.doc_id):
+                raise UsageError("the token was used for another judgment", fix="draw a new one")
+            return int(sent.id)
+    if held is None or held.rater != rater:
+        whose = "nobody holds it" if held is None or held.rater is None else "it is another's now"
+        raise LeaseLost(
+            f"the pair is not yours to judge: {whose}", fix="ask for the next; nothing was recorded"
+        )
+    declared = golden_sets.by_id(c, set_id)
+    said = checked_submission(
+        state, grade, reason, scale=declared.scale, grades=list(declared.grades)
+    )
+    if shown is None:
+        chosen = sa.select(document.c.sha256).where(document.c.golden_set_id == set_id)
+        shown = c.execute(chosen.where(document.c.doc_id == held.doc_id)).scalar_one_or_none()
+    if seconds is not None and not 0 <= seconds < math.inf:
+        seconds = None
+    values = {
+        "golden_set_id": set_id,
+        "query_id": held.query_id,
+        "doc_id": held.doc_id,
+        "grade": said.grade,
+        "state": said.state,
+        "reason": said.reason,
+        "rater": rater,
+        "source": "human",
+        "kind": held.kind,
+        "time_us": now,
+        "seconds": seconds,
+        "guideline": guideline or declared.guideline,
+        "document_sha256": shown,
+        "supersedes": held.judgment_id,
+        "token": token,
+    }
+    new = int(c.execute(sa.insert(judgment).values(values).returning(judgment.c.id)).scalar_one())
+    c.execute(sa.update(slot).where(slot.c.id == slot_id).values(judgment_id=new))
+    return new
+
+
+def undo(
+    c: sa.Connection, set_id: int, rater: str, now: int, *, lease_us: int = LEASE_US
+) -> Undone | None:
+    """Withdraw the newest judgment of a rater that counts, and lease the pair to them again.
+
+    Called again, it withdraws the one before, and so on to the first.
+
+    Args:
+        c: A write transaction.
+        set_id: The golden set.
+        rater: Who.
+        now: Microseconds UTC.
+        lease_us: How long the pair is theirs again, microseconds.
+
+    Returns:
+        What was withdrawn; None if there is nothing to undo.
+    """
+    hold_rater(c, set_id, rater)
+    old = c.execute(
+        sa.select(judgment, slot.c.id.label("slot_id"))
+        .join(slot, slot.c.judgment_id == judgment.c.id)
+        .where(judgment.c.golden_set_id == set_id, slot.c.rater == rater)
+        .order_by(judgment.c.id.desc())
+        .limit(1)
+        .with_for_update(of=slot)
+    ).one_or_none()
+    if old is None:
+        return None
+    values = {
+        "golden_set_id": set_id,
+        "query_id": old.query_id,
+        "doc_id": old.doc_id,
+        "kind": old.kind,
+        "state": "withdrawn",
+        "rater": rater,
+        "source": "human",
+        "time_us": now,
+        "guideline": old.guideline,
+        "supersedes": old.id,
+    }
+    new = int(c.execute(sa.insert(judgment).values(values).returning(judgment.c.id)).scalar_one())
+    claim = claim_again(c, set_id, old.slot_id, rater, now + lease_us)
+    return Undone(old.id, new, old.grade, old.reason, claim)
+
+
+def record(c: sa.Connection, set_id: int, frame: pl.DataFrame, import_id: int | None) -> int:
+    """Record facts that came from elsewhere, all in one go.
+
+    What the same rater said of the same pair before (same kind and source) is superseded; where
+    they said just this, nothing is added. So a file may be imported again.
+
+    Args:
+        c: A write transaction.
+        set_id: The golden set.
+        frame: ``schema.JUDGMENTS`` without ``judgment``: ``query_id``, ``doc_id``, ``grade``,
+            ``rater``, ``source``, ``time_us``, and perhaps ``state`` (``graded`` where there is a
+            grade, else ``cannot_judge``), ``kind`` (``rating``), ``reason``, ``seconds``,
+            ``guideline``, ``document_hash``.
+        import_id: Number of the import (``imports.put``).
+
+    Returns:
+        How many facts were added.
+
+    Raises:
+        InputError: what does not fit ``tables.Judgments``, or one rater judging a pair twice.
+    """
+    golden_sets.hold(c, set_id)
+    declared = golden_sets.by_id(c, set_id)
+    if "judgment" not in frame.columns:
+        frame = frame.with_row_index("judgment", offset=1)
+    if "state" not in frame.columns:
+        graded = pl.col("grade").is_not_null()
+        frame = frame.with_columns(
+            pl.when(graded).then(pl.lit("graded")).otherwise(pl.lit("cannot_judge")).alias("state")
+        )
+    if "kind" not in frame.columns:
+        frame = frame.with_columns(kind=pl.lit("rating"))
+    checked = Judgments(frame, declared.scale, "imported judgments").frame
+    key = ["query_id", "doc_id", "rater", "kind", "source"]
+    twice = checked.select(key).is_duplicated()
+    if twice.any():
+        row = checked.row(int(twice.arg_max() or 0), named=True)
+        raise InputError(
+            f"{row['rater']} judges the pair twice",
+            file="imported judgments",
+            query=row["query_id"],
+            doc_id=row["doc_id"],
+        )
+    now_there = {
+        tuple(row[name] for name in key): row
+        for row in current(c, set_id).frame.iter_rows(named=True)
+    }
+    own = {new: old for old, new in _NAMES.items() if old != "id"}
+    new, corrected = [], []
+    for row in checked.iter_rows(named=True):
+        old = now_there.get(tuple(row[name] for name in key))
+        said = ("grade", "state", "reason")
+        if old is not None and all(old[name] == row[name] for name in said):
+            continue
+        values = {own.get(name, name): value for name, value in row.items() if name != "judgment"}
+        values |= {
+            "golden_set_id": set_id,
+            "import_id": import_id,
+            "supersedes": None if old is None else old["judgment"],
+        }
+        new.append(values)
+        if old is not None:
+            corrected.append(old["judgment"])
+    if new:
+        c.execute(sa.insert(judgment), new)
+    if corrected:
+        # A slot goes on holding what counts, so that an undo withdraws the correction.
+        later = judgment.alias("later")
+        successor = sa.select(later.c.id).where(later.c.supersedes == slot.c.judgment_id)
+        c.execute(
+            sa.update(slot)
+            .where(sa.exists(successor.correlate(slot)))
+            .values(judgment_id=successor.correlate(slot).scalar_subquery())
+        )
+    return len(new)
+
+
+def current(c: sa.Connection, set_id: int) -> Judgments:
+    """The judgments that count now: nothing supersedes them, and they are not withdrawn."""
+    declared = golden_sets.by_id(c, set_id)
+    later = judgment.alias()
+    chosen = (
+        sa.select(*_columns())
+        .where(
+            judgment.c.golden_set_id == set_id,
+            judgment.c.state != "withdrawn",
+            ~sa.exists().where(later.c.supersedes == judgment.c.id),
+        )
+        .order_by(judgment.c.id)
+    )
+    return Judgments(_frame(c, chosen), declared.scale, f"golden set {declared.name}")
+
+
+def history(c: sa.Connection, set_id: int, query_id: str, doc_id: str) -> pl.DataFrame:
+    """Every fact about a pair, the first first, those that count no more among them.
+
+    Returns:
+        ``schema.JUDGMENTS`` (``state`` may be ``withdrawn``), ``supersedes``: number of the
+        judgment that this one corrects or withdraws, ``import_id``, and ``counts``: whether it
+        counts now.
+    """
+    chosen = sa.select(*_columns(), *(judgment.c[name] for name in _FURTHER)).where(
+        judgment.c.golden_set_id == set_id,
+        judgment.c.query_id == query_id,
+        judgment.c.doc_id == doc_id,
+    )
+    frame = _frame(c, chosen.order_by(judgment.c.id), _FURTHER)
+    gone = frame["supersedes"].drop_nulls().implode()
+    counts = ~pl.col("judgment").is_in(gone) & (pl.col("state") != "withdrawn")
+    return frame.with_columns(counts.alias("counts"))
+
+
+def _columns() -> list[sa.ColumnElement[object]]:
+    inside = {new: old for old, new in _NAMES.items()}
+    return [
+        judgment.c[inside.get(column.name, column.name)].label(column.name) for column in JUDGMENTS
+    ]
+
+
+def _frame(
+    c: sa.Connection, chosen: sa.Select[*tuple[object, ...]], further: tuple[str, ...] = ()
+) -> pl.DataFrame:
+    schema = {column.name: column.dtype for column in JUDGMENTS}
+    schema |= dict.fromkeys(further, pl.Int64())
+    rows = [tuple(row) for row in c.execute(chosen)]
+    return pl.DataFrame(rows, schema=schema, orient="row")

@@ -1,0 +1,15 @@
+"""Version 0002: a submission that is sent twice is one judgment, by the token of its sender."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    """Add ``judgment.token``, unique where there is one."""
+    op.add_column("judgment", sa.Column("token", sa.Text))
+    op.create_index("ix_judgment_token", "judgment", ["token"], unique=True)

@@ -1,0 +1,228 @@
+"""Opening a store: SQLite or PostgreSQL by its URL, at the schema's version that we read."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from karat.errors import InputError, KaratError, MissingExtra, UsageError
+from karat.store.schema import METADATA
+
+VERSIONS = ("0001", "0002")
+"""Versions of the schema, oldest first; each is a file of ``migrations/versions``."""
+VERSION_TABLE = "karat_version"
+BUSY_MS = 30_000
+"""How long a writer waits for the others before it gives up."""
+_MAKING = 0x6B61726174  # "karat": the advisory lock that lets one process at a time make tables
+
+
+class Store:
+    """An open store.
+
+    Attributes:
+        engine: The SQLAlchemy engine.
+        url: Where it is, without the password.
+    """
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self.engine = engine
+        path = engine.url.database if engine.dialect.name == "sqlite" else None
+        shown = engine.url.render_as_string(hide_password=True)
+        self.url = shown if path is None else f"sqlite:///{path}"
+
+    @contextmanager
+    def begin(self) -> Iterator[sa.Connection]:
+        """A write transaction: all of it is kept when the block ends, or nothing if it raises.
+
+        On SQLite it waits for other writers when it begins (``BEGIN IMMEDIATE``), so that it never
+        fails half-way for want of a lock.
+
+        Raises:
+            KaratError: others wrote for 30 seconds without a pause, or the server went away.
+        """
+        with self._said(), self.engine.connect() as connection:
+            connection.execution_options(karat_write=True)
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """A connection to read from: everything read in the block is of one moment."""
+        with self._said(), self.engine.connect() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execution_options(
+                    isolation_level="REPEATABLE READ", postgresql_readonly=True
+                )
+            yield connection
+
+    def dispose(self) -> None:
+        """Close every connection."""
+        self.engine.dispose()
+
+    @contextmanager
+    def _said(self) -> Iterator[None]:
+        try:
+            yield
+        except sa.exc.OperationalError as error:
+            raise KaratError(f"the store {self.url} did not answer: {_reason(error)}") from error
+
+    def __repr__(self) -> str:
+        return f"<Store {self.url}>"
+
+
+def open_store(url: str, *, make: bool = False, folder: Path | None = None) -> Store:
+    """Open a store.
+
+    Args:
+        url: ``sqlite:///karat.db`` or ``postgresql://user:password@host/database``. The path of
+            SQLite is taken as it is written, without %-escapes.
+        make: Make what is lacking: the file, the tables, or the migration from an older version.
+        folder: What a relative SQLite path is relative to; the current folder if None.
+
+    Raises:
+        UsageError: not such a URL, there is no store, or its version is older or newer than this
+            karat reads.
+        InputError: what is there is no database, is another program's, or cannot be reached.
+        MissingExtra: the driver of PostgreSQL is not installed.
+    """
+    parsed = _parsed(url, folder)
+    if parsed.get_backend_name() == "sqlite":
+        _look(parsed, make=make)
+    store = Store(_engine(parsed))
+    try:
+        if make:
+            with store.engine.connect() as connection:
+                connection.execution_options(karat_write=True)
+                with connection.begin():
+                    _make(connection, store.url)
+        else:
+            with store.engine.connect() as connection:
+                _check(_version(connection), store.url)
+    except sa.exc.DatabaseError as error:
+        store.dispose()
+        raise InputError(
+            f"{store.url} cannot be opened: {_reason(error)}",
+            fix="see that it is karat's own database and can be reached",
+        ) from error
+    except BaseException:
+        store.dispose()
+        raise
+    return store
+
+
+def _parsed(url: str, folder: Path | None) -> sa.URL:
+    fix = "sqlite:///karat.db, or postgresql://user:password@host/database"
+    if url.startswith("sqlite:"):  # by hand, because a path may hold %, ? and # as they are
+        path = url.removeprefix("sqlite:").removeprefix("///")
+        if path in {"", "//", ":memory:"}:
+            raise UsageError("a store in memory would be lost when the command ends", fix=fix)
+        return sa.URL.create("sqlite", database=str((folder or Path()) / path))
+    try:
+        parsed = sa.make_url(url)
+        backend = parsed.get_backend_name()
+    except (sa.exc.ArgumentError, ValueError):
+        raise UsageError("the store is not given by a URL", fix=fix) from None
+    if backend not in {"postgresql", "postgres"}:
+        raise UsageError(f"a store in {backend} is not known", fix=fix)
+    return parsed.set(drivername="postgresql+psycopg")
+
+
+def _look(url: sa.URL, *, make: bool) -> None:
+    path = Path(str(url.database))
+    if path.is_dir() or not path.parent.is_dir():
+        raise UsageError(f"{path} cannot be a store: {path.parent} is no folder, or it is one")
+    if not make and not path.is_file():
+        raise UsageError(f"there is no store at {path}", fix="karat init makes one")
+
+
+def _engine(url: sa.URL) -> sa.Engine:
+    # A plan that the server kept from when the tables were empty is slow once they are full.
+    how = {} if url.get_backend_name() == "sqlite" else {"prepare_threshold": None}
+    try:
+        engine = sa.create_engine(url, connect_args=how)
+    except ModuleNotFoundError:
+        raise MissingExtra("psycopg", "postgres", "a store in PostgreSQL") from None
+    if url.get_backend_name() == "sqlite":
+        sa.event.listen(engine, "connect", _prepare)
+        sa.event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _prepare(connection: sqlite3.Connection, _record: Any) -> None:
+    connection.isolation_level = None  # BEGIN is ours to send: see _begin
+    for pragma in (
+        f"busy_timeout = {BUSY_MS}",
+        "journal_mode = WAL",
+        "synchronous = FULL",  # what was acknowledged survives a power cut
+        "foreign_keys = ON",
+        "recursive_triggers = ON",  # INSERT OR REPLACE must not delete past the triggers
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin(connection: sa.Connection) -> None:
+    write = connection.get_execution_options().get("karat_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+
+def _version(connection: sa.Connection) -> str | None:
+    """The version of the schema; None if there is none yet."""
+    if not sa.inspect(connection).has_table(VERSION_TABLE):
+        return None
+    found = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalars().all()  # noqa: S608 - a constant
+    return str(found[0]) if found else None
+
+
+def _check(version: str | None, url: str) -> None:
+    if version is None:
+        raise UsageError(f"{url} holds no store yet", fix="karat init makes one")
+    if version not in VERSIONS:
+        raise UsageError(
+            f"{url} is at version {version}, made by a newer karat than this one",
+            fix="pip install --upgrade karat",
+        )
+    if version != VERSIONS[-1]:
+        raise UsageError(
+            f"{url} is at version {version}, and this karat needs {VERSIONS[-1]}",
+            fix="karat init --upgrade brings it up to date; keep a copy of it first",
+        )
+
+
+def _make(connection: sa.Connection, url: str) -> None:
+    if connection.dialect.name == "postgresql":  # SQLite's BEGIN IMMEDIATE does as much
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MAKING)))
+    version = _version(connection)
+    if version == VERSIONS[-1]:
+        return
+    if version is not None and version not in VERSIONS:
+        _check(version, url)
+    if version is None:
+        there = set(sa.inspect(connection).get_table_names()) & set(METADATA.tables)
+        if there:
+            raise InputError(
+                f"{url} holds tables of another program, called {', '.join(sorted(there))}",
+                fix="give karat a database of its own",
+            )
+    migrate(connection, VERSIONS[-1])
+
+
+def migrate(connection: sa.Connection, version: str) -> None:
+    """Bring the schema to a version, in the transaction that is open on the connection."""
+    from alembic import command  # 0.2 s, and only migrations need it
+    from alembic.config import Config
+
+    config = Config()
+    place = Path(__file__).parent / "migrations"
+    config.set_main_option("script_location", str(place).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, version)
+
+
+def _reason(error: sa.exc.DBAPIError) -> str:
+    """What the driver said, in one line; the statement and its values are left out."""
+    return " ".join(str(error.orig).split())

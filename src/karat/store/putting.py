@@ -1,0 +1,155 @@
+"""Putting rows of a frame into a table: what is new is added, what differs changed, by its id."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import sqlalchemy as sa
+
+from karat.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """What became of the rows that were put.
+
+    Attributes:
+        added: Rows that were not there.
+        changed: Rows that were there and differed.
+        same: Rows that were there just so.
+    """
+
+    added: int
+    changed: int
+    same: int
+
+
+def plain_rows(frame: pl.DataFrame, own: Sequence[str], source: str) -> list[dict[str, Any]]:
+    """Rows with the columns ``own``, and all others under ``attributes``, as JSON can hold them.
+
+    Raises:
+        InputError: a text that no database can keep (a NUL or half a surrogate).
+    """
+    others = [name for name in frame.columns if name not in own]
+    rows = []
+    for given in frame.iter_rows(named=True):
+        row = {name: _plain(given.get(name)) for name in own}
+        held = {name: _plain(given[name]) for name in others}
+        row["attributes"] = {name: value for name, value in held.items() if value is not None}
+        for value in (*row.values(), *row["attributes"].values()):
+            if isinstance(value, str) and "\0" in value:
+                raise InputError(
+                    "a text holds the character NUL, which no database keeps",
+                    file=source,
+                    query=row.get("query_id"),
+                    doc_id=row.get("doc_id"),
+                )
+        rows.append(row)
+    return rows
+
+
+def put(
+    c: sa.Connection,
+    table: sa.Table,
+    key: str,
+    set_id: int,
+    rows: Iterable[dict[str, Any]],
+    *,
+    when_added: dict[str, Any],
+    when_changed: dict[str, Any],
+) -> Put:
+    """Add rows to a table of a golden set, or change those whose key is there.
+
+    Args:
+        c: A write transaction that holds the set.
+        table: ``query`` or ``document``.
+        key: Its column that names a row.
+        set_id: The golden set.
+        rows: Every column that is compared.
+        when_added: Further values of a row that is new.
+        when_changed: Further values of a row that differs.
+    """
+    there = {
+        row[key]: row
+        for row in c.execute(sa.select(table).where(table.c.golden_set_id == set_id)).mappings()
+    }
+    new, changed, same = [], [], 0
+    for row in rows:
+        old = there.get(row[key])
+        if old is None:
+            new.append({**row, "golden_set_id": set_id, **when_added})
+        elif any(old[name] != value for name, value in row.items()) or any(
+            old[name] is not None for name, value in when_changed.items() if value is None
+        ):
+            changed.append({"the_id": old["id"], **row, **when_changed})
+        else:
+            same += 1
+    if new:
+        c.execute(sa.insert(table), new)
+    if changed:
+        names = [name for name in changed[0] if name != "the_id"]
+        by_id = sa.update(table).where(table.c.id == sa.bindparam("the_id"))
+        c.execute(by_id.values({name: sa.bindparam(name) for name in names}), changed)
+    return Put(len(new), len(changed), same)
+
+
+def frame_of(
+    rows: Iterable[sa.RowMapping],
+    schema: dict[str, pl.DataType],
+    *,
+    always: Collection[str],
+) -> pl.DataFrame:
+    """Rows as a frame: attributes become columns; a column that holds nothing at all is left out.
+
+    Args:
+        rows: With the columns of ``schema``, and ``attributes`` perhaps.
+        schema: Type of each column.
+        always: Columns that stay even if they hold nothing.
+    """
+    held = list(rows)
+    columns = [
+        pl.Series(name, [row[name] for row in held], dtype=dtype, strict=False)
+        for name, dtype in schema.items()
+    ]
+    kept = [s for s in columns if s.name in always or s.null_count() < len(s)]
+    attributes = [row.get("attributes") or {} for row in held]
+    names = dict.fromkeys(name for each in attributes for name in each)
+    for name in names:
+        if name not in schema:
+            kept.append(_series(name, [each.get(name) for each in attributes]))
+    return pl.DataFrame(kept)
+
+
+def _series(name: str, values: list[Any]) -> pl.Series:
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {int}:
+        return pl.Series(name, values, dtype=pl.Int64)
+    if kinds and kinds <= {int, float}:
+        return pl.Series(name, [None if v is None else float(v) for v in values], dtype=pl.Float64)
+    if kinds == {bool}:
+        return pl.Series(name, values, dtype=pl.Boolean)
+    if kinds == {str}:
+        return pl.Series(name, values, dtype=pl.String)
+    if kinds == {list}:
+        return pl.Series(name, values, strict=False)
+    return pl.Series(name, [None if v is None else str(v) for v in values], dtype=pl.String)
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it: a number that is none is nothing, and a time is text."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, (str, int, bool)):
+        return value
+    if isinstance(value, dict):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if isinstance(value, (dt.date, dt.time)):
+        return value.isoformat()
+    return str(value)

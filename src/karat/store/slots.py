@@ -1,0 +1,304 @@
+"""Slots: the places that hold a pair's judgments; taken, held, given back, filled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from hashlib import blake2b
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.sql.dml import ReturningUpdate
+
+from karat.errors import UsageError
+from karat.golden.queue import MODULUS, shuffle_keys
+from karat.store import golden_sets
+from karat.store.schema import deferred, document, judgment, pair, query, slot
+
+OWN = ("rating", "repeat", "gold")
+"""Kinds of slots that a rater fills; an adjudicator fills ``adjudication``."""
+# Statements are built once: building one takes longer than running it.
+_SET = sa.bindparam("set_id", type_=sa.BigInteger)
+_RATER = sa.bindparam("the_rater", type_=sa.Text)
+_KIND = sa.bindparam("the_kind", type_=sa.Text)
+_NOW = sa.bindparam("now", type_=sa.BigInteger)
+_A = sa.bindparam("a", type_=sa.BigInteger)
+_B = sa.bindparam("b", type_=sa.BigInteger)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A pair that is a rater's to judge until the lease ends.
+
+    Attributes:
+        slot_id: What ``judgments.submit`` wants.
+        kind: ``rating`` | ``repeat`` | ``gold`` | ``adjudication``. A rater must not be told.
+        query_id: The query.
+        doc_id: The document.
+        leased_until_us: When the lease ends, microseconds UTC.
+        query_text: What was typed.
+        need: What the person wanted.
+        title: The document's title.
+        text: Its text; None if the document is not in the store.
+        url: Where it stands.
+        document_sha256: Hash of the document as shown, for ``submit(shown=…)``.
+        guideline: Version of the guideline in force, for ``submit(guideline=…)``.
+    """
+
+    slot_id: int
+    kind: str
+    query_id: str
+    doc_id: str
+    leased_until_us: int
+    query_text: str | None
+    need: str | None
+    title: str | None
+    text: str | None
+    url: str | None
+    document_sha256: str | None
+    guideline: str
+
+
+def hold_rater(c: sa.Connection, set_id: int, rater: str) -> None:
+    """Let one transaction at a time act for a rater, who may have two pages open.
+
+    Raises:
+        UsageError: the rater has no name, or one that cannot be kept.
+    """
+    if not rater.strip() or "\0" in rater or len(rater) > 200:
+        raise UsageError("a rater has a name, of at most 200 characters")
+    if c.dialect.name == "postgresql":  # SQLite's BEGIN IMMEDIATE does as much
+        key = blake2b(f"karat\0{set_id}\0{rater}".encode(), digest_size=8).digest()
+        number = int.from_bytes(key, "big", signed=True)
+        c.execute(sa.select(sa.func.pg_advisory_xact_lock(number)))
+
+
+def held(c: sa.Connection, set_id: int, rater: str, kinds: Iterable[str]) -> int | None:
+    """The slot the rater holds, the newest lease first: ended or not, as long as nobody took it."""
+    values = {"set_id": set_id, "the_rater": rater, "kinds": list(kinds)}
+    return c.execute(_holding(), values).scalar_one_or_none()
+
+
+def take(
+    c: sa.Connection,
+    declared: golden_sets.GoldenSetRow,
+    rater: str,
+    kind: str,
+    order: str,
+    now: int,
+    until: int,
+) -> int | None:
+    """Take a slot that is free, or whose lease has ended: one statement, so nobody else can."""
+    a, b = shuffle_keys(declared.salt, rater)
+    values = {
+        "set_id": declared.id,
+        "the_rater": rater,
+        "the_kind": kind,
+        "now": now,
+        "until": until,
+        "a": a,
+        "b": b,
+    }
+    return c.execute(_taking(order), values).scalar_one_or_none()
+
+
+def unfilled(*, timed: bool, own: bool) -> sa.Select[int]:
+    """Slots without a judgment that a rater may fill, of pairs the rater has not rated.
+
+    Its parameters are ``set_id``, ``the_rater``, ``the_kind`` and, if timed, ``now``.
+
+    Args:
+        timed: Leases of others end, and what was put off comes back; else neither.
+        own: With those the rater holds and those put off; else without.
+    """
+    other, rated = slot.alias("other"), judgment.alias("rated")
+    free: sa.ColumnElement[bool] = slot.c.rater.is_(None)
+    if timed:
+        free = free | (slot.c.leased_until_us <= _NOW)
+    if own:
+        free = free | (slot.c.rater == _RATER)
+    chosen = (
+        sa.select(slot.c.id)
+        .join(pair, pair.c.id == slot.c.pair_id)
+        .join(query, query_of_pair())
+        .where(
+            pair.c.golden_set_id == _SET,
+            query.c.dropped_us.is_(None),
+            slot.c.kind == _KIND,
+            slot.c.judgment_id.is_(None),
+            free,
+            # Nobody rates a pair twice, nor settles their own case.
+            ~sa.exists().where(
+                other.c.pair_id == slot.c.pair_id,
+                (other.c.kind == _KIND) | (other.c.kind == "rating"),
+                other.c.rater == _RATER,
+                other.c.judgment_id.is_not(None) if own else sa.true(),
+            ),
+            # What was imported fills no slot.
+            ~sa.exists().where(
+                rated.c.golden_set_id == pair.c.golden_set_id,
+                rated.c.query_id == pair.c.query_id,
+                rated.c.doc_id == pair.c.doc_id,
+                rated.c.rater == _RATER,
+                rated.c.import_id.is_not(None),
+                rated.c.kind == "rating",
+                rated.c.state != "withdrawn",
+                ~sa.exists().where(judgment.c.supersedes == rated.c.id),
+            ),
+        )
+    )
+    if own or not timed:
+        return chosen
+    put_off = (
+        sa.exists()
+        .where(deferred.c.pair_id == pair.c.id, deferred.c.rater == _RATER)
+        .where(deferred.c.until_us > _NOW)
+    )
+    return chosen.where(~put_off)
+
+
+def count_done(c: sa.Connection, set_id: int, rater: str) -> int:
+    """Judgments the rater gave, repeats and gold items too, adjudications not."""
+    return int(c.execute(_counting(), {"set_id": set_id, "the_rater": rater}).scalar_one())
+
+
+def waits(c: sa.Connection, set_id: int, rater: str, now: int) -> bool:
+    """Whether a pair waits for the rater that nobody else holds."""
+    values = {"set_id": set_id, "the_rater": rater, "the_kind": "rating", "now": now}
+    chosen = unfilled(timed=True, own=False).limit(1)
+    return c.execute(chosen, values).first() is not None
+
+
+@cache
+def _holding() -> sa.Select[int]:
+    chosen = (
+        sa.select(slot.c.id)
+        .join(pair, pair.c.id == slot.c.pair_id)
+        .join(query, query_of_pair())
+        .where(
+            pair.c.golden_set_id == _SET,
+            query.c.dropped_us.is_(None),
+            slot.c.rater == _RATER,
+            slot.c.judgment_id.is_(None),
+            slot.c.kind.in_(sa.bindparam("kinds", expanding=True)),
+        )
+        .order_by(slot.c.leased_until_us.desc(), slot.c.id)
+        .limit(1)
+    )
+    # A row lock, so that nobody takes a slot whose lease has ended while it is renewed here.
+    return chosen.with_for_update(of=slot, skip_locked=True)
+
+
+@cache
+def _taking(order: str) -> ReturningUpdate[int]:
+    def place(shuffle: sa.Column[int]) -> sa.ColumnElement[int]:
+        return (shuffle * _A + _B) % MODULUS  # as golden.queue.place
+
+    by_query = [place(query.c.shuffle), query.c.id] if order == "query" else []
+    free = unfilled(timed=True, own=False).order_by(
+        pair.c.priority, *by_query, place(pair.c.shuffle), pair.c.id, slot.c.place
+    )
+    chosen = free.limit(1).with_for_update(of=slot, skip_locked=True).cte("chosen")
+    return (
+        sa.update(slot)
+        .where(slot.c.id == sa.select(chosen.c.id).scalar_subquery())
+        .values(rater=_RATER, leased_until_us=sa.bindparam("until", type_=sa.BigInteger))
+        .returning(slot.c.id)
+    )
+
+
+@cache
+def _counting() -> sa.Select[int]:
+    return (
+        sa.select(sa.func.count())
+        .select_from(slot)
+        .join(pair, pair.c.id == slot.c.pair_id)
+        .where(
+            pair.c.golden_set_id == _SET,
+            slot.c.rater == _RATER,
+            slot.c.judgment_id.is_not(None),
+            slot.c.kind.in_(OWN),
+        )
+    )
+
+
+@cache
+def _reading() -> sa.Select[*tuple[Any, ...]]:
+    return (
+        sa.select(
+            slot.c.kind,
+            slot.c.leased_until_us,
+            pair.c.query_id,
+            pair.c.doc_id,
+            query.c.text.label("query_text"),
+            query.c.need,
+            document.c.title,
+            document.c.text,
+            document.c.url,
+            document.c.sha256,
+        )
+        .select_from(slot)
+        .join(pair, pair.c.id == slot.c.pair_id)
+        .join(query, query_of_pair())
+        .outerjoin(
+            document,
+            (document.c.golden_set_id == pair.c.golden_set_id)
+            & (document.c.doc_id == pair.c.doc_id),
+        )
+        .where(slot.c.id == sa.bindparam("slot_id"))
+    )
+
+
+def let_go(c: sa.Connection, set_id: int, slot_id: int, rater: str) -> int:
+    """Empty a slot that the rater holds; returns its pair."""
+    found = c.execute(
+        sa.select(slot.c.pair_id, slot.c.kind)
+        .join(pair, pair.c.id == slot.c.pair_id)
+        .where(
+            pair.c.golden_set_id == set_id,
+            slot.c.id == slot_id,
+            slot.c.rater == rater,
+            slot.c.judgment_id.is_(None),
+        )
+        .with_for_update(of=slot)
+    ).one_or_none()
+    if found is None:
+        raise UsageError("the pair is not yours to give back: the lease ended, or it is judged")
+    if found.kind in {"repeat", "gold"}:  # made for this rater alone
+        c.execute(sa.delete(slot).where(slot.c.id == slot_id))
+    else:
+        free = {"rater": None, "leased_until_us": None}
+        c.execute(sa.update(slot).where(slot.c.id == slot_id).values(free))
+    return int(found.pair_id)
+
+
+def claim_again(c: sa.Connection, set_id: int, slot_id: int, rater: str, until: int) -> Claim:
+    """Empty a slot whose judgment was withdrawn, and lease it to its rater again."""
+    values = {"judgment_id": None, "leased_until_us": until, "rater": rater}
+    c.execute(sa.update(slot).where(slot.c.id == slot_id).values(values))
+    return read_claim(c, slot_id, golden_sets.by_id(c, set_id).guideline)
+
+
+def read_claim(c: sa.Connection, slot_id: int, guideline: str) -> Claim:
+    """A claim, with all that is shown of its pair."""
+    row = c.execute(_reading(), {"slot_id": slot_id}).one()
+    return Claim(
+        slot_id=slot_id,
+        kind=row.kind,
+        query_id=row.query_id,
+        doc_id=row.doc_id,
+        leased_until_us=row.leased_until_us,
+        query_text=row.query_text,
+        need=row.need,
+        title=row.title,
+        text=row.text,
+        url=row.url,
+        document_sha256=row.sha256,
+        guideline=guideline,
+    )
+
+
+def query_of_pair() -> sa.ColumnElement[bool]:
+    """What joins ``query`` to ``pair``."""
+    return (query.c.golden_set_id == pair.c.golden_set_id) & (query.c.query_id == pair.c.query_id)

@@ -1,0 +1,175 @@
+"""How a store comes to be, and how one of an older karat is brought up to date."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import polars as pl
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from karat.errors import InputError, UsageError
+from karat.store import golden_sets, judgments, pairs, queries, queue
+from karat.store.opening import VERSION_TABLE, VERSIONS, Store, migrate, open_store
+from karat.store.schema import METADATA
+
+NOW = 1_700_000_000_000_000
+OLD_ROWS = """
+INSERT INTO golden_set (name, scale_low, scale_high, grades, raters, repeats, salt, created_us)
+    VALUES ('old', 0, 3, '[]', 2, 0, 's', 1);
+INSERT INTO guideline VALUES (1, 1, 'Judge.', '0', 1);
+INSERT INTO query
+    (golden_set_id, query_id, text, no_answer, attributes, shuffle, added_us)
+    VALUES (1, 'q', 'shoes', '0', '{}', 5, 1);
+INSERT INTO pair (golden_set_id, query_id, doc_id, priority, shuffle, added_us)
+    VALUES (1, 'q', 'd', 1, 7, 1);
+INSERT INTO judgment
+    (golden_set_id, query_id, doc_id, grade, state, rater, source, kind, time_us)
+    VALUES (1, 'q', 'd', 1, 'graded', 'ann', 'human', 'rating', 2);
+INSERT INTO judgment
+    (golden_set_id, query_id, doc_id, grade, state, rater, source, kind, time_us, supersedes)
+    VALUES (1, 'q', 'd', 3, 'graded', 'ann', 'human', 'rating', 3, 1);
+INSERT INTO slot (pair_id, kind, place, rater, leased_until_us, judgment_id)
+    VALUES (1, 'rating', 1, 'ann', 9, 2);
+INSERT INTO slot (pair_id, kind, place) VALUES (1, 'rating', 2)
+"""
+
+
+def raw(url: str, *statements: str) -> list[Any]:
+    """Run statements past karat; what the last returned."""
+    engine = sa.create_engine(sa.make_url(url))
+    with engine.begin() as c:
+        done = [c.exec_driver_sql(each) for each in statements]
+        rows = list(done[-1]) if done[-1].returns_rows else []
+    engine.dispose()
+    return rows
+
+
+def old_store(url: str, version: str) -> None:
+    """A store as an older karat left it, with two judgments, the second a correction."""
+    engine = sa.create_engine(sa.make_url(url))
+    with engine.begin() as c:
+        migrate(c, version)
+        for each in OLD_ROWS.split(";"):
+            c.exec_driver_sql(each)
+    engine.dispose()
+
+
+def version(url: str) -> str:
+    (row,) = raw(url, f"SELECT version_num FROM {VERSION_TABLE}")
+    return str(row[0])
+
+
+def test_the_migrations_make_just_the_tables_of_the_schema(store: Store) -> None:
+    with store.read() as c:
+        context = MigrationContext.configure(c, opts={"version_table": VERSION_TABLE})
+        assert compare_metadata(context, METADATA) == []
+        inspected = sa.inspect(c)
+        for table in METADATA.tables.values():
+            checks = {str(each.name) for each in table.constraints if _checks(each)}
+            made = {str(each["name"]) for each in inspected.get_check_constraints(table.name)}
+            assert made == checks, table.name
+
+
+def _checks(constraint: sa.Constraint) -> bool:
+    return isinstance(constraint, sa.CheckConstraint)
+
+
+def test_an_empty_database_becomes_a_store(empty: Any) -> None:
+    url = empty()
+    with pytest.raises(UsageError, match="karat init"):
+        open_store(url)
+    open_store(url, make=True).dispose()
+    assert version(url) == VERSIONS[-1]
+    open_store(url, make=True).dispose()  # again, and nothing happens
+    open_store(url).dispose()
+
+
+@pytest.mark.parametrize("old", VERSIONS[:-1])
+def test_an_older_store_is_refused_and_then_brought_up_to_date(empty: Any, old: str) -> None:
+    url = empty()
+    old_store(url, old)
+    with pytest.raises(UsageError, match=r"karat init --upgrade"):
+        open_store(url)
+    assert version(url) == old
+    store = open_store(url, make=True)
+    with store.read() as c:
+        context = MigrationContext.configure(c, opts={"version_table": VERSION_TABLE})
+        assert compare_metadata(context, METADATA) == []
+    with store.begin() as c:
+        found = golden_sets.find(c)
+        assert (found.name, found.scale) == ("old", (0, 3))
+        judged = judgments.current(c, found.id)
+        assert judged.frame["grade"].to_list() == [3]
+        claim = queue.claim(c, found.id, "ben", now=NOW)
+        assert claim is not None
+        new = judgments.submit(c, found.id, claim.slot_id, "ben", grade=2, now=NOW, token="t")
+        assert new == 3
+    with pytest.raises(sa.exc.DBAPIError, match="append-only"), store.begin() as c:
+        c.exec_driver_sql("DELETE FROM judgment")
+    store.dispose()
+
+
+def test_a_newer_store_is_refused_whatever_is_asked(empty: Any) -> None:
+    url = empty()
+    open_store(url, make=True).dispose()
+    raw(url, f"UPDATE {VERSION_TABLE} SET version_num = '0999'")
+    for make in (False, True):
+        with pytest.raises(UsageError, match="pip install --upgrade"):
+            open_store(url, make=make)
+
+
+def test_tables_of_another_program_are_left_alone(empty: Any) -> None:
+    url = empty()
+    raw(url, "CREATE TABLE query (id integer)", "INSERT INTO query VALUES (1)")
+    with pytest.raises(InputError, match="another program, called query"):
+        open_store(url, make=True)
+    assert raw(url, "SELECT id FROM query") == [(1,)]
+
+
+def test_a_migration_that_fails_leaves_the_store_as_it_was(empty: Any) -> None:
+    url = empty()
+    old_store(url, "0001")
+    raw(url, "CREATE INDEX ix_judgment_token ON judgment (rater)")  # 0002 stumbles over it
+    with pytest.raises(InputError, match="cannot be opened"):
+        open_store(url, make=True)
+    assert version(url) == "0001"
+    raw(url, "DROP INDEX ix_judgment_token")
+    store = open_store(url, make=True)
+    with store.read() as c:
+        assert len(judgments.current(c, 1)) == 1
+    store.dispose()
+
+
+def test_two_who_make_one_store_at_once_make_one(empty: Any) -> None:
+    url = empty()
+    failed: list[BaseException] = []
+
+    def make() -> None:
+        try:
+            open_store(url, make=True).dispose()
+        except BaseException as error:  # noqa: BLE001 - shown below
+            failed.append(error)
+
+    threads = [threading.Thread(target=make) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert version(url) == VERSIONS[-1]
+
+
+def test_a_migrated_store_takes_a_pool(empty: Any) -> None:
+    url = empty()
+    old_store(url, "0001")
+    store = open_store(url, make=True)
+    with store.begin() as c:
+        queries.put(c, 1, pl.DataFrame({"query_id": ["r"], "text": ["hat"]}), NOW)
+        frame = pl.DataFrame({"query_id": ["q", "r"], "doc_id": ["d", "d"]})
+        assert pairs.add(c, 1, frame, 2, NOW) == 1
+        assert pairs.frame(c, 1)["open"].to_list() == [1, 2]
+    store.dispose()

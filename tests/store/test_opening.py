@@ -1,0 +1,96 @@
+"""Opening a store: what is refused, and what SQLite is told."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from karat.errors import InputError, KaratError, UsageError
+from karat.store import opening
+from karat.store.opening import open_store
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("karat.db", "not given by a URL"),
+        ("", "not given by a URL"),
+        ("mysql://host/database", "mysql is not known"),
+        ("sqlite://", "in memory"),
+        ("sqlite:///:memory:", "in memory"),
+        ("sqlite:///", "in memory"),
+        ("sqlite:///no/such/folder/karat.db", "no folder"),
+        ("sqlite:///none.db", "no store at"),
+    ],
+)
+def test_what_is_no_store_is_refused(tmp_path: Path, url: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        open_store(url, folder=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_relative_path_is_relative_to_the_workspace(tmp_path: Path) -> None:
+    store = open_store("sqlite:///a b%20#é?.db", make=True, folder=tmp_path)
+    store.dispose()
+    assert (tmp_path / "a b%20#é?.db").is_file()
+    open_store("sqlite:///a b%20#é?.db", folder=tmp_path).dispose()
+    open_store(store.url).dispose()
+
+
+@pytest.mark.parametrize("make", [False, True])
+def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path, *, make: bool) -> None:
+    path = tmp_path / "karat.db"
+    path.write_bytes(b"query,doc\n" * 100)
+    with pytest.raises(InputError, match="cannot be opened: file is not a database"):
+        open_store(f"sqlite:///{path}", make=make)
+    assert path.read_bytes() == b"query,doc\n" * 100
+
+
+def test_a_server_that_is_not_there_is_said_without_the_password() -> None:
+    pytest.importorskip("psycopg")
+    with pytest.raises(InputError, match="cannot be opened") as refused:
+        open_store("postgresql://ann:secret@127.0.0.1:1/karat")
+    assert "secret" not in str(refused.value)
+
+
+def test_sqlite_keeps_what_was_acknowledged(tmp_path: Path) -> None:
+    store = open_store("sqlite:///karat.db", make=True, folder=tmp_path)
+    with store.read() as c:
+        names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        said = [c.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in names]
+    assert said == ["wal", 2, 1, opening.BUSY_MS]  # 2 is FULL
+    store.dispose()
+
+
+def test_a_writer_waits_for_another(tmp_path: Path) -> None:
+    store = open_store("sqlite:///karat.db", make=True, folder=tmp_path)
+    insert = sa.text("INSERT INTO golden_set VALUES (:id, :id, 0, 1, '[]', 1, 0, '', 0)")
+    begun = threading.Event()
+
+    def write() -> None:
+        begun.set()
+        with store.begin() as c:
+            c.execute(insert, {"id": 2})
+
+    other = threading.Thread(target=write)
+    with store.begin() as c:
+        other.start()
+        begun.wait()
+        c.execute(insert, {"id": 1})
+    other.join()
+    with store.read() as c:
+        assert c.exec_driver_sql("SELECT count(*) FROM golden_set").scalar_one() == 2
+    store.dispose()
+
+
+def test_a_writer_who_waited_too_long_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "BUSY_MS", 20)
+    store = open_store("sqlite:///karat.db", make=True, folder=tmp_path)
+    with store.begin(), pytest.raises(KaratError, match="database is locked"), store.begin():
+        pass
+    store.dispose()
