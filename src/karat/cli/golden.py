@@ -64,7 +64,8 @@ def _show(stands: Status) -> None:
         out.print(f"edition {stands.edition}, {age}", highlight=False)
     if stands.runs:
         out.print(f"runs {', '.join(stands.runs)}", highlight=False)
-    reports.show_made_of(stands.made_of, out)
+    if stands.made_of.queries:
+        reports.show_made_of(stands.made_of, out)
     reports.show_todo(stands.todo, out)
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from karat.tables.exchange import Exchange
 
 _FORMATS = (
-    "trec, beir, csv, quepid, quepid-book, rre, rank-eval, opensearch-judgments and others; "
+    "trec, beir, csv, quepid-csv, quepid-book, rre, rank-eval, opensearch-judgments and others; "
     "a wrong name lists them all"
 )
 
@@ -22,23 +22,36 @@ _FORMATS = (
 @click.command("import")
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
 @folder
-@click.option("--format", "name", metavar="NAME", help=f"{_FORMATS}.  [default: told by content]")
+@click.option(
+    "--format",
+    "name",
+    metavar="NAME",
+    help=f"queries, documents, {_FORMATS}.  [default: told by content]",
+)
 @click.option("--rater", metavar="NAME", help="Who judged, where a file names nobody.")
 def take_in(files: tuple[str, ...], start: Path, name: str | None, rater: str | None) -> None:
     """Import queries, documents, judgments and runs, from karat's formats or other tools'.
 
     Each file comes in whole or not at all, and what was kept, assumed and lost is said.
     """
+    from karat.reports.figures import counted
     from karat.workflows.exchanging import take_in as taken
 
     with opened(start) as found:
         for file in files:
             held = taken(found, file, now=clock(), format=name, rater=rater)
-            print(
-                f"{file} ({held.exchange.format}): {held.queries:,} new queries, "
-                f"{held.documents:,} new documents, {held.judgments:,} new judgments"
-                + (f", runs {', '.join(held.runs)}" if held.runs else "")
-            )
+            new = [
+                counted(count, f"new {what}", f"new {several}")
+                for count, what, several in (
+                    (held.queries, "query", "queries"),
+                    (held.documents, "document", "documents"),
+                    (held.judgments, "judgment", "judgments"),
+                )
+                if count
+            ]
+            runs = [f"runs {', '.join(held.runs)}"] if held.runs else []
+            print(f"{file} ({held.exchange.format}): {', '.join([*new, *runs]) or 'nothing new'}")
+            sys.stdout.flush()  # before what is said of it on standard error
             _say(held.exchange)
 
 

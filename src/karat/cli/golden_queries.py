@@ -78,7 +78,8 @@ def choose(
             count=count,
         )
     if output == "json":
-        print(reports.to_json(chosen))
+        # The sample, and not every query of the log: it may be long, and hold what is personal.
+        print(reports.to_json(chosen, without=("frame",)))
     else:
         reports.show_chosen(chosen.log, chosen.sample, chosen.made_of, options.out())
         reports.show_gone(chosen.gone, options.out())

@@ -60,42 +60,41 @@ class _Desk:
         self.keys = keys_of(list(found.golden.grades))
         self.typed = _keys() if sys.stdin.isatty() else _lines()
         self.reason: str | None = None
-        self.given = 0
+        self.stopped = False
 
     def sit(self) -> None:
         """Card after card, until nothing waits or the rater stops."""
         from karat.reports.card import show_keys
 
-        self.out.print(f"{self.judging.rater}: {self.judging.progress()}")
+        self._say(f"{self.judging.rater}: {self.judging.progress()}")
         show_keys(self.out, self.keys, self.golden.grades)
         card = self.judging.card()
-        while card is not None:
-            card = self._judged(card)
-        self.out.print(f"\n{self.judging.rater}: {self.judging.progress()}")
+        while not self.stopped:
+            card = self._over() if card is None else self._judged(card)
+        self._say(f"\n{self.judging.rater}: {self.judging.progress()}")
 
     def _judged(self, card: Card) -> Card | None:
         """Show a card until it is dealt with; the next card, or None to stop."""
-        from karat.reports.card import show_grades, show_keys
+        from karat.reports.card import show_grades, show_guideline, show_keys
+        from karat.store.judgments import LeaseLost
 
+        self.reason = None  # it was for the card before
         self._show(card)
         show_grades(self.out, self.keys, self.golden.grades)
         since = time.monotonic()
         for key, words in self.typed:
             try:
                 if key in self.keys:
-                    reason, self.reason = words or self.reason, None
                     seconds = round(time.monotonic() - since, 3)
-                    self.judging.submit(card, self.keys[key], reason, seconds=seconds)
-                    self.given += 1
-                    self.out.print(f"{key} · {self.judging.progress()}")
-                    return self.judging.card()
+                    self.judging.submit(card, self.keys[key], words or self.reason, seconds=seconds)
+                    return self._next(key)
                 if key == "u":
                     seconds = round(time.monotonic() - since, 3)
-                    self.judging.submit(card, None, words or self._why(), seconds=seconds)
-                    return self.judging.card()
+                    self.judging.submit(card, None, self._why(words), seconds=seconds)
+                    return self._next("cannot judge")
                 if key == "l":
                     self.judging.later(card)
-                    return self.judging.card()
+                    return self._next("later")
                 if key == "z":
                     undone = self.judging.undo()
                     if undone is not None:
@@ -103,17 +102,45 @@ class _Desk:
                     self.out.print("nothing to undo")
                 elif key == "e":
                     self.reason = words or self._asked("reason")
+                    self.out.print("it goes with the grade" if self.reason else "no reason")
                 elif key == "g":
-                    self.out.print(self.golden.guideline_text, markup=False, highlight=False)
+                    show_guideline(self.out, self.golden.guideline_text)
                 elif key == "m":
                     self._show(card, whole=True)
                 elif key == "q":
-                    return None
-                else:
+                    break
+                elif key == "?":
                     show_keys(self.out, self.keys, self.golden.grades)
+                else:
+                    self._say(f"there is no key {key!r}; ? shows them")
             except UsageError as error:
-                self.out.print(f"not recorded: {error.what}", markup=False, highlight=False)
+                self._say(f"not recorded: {error}")
+                if key == "l" or isinstance(error, LeaseLost):
+                    return self.judging.card()  # another has the pair: no key would lead on
+        self.stopped = True
         return None
+
+    def _over(self) -> Card | None:
+        """Nothing waits: the last judgment may still be taken back."""
+        self._say("nothing waits: z undoes your last judgment, q stops")
+        for key, _ in self.typed:
+            if key == "z" and (undone := self.judging.undo()) is not None:
+                return undone
+            if key == "q":
+                break
+            self._say("nothing to undo" if key == "z" else "nothing waits: z or q")
+        self.stopped = True
+        return None
+
+    def _next(self, done: str) -> Card | None:
+        """Say what became of a card, and how far the rater is; the next card."""
+        self._say(f"{done} · {self.judging.progress()}")
+        return self.judging.card()
+
+    def _say(self, text: str) -> None:
+        from karat.reports.cells import plain
+
+        self.out.print(plain(text))
 
     def _show(self, card: Card, *, whole: bool = False) -> None:
         from karat.reports.card import show_card
@@ -131,14 +158,15 @@ class _Desk:
             whole=whole,
         )
 
-    def _why(self) -> str:
-        """Ask why a pair cannot be judged."""
+    def _why(self, said: str) -> str:
+        """Why a pair cannot be judged: as it was said, or else asked for."""
         from karat.golden.queue import REASONS
 
         names = list(REASONS)
-        for place, name in enumerate(names, start=1):
-            self.out.print(f" {place}  {REASONS[name]}")
-        chosen = self._asked("why (a number, words behind it)")
+        if not said:
+            for place, name in enumerate(names, start=1):
+                self.out.print(f" {place}  {REASONS[name]}")
+        chosen = said or self._asked("why (a number, words behind it)")
         number, _, more = chosen.partition(" ")
         if number.isdecimal() and 1 <= int(number) <= len(names):
             return f"{names[int(number) - 1]}{f': {more}' if more else ''}"

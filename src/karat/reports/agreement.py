@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 
-from karat.reports.cells import base, plain
+from karat.reports.cells import Cells, base, fitted, plain
 from karat.reports.figures import percent
 from karat.reports.terminal import show_notes
 from karat.tables.agreement import Agreement, Confusion, Figure
@@ -67,26 +67,28 @@ def _show_named(heading: str, head: str, named: Iterable[tuple[str, Figure]], ou
 
 
 def _show_raters(agreed: Agreement, out: Console) -> None:
-    table = base("each against the others")
-    table.add_column("rater", overflow="fold")
-    for name in ("judged", "cannot", "seconds", "κ", "95 %", "leniency", "self κ"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for one in agreed.one_rater[:_SHOWN]:
-        table.add_row(
-            plain(one.rater),
-            f"{one.judged:,}",
-            percent(one.cannot_judge),
-            "–" if one.seconds is None else f"{one.seconds:.0f}",
-            _value(one.kappa),
-            _span(one.kappa),
-            "–" if one.leniency.value is None else _signed(one.leniency.value),
-            _value(one.self_kappa),
-        )
-    out.print(table)
+    rows: list[Cells] = [
+        {
+            "rater": plain(one.rater),
+            "judged": f"{one.judged:,}",
+            "cannot": percent(one.cannot_judge),
+            "seconds": "–" if one.seconds is None else f"{one.seconds:.0f}",
+            "κ": _value(one.kappa),
+            "95 %": _span(one.kappa),
+            "leniency": "–" if one.leniency.value is None else _signed(one.leniency.value),
+            "self κ": _value(one.self_kappa),
+        }
+        for one in agreed.one_rater[:_SHOWN]
+    ]
+    if rows:
+        out.print(fitted("each against the others", rows, ["seconds", "cannot"], out))
 
 
 def _show_confusion(found: Confusion, out: Console) -> None:
-    table = base(f"{found.first or 'one'} (down) and {found.second or 'another'} (across)")
+    out.print(
+        plain(f"{found.first or 'one'} (down) and {found.second or 'another'} (across)", "bold")
+    )
+    table = base()
     table.add_column("", justify="right")
     for grade in found.grades:
         table.add_column(f"{grade:g}", justify="right")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from rich.console import Console
@@ -65,8 +66,9 @@ def show_card(
     out.print(plain(title or doc_id, "bold"))
     if url:
         out.print(plain(url, "dim"))
-    if text:
-        lines = plain(text).wrap(out, out.width)
+    if text and text.strip():
+        shape = text.strip().replace("\r\n", "\n").expandtabs(4)
+        lines = plain(shape).wrap(out, out.width)
         shown = lines if whole else lines[:_LINES]
         out.print(Text("\n").join(shown))
         if len(shown) < len(lines):
@@ -82,11 +84,36 @@ def show_card(
 def show_grades(out: Console, keys: Mapping[str, float], grades: Mapping[float, str]) -> None:
     """Print the keys of the grades, each with its sign."""
     for key, grade in keys.items():
-        out.print(plain(f" {key}  ", "bold") + plain(grades.get(grade, f"{grade:g}")))
+        out.print(_key(key, grades.get(grade, f"{grade:g}")))
+
+
+def show_guideline(out: Console, text: str) -> None:
+    """Print a guideline, each paragraph broken where the terminal ends and not where its file does.
+
+    Args:
+        out: Where to.
+        text: Markdown; headings and items of lists begin a line.
+    """
+    block = ""
+    for line in [*text.splitlines(), ""]:
+        starts = re.match(r"\s*([-*+#>|]|\d+[.)]\s)", line)
+        if block and (not line.strip() or starts or block.startswith("#")):
+            out.print(plain(block))
+            block = ""
+        if line.strip():
+            block = f"{block} {line.strip()}" if block else line.rstrip()
+        else:
+            out.print()
 
 
 def show_keys(out: Console, keys: Mapping[str, float], grades: Mapping[float, str]) -> None:
     """Print every key."""
     show_grades(out, keys, grades)
     for key, what in KEYS.items():
-        out.print(plain(f" {key}  ", "bold") + plain(what))
+        out.print(_key(key, what))
+
+
+def _key(key: str, what: str) -> Text:
+    line = plain(f" {key}  {what}")
+    line.stylize("bold", 0, len(key) + 1)
+    return line

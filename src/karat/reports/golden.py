@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from typing import Any, Protocol
 
 import polars as pl
-from rich.console import Console
+from rich.console import Console, Group
 
 from karat.golden.composition import Composition
 from karat.golden.coverage import Coverage
@@ -140,7 +140,9 @@ def show_disagreements(frame: pl.DataFrame, queued: int, out: Console) -> None:
     if frame.height > _SHOWN:
         show_notes([f"and {frame.height - _SHOWN:,} more (--format json)"], out)
     if queued:
-        show_notes([f"{queued:,} put before an adjudicator: karat judge --adjudicate"], out)
+        show_notes(
+            [f"{queued:,} put before an adjudicator: karat judge --terminal --adjudicate"], out
+        )
 
 
 def show_gone(gone: pl.DataFrame, out: Console) -> None:
@@ -201,8 +203,11 @@ def show_diff(found: EditionDifference, out: Console) -> None:
     if found.queries.height:
         kinds = found.queries.group_by("change").len().sort("change").iter_rows()
         out.print("queries: " + ", ".join(f"{count:,} {kind}" for kind, count in kinds))
-    rows = ([_cell(value) for value in row] for row in found.classes.iter_rows())
-    out.print(_table("pairs", list(found.classes.columns), rows, left=1))
+    classes = found.classes
+    if classes["class"].null_count() == classes.height:
+        classes = classes.drop("class")
+    rows = ([_cell(value) for value in row] for row in classes.iter_rows())
+    out.print(_table("pairs", list(classes.columns), rows, left=int("class" in classes.columns)))
     if found.moves.height:
         moved = ([_cell(value) for value in row] for row in found.moves.iter_rows())
         out.print(_table("grades that changed", list(found.moves.columns), moved, left=0))
@@ -253,34 +258,41 @@ def show_todo(todo: Sequence[tuple[str, str]], out: Console) -> None:
         out.print(plain(f"  {what}: ") + plain(command, "bold"), soft_wrap=True)
 
 
-def to_json(found: Any) -> str:
-    """Anything a command found, as JSON: objects by their fields, tables row by row."""
-    return json.dumps(_plain(found), indent=2, ensure_ascii=False, allow_nan=False)
+def to_json(found: Any, without: Sequence[str] = ()) -> str:
+    """Anything a command found, as JSON: objects by their fields, tables row by row.
+
+    Args:
+        found: What it found.
+        without: Fields that are left out, wherever they stand.
+    """
+    return json.dumps(_plain(found, without), indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, without: Sequence[str] = ()) -> Any:
     if isinstance(value, pl.DataFrame):
         return [_plain(row) for row in value.iter_rows(named=True)]
     if isinstance(value, Pairs):
         return _plain(value.frame)
     if is_dataclass(value):
-        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+        named = (each.name for each in fields(value) if each.name not in without)
+        return {name: _plain(getattr(value, name), without) for name in named}
     if isinstance(value, Mapping):
-        return {str(key): _plain(held) for key, held in value.items()}
+        return {str(key): _plain(held, without) for key, held in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(each, without) for each in value]
     if isinstance(value, date | datetime):
         return value.isoformat()
     return value
 
 
 def _table(heading: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int) -> Any:
-    table = base(heading)
+    table = base()
     for at, head in enumerate(heads):
         table.add_column(head, justify="left" if at < left else "right", overflow="fold")
     for row in rows:
         table.add_row(*(plain(str(cell)) for cell in row))
-    return table
+    # A title of the table's own would be broken where the table ends.
+    return Group(plain(heading, "bold"), table) if heading else table
 
 
 def _cell(value: object) -> str:

@@ -13,6 +13,8 @@ from karat.store import judgments, pairs, queries, queue
 from karat.tables.agreement import Agreement
 from karat.workflows.workspace import Opened
 
+_NO_CLASS = {"query_id", "text", "need", "weight", "probability", "count", "dropped_us"}
+
 
 @dataclass(frozen=True)
 class Disagreements:
@@ -44,10 +46,12 @@ def agreement_in(opened: Opened, by: str | None = None) -> Agreement:
         known = pairs.frame(connection, golden.id).filter(pl.col("gold_grade").is_not_null())
     classes = None
     if by is not None:
-        names = [name for name in asked.columns if name not in {"query_id", "text", "need"}]
+        names = [name for name in asked.columns if name not in _NO_CLASS]
         if by not in names:
             raise UsageError(
-                f"queries have no attribute {by!r}", nearest=nearest(by, names, 1) or names
+                f"queries have no attribute {by!r}",
+                nearest=nearest(by, names, 1),
+                fix=f"one of {', '.join(names)}",
             )
         held = asked.drop_nulls(by)
         classes = dict(zip(held["query_id"], held[by].cast(pl.String), strict=True))

@@ -7,16 +7,41 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
+import sqlalchemy as sa
 
 from karat.formats.query_log import read_query_log
 from karat.golden.composition import Composition, composition
 from karat.golden.sampling import Quota, Sample, choose, refreshed
 from karat.golden.traffic import THIRDS, Cleaned, clean, with_bands
 from karat.store import queries
+from karat.store.putting import Put
 from karat.workflows.workspace import Opened
 
 FROM_LOG = "log"
 """The origin of queries that a log gave; only these go when a new sample is drawn."""
+
+
+def put_queries(c: sa.Connection, set_id: int, frame: pl.DataFrame, now: int) -> Put:
+    """Put queries into a golden set, those without a weight beside those that have one.
+
+    What no log counted speaks for no share of the searches: its weight stays empty.
+
+    Args:
+        c: A write transaction.
+        set_id: The golden set.
+        frame: As ``karat.store.queries.put`` takes it, and ``weight`` may be null.
+        now: Microseconds UTC.
+    """
+    parts = [frame]
+    if "weight" in frame.columns:
+        unknown = pl.col("weight").is_null()
+        parts = [frame.filter(~unknown), frame.filter(unknown).drop("weight")]
+    made = [queries.put(c, set_id, part, now) for part in parts if part.height]
+    return Put(
+        sum(each.added for each in made),
+        sum(each.changed for each in made),
+        sum(each.same for each in made),
+    )
 
 
 @dataclass(frozen=True)
@@ -85,7 +110,7 @@ def choose_queries(
         origin = pl.col("origin") if "origin" in before.columns else pl.lit(None, pl.String)
         drawn = before.filter(origin.eq_missing(FROM_LOG))
         gone = refreshed(drawn, sample.queries, banded).filter(pl.col("change") == "gone")
-        put = queries.put(connection, golden.id, sample.queries, now)
+        put = put_queries(connection, golden.id, sample.queries, now)
         if gone.height:
             queries.drop(connection, golden.id, gone["query_id"].to_list(), now)
         after = queries.frame(connection, golden.id)

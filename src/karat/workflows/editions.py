@@ -22,6 +22,8 @@ from karat.workflows.agreeing import agreement_in
 from karat.workflows.kept_runs import keep_runs
 from karat.workflows.workspace import Opened
 
+LEAST = 1e-9
+"""The least weight there is: a query that has it has no part in a mean to be spoken of."""
 NOW = "now"
 """What the golden set as it stands, not frozen, is called beside editions."""
 
@@ -142,7 +144,12 @@ def compare_editions(
         UsageError: no such edition or attribute.
     """
     before, after = (content_of(opened, name) for name in (old, new))
-    contents = [edition(each.queries, each.grades, each.about)[0] for each in (before, after)]
+    # What stands now was held against no policy yet: of this nothing has changed.
+    said = [name for name in before.about if name in after.about]
+    contents = [
+        edition(each.queries, each.grades, {name: each.about[name] for name in said})[0]
+        for each in (before, after)
+    ]
     return difference(contents[0], contents[1], by=by)
 
 
@@ -177,4 +184,18 @@ def tables_of(opened: Opened, name: str | None = None) -> tuple[Qrels, Queries]:
     found = content_of(opened, name)
     source = f"{opened.golden.name} ({found.name})"
     qrels = Qrels(found.grades.select("query_id", "doc_id", "grade"), source, opened.golden.scale)
-    return qrels, Queries(found.queries, source)
+    return qrels, Queries(weighed(found.queries)[0], source)
+
+
+def weighed(asked: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """Queries to evaluate with: a weight for each, where any has one.
+
+    Args:
+        asked: ``query_id`` and perhaps ``weight``, null for what no log counted.
+
+    Returns:
+        The queries, ``LEAST`` for a null; and how many got it.
+    """
+    if "weight" not in asked.columns:
+        return asked, 0
+    return asked.with_columns(pl.col("weight").fill_null(LEAST)), asked["weight"].null_count()

@@ -9,14 +9,23 @@ from pathlib import Path
 
 import polars as pl
 
+from karat.errors import InputError
+from karat.formats import read_documents, read_queries
 from karat.formats.exchange.catalogue import read_exchange, write_exchange
+from karat.formats.exchange.detect import detect
+from karat.formats.exchange.opened import opened as open_exchange
+from karat.formats.source import Source
 from karat.store import documents, imports, judgments, queries
 from karat.tables import Run
 from karat.tables.exchange import Exchange
-from karat.workflows.editions import content_of
+from karat.tables.scale import Scale
+from karat.workflows.choosing import put_queries
+from karat.workflows.editions import LEAST, content_of, weighed
 from karat.workflows.kept_runs import keep_runs
+from karat.workflows.linting import roles
 from karat.workflows.workspace import Opened
 
+_TEXTS = ("queries", "documents")
 NOBODY = "import"
 """Who judged, where a file names nobody."""
 
@@ -48,30 +57,33 @@ def take_in(
     format: str | None = None,  # noqa: A002 - as it is typed
     rater: str | None = None,
 ) -> TakenIn:
-    """Import a file of another tool: all of it, or nothing.
+    """Import a file of karat's formats or of another tool: all of it, or nothing.
 
     A query whose text the golden set has is that query, whatever id the file gives it. What a
     query or document lacks in the file stays as it was.
 
     Args:
         opened: The workspace.
-        path: The file.
+        path: The file, or a BEIR folder, which needs no judgments.
         now: Microseconds UTC.
-        format: A name of ``karat.formats.exchange.catalogue.EXCHANGES``; told by content if None.
+        format: A name of ``karat.formats.exchange.catalogue.EXCHANGES``, or ``queries`` or
+            ``documents`` for a file of these; told by content if None.
         rater: Who judged, where the file names nobody.
 
     Raises:
         InputError: it cannot be read, is damaged, or a grade is off the scale.
         UsageError: there is no such format.
     """
-    found = read_exchange(path, format)
+    found = _read(path, format)
     golden = opened.golden
+    if found.judgments is not None:
+        _check_scale(found.judgments, golden.scale, str(path))
     with opened.store.begin() as connection:
         there = queries.frame(connection, golden.id, dropped=True).drop("dropped_us")
         asked = _asked(found)
         ids = _same_queries(there, asked)
         renamed = [_renamed(frame, ids) for frame in (asked, found.judgments)]
-        put = queries.put(connection, golden.id, _over(there, renamed[0], "query_id"), now)
+        put = put_queries(connection, golden.id, _over(there, renamed[0], "query_id"), now)
         held = 0
         if found.documents is not None:
             known = documents.frame(connection, golden.id).drop("sha256")
@@ -90,7 +102,8 @@ def take_in(
                 now=now,
             )
             count = judgments.record(connection, golden.id, _facts(said, rater, now), import_id)
-    kept = [Run.from_frame(_renamed(frame, ids), name) for name, frame in found.runs.items()]
+        # Before the transaction ends: a run that is none leaves nothing behind.
+        kept = [Run.from_frame(_renamed(frame, ids), name) for name, frame in found.runs.items()]
     keep_runs(opened, kept, now=now)
     return TakenIn(found, put.added, held, count, list(found.runs))
 
@@ -132,16 +145,77 @@ def give_out(
             "query_id", "doc_id", "grade", nobody.alias("rater"), nobody.alias("reason")
         )
     named = held.filter(pl.col("doc_id").is_in(facts["doc_id"].unique().implode()))
-    return write_exchange(
+    asked, unknown = weighed(content.queries)
+    if "no_answer" in asked.columns and not asked["no_answer"].any():
+        asked = asked.drop("no_answer")  # it says nothing
+    told = write_exchange(
         Exchange(
             format="karat",
-            queries=content.queries,
+            queries=asked,
             documents=named if named.height else None,
             judgments=facts,
         ),
         path,
         format,
     )
+    if unknown:
+        some = "1 query" if unknown == 1 else f"{unknown:,} queries"
+        told.assumed.append(f"weight {LEAST:g} of {some} that no log counted: no part in means")
+    return told
+
+
+def _read(path: str | Path, name: str | None) -> Exchange:
+    """The file as what it was called, or as what its content tells."""
+    where = Path(path)
+    if name is None and where.is_dir():
+        held = {role: file for file, role in roles.of_folder(where)}
+        if "qrels" not in held:
+            return _texts(held)
+    elif name is None and where.is_file():
+        try:
+            name = detect(open_exchange(path))
+        except InputError:
+            with Source(path) as source:
+                name = roles.told(source)
+                in_lines = source.head.lstrip()[:1] not in (b"{", b"[")
+            if name == "run" and in_lines:
+                raise InputError(
+                    "this is a run, not judgments, queries or documents",
+                    file=str(path),
+                    fix=f"karat golden pool {path}",
+                ) from None
+            if name not in _TEXTS:
+                raise
+    return _texts({name: path}) if name in _TEXTS else read_exchange(path, name)
+
+
+def _texts(files: Mapping[str, str | Path]) -> Exchange:
+    """Queries and documents of karat's own formats, without judgments."""
+    asked, held = (files.get(role) for role in _TEXTS)
+    found = Exchange(
+        " and ".join(files),
+        queries=None if asked is None else read_queries(asked).frame,
+        documents=None if held is None else read_documents(held).frame,
+    )
+    for what, frame in zip(_TEXTS, (found.queries, found.documents), strict=True):
+        if frame is not None:
+            found.kept.append(f"{frame.height:,} {what}")
+    return found
+
+
+def _check_scale(said: pl.DataFrame, scale: Scale, file: str) -> None:
+    low, high = scale
+    off = said.filter(~pl.col("grade").is_between(low, high))
+    if off.height:
+        row = off.row(0, named=True)
+        raise InputError(
+            f"grade {row['grade']:g} of {row['doc_id']} is not on the golden set's scale from "
+            f"{low:g} to {high:g}",
+            file=file,
+            query=row["query_id"],
+            doc_id=row["doc_id"],
+            fix="karat init DIR --scale LOW-HIGH makes a golden set of another scale",
+        )
 
 
 def _renamed(frame: pl.DataFrame | None, ids: Mapping[str, str]) -> pl.DataFrame:
@@ -174,12 +248,12 @@ def _same_queries(there: pl.DataFrame, asked: pl.DataFrame) -> dict[str, str]:
         if text is not None
     }
     texts = dict(there.select("query_id", "text").iter_rows())
-    taken, ids = set(texts), {}
+    taken, ids = {*texts, *asked["query_id"]}, {}
     names = ["query_id", *(["text"] if "text" in asked.columns else [])]
     for query, *said in asked.select(names).iter_rows():
         text = said[0] if said else None
         new = query
-        if text is not None and text in by_text:
+        if text is not None and text in by_text and texts.get(query) != text:
             new = by_text[text]
         elif text is not None and texts.get(query) not in {None, text}:
             # The id is another query's here.

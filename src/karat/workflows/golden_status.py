@@ -8,7 +8,7 @@ import polars as pl
 
 from karat.golden.composition import Composition, composition
 from karat.golden.freshness import age_days
-from karat.store import pairs, queries, runs
+from karat.store import judgments, pairs, queries, runs
 from karat.tables.agreement import Agreement
 from karat.workflows.agreeing import agreement_in, disagreements_in
 from karat.workflows.editions import content_of, list_editions, stale_judgments
@@ -28,7 +28,8 @@ class Status:
         waiting: Judgments that the queue waits for.
         runs: Names of the runs kept.
         agreement: How far raters agree; None where nothing was judged by two.
-        disagreements: Pairs that nobody has settled.
+        disagreements: Pairs that nobody has settled, nor was asked to.
+        adjudications: Pairs that wait for an adjudicator.
         stale: Judgments of documents whose text changed since.
         edition: Name of the newest edition, or None.
         edition_days: Its age in days, or None.
@@ -44,6 +45,7 @@ class Status:
     runs: list[str]
     agreement: Agreement | None
     disagreements: int
+    adjudications: int
     stale: int
     edition: str | None
     edition_days: int | None
@@ -61,12 +63,21 @@ def status(opened: Opened, *, now: int) -> Status:
     with opened.store.read() as connection:
         asked = queries.frame(connection, golden.id)
         queued = pairs.frame(connection, golden.id)
+        said = judgments.current(connection, golden.id)
         kept = list(dict.fromkeys(row.name for row in runs.runs(connection, golden.id)))
     content = content_of(opened)
     agreed = agreement_in(opened)
     frozen = list_editions(opened)
     newest = frozen[-1] if frozen else None
-    unsettled = disagreements_in(opened, now=now).frame.height
+    # Where an adjudicator could not judge either, nobody is asked again.
+    asked_for = pl.concat(
+        [
+            said.frame.filter(pl.col("kind") == "adjudication").select("query_id", "doc_id"),
+            queued.filter(pl.col("adjudications_open") > 0).select("query_id", "doc_id"),
+        ]
+    )
+    unsettled = disagreements_in(opened, now=now).frame
+    unsettled = unsettled.join(asked_for, on=["query_id", "doc_id"], how="anti")
     waiting = int(queued["open"].sum()) if queued.height else 0
     old = stale_judgments(opened).judgments.height
     judged = content.grades["query_id"].n_unique()
@@ -80,7 +91,8 @@ def status(opened: Opened, *, now: int) -> Status:
         waiting=waiting,
         runs=kept,
         agreement=agreed if agreed.pairs else None,
-        disagreements=unsettled,
+        disagreements=unsettled.height,
+        adjudications=int(queued["adjudications_open"].sum()),
         stale=old,
         edition=None if newest is None else newest.name,
         edition_days=None if newest is None else age_days(newest.created_us, now),
@@ -104,7 +116,10 @@ def _todo(
         out.append((f"{count} to give", "karat judge --terminal"))
     if found.disagreements:
         count = f"{found.disagreements:,} disagreement{'' if found.disagreements == 1 else 's'}"
-        out.append((f"{count} to settle", "karat golden disagreements --queue"))
+        out.append((f"{count} to put before an adjudicator", "karat golden disagreements --queue"))
+    if found.adjudications:
+        count = f"{found.adjudications:,} disagreement{'' if found.adjudications == 1 else 's'}"
+        out.append((f"{count} to settle", "karat judge --terminal --adjudicate"))
     if found.stale:
         out.append((f"{found.stale:,} judgments of documents that changed", "karat golden stale"))
     if found.grades and changed:

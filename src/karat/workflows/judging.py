@@ -10,7 +10,7 @@ import polars as pl
 
 from karat.errors import UsageError
 from karat.golden.queue import progress_line
-from karat.store import judgments, queue
+from karat.store import judgments, pairs, queue
 from karat.store.queue import Claim
 from karat.workflows.workspace import Opened
 
@@ -144,10 +144,25 @@ class Judging:
 
     def progress(self) -> str:
         """How far the rater is, in words."""
+        if self.kind == "adjudication":
+            return self._unsettled()
         with self.opened.store.read() as connection:
             far = queue.progress(connection, self.opened.golden.id, self.rater, now=self.clock())
         line = progress_line(far.done, far.left, far.seconds)
         return f"{line}, {far.later} put off" if far.later else line
+
+    def _unsettled(self) -> str:
+        """How many disagreements wait; nobody settles their own."""
+        golden = self.opened.golden
+        with self.opened.store.read() as connection:
+            queued = pairs.frame(connection, golden.id)
+            said = judgments.current(connection, golden.id).frame
+        own = said.filter((pl.col("rater") == self.rater) & (pl.col("kind") == "rating"))
+        waiting = queued.filter(pl.col("adjudications_open") > 0)
+        count = waiting.join(own, on=["query_id", "doc_id"], how="anti").height
+        if not count:
+            return "no disagreement waits for you"
+        return f"{count:,} disagreement{' waits' if count == 1 else 's wait'} to be settled"
 
     def _shown(self, claim: Claim) -> Card:
         votes: list[Vote] = []

@@ -84,7 +84,7 @@ def pool(
         raise InputError(
             f"none of its queries is in the golden set, which has {', '.join(ids[:3])}, …",
             file=systems[0].source,
-            fix="use the query ids of karat golden export queries.jsonl when asking the search",
+            fix="ask the search with the query ids that karat golden export FOLDER writes",
         )
     common: dict[str, Any] = {"queries": ids}
     if method == "mtf":

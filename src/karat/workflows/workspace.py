@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from karat.errors import UsageError
 from karat.formats.source import Source
-from karat.formats.workspace import find_workspace, read_workspace, write_workspace
+from karat.formats.workspace import NAME, find_workspace, read_workspace, write_workspace
 from karat.store import golden_sets
 from karat.store.golden_sets import GoldenSetRow
 from karat.store.opening import Store, open_store
@@ -55,12 +55,24 @@ def make_workspace(
         UsageError: there is a workspace, or the store or the scale is none.
         InputError: the store cannot be reached.
     """
+    before = {path for path in (root, root / "guideline.md") if path.exists()}
     workspace = write_workspace(root, store=store, name=name, scale=scale, raters=raters)
-    opened_store = open_store(workspace.store, make=True)
     try:
-        _golden_set(opened_store, workspace, now)
-    finally:
-        opened_store.dispose()
+        workspace = read_workspace(root / NAME)  # the environment stands above the URL in it
+        opened_store = open_store(workspace.store, make=True)
+        try:
+            _golden_set(opened_store, workspace, now)
+        finally:
+            opened_store.dispose()
+    except BaseException:
+        # Else the next try would be told that there is a workspace already.
+        (workspace.root / NAME).unlink(missing_ok=True)
+        if workspace.guideline not in {path.resolve() for path in before}:
+            workspace.guideline.unlink(missing_ok=True)
+        if root not in before:
+            with suppress(OSError):  # the database may be there
+                root.rmdir()
+        raise
     return workspace
 
 

@@ -1,0 +1,92 @@
+"""Golden sets for eyes: headings whole, 80 columns, and everything as JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+
+import polars as pl
+from rich.console import Console
+
+from karat.golden.composition import composition
+from karat.golden.editions import difference, edition
+from karat.golden.planning import plan
+from karat.reports import golden as reports
+from karat.tables import Pairs
+
+QUERIES = pl.DataFrame({"query_id": ["q1", "q2"], "text": ["a", "b"], "lang": ["en", None]})
+GRADES = {"query_id": ["q1", "q2"], "doc_id": ["d", "d"], "votes": [2, 2], "rule": ["m", "m"]}
+
+
+def shown(show: Callable[[Console], None]) -> str:
+    """What is printed, 80 columns wide."""
+    stream = io.StringIO()
+    show(Console(file=stream, width=80))
+    assert max(map(len, stream.getvalue().splitlines())) <= 80
+    return stream.getvalue()
+
+
+def graded(*grades: float) -> pl.DataFrame:
+    """Grades as an edition has them."""
+    raters = pl.Series("raters", [["ann"], ["ann"]])
+    return pl.DataFrame(GRADES).with_columns(raters, grade=pl.Series(list(grades)))
+
+
+def test_a_heading_is_not_broken_where_its_table_ends() -> None:
+    found = plan(0.05, sd=0.2, depth=15, raters=2, seconds=15, per_hour=30.0)
+    text = shown(lambda out: reports.show_plan(found, out))
+    assert "what a golden set sees (power 80 %, sd 0.2)\n" in text
+    assert "price" in text
+
+
+def test_what_changed_is_said_without_a_column_of_nothing() -> None:
+    old, new = (
+        edition(QUERIES, graded(*grades), {"scale": [0, 3]})[0]
+        for grades in ((0.0, 1.0), (0.0, 3.0))
+    )
+    text = shown(lambda out: reports.show_diff(difference(old, new), out))
+    assert "class" not in text
+    assert [line.split() for line in text.splitlines() if line.split()[-1:] == ["1"]] == [
+        ["0", "0", "1", "1"],  # added, removed, changed, same
+        ["1", "3", "1"],  # old, new, pairs
+    ]
+    by = shown(lambda out: reports.show_diff(difference(old, new, by="lang"), out))
+    assert "class" in by
+    same = shown(lambda out: reports.show_diff(difference(old, old), out))
+    assert same.startswith("nothing changed")
+
+
+def test_what_it_is_made_of() -> None:
+    text = shown(lambda out: reports.show_made_of(composition(QUERIES), out))
+    assert "2 queries, made of\n" in text
+    rows = [line.split() for line in text.splitlines() if line.startswith(" lang")]
+    assert [row[1] for row in rows] == ["en", "–"]
+    assert "weight" not in text
+
+
+def test_long_lists_are_cut_and_strangers_command_nothing() -> None:
+    rows = {
+        "text": ["\x1b[2J door", *["wall"] * 11],
+        "query_id": ["q"] * 12,
+        "doc_id": [f"d{n}" for n in range(12)],
+        "grades": [[3.0, 0.0]] * 12,
+    }
+    frame = pl.DataFrame(rows)
+    text = shown(lambda out: reports.show_disagreements(frame, 12, out))
+    assert "\x1b" not in text
+    assert "0 3" in text
+    assert "and 2 more (--format json)" in text
+    assert "karat judge --terminal --adjudicate" in " ".join(text.split())
+    none = shown(lambda out: reports.show_disagreements(frame.clear(), 0, out))
+    assert none == "no disagreement waits to be settled\n"
+
+
+def test_everything_is_json() -> None:
+    pairs = Pairs(pl.DataFrame({"query_id": ["q"], "doc_id": ["d"]}))
+    found = {"pairs": pairs, "made": composition(QUERIES), 3: (1.5, None)}
+    told = json.loads(reports.to_json(found, without=("warnings",)))
+    assert told["pairs"] == [{"query_id": "q", "doc_id": "d"}]
+    assert told["3"] == [1.5, None]
+    assert told["made"]["queries"] == 2
+    assert "warnings" not in told["made"]

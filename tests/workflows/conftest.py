@@ -1,0 +1,33 @@
+"""A workspace with a golden set, and a clock that goes on by a second each time it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from karat.workflows import workspace
+from karat.workflows.workspace import Opened, make_workspace, open_workspace
+
+NOW = 1_800_000_000_000_000
+
+
+@pytest.fixture
+def tick() -> Callable[[], int]:
+    """Microseconds UTC, a second later each time."""
+    times = count(NOW, 1_000_000)
+    return lambda: next(times)
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
+    """The golden set "shop", two raters, grades 0 to 3; nothing in it."""
+    monkeypatch.delenv("KARAT_STORE", raising=False)
+    # The same salt each time, so that orders, samples and hidden repeats are the same.
+    monkeypatch.setattr(workspace, "secrets", SimpleNamespace(token_hex=lambda _: "00ff00ff"))
+    make_workspace(tmp_path / "shop", now=NOW, name="shop")
+    with open_workspace(tmp_path / "shop", now=NOW) as opened:
+        yield opened

@@ -1,0 +1,77 @@
+"""Queries drawn from a log into a golden set, and drawn again a month later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from karat.errors import InputError
+from karat.store import queries
+from karat.workflows.choosing import choose_queries
+from karat.workflows.exchanging import take_in
+from karat.workflows.workspace import Opened
+
+Tick = Callable[[], int]
+
+
+def log(path: Path, counts: dict[str, int]) -> Path:
+    """A log as CSV."""
+    rows = "".join(f"{text},{count}\n" for text, count in counts.items())
+    path.write_text(f"query,count\n{rows}", encoding="utf-8")
+    return path
+
+
+def asked(opened: Opened) -> pl.DataFrame:
+    """The queries of the golden set."""
+    with opened.store.read() as c:
+        return queries.frame(c, opened.golden.id)
+
+
+def test_weights_stand_for_searches(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    counts = {"a": 70, "b": 20, "c": 10}
+    made = choose_queries(shop, log(tmp_path / "log.csv", counts), 3, now=tick())
+    assert (made.added, made.kept, made.gone.height) == (3, 0, 0)
+    weight = dict(asked(shop).select("text", "weight").iter_rows())
+    # All are drawn: each stands for its own searches, and the weights are 1 on average.
+    assert weight == pytest.approx({"a": 2.1, "b": 0.6, "c": 0.3})
+
+
+def test_drawn_again_a_query_that_is_still_asked_stays(
+    shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    first = {f"query {n}": 100 - n for n in range(60)}
+    choose_queries(shop, log(tmp_path / "log.csv", first), 20, now=tick())
+    (tmp_path / "own.jsonl").write_text('{"_id": "own", "text": "by hand"}\n', encoding="utf-8")
+    take_in(shop, tmp_path / "own.jsonl", now=tick())
+    before = set(asked(shop)["text"])
+    again = choose_queries(shop, tmp_path / "log.csv", 20, now=tick())
+    assert (again.added, again.kept, again.gone.height) == (0, 20, 0)
+    fewer = {text: count for text, count in first.items() if text != min(before - {"by hand"})}
+    later = choose_queries(shop, log(tmp_path / "log.csv", fewer), 20, now=tick())
+    after = set(asked(shop)["text"])
+    assert "by hand" in after
+    assert min(before - {"by hand"}) not in after
+    assert later.gone["query_id"].to_list()
+    assert len(before & after) >= 17
+
+
+def test_hard_queries_no_log_counted_come_without_a_weight(
+    shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    path = log(tmp_path / "log.csv", {"a": 70, "b": 20, "c": 10})
+    made = choose_queries(shop, path, 2, now=tick(), hard=["c", "never asked"])
+    assert made.added == 4
+    frame = asked(shop).filter(pl.col("stratum") == "hard")
+    weight = dict(frame.select("text", "weight").iter_rows())
+    assert weight["never asked"] is None
+    assert weight["c"] == pytest.approx(0.3)  # 10 of 100 searches, 3 queries that have a weight
+
+
+def test_a_log_without_anything_is_refused(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("query,count\n", encoding="utf-8")
+    with pytest.raises(InputError):
+        choose_queries(shop, tmp_path / "log.csv", 3, now=tick())
+    assert asked(shop).height == 0

@@ -1,0 +1,111 @@
+"""Editions: frozen, never changed, compared, and evaluated with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from karat.errors import InputError, UsageError
+from karat.tables import Run
+from karat.workflows.agreeing import disagreements_in
+from karat.workflows.editions import (
+    LEAST,
+    compare_editions,
+    content_of,
+    coverage,
+    freeze,
+    list_editions,
+    tables_of,
+)
+from karat.workflows.exchanging import take_in
+from karat.workflows.judging import Judging
+from karat.workflows.workspace import Opened, open_workspace
+
+Tick = Callable[[], int]
+HEAD = "query_id,query,doc_id,grade,rater\n"
+SAID = "q1,door,d1,0,ann\nq1,door,d1,3,ben\nq1,door,d2,2,ann\nq1,door,d2,2,ben\n"
+
+
+def said(opened: Opened, folder: Path, rows: str, now: int) -> None:
+    """Import judgments."""
+    (folder / "said.csv").write_text(HEAD + rows, encoding="utf-8")
+    take_in(opened, folder / "said.csv", now=now)
+
+
+def test_an_edition_stays_as_it_was_frozen(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    said(shop, tmp_path, SAID, tick())
+    frozen = freeze(shop, "one", now=tick())
+    # 0 and 3 have no majority, so the lower of the two; 2 and 2 have one.
+    grades = [("d1", 0, "median"), ("d2", 2, "majority")]
+    assert content_of(shop, "one").grades.select("doc_id", "grade", "rule").rows() == grades
+    assert (frozen.queries, frozen.grades, frozen.agreed.verdict) == (1, 2, "warn")
+
+    disagreements_in(shop, now=tick(), queue_them=True)
+    eve = Judging(shop, "eve", tick, adjudicate=True)
+    card = eve.card()
+    assert card is not None
+    eve.submit(card, 3)
+    said(shop, tmp_path, "q2,wall,d1,1,ann\n", tick())
+    assert content_of(shop, "one").grades.select("doc_id", "grade", "rule").rows() == grades
+    now = content_of(shop).grades
+    assert now.filter(now["query_id"] == "q1").select("grade", "rule", "raters").rows() == [
+        (3, "adjudicated", ["eve"]),
+        (2, "majority", ["ann", "ben"]),
+    ]
+    changed = compare_editions(shop, "one", "now")
+    assert changed.moves.rows() == [(0, 3, 1)]
+    assert changed.queries["change"].to_list() == ["added"]
+    assert changed.about == {}
+    second = freeze(shop, "two", now=tick())
+    assert second.sha256 != frozen.sha256
+    assert [row.name for row in list_editions(shop)] == ["one", "two"]
+    assert "agreement" in list_editions(shop)[0].about
+
+
+def test_the_same_content_has_the_same_hash(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    said(shop, tmp_path, SAID, tick())
+    assert freeze(shop, "a", now=tick()).sha256 == freeze(shop, "b", now=tick()).sha256
+
+
+def test_what_cannot_be_frozen_is_refused(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nothing is judged yet"):
+        freeze(shop, "one", now=tick())
+    said(shop, tmp_path, SAID, tick())
+    for name in ("now", " "):
+        with pytest.raises(UsageError, match="is not called"):
+            freeze(shop, name, now=tick())
+    path = shop.workspace.root / "karat.toml"
+    text = path.read_text(encoding="utf-8").replace("refuse = false", "refuse = true")
+    path.write_text(text, encoding="utf-8")
+    with (
+        open_workspace(shop.workspace.root, now=tick()) as strict,
+        pytest.raises(UsageError, match="κ"),
+    ):
+        freeze(strict, "one", now=tick())
+    assert list_editions(shop) == []
+    with pytest.raises(UsageError, match="nope"):
+        compare_editions(shop, "nope", "now")
+
+
+def test_coverage_counts_what_runs_show(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    said(shop, tmp_path, SAID, tick())
+    run = Run.from_dict({"q1": {"d1": 3, "d9": 2, "d2": 1}}, "a")
+    found = coverage(shop, [run], now=tick(), k=2)
+    # d1 is judged and d9 is not; d2 stands deeper than 2.
+    row = found.runs.row(0, named=True)
+    assert (row["judged"], row["unjudged"]) == (0.5, 1)
+    with pytest.raises(UsageError):
+        coverage(shop, [run], now=tick(), k=0)
+
+
+def test_tables_to_evaluate_with(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    (tmp_path / "queries.jsonl").write_text(
+        '{"_id": "q1", "text": "door", "metadata": {"weight": 2.5}}\n', encoding="utf-8"
+    )
+    take_in(shop, tmp_path / "queries.jsonl", now=tick())
+    said(shop, tmp_path, SAID + "q2,wall,d1,1,ann\n", tick())
+    qrels, queries = tables_of(shop)
+    assert qrels.frame.height == 3
+    assert queries.weights() == {"q1": 2.5, "q2": LEAST}  # no log counted q2

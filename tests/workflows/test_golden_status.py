@@ -1,0 +1,64 @@
+"""Where a golden set stands, and that what to do next leads on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from karat.tables import Run
+from karat.workflows.agreeing import disagreements_in
+from karat.workflows.editions import freeze
+from karat.workflows.exchanging import take_in
+from karat.workflows.golden_status import Status, status
+from karat.workflows.judging import Judging
+from karat.workflows.pool import pool
+from karat.workflows.workspace import Opened
+
+Tick = Callable[[], int]
+DAY = 86_400_000_000
+
+
+def commands(found: Status) -> list[str]:
+    """What is to be typed next."""
+    return [command for _, command in found.todo]
+
+
+@pytest.mark.parametrize("settles", [True, False])
+def test_every_step_leads_to_the_next(
+    settles: bool, shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    found = status(shop, now=tick())
+    assert commands(found) == ["karat golden choose LOG"]
+    assert (found.agreement, found.edition, found.waiting) == (None, None, 0)
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "door"}\n', encoding="utf-8")
+    take_in(shop, tmp_path / "queries.jsonl", now=tick())
+    assert commands(status(shop, now=tick())) == ["karat golden pool RUN…"]
+    pool(shop, [Run.from_dict({"q1": {"a": 2, "b": 1}}, "lexical")], now=tick())
+    found = status(shop, now=tick())
+    assert (found.waiting, found.runs) == (4, ["lexical"])
+    assert commands(found) == ["karat judge --terminal"]
+
+    for name, grade in (("ann", 0), ("ben", 3)):
+        rater = Judging(shop, name, tick)
+        while (card := rater.card()) is not None:
+            rater.submit(card, grade)
+    found = status(shop, now=tick())
+    assert (found.disagreements, found.adjudications, found.judged, found.grades) == (2, 0, 1, 2)
+    assert found.agreement is not None
+    steps = ["karat golden disagreements --queue", "karat golden freeze NAME"]
+    assert commands(found) == steps
+    disagreements_in(shop, now=tick(), queue_them=True)
+    found = status(shop, now=tick())
+    assert (found.disagreements, found.adjudications) == (0, 2)
+    assert commands(found) == ["karat judge --terminal --adjudicate", "karat golden freeze NAME"]
+
+    eve = Judging(shop, "eve", tick, adjudicate=True)
+    while (card := eve.card()) is not None:
+        eve.submit(card, 2 if settles else None, None if settles else "needs_expert")
+    assert commands(status(shop, now=tick())) == ["karat golden freeze NAME"]
+    now = tick()
+    freeze(shop, "2026-03", now=now)
+    found = status(shop, now=now + 40 * DAY)
+    assert (found.edition, found.edition_days, found.todo) == ("2026-03", 40, [])
