@@ -11,13 +11,11 @@ from karat.errors import InputError, UsageError
 from karat.tables import Run
 from karat.workflows.agreeing import disagreements_in
 from karat.workflows.editions import (
-    LEAST,
     compare_editions,
     content_of,
     coverage,
     freeze,
     list_editions,
-    tables_of,
 )
 from karat.workflows.exchanging import take_in
 from karat.workflows.judging import Judging
@@ -98,14 +96,3 @@ def test_coverage_counts_what_runs_show(shop: Opened, tick: Tick, tmp_path: Path
     assert (row["judged"], row["unjudged"]) == (0.5, 1)
     with pytest.raises(UsageError):
         coverage(shop, [run], now=tick(), k=0)
-
-
-def test_tables_to_evaluate_with(shop: Opened, tick: Tick, tmp_path: Path) -> None:
-    (tmp_path / "queries.jsonl").write_text(
-        '{"_id": "q1", "text": "door", "metadata": {"weight": 2.5}}\n', encoding="utf-8"
-    )
-    take_in(shop, tmp_path / "queries.jsonl", now=tick())
-    said(shop, tmp_path, SAID + "q2,wall,d1,1,ann\n", tick())
-    qrels, queries = tables_of(shop)
-    assert qrels.frame.height == 3
-    assert queries.weights() == {"q1": 2.5, "q2": LEAST}  # no log counted q2

@@ -49,6 +49,8 @@ def take_in(files: tuple[str, ...], start: Path, name: str | None, rater: str | 
                 )
                 if count
             ]
+            if held.changed:
+                new.append(f"{held.changed:,} changed")
             runs = [f"runs {', '.join(held.runs)}"] if held.runs else []
             print(f"{file} ({held.exchange.format}): {', '.join([*new, *runs]) or 'nothing new'}")
             sys.stdout.flush()  # before what is said of it on standard error

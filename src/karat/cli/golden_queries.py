@@ -79,7 +79,7 @@ def choose(
         )
     if output == "json":
         # The sample, and not every query of the log: it may be long, and hold what is personal.
-        print(reports.to_json(chosen, without=("frame",)))
+        print(reports.to_json(chosen, without=("log.frame",)))
     else:
         reports.show_chosen(chosen.log, chosen.sample, chosen.made_of, options.out())
         reports.show_gone(chosen.gone, options.out())

@@ -42,7 +42,9 @@ class Rated:
         graded = counting.filter(pl.col("state") == "graded")
         self.repeats = graded.filter(pl.col("kind") == "repeat")
         self.gold = graded.filter(pl.col("kind") == "gold")
-        self.raters: list[str] = counting["rater"].unique(maintain_order=True).to_list()
+        # Who only settled what others said is no rater.
+        own = counting.filter(pl.col("kind") != "adjudication")
+        self.raters: list[str] = own["rater"].unique(maintain_order=True).to_list()
         self.queries: list[str] = counting["query_id"].unique().sort().to_list()
         # Of repeats and gold too, so that the same indices serve all of them.
         self.grades = graded["grade"].unique().sort().to_numpy()

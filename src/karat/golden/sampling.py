@@ -122,8 +122,9 @@ def choose(
         more = pl.DataFrame(written).with_columns(stratum=pl.lit(HARD), origin=pl.lit("written"))
         more = more.with_columns(count=pl.lit(0, log.schema["count"]), band=pl.lit(None, pl.String))
         found = pl.concat([found, more], how="diagonal_relaxed")
+        are, they = ("is", "it has") if len(absent) == 1 else ("are", "they have")
         notes.append(
-            f"{len(absent)} of the hard queries are not in the log: they have no weight, and no "
+            f"{len(absent)} of the hard queries {are} not in the log: {they} no weight, and no "
             "part in weighted means."
         )
     weight = found["weight"].drop_nulls().to_numpy()

@@ -22,6 +22,7 @@ from karat.reports.cells import base, plain
 from karat.reports.figures import counted, percent
 from karat.reports.terminal import show_notes
 from karat.tables import Pairs
+from karat.tables.agreement import Agreement
 
 _SHOWN = 10  # rows of a long list
 
@@ -263,23 +264,29 @@ def to_json(found: Any, without: Sequence[str] = ()) -> str:
 
     Args:
         found: What it found.
-        without: Fields that are left out, wherever they stand.
+        without: Fields that are left out, as in ``log.frame``.
     """
     return json.dumps(_plain(found, without), indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def _plain(value: Any, without: Sequence[str] = ()) -> Any:
+def _plain(value: Any, without: Sequence[str] = (), within: str = "") -> Any:
     if isinstance(value, pl.DataFrame):
         return [_plain(row) for row in value.iter_rows(named=True)]
+    if isinstance(value, Agreement):
+        return value.to_dict()
     if isinstance(value, Pairs):
         return _plain(value.frame)
     if is_dataclass(value):
-        named = (each.name for each in fields(value) if each.name not in without)
-        return {name: _plain(getattr(value, name), without) for name in named}
+        named = {each.name: f"{within}{each.name}" for each in fields(value)}
+        return {
+            name: _plain(getattr(value, name), without, f"{path}.")
+            for name, path in named.items()
+            if path not in without
+        }
     if isinstance(value, Mapping):
-        return {str(key): _plain(held, without) for key, held in value.items()}
+        return {str(key): _plain(held, without, f"{within}{key}.") for key, held in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each, without) for each in value]
+        return [_plain(each) for each in value]
     if isinstance(value, date | datetime):
         return value.isoformat()
     return value

@@ -137,7 +137,10 @@ def _look(url: sa.URL, *, make: bool) -> None:
     if path.is_dir() or not path.parent.is_dir():
         raise UsageError(f"{path} cannot be a store: {path.parent} is no folder, or it is one")
     if not make and not path.is_file():
-        raise UsageError(f"there is no store at {path}", fix="karat init makes one")
+        raise UsageError(
+            f"there is no store at {path}",
+            fix="karat init makes one; in a workspace that is there, karat init --upgrade",
+        )
 
 
 def _engine(url: sa.URL) -> sa.Engine:
@@ -180,7 +183,10 @@ def _version(connection: sa.Connection) -> str | None:
 
 def _check(version: str | None, url: str) -> None:
     if version is None:
-        raise UsageError(f"{url} holds no store yet", fix="karat init makes one")
+        raise UsageError(
+            f"{url} holds no store yet",
+            fix="karat init makes one; in a workspace that is there, karat init --upgrade",
+        )
     if version not in VERSIONS:
         raise UsageError(
             f"{url} is at version {version}, made by a newer karat than this one",

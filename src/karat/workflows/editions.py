@@ -17,7 +17,7 @@ from karat.golden.freezing import AgreementPolicy, Freeze, may_freeze
 from karat.golden.freshness import Stale, stale
 from karat.store import documents, editions, judgments, queries
 from karat.store.editions import EditionRow
-from karat.tables import Qrels, Queries, Run
+from karat.tables import Run
 from karat.workflows.agreeing import agreement_in
 from karat.workflows.kept_runs import keep_runs
 from karat.workflows.workspace import Opened
@@ -177,14 +177,6 @@ def stale_judgments(opened: Opened) -> Stale:
         said = judgments.current(connection, opened.golden.id)
         held = documents.frame(connection, opened.golden.id)
     return stale(said, held.select("doc_id", "sha256"))
-
-
-def tables_of(opened: Opened, name: str | None = None) -> tuple[Qrels, Queries]:
-    """Judgments and queries of an edition, or of the golden set as it stands, to evaluate with."""
-    found = content_of(opened, name)
-    source = f"{opened.golden.name} ({found.name})"
-    qrels = Qrels(found.grades.select("query_id", "doc_id", "grade"), source, opened.golden.scale)
-    return qrels, Queries(weighed(found.queries)[0], source)
 
 
 def weighed(asked: pl.DataFrame) -> tuple[pl.DataFrame, int]:

@@ -39,6 +39,7 @@ class TakenIn:
         queries: Queries that are new in the golden set.
         documents: Documents that are new.
         judgments: Judgments that are new.
+        changed: Queries and documents that were there and are not as they were.
         runs: Names of the runs it held.
     """
 
@@ -46,6 +47,7 @@ class TakenIn:
     queries: int
     documents: int
     judgments: int
+    changed: int
     runs: list[str]
 
 
@@ -84,11 +86,12 @@ def take_in(
         ids = _same_queries(there, asked)
         renamed = [_renamed(frame, ids) for frame in (asked, found.judgments)]
         put = put_queries(connection, golden.id, _over(there, renamed[0], "query_id"), now)
-        held = 0
+        held, changed = 0, put.changed
         if found.documents is not None:
             known = documents.frame(connection, golden.id).drop("sha256")
             given = _over(known, found.documents, "doc_id")
-            held = documents.put(connection, golden.id, given, now).added
+            placed = documents.put(connection, golden.id, given, now)
+            held, changed = placed.added, changed + placed.changed
         count = 0
         said = renamed[1]
         if said is not None and said.height:
@@ -105,7 +108,7 @@ def take_in(
         # Before the transaction ends: a run that is none leaves nothing behind.
         kept = [Run.from_frame(_renamed(frame, ids), name) for name, frame in found.runs.items()]
     keep_runs(opened, kept, now=now)
-    return TakenIn(found, put.added, held, count, list(found.runs))
+    return TakenIn(found, put.added, held, count, changed, list(found.runs))
 
 
 def give_out(
@@ -137,7 +140,7 @@ def give_out(
         held = documents.frame(connection, opened.golden.id).drop("sha256")
         said = judgments.current(connection, opened.golden.id)
     if each_rater:
-        rows = said.frame.filter(pl.col("kind") == "rating")
+        rows = said.frame.filter((pl.col("kind") == "rating") & (pl.col("source") == "human"))
         facts = rows.select("query_id", "doc_id", "grade", "rater", "reason")
     else:
         nobody = pl.lit(None, dtype=pl.String)

@@ -171,7 +171,8 @@ class Judging:
                 said = judgments.history(
                     connection, self.opened.golden.id, claim.query_id, claim.doc_id
                 )
-            rated = said.filter(pl.col("counts") & (pl.col("kind") == "rating"))
+            of_people = (pl.col("kind") == "rating") & (pl.col("source") == "human")
+            rated = said.filter(pl.col("counts") & of_people)
             rows = rated.sort("grade", "judgment", nulls_last=True).select("grade", "reason")
             votes = [Vote(*row) for row in rows.iter_rows()]
         return Card(claim, votes, secrets.token_hex(16))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import polars as pl
 
 from karat.errors import InputError, UsageError
-from karat.formats import read_pairs
+from karat.formats import read_pairs, read_run
 from karat.golden import pooling
 from karat.golden.aggregation import grades
 from karat.store import judgments, pairs, queries
@@ -72,7 +72,7 @@ def pool(
         UsageError: no runs, or a number out of range.
         InputError: a run cannot be read, or none of its queries is in the golden set.
     """
-    systems = keep_runs(opened, given, now=now)
+    systems = [run if isinstance(run, Run) else read_run(run) for run in given]
     golden = opened.golden
     with opened.store.read() as connection:
         ids = queries.frame(connection, golden.id)["query_id"].to_list()
@@ -86,6 +86,7 @@ def pool(
             file=systems[0].source,
             fix="ask the search with the query ids that karat golden export FOLDER writes",
         )
+    keep_runs(opened, systems, now=now)
     common: dict[str, Any] = {"queries": ids}
     if method == "mtf":
         so_far: dict[str, dict[str, float | None]] = {}
@@ -111,13 +112,17 @@ def pool(
 def enqueue(opened: Opened, path: str | Path | Pairs, *, now: int) -> Pooled:
     """Put pairs of a file into the queue, such as ``karat compare --judge-file`` writes.
 
-    Their order in the file is the order in which they are judged.
+    Their order in the file is the order in which they are judged. A column ``gold_grade`` names
+    pairs whose grade is known: they test raters.
 
     Raises:
         InputError: the file cannot be read, or a query is not in the golden set.
     """
     wanted = path if isinstance(path, Pairs) else read_pairs(path)
-    keys = wanted.frame.select("query_id", "doc_id").unique(maintain_order=True)
+    names = [name for name in ("gold_grade",) if name in wanted.frame.columns]
+    keys = wanted.frame.select("query_id", "doc_id", *names).unique(
+        ["query_id", "doc_id"], keep="first", maintain_order=True
+    )
     ranked = keys.with_columns(
         priority=pl.int_range(1, pl.len() + 1, dtype=pl.Int64), chosen_by=pl.lit(wanted.source)
     )
