@@ -73,6 +73,7 @@ def test_a_text_without_an_id_gets_one(tmp_path: Path) -> None:
         ("query_id,doc_id,grade,rater\n1,a,1,m\n1,a,2,m\n", "line 3: .* twice by m: 1 and 2"),
         ("query_id,query,doc_id,grade\n1,x,a,1\n1,y,b,2\n", "the id stands for two texts"),
         ("query_id,doc_id\n1,a\n", "there is no column 'grade'"),
+        ("query_id,doc_id,grade\nq,a,1\nq,b", r"line 3: the row ends before its grade"),
     ],
 )
 def test_a_damaged_sheet_is_refused_where_it_is(text: str, match: str, tmp_path: Path) -> None:

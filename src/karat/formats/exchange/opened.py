@@ -82,11 +82,12 @@ class Sheet:
         names: The columns; one that stands twice or more is called "NAME (2)" and so on.
         twice: Names that stood more than once.
         restored: Cells from which the space before a formula was removed, so far.
+        cells: How many the newest record has.
     """
 
     def __init__(self, opened: Opened, separator: str) -> None:
         self._records = _records(opened.data, separator, opened.name)
-        self.file, self.restored = opened.name, 0
+        self.file, self.restored, self.cells = opened.name, 0, 0
         found = next(self._records, None)
         if found is None:
             raise NothingIn("the file is empty", file=opened.name)
@@ -112,6 +113,7 @@ class Sheet:
                     line=line,
                     fix="a cell that holds the separator must stand in quotes",
                 )
+            self.cells = len(cells)
             whole = cells + [""] * (len(self.names) - len(cells))
             yield line, dict(zip(self.names, map(self.restore, whole), strict=True))
 

@@ -78,6 +78,14 @@ def read_csv(opened: Opened) -> Exchange:
             raise InputError("there is no query", file=opened.name, line=line)
         query = gathered.query(text if text.strip() else None, query_id or None)
         grade = cells["grade"].strip()
+        if doc.strip() and sheet.cells <= sheet.names.index(found["grade"]):
+            raise InputError(
+                "the row ends before its grade",
+                file=opened.name,
+                line=line,
+                query=query,
+                fix="is the file complete? An empty grade says that it could not be judged",
+            )
         if not doc.strip():
             if grade:
                 raise InputError(
