@@ -75,3 +75,21 @@ def test_a_log_without_anything_is_refused(shop: Opened, tick: Tick, tmp_path: P
     with pytest.raises(InputError):
         choose_queries(shop, tmp_path / "log.csv", 3, now=tick())
     assert asked(shop).height == 0
+
+
+def test_what_people_said_of_a_query_stays_and_its_text_is_one_query(
+    shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    """Imported as "Red  Hat" with a need: the log's "red hat" is that query, drawn or not."""
+    own = '{"_id": "mine", "text": "Red  Hat", "need": "a hat", "team": "x"}\n'
+    (tmp_path / "own.jsonl").write_text(own, encoding="utf-8")
+    take_in(shop, tmp_path / "own.jsonl", now=tick())
+    counts = {"red hat": 50, "sock": 30, "glove": 20}
+    choose_queries(shop, log(tmp_path / "log.csv", counts), 3, now=tick())
+    found = asked(shop)
+    assert found.height == 3
+    row = found.row(by_predicate=pl.col("query_id") == "mine", named=True)
+    assert (row["need"], row["team"], row["weight"]) == ("a hat", "x", pytest.approx(1.5))
+    choose_queries(shop, log(tmp_path / "log.csv", {"sock": 30, "glove": 20}), 2, now=tick())
+    row = asked(shop).row(by_predicate=pl.col("query_id") == "mine", named=True)
+    assert (row["need"], row["weight"]) == ("a hat", None)  # it stays; no log speaks for it now

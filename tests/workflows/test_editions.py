@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from karat.errors import InputError, UsageError
+from karat.store import queries
 from karat.tables import Run
-from karat.workflows.agreeing import disagreements_in
+from karat.workflows.agreeing import agreement_in, disagreements_in
 from karat.workflows.editions import (
     compare_editions,
     content_of,
@@ -17,7 +18,7 @@ from karat.workflows.editions import (
     freeze,
     list_editions,
 )
-from karat.workflows.exchanging import take_in
+from karat.workflows.exchanging import give_out, take_in
 from karat.workflows.judging import Judging
 from karat.workflows.workspace import Opened, open_workspace
 
@@ -96,3 +97,35 @@ def test_coverage_counts_what_runs_show(shop: Opened, tick: Tick, tmp_path: Path
     assert (row["judged"], row["unjudged"]) == (0.5, 1)
     with pytest.raises(UsageError):
         coverage(shop, [run], now=tick(), k=0)
+
+
+def test_an_edition_that_grew_is_told_by_its_hash(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    said(shop, tmp_path, SAID, tick())
+    freeze(shop, "one", now=tick())
+    grown = "INSERT INTO edition_grade VALUES (1, 'q1', 'd9', 3.0, 1, 'majority', '[]')"
+    with shop.store.begin() as c:
+        c.exec_driver_sql(grown)
+    with pytest.raises(InputError, match="edition one is not what was frozen"):
+        content_of(shop, "one")
+
+
+def test_agreement_of_an_edition_is_of_its_own_queries(
+    shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    """Of q1 both say the same, of q2 the contrary; q2 is dropped before the edition is frozen."""
+    own = "q1,door,d1,0,ann\nq1,door,d1,0,ben\nq1,door,d2,3,ann\nq1,door,d2,3,ben\n"
+    others = "q2,wall,d1,0,ann\nq2,wall,d1,3,ben\n"
+    said(shop, tmp_path, own + others, tick())
+    assert len(disagreements_in(shop, now=tick()).frame) == 1
+    with shop.store.begin() as c:
+        queries.drop(c, shop.golden.id, ["q2"], tick())
+    assert (agreement_in(shop).headline.value, agreement_in(shop).pairs) == (1.0, 2)
+    assert disagreements_in(shop, now=tick()).frame.is_empty()
+    assert freeze(shop, "one", now=tick()).grades == 2
+
+
+def test_who_said_what_is_not_asked_of_an_edition(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    said(shop, tmp_path, SAID, tick())
+    freeze(shop, "one", now=tick())
+    with pytest.raises(UsageError, match="an edition holds grades"):
+        give_out(shop, tmp_path / "x.csv", "csv", edition="one", each_rater=True)

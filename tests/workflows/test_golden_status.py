@@ -58,6 +58,14 @@ def test_every_step_leads_to_the_next(
     while (card := eve.card()) is not None:
         eve.submit(card, 2 if settles else None, None if settles else "needs_expert")
     assert commands(status(shop, now=tick())) == ["karat golden freeze NAME"]
+    freeze(shop, "one", now=tick())
+    assert commands(status(shop, now=0)) == []  # by a clock that is behind, too
+    if settles:
+        eve.undo()
+        again = eve.card()
+        assert again is not None
+        eve.submit(again, 0)
+        assert commands(status(shop, now=tick())) == ["karat golden freeze NAME"]  # another grade
     now = tick()
     freeze(shop, "2026-03", now=now)
     found = status(shop, now=now + 40 * DAY)

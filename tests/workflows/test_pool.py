@@ -13,6 +13,7 @@ from karat.store import pairs
 from karat.tables import Run
 from karat.workflows.exchanging import take_in
 from karat.workflows.judging import Judging
+from karat.workflows.kept_runs import kept_runs
 from karat.workflows.pool import METHODS, Method, enqueue, pool
 from karat.workflows.workspace import Opened
 
@@ -89,7 +90,10 @@ def test_what_cannot_be_pooled_is_refused(
     (tmp_path / "bad.csv").write_text("query_id,doc_id\nq9,z\n", encoding="utf-8")
     with pytest.raises(InputError, match="not in the golden set"):
         enqueue(asked, tmp_path / "bad.csv", now=tick())
+    with pytest.raises(UsageError, match="takes no budget"):
+        pool(asked, [UP], now=tick(), method="mtf", budget=1)
     assert queued(asked) == set()
+    assert kept_runs(asked) == []  # what is refused leaves nothing behind
 
 
 def test_without_queries_there_is_nothing_to_pool(shop: Opened, tick: Tick) -> None:

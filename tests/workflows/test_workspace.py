@@ -66,3 +66,26 @@ def test_what_is_no_workspace_is_refused(tmp_path: Path, shop: Opened, tick: Tic
     with pytest.raises(UsageError):
         make_workspace(tmp_path / "new", now=tick(), scale="3")
     assert not (tmp_path / "new").exists()
+
+
+def test_a_golden_set_of_others_is_not_taken_over(
+    shop: Opened, tick: Tick, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KARAT_STORE", shop.workspace.store)
+    with pytest.raises(UsageError, match="has a golden set 'shop' already"):
+        make_workspace(tmp_path / "mine", now=tick(), name="shop")
+    assert not (tmp_path / "mine").exists()
+
+
+def test_only_a_new_guideline_is_a_new_version(shop: Opened, tick: Tick) -> None:
+    """A lost file, or one from before, says nothing of what holds now."""
+    path, versions = shop.workspace.guideline, []
+    first = path.read_text(encoding="utf-8")
+    for text in ("second", None, first, "third"):
+        if text is None:
+            path.unlink()
+        else:
+            path.write_text(text, encoding="utf-8")
+        with open_workspace(shop.workspace.root, now=tick()) as found:
+            versions.append((found.golden.guideline, found.golden.guideline_text))
+    assert versions == [("2", "second"), ("2", "second"), ("2", "second"), ("3", "third")]

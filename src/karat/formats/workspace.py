@@ -89,7 +89,8 @@ def read_workspace(path: Path, environment: Mapping[str, str] | None = None) -> 
         written = tomllib.loads(data.decode("utf-8-sig"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"it is no TOML: {error}", file=name, fix="karat init DIR") from None
-    return _Written(written, name).workspace(path.resolve().parent, environment or os.environ)
+    variables = os.environ if environment is None else environment
+    return _Written(written, name).workspace(path.resolve().parent, variables)
 
 
 def write_workspace(root: Path, *, store: str, name: str, scale: str, raters: int) -> Workspace:

@@ -67,6 +67,11 @@ class Judgments:
         """Everybody who judged, the first first."""
         return self.frame["rater"].unique(maintain_order=True).to_list()
 
+    def of(self, query_ids: pl.Series) -> Judgments:
+        """Those of some queries."""
+        chosen = self.frame.filter(pl.col("query_id").is_in(query_ids.implode()))
+        return Judgments(chosen, self.scale, self.source)
+
     def __len__(self) -> int:
         return self.frame.height
 

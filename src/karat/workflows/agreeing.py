@@ -41,8 +41,8 @@ def agreement_in(opened: Opened, by: str | None = None) -> Agreement:
     """
     golden = opened.golden
     with opened.store.read() as connection:
-        said = judgments.current(connection, golden.id)
-        asked = queries.frame(connection, golden.id, dropped=True)
+        asked = queries.frame(connection, golden.id)
+        said = judgments.current(connection, golden.id).of(asked["query_id"])
         known = pairs.frame(connection, golden.id).filter(pl.col("gold_grade").is_not_null())
     classes = None
     if by is not None:
@@ -74,15 +74,14 @@ def disagreements_in(opened: Opened, *, now: int, queue_them: bool = False) -> D
     """
     golden = opened.golden
     with opened.store.read() as connection:
-        said = judgments.current(connection, golden.id)
         asked = queries.frame(connection, golden.id)
+        said = judgments.current(connection, golden.id).of(asked["query_id"])
     found = disagreements(said).filter(~pl.col("settled"))
     found = found.join(asked.select("query_id", "text"), on="query_id", how="left")
     count = 0
     if queue_them and found.height:
-        wanted = found.filter(pl.col("query_id").is_in(asked["query_id"].implode()))
         with opened.store.begin() as connection:
             count = queue.open_adjudications(
-                connection, golden.id, wanted.select("query_id", "doc_id"), now
+                connection, golden.id, found.select("query_id", "doc_id"), now
             )
     return Disagreements(found, count)

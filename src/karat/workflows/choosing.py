@@ -15,6 +15,7 @@ from karat.golden.sampling import Quota, Sample, choose, refreshed
 from karat.golden.traffic import THIRDS, Cleaned, clean, with_bands
 from karat.store import queries
 from karat.store.putting import Put
+from karat.workflows.known_queries import over, same_queries
 from karat.workflows.workspace import Opened
 
 FROM_LOG = "log"
@@ -80,9 +81,10 @@ def choose_queries(
 ) -> Chosen:
     """Draw queries from a log and put them into the golden set.
 
-    Drawn again from a newer log, a query stays as long as its number draws it: the random numbers
-    are made of its text and the golden set's salt. What is no longer drawn is dropped, and what was
-    imported or written by hand stays.
+    A query that the golden set has, whatever its case and white space, is that query, and keeps
+    what people said of it. Drawn again from a newer log, a query stays as long as its number draws
+    it: the random numbers are made of its text and the golden set's salt. What is no longer drawn
+    is dropped; what was imported or written by hand stays, without a weight.
 
     Args:
         opened: The workspace.
@@ -109,8 +111,12 @@ def choose_queries(
         before = queries.frame(connection, golden.id)
         origin = pl.col("origin") if "origin" in before.columns else pl.lit(None, pl.String)
         drawn = before.filter(origin.eq_missing(FROM_LOG))
-        gone = refreshed(drawn, sample.queries, banded).filter(pl.col("change") == "gone")
-        put = put_queries(connection, golden.id, sample.queries, now)
+        known = queries.frame(connection, golden.id, dropped=True).drop("dropped_us")
+        ids = same_queries(known, sample.queries)
+        found = sample.queries.with_columns(pl.col("query_id").replace(ids))
+        gone = refreshed(drawn, found, banded).filter(pl.col("change") == "gone")
+        by_hand = before.filter(~origin.eq_missing(FROM_LOG))
+        put = put_queries(connection, golden.id, _told(known, found, by_hand), now)
         if gone.height:
             queries.drop(connection, golden.id, gone["query_id"].to_list(), now)
         after = queries.frame(connection, golden.id)
@@ -122,3 +128,27 @@ def choose_queries(
         kept=put.changed + put.same,
         gone=gone,
     )
+
+
+def _told(known: pl.DataFrame, found: pl.DataFrame, by_hand: pl.DataFrame) -> pl.DataFrame:
+    """The queries drawn, over what was known of them; what was not drawn has no weight any more.
+
+    ``by_hand``: queries that came otherwise than from a log, and stay whether drawn or not.
+    """
+    drawn = over(known, found, "query_id")
+    if "origin" in by_hand.columns:
+        own = by_hand.select("query_id", own="origin", hand=pl.lit(value=True))
+        drawn = drawn.join(own, on="query_id", how="left", maintain_order="left")
+        kept = pl.when(pl.col("hand")).then("own").otherwise("origin")
+        drawn = drawn.with_columns(kept.alias("origin")).drop("own", "hand")
+    elif by_hand.height:
+        hand = pl.col("query_id").is_in(by_hand["query_id"].implode())
+        drawn = drawn.with_columns(pl.when(hand).then(None).otherwise("origin").alias("origin"))
+    if "weight" not in by_hand.columns:
+        return drawn
+    left = by_hand.filter(
+        ~pl.col("query_id").is_in(drawn["query_id"].implode()) & pl.col("weight").is_not_null()
+    )
+    of_log = [n for n in ("weight", "probability", "stratum", "band", "count") if n in left.columns]
+    left = left.with_columns(pl.lit(None, dtype=left.schema[name]).alias(name) for name in of_log)
+    return pl.concat([drawn, left], how="diagonal_relaxed")

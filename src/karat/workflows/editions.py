@@ -78,6 +78,12 @@ def content_of(opened: Opened, name: str | None = None) -> Content:
     with opened.store.read() as connection:
         if name is not None and name != NOW:
             row, asked, made = editions.edition(connection, golden.id, name)
+            if edition(asked, made, row.about)[1] != row.sha256:
+                raise InputError(
+                    f"edition {name} is not what was frozen: its SHA-256 is another",
+                    file=opened.store.url,
+                    fix="take the store from a backup",
+                )
             return Content(name, asked, made, dict(row.about))
         asked = queries.frame(connection, golden.id)
         said = judgments.current(connection, golden.id)
@@ -174,7 +180,8 @@ def coverage(
 def stale_judgments(opened: Opened) -> Stale:
     """Judgments of documents whose text has changed since."""
     with opened.store.read() as connection:
-        said = judgments.current(connection, opened.golden.id)
+        asked = queries.frame(connection, opened.golden.id)
+        said = judgments.current(connection, opened.golden.id).of(asked["query_id"])
         held = documents.frame(connection, opened.golden.id)
     return stale(said, held.select("doc_id", "sha256"))
 

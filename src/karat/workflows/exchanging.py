@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from karat.errors import InputError
+from karat.errors import InputError, UsageError
 from karat.formats import read_documents, read_queries
 from karat.formats.exchange.catalogue import read_exchange, write_exchange
 from karat.formats.exchange.detect import detect
@@ -22,6 +22,7 @@ from karat.tables.scale import Scale
 from karat.workflows.choosing import put_queries
 from karat.workflows.editions import LEAST, content_of, weighed
 from karat.workflows.kept_runs import keep_runs
+from karat.workflows.known_queries import over, same_queries
 from karat.workflows.linting import roles
 from karat.workflows.workspace import Opened
 
@@ -83,13 +84,13 @@ def take_in(
     with opened.store.begin() as connection:
         there = queries.frame(connection, golden.id, dropped=True).drop("dropped_us")
         asked = _asked(found)
-        ids = _same_queries(there, asked)
+        ids = same_queries(there, asked)
         renamed = [_renamed(frame, ids) for frame in (asked, found.judgments)]
-        put = put_queries(connection, golden.id, _over(there, renamed[0], "query_id"), now)
+        put = put_queries(connection, golden.id, over(there, renamed[0], "query_id"), now)
         held, changed = 0, put.changed
         if found.documents is not None:
             known = documents.frame(connection, golden.id).drop("sha256")
-            given = _over(known, found.documents, "doc_id")
+            given = over(known, found.documents, "doc_id")
             placed = documents.put(connection, golden.id, given, now)
             held, changed = placed.added, changed + placed.changed
         count = 0
@@ -133,12 +134,18 @@ def give_out(
 
     Raises:
         InputError: the format cannot hold it, or it cannot be written.
-        UsageError: there is no such format or edition.
+        UsageError: there is no such format or edition, or every rater's judgment is asked of an
+            edition.
     """
+    if each_rater and edition is not None:
+        raise UsageError(
+            "an edition holds grades, not who gave them",
+            fix="leave out --edition, or --each-rater",
+        )
     content = content_of(opened, edition)
     with opened.store.read() as connection:
         held = documents.frame(connection, opened.golden.id).drop("sha256")
-        said = judgments.current(connection, opened.golden.id)
+        said = judgments.current(connection, opened.golden.id).of(content.queries["query_id"])
     if each_rater:
         rows = said.frame.filter((pl.col("kind") == "rating") & (pl.col("source") == "human"))
         facts = rows.select("query_id", "doc_id", "grade", "rater", "reason")
@@ -241,41 +248,6 @@ def _asked(found: Exchange) -> pl.DataFrame:
     if not frames:
         return pl.DataFrame(schema={"query_id": pl.String})
     return pl.concat(frames, how="diagonal_relaxed")
-
-
-def _same_queries(there: pl.DataFrame, asked: pl.DataFrame) -> dict[str, str]:
-    """The id in the golden set of each query of a file."""
-    by_text = {
-        text: query
-        for query, text in there.select("query_id", "text").iter_rows()
-        if text is not None
-    }
-    texts = dict(there.select("query_id", "text").iter_rows())
-    taken, ids = {*texts, *asked["query_id"]}, {}
-    names = ["query_id", *(["text"] if "text" in asked.columns else [])]
-    for query, *said in asked.select(names).iter_rows():
-        text = said[0] if said else None
-        new = query
-        if text is not None and text in by_text and texts.get(query) != text:
-            new = by_text[text]
-        elif text is not None and texts.get(query) not in {None, text}:
-            # The id is another query's here.
-            number = 2
-            while f"{query}-{number}" in taken:
-                number += 1
-            new = f"{query}-{number}"
-        taken.add(new)
-        ids[query] = new
-    return ids
-
-
-def _over(there: pl.DataFrame, given: pl.DataFrame, key: str) -> pl.DataFrame:
-    """What a file says of each row it has, over what was known of it."""
-    given = given.unique(key, keep="first", maintain_order=True)
-    both = given.join(there, on=key, how="left", suffix="_there", maintain_order="left")
-    shared = [name for name in given.columns if name != key and name in there.columns]
-    told = [pl.coalesce(name, f"{name}_there").alias(name) for name in shared]
-    return both.with_columns(told).drop(f"{name}_there" for name in shared)
 
 
 def _facts(said: pl.DataFrame, rater: str | None, now: int) -> pl.DataFrame:

@@ -11,7 +11,13 @@ from karat.golden.freshness import age_days
 from karat.store import judgments, pairs, queries, runs
 from karat.tables.agreement import Agreement
 from karat.workflows.agreeing import agreement_in, disagreements_in
-from karat.workflows.editions import content_of, list_editions, stale_judgments
+from karat.workflows.editions import (
+    NOW,
+    compare_editions,
+    content_of,
+    list_editions,
+    stale_judgments,
+)
 from karat.workflows.workspace import Opened
 
 
@@ -81,7 +87,7 @@ def status(opened: Opened, *, now: int) -> Status:
     waiting = int(queued["open"].sum()) if queued.height else 0
     old = stale_judgments(opened).judgments.height
     judged = content.grades["query_id"].n_unique()
-    changed = newest is None or newest.grades != content.grades.height
+    changed = newest is None or not compare_editions(opened, newest.name, NOW).same
     found = Status(
         name=golden.name,
         store=opened.store.url,
@@ -95,7 +101,7 @@ def status(opened: Opened, *, now: int) -> Status:
         adjudications=int(queued["adjudications_open"].sum()),
         stale=old,
         edition=None if newest is None else newest.name,
-        edition_days=None if newest is None else age_days(newest.created_us, now),
+        edition_days=None if newest is None else age_days(min(newest.created_us, now), now),
         todo=[],
     )
     found.todo.extend(_todo(found, asked, queued, changed=changed))

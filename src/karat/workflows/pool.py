@@ -86,9 +86,13 @@ def pool(
             file=systems[0].source,
             fix="ask the search with the query ids that karat golden export FOLDER writes",
         )
-    keep_runs(opened, systems, now=now)
     common: dict[str, Any] = {"queries": ids}
     if method == "mtf":
+        if budget is not None or per_query is not None or bands != 1:
+            raise UsageError(
+                "move to front gives one document of each query, and takes no budget and no bands",
+                fix="call it again when they are judged",
+            )
         so_far: dict[str, dict[str, float | None]] = {}
         for query, doc in known.frame.select("query_id", "doc_id").iter_rows():
             so_far.setdefault(query, {})[doc] = None  # judged, and perhaps nobody could
@@ -105,6 +109,7 @@ def pool(
             found = pooling.reciprocal_rank_pool(systems, k, **common)
         else:
             found = pooling.rbp_pool(systems, k, p=p, **common)
+    keep_runs(opened, systems, now=now)
     lacking = [query for query in ids if query not in answered]
     return _queued(opened, found.frame, lacking, now)
 

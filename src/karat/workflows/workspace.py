@@ -52,7 +52,8 @@ def make_workspace(
         raters: Raters for each pair.
 
     Raises:
-        UsageError: there is a workspace, or the store or the scale is none.
+        UsageError: there is a workspace, the store has a golden set of this name, or the store or
+            the scale is none.
         InputError: the store cannot be reached.
     """
     before = {path for path in (root, root / "guideline.md") if path.exists()}
@@ -61,6 +62,13 @@ def make_workspace(
         workspace = read_workspace(root / NAME)  # the environment stands above the URL in it
         opened_store = open_store(workspace.store, make=True)
         try:
+            with opened_store.read() as connection:
+                if name in golden_sets.names(connection):
+                    raise UsageError(
+                        f"the store has a golden set {name!r} already",
+                        fix="--name another; to join it, copy karat.toml and guideline.md from "
+                        "the workspace it was made in",
+                    )
             _golden_set(opened_store, workspace, now)
         finally:
             opened_store.dispose()
@@ -113,13 +121,17 @@ def open_workspace(start: Path, *, now: int) -> Iterator[Opened]:
 
 def _golden_set(store: Store, workspace: Workspace, now: int) -> GoldenSetRow:
     """The golden set of the workspace as its files have it; made if there is none."""
-    text = ""
+    text = None
     if workspace.guideline.is_file():
         with Source(workspace.guideline) as source:
             text = source.whole().decode("utf-8", "replace")
     with store.read() as connection:
         there = workspace.golden in golden_sets.names(connection)
         found = golden_sets.find(connection, workspace.golden) if there else None
+        told = golden_sets.guidelines(connection, found.id).values() if found else ()
+    if found is not None and (text is None or text in told):
+        # No file, or one from before: others who share the store have a newer text.
+        text = found.guideline_text
     declared = (dict(workspace.grades), workspace.raters, workspace.repeats, text)
     if found is not None:
         if found.scale != workspace.scale:
@@ -137,12 +149,12 @@ def _golden_set(store: Store, workspace: Workspace, now: int) -> GoldenSetRow:
                 raters=raters,
                 repeats=repeats,
                 salt=secrets.token_hex(8),
-                guideline=text,
+                guideline=text or "",
                 now=now,
             )
         else:
             golden_sets.change(connection, found.id, grades=grades, raters=raters, repeats=repeats)
-            if text != found.guideline_text:
+            if text is not None and text != found.guideline_text:
                 golden_sets.new_guideline(connection, found.id, text, now)
         return golden_sets.find(connection, workspace.golden)
 
