@@ -283,6 +283,15 @@ def test_what_is_imported_again_adds_only_what_differs(c: sa.Connection, shop: i
     assert queue.claim(c, shop, "cy", now=NOW) is None, "nobody rates twice what was imported"
 
 
+def test_an_import_with_fewer_columns_takes_no_reason_away(c: sa.Connection, shop: int) -> None:
+    assert record(c, shop, [0, 1, None], reason="unclear") == 3
+    assert record(c, shop, [0, 1, None]) == 0
+    assert record(c, shop, [0, 2, None]) == 1, "another grade has another reason"
+    assert record(c, shop, [0, 2, None], reason="other") == 3
+    said = judgments.current(c, shop).frame.sort("query_id", "doc_id")
+    assert said["reason"].to_list() == ["other"] * 3
+
+
 def test_an_import_that_does_not_fit_is_refused(c: sa.Connection, shop: int) -> None:
     with pytest.raises(InputError, match="not on the scale"):
         record(c, shop, [0, 1, 9])

@@ -248,6 +248,73 @@ def test_disagreements_go_to_somebody_who_did_not_rate_the_pair(c: sa.Connection
     assert claimed(c, set_id, "cy", kind="adjudication").slot_id == undone.claim.slot_id
 
 
+def settled_by_cat(c: sa.Connection) -> tuple[int, queue.Claim]:
+    """A pair for three raters: Ann and Bob rated it, Cat holds its adjudication."""
+    set_id = with_pool(c, 1, 1, raters=3)
+    for rater in ("ann", "bob"):
+        judge_all(c, set_id, rater)
+    queue.open_adjudications(c, set_id, pool(1, 1), NOW)
+    return set_id, claimed(c, set_id, "cat", kind="adjudication")
+
+
+def test_who_settles_a_pair_does_not_rate_it(c: sa.Connection) -> None:
+    set_id, held = settled_by_cat(c)
+
+    def nothing_to_rate(rater: str) -> bool:
+        n_left = queue.progress(c, set_id, rater, now=NOW).left
+        return queue.claim(c, set_id, rater, now=NOW) is None and n_left == 0
+
+    assert nothing_to_rate("cat"), "it is held"
+    judgments.submit(c, set_id, held.slot_id, "cat", grade=2, now=NOW)
+    assert nothing_to_rate("cat"), "it is settled"
+    assert claimed(c, set_id, "dan").kind == "rating", "the place is there for others"
+
+
+def test_who_put_a_disagreement_off_has_seen_the_votes(c: sa.Connection) -> None:
+    set_id, held = settled_by_cat(c)
+    queue.later(c, set_id, held.slot_id, "cat", NOW + SECOND)
+    assert queue.claim(c, set_id, "cat", now=NOW + 2 * SECOND) is None
+    assert queue.progress(c, set_id, "cat", now=NOW + 2 * SECOND).left == 0
+    again = claimed(c, set_id, "cat", NOW + 2 * SECOND, "adjudication")
+    assert again.slot_id == held.slot_id
+
+
+def from_elsewhere(c: sa.Connection, set_id: int, rater: str, grade: float = 1) -> None:
+    """Record a rating of q0, d0 that is of no import."""
+    said = pool(1, 1).with_columns(
+        grade=pl.lit(float(grade)),
+        rater=pl.lit(rater),
+        source=pl.lit("human"),
+        time_us=pl.lit(NOW),
+    )
+    assert judgments.record(c, set_id, said, None) == 1
+
+
+def test_what_was_recorded_without_an_import_is_rated_too(c: sa.Connection) -> None:
+    set_id = with_pool(c, 1, 2)
+    from_elsewhere(c, set_id, "ann")
+    queue.open_adjudications(c, set_id, pool(1, 1), NOW)
+    assert queue.progress(c, set_id, "ann", now=NOW).left == 1
+    assert [each.doc_id for each in judge_all(c, set_id, "ann")] == ["d1"]
+    assert queue.claim(c, set_id, "ann", now=NOW, kind="adjudication") is None, "her own case"
+    assert len(judge_all(c, set_id, "ben")) == 2
+
+
+def test_what_is_imported_while_the_rater_holds_the_pair_is_superseded(c: sa.Connection) -> None:
+    set_id = with_pool(c, 1, 1)
+    held = claimed(c, set_id, "ann")
+    for rater in ("ann", "ben"):
+        from_elsewhere(c, set_id, rater, grade=3)
+    judgments.submit(c, set_id, held.slot_id, "ann", grade=1, now=NOW)
+    counts = judgments.current(c, set_id).frame.select("rater", "grade")
+    assert sorted(counts.rows()) == [("ann", 1.0), ("ben", 3.0)]
+    undone = judgments.undo(c, set_id, "ann", NOW)
+    assert undone is not None
+    judgments.submit(c, set_id, undone.claim.slot_id, "ann", grade=2, now=NOW)
+    counts = judgments.current(c, set_id).frame.select("rater", "grade")
+    assert sorted(counts.rows()) == [("ann", 2.0), ("ben", 3.0)]
+
+
 @pytest.mark.parametrize("rater", ["", "  ", "a\0b", "x" * 201])
 def test_a_rater_has_a_name(c: sa.Connection, rater: str) -> None:
     set_id = with_pool(c, 1, 1)

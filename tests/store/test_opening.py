@@ -49,10 +49,18 @@ def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path, *, make: bool)
     assert path.read_bytes() == b"query,doc\n" * 100
 
 
-def test_a_server_that_is_not_there_is_said_without_the_password() -> None:
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:secret@127.0.0.1:1/karat",
+        "postgresql://ann@127.0.0.1:1/karat?password=secret",
+        "postgresql:///karat?host=127.0.0.1&port=1&user=ann&password=secret",
+    ],
+)
+def test_a_server_that_is_not_there_is_said_without_the_password(url: str) -> None:
     pytest.importorskip("psycopg")
-    with pytest.raises(InputError, match="cannot be opened") as refused:
-        open_store("postgresql://ann:secret@127.0.0.1:1/karat")
+    with pytest.raises(InputError, match="/karat cannot be opened") as refused:
+        open_store(url)
     assert "secret" not in str(refused.value)
 
 

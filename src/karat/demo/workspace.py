@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 
 import polars as pl
 
 from karat.demo.build import Demo
 from karat.formats import read_documents, read_queries
 from karat.formats.workspace import NAME
-from karat.store import documents, judgments, queries
+from karat.store import documents, imports, judgments, queries
 from karat.tables import Pairs
 from karat.tables.agreement import Agreement
 from karat.workflows.agreeing import agreement_in
@@ -20,6 +21,7 @@ from karat.workflows.workspace import make_workspace, open_workspace
 
 EDITION = "first"
 """Name of the demo's edition."""
+_ALONE: dict[str, str] = {}  # the demo stays out of a team's store, whatever KARAT_STORE says
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ def keep(demo: Demo, to_judge: Pairs, *, now: int) -> Kept:
         now: Microseconds UTC.
     """
     if not (demo.directory / NAME).exists():
-        make_workspace(demo.directory, now=now, name="python-help")
-    with open_workspace(demo.directory, now=now) as opened:
+        make_workspace(demo.directory, now=now, name="python-help", environment=_ALONE)
+    with open_workspace(demo.directory, now=now, environment=_ALONE) as opened:
         golden = opened.golden
         said = pl.read_csv(demo.judgments, separator="\t", infer_schema=False)
         facts = said.select(
@@ -63,7 +65,16 @@ def keep(demo: Demo, to_judge: Pairs, *, now: int) -> Kept:
         with opened.store.begin() as connection:
             queries.put(connection, golden.id, read_queries(demo.queries).frame, now)
             documents.put(connection, golden.id, read_documents(demo.corpus).frame, now)
-            judgments.record(connection, golden.id, facts, None)
+            import_id = imports.put(
+                connection,
+                golden.id,
+                file=demo.judgments.name,
+                format="csv",
+                sha256=sha256(demo.judgments.read_bytes()).hexdigest(),
+                report={},
+                now=now,
+            )
+            judgments.record(connection, golden.id, facts, import_id)
         keep_runs(opened, demo.runs, now=now)
         frozen = {row.name: row for row in list_editions(opened)}
         grades = (

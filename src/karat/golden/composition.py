@@ -68,7 +68,9 @@ def composition(queries: pl.DataFrame) -> Composition:
 def _counted(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     total = max(frame.height, 1)
     weighed = "weight" in frame.columns and frame["weight"].sum() > 0
-    weight = pl.col("weight").sum() / frame["weight"].sum() if weighed else pl.lit(None, pl.Float64)
+    weight = pl.lit(None, dtype=pl.Float64)
+    if weighed:  # rounded, so that all of them are 1 and not a little less
+        weight = (pl.col("weight").sum() / frame["weight"].sum()).round(12)
     counted = frame.group_by(value=pl.col(name).cast(pl.String, strict=False)).agg(
         queries=pl.len().cast(pl.Int64), share=pl.len() / total, weight=weight
     )

@@ -86,7 +86,12 @@ def _show_raters(agreed: Agreement, out: Console) -> None:
 
 def _show_confusion(found: Confusion, out: Console) -> None:
     out.print(
-        plain(f"{found.first or 'one'} (down) and {found.second or 'another'} (across)", "bold")
+        plain(
+            f"{found.first} (down) and {found.second} (across)"
+            if found.first and found.second
+            else "every two ratings of a pair, both ways round",
+            "bold",
+        )
     )
     table = base()
     table.add_column("", justify="right")

@@ -56,11 +56,21 @@ def show_chosen(log: Cleaned, sample: Sample, made_of: Composition, out: Console
     """Print what a log held, what was drawn of it, and what the golden set is made of now."""
     out.print(
         plain(
-            f"{counted(log.searches, 'search', 'searches')} of "
+            f"{counted(int(log.frame['count'].sum()), 'search', 'searches')} of "
             f"{counted(log.frame.height, 'query', 'queries')}; "
             f"{counted(sample.queries.height, 'was', 'were')} drawn"
         )
     )
+    became = {
+        "empty": log.empty,
+        "of robots": log.bots,
+        "spellings put together": log.merged,
+        **{f"with {kind}": count for kind, count in log.personal.items()},
+    }
+    said = [f"{count:,} {what}" for what, count in became.items() if count]
+    if said:
+        masked = " (masked)" if log.masked else " (--mask replaces it)" if log.personal else ""
+        out.print(plain(f"of the log: {', '.join(said)}{masked}", "dim"))
     heads = list(sample.strata.columns)
     out.print(
         _table(

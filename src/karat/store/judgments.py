@@ -62,7 +62,8 @@ def submit(
     """Record what a rater said of the pair they hold.
 
     A lease that has ended is good as long as nobody took the pair. A slot the rater has filled
-    already is corrected: the new judgment supersedes the old.
+    already is corrected: the new judgment supersedes the old, and so it does a rating of theirs
+    that was imported while they held the pair.
 
     Args:
         c: A write transaction; the judgment is safe when it has ended, not before.
@@ -114,6 +115,9 @@ def submit(
         shown = c.execute(chosen.where(document.c.doc_id == held.doc_id)).scalar_one_or_none()
     if seconds is not None and not 0 <= seconds < math.inf:
         seconds = None
+    old = held.judgment_id
+    if old is None and held.kind == "rating":
+        old = _without_slot(c, set_id, held.query_id, held.doc_id, rater)
     values = {
         "golden_set_id": set_id,
         "query_id": held.query_id,
@@ -128,7 +132,7 @@ def submit(
         "seconds": seconds,
         "guideline": guideline or declared.guideline,
         "document_sha256": shown,
-        "supersedes": held.judgment_id,
+        "supersedes": old,
         "token": token,
     }
     new = int(c.execute(sa.insert(judgment).values(values).returning(judgment.c.id)).scalar_one())
@@ -185,7 +189,8 @@ def record(c: sa.Connection, set_id: int, frame: pl.DataFrame, import_id: int | 
     """Record facts that came from elsewhere, all in one go.
 
     What the same rater said of the same pair before (same kind and source) is superseded; where
-    they said just this, nothing is added. So a file may be imported again.
+    they said just this, or this with a reason where the file has none, nothing is added. So a file
+    may be imported again, and with fewer columns.
 
     Args:
         c: A write transaction.
@@ -232,7 +237,7 @@ def record(c: sa.Connection, set_id: int, frame: pl.DataFrame, import_id: int | 
     new, corrected = [], []
     for row in checked.iter_rows(named=True):
         old = now_there.get(tuple(row[name] for name in key))
-        said = ("grade", "state", "reason")
+        said = ("grade", "state") if row["reason"] is None else ("grade", "state", "reason")
         if old is not None and all(old[name] == row[name] for name in said):
             continue
         values = {own.get(name, name): value for name, value in row.items() if name != "judgment"}
@@ -291,6 +296,24 @@ def history(c: sa.Connection, set_id: int, query_id: str, doc_id: str) -> pl.Dat
     gone = frame["supersedes"].drop_nulls().implode()
     counts = ~pl.col("judgment").is_in(gone) & (pl.col("state") != "withdrawn")
     return frame.with_columns(counts.alias("counts"))
+
+
+def _without_slot(
+    c: sa.Connection, set_id: int, query_id: str, doc_id: str, rater: str
+) -> int | None:
+    """The rater's newest rating of a pair that counts and fills no slot, as an import's does."""
+    later = judgment.alias()
+    chosen = sa.select(judgment.c.id).where(
+        judgment.c.golden_set_id == set_id,
+        judgment.c.query_id == query_id,
+        judgment.c.doc_id == doc_id,
+        judgment.c.rater == rater,
+        judgment.c.kind == "rating",
+        judgment.c.state != "withdrawn",
+        ~sa.exists().where(later.c.supersedes == judgment.c.id),
+        ~sa.exists().where(slot.c.judgment_id == judgment.c.id),
+    )
+    return c.execute(chosen.order_by(judgment.c.id.desc()).limit(1)).scalar_one_or_none()
 
 
 def _columns() -> list[sa.ColumnElement[object]]:

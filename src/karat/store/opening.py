@@ -26,13 +26,14 @@ class Store:
 
     Attributes:
         engine: The SQLAlchemy engine.
-        url: Where it is, without the password.
+        url: Where it is, without the password and the options.
     """
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
         path = engine.url.database if engine.dialect.name == "sqlite" else None
-        shown = engine.url.render_as_string(hide_password=True)
+        # The options of PostgreSQL may hold a password too.
+        shown = engine.url.set(query={}).render_as_string(hide_password=True)
         self.url = shown if path is None else f"sqlite:///{path}"
 
     @contextmanager

@@ -128,24 +128,36 @@ def unfilled(*, timed: bool, own: bool) -> sa.Select[int]:
             slot.c.kind == _KIND,
             slot.c.judgment_id.is_(None),
             free,
-            # Nobody rates a pair twice, nor settles their own case.
+            # Nobody rates a pair twice, settles their own case, or rates what they settle.
             ~sa.exists().where(
                 other.c.pair_id == slot.c.pair_id,
-                (other.c.kind == _KIND) | (other.c.kind == "rating"),
+                other.c.kind.in_(["rating", "adjudication"]),
                 other.c.rater == _RATER,
-                other.c.judgment_id.is_not(None) if own else sa.true(),
+                other.c.judgment_id.is_not(None) | (other.c.kind != _KIND) if own else sa.true(),
             ),
-            # What was imported fills no slot.
+            # Who put a disagreement off has seen the votes.
             ~sa.exists().where(
+                _KIND == "rating",
+                deferred.c.pair_id == slot.c.pair_id,
+                deferred.c.rater == _RATER,
+                other.c.pair_id == deferred.c.pair_id,
+                other.c.kind == "adjudication",
+            ),
+            # What came from elsewhere fills no slot; what fills one is found above already.
+            # OFFSET 0 has PostgreSQL look up each pair by the index: without fresh statistics it
+            # would join all that the rater ever said, again for each pair.
+            ~sa.select(rated.c.id)
+            .where(
                 rated.c.golden_set_id == pair.c.golden_set_id,
                 rated.c.query_id == pair.c.query_id,
                 rated.c.doc_id == pair.c.doc_id,
                 rated.c.rater == _RATER,
-                rated.c.import_id.is_not(None),
                 rated.c.kind == "rating",
                 rated.c.state != "withdrawn",
                 ~sa.exists().where(judgment.c.supersedes == rated.c.id),
-            ),
+            )
+            .offset(0)
+            .exists(),
         )
     )
     if own or not timed:

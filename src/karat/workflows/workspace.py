@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +40,7 @@ def make_workspace(
     name: str = "golden",
     scale: str = "0-3",
     raters: int = 2,
+    environment: Mapping[str, str] | None = None,
 ) -> Workspace:
     """Make a workspace: ``karat.toml``, a guideline, the store, and a golden set in it.
 
@@ -50,6 +51,7 @@ def make_workspace(
         name: Of the golden set.
         scale: Lowest and highest grade, as in ``0-3``.
         raters: Raters for each pair.
+        environment: Where ``KARAT_STORE`` is looked up; that of the process if None.
 
     Raises:
         UsageError: there is a workspace, the store has a golden set of this name, or the store or
@@ -59,7 +61,9 @@ def make_workspace(
     before = {path for path in (root, root / "guideline.md") if path.exists()}
     workspace = write_workspace(root, store=store, name=name, scale=scale, raters=raters)
     try:
-        workspace = read_workspace(root / NAME)  # the environment stands above the URL in it
+        workspace = read_workspace(
+            root / NAME, environment
+        )  # the environment stands above the URL in it
         opened_store = open_store(workspace.store, make=True)
         try:
             with opened_store.read() as connection:
@@ -97,7 +101,9 @@ def upgrade_workspace(start: Path) -> Workspace:
 
 
 @contextmanager
-def open_workspace(start: Path, *, now: int) -> Iterator[Opened]:
+def open_workspace(
+    start: Path, *, now: int, environment: Mapping[str, str] | None = None
+) -> Iterator[Opened]:
     """The workspace of a folder, or of the nearest one above it.
 
     What was changed in ``karat.toml`` and in the guideline since holds from now on: a guideline
@@ -106,12 +112,13 @@ def open_workspace(start: Path, *, now: int) -> Iterator[Opened]:
     Args:
         start: The folder.
         now: Microseconds UTC.
+        environment: As in ``make_workspace``.
 
     Raises:
         UsageError: there is no workspace or store, or it is of another version of karat.
         InputError: ``karat.toml`` is wrong, or the store cannot be reached.
     """
-    workspace = read_workspace(find_workspace(start))
+    workspace = read_workspace(find_workspace(start), environment)
     store = open_store(workspace.store)
     try:
         yield Opened(workspace, store, _golden_set(store, workspace, now))

@@ -1,0 +1,35 @@
+"""The demo's workspace: what it holds, again and again, and in no store but its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from karat.demo import documents
+from karat.demo.build import build
+from karat.demo.workspace import EDITION, keep
+from karat.tables import Pairs
+
+
+def test_it_is_kept_once_and_in_no_store_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = {
+        "doc_id": ["json.dumps", "functools.lru_cache"],
+        "title": ["json.dumps(obj)", "functools.lru_cache()"],
+        "text": ["Serialize obj.", "Least-recently-used cache decorator."],
+        "kind": ["function"] * 2,
+        "module": ["json", "functools"],
+    }
+    monkeypatch.setattr(documents, "collect", lambda: pl.DataFrame(pages))
+    monkeypatch.setenv("KARAT_STORE", f"sqlite:///{tmp_path / 'team.db'}")
+    made = build(tmp_path / "demo", lambda _: None)
+    wanted = Pairs(pl.DataFrame({"query_id": ["q01"], "doc_id": ["functools.lru_cache"]}))
+    first = keep(made, wanted, now=1_800_000_000_000_000)
+    again = keep(made, wanted, now=1_800_000_001_000_000)
+    assert (first.edition, first.grades, first.waiting) == (EDITION, made.judgment_count, 2)
+    assert (again.grades, again.waiting) == (first.grades, 2)
+    assert first.agreement.pairs == 200  # those graded twice: see golden-set.md
+    assert not (tmp_path / "team.db").exists()
