@@ -152,6 +152,17 @@ def test_runs_of_a_file_are_kept_under_the_ids_of_the_golden_set(
     assert {query: list(docs) for query, docs in run.to_dict().items()} == {"q1": ["d2", "d1"]}
 
 
+def test_where_runs_cannot_be_kept_nothing_comes_in(
+    shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    shop.workspace.runs.write_text("no folder", encoding="utf-8")
+    rows = "Snapshot Name,Snapshot Time,Case ID,Query Text,Doc ID,Doc Position\n"
+    (tmp_path / "snapshot.csv").write_text(f"{rows}before,2024-05-01,7,door,d2,1\n", "utf-8")
+    with pytest.raises(InputError, match="runs cannot be kept there"):
+        take_in(shop, tmp_path / "snapshot.csv", now=tick())
+    assert held(shop) == (0, 0, 0)
+
+
 @pytest.mark.parametrize("each_rater", [False, True])
 def test_what_goes_out_comes_back_in(
     each_rater: bool, shop: Opened, tick: Tick, tmp_path: Path

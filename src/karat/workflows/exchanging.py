@@ -21,7 +21,7 @@ from karat.tables.exchange import Exchange
 from karat.tables.scale import Scale
 from karat.workflows.choosing import put_queries
 from karat.workflows.editions import LEAST, content_of, weighed
-from karat.workflows.kept_runs import keep_runs
+from karat.workflows.kept_runs import keep_in
 from karat.workflows.known_queries import over, same_queries
 from karat.workflows.linting import roles
 from karat.workflows.workspace import Opened
@@ -106,9 +106,8 @@ def take_in(
                 now=now,
             )
             count = judgments.record(connection, golden.id, _facts(said, rater, now), import_id)
-        # Before the transaction ends: a run that is none leaves nothing behind.
         kept = [Run.from_frame(_renamed(frame, ids), name) for name, frame in found.runs.items()]
-    keep_runs(opened, kept, now=now)
+        keep_in(connection, opened, kept, now=now)
     return TakenIn(found, put.added, held, count, changed, list(found.runs))
 
 

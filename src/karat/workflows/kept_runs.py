@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from karat.errors import UsageError, nearest
+import sqlalchemy as sa
+
+from karat.errors import InputError, UsageError, nearest
 from karat.formats import read_run
 from karat.formats.writing import write_run
 from karat.store import runs
@@ -29,29 +31,41 @@ def keep_runs(opened: Opened, given: Iterable[str | Path | Run], *, now: int) ->
         InputError: a file cannot be read, or a run cannot be kept.
     """
     read = [run if isinstance(run, Run) else read_run(run) for run in given]
-    folder = opened.workspace.runs
-    for run in read:
+    with opened.store.begin() as connection:
+        keep_in(connection, opened, read, now=now)
+    return read
+
+
+def keep_in(connection: sa.Connection, opened: Opened, given: Iterable[Run], *, now: int) -> None:
+    """Keep runs in a transaction that is open: their files first, which are named by content.
+
+    Raises:
+        InputError: a file cannot be written.
+    """
+    root, folder = opened.workspace.root, opened.workspace.runs
+    for run in given:
         sha256 = fingerprint(run)
         assert sha256 is not None
         path = folder / f"{sha256[:16]}.parquet"
         if not path.is_file():
-            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise InputError(
+                    f"runs cannot be kept there: {error.strerror}", file=str(folder)
+                ) from None
             write_run(run, path)
-        with opened.store.begin() as connection:
-            runs.put(
-                connection,
-                opened.golden.id,
-                name=run.name,
-                sha256=sha256,
-                path=path.relative_to(opened.workspace.root).as_posix()
-                if path.is_relative_to(opened.workspace.root)
-                else path.as_posix(),
-                queries=len(run.query_ids),
-                rows=len(run),
-                about={"source": run.source},
-                now=now,
-            )
-    return read
+        runs.put(
+            connection,
+            opened.golden.id,
+            name=run.name,
+            sha256=sha256,
+            path=(path.relative_to(root) if path.is_relative_to(root) else path).as_posix(),
+            queries=len(run.query_ids),
+            rows=len(run),
+            about={"source": run.source},
+            now=now,
+        )
 
 
 def kept_runs(opened: Opened, names: Sequence[str] = ()) -> list[Run]:
