@@ -13,6 +13,7 @@ from karat.errors import InputError
 from karat.golden.queue import shuffle_number
 from karat.store import golden_sets
 from karat.store.schema import judgment, pair, query, slot
+from karat.store.slots import query_of_pair
 from karat.tables.incoming import conform
 from karat.tables.schema import PAIRS
 
@@ -120,7 +121,7 @@ def frame(c: sa.Connection, set_id: int) -> pl.DataFrame:
             ),
         )
         .select_from(pair)
-        .join(query, _same_query())
+        .join(query, query_of_pair())
         .outerjoin(
             counts,
             (counts.c.query_id == pair.c.query_id) & (counts.c.doc_id == pair.c.doc_id),
@@ -137,10 +138,6 @@ def frame(c: sa.Connection, set_id: int) -> pl.DataFrame:
             for (name, dtype), values in zip(SCHEMA.items(), columns, strict=True)
         ]
     )
-
-
-def _same_query() -> sa.ColumnElement[bool]:
-    return (query.c.golden_set_id == pair.c.golden_set_id) & (query.c.query_id == pair.c.query_id)
 
 
 def _checked(
