@@ -58,7 +58,7 @@ def measured(name: str, url: str, asked: argparse.Namespace) -> None:
             c, "g", scale=(0, 3), grades={0: "no", 3: "yes"}, salt="s", guideline="", now=0
         )
         queries.put(c, set_id, frame.select("query_id").unique(), 0)
-        pairs.add(c, set_id, frame, 2, 0)
+        pairs.put(c, set_id, frame, 2, 0)
     store.dispose()
     names = [(url, set_id, f"rater {n}", asked.pause) for n in range(asked.raters)]
     began = time.perf_counter()

@@ -135,12 +135,15 @@ def test_every_table_is_json_too_and_fits(typed: Typed, ids: dict[str, str]) -> 
         "editions",
         "diff one",
         "diff one now --by band",
+        "freeze {}",
         "coverage up.trec",
         "stale",
     ):
-        shown = typed(f"golden {command} -w shop").out
-        assert max(map(len, shown.splitlines())) <= 80 or "golden in sqlite" in shown, command
-        assert json.loads(typed(f"golden {command} -w shop --format json").out) is not None
+        shown = typed(f"golden {command.format('two')} -w shop").out
+        whole = "golden in sqlite" in shown or "SHA-256" in shown
+        assert whole or max(map(len, shown.splitlines())) <= 80, command
+        told = typed(f"golden {command.format('three')} -w shop --format json").out
+        assert json.loads(told) is not None
     assert json.loads(typed("golden plan --format json").out)["needed"]["queries"] > 0
 
 
@@ -172,3 +175,25 @@ def test_a_log_of_strangers_is_not_printed(typed: Typed, ids: dict[str, str]) ->
 )
 def test_mistakes(line: str, says: str, typed: Typed, ids: dict[str, str]) -> None:
     assert says in typed(f"{line} -w shop", code=2).err
+
+
+def test_what_raters_contradict_is_told(typed: Typed, ids: dict[str, str], tmp_path: Path) -> None:
+    said = "query_id,doc_id,grade{}\n{},d0,{}\n"
+    query = ids["parse json"]
+    (tmp_path / "nobody.csv").write_text(said.format("", query, 0), encoding="utf-8")
+    (tmp_path / "ann.csv").write_text(said.format("", query, 3), encoding="utf-8")
+    typed("golden import nobody.csv -w shop")
+    typed("golden import ann.csv --rater ann -w shop")
+    assert "1 imported grade contradicted by raters" in typed("golden status -w shop").out
+    assert "1 imported grade contradicted by raters" in typed("golden disagreements -w shop").out
+    (row,) = json.loads(typed("golden disagreements -f json -w shop").out)["frame"]
+    assert (row["between"], row["imported"], row["grades"]) == ("import", 0, [3])
+    assert json.loads(typed("golden disagreements --queue -f json -w shop").out)["queued"] == 0
+    line = "golden disagreements --queue-imported -f json -w shop"
+    assert json.loads(typed(line).out)["queued"] == 1
+    assert "contradicted" not in typed("golden status -w shop").out  # somebody is asked
+    done = typed("golden freeze one -f json -w shop")
+    made = json.loads(done.out)
+    assert (made["name"], made["grades"], made["contradicted"]) == ("one", 1, 1)
+    assert made["agreed"]["verdict"] == "warn"
+    assert "1 imported grade contradicted by raters, whose grades count" in done.err

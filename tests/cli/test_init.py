@@ -6,6 +6,7 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -80,3 +81,40 @@ def test_the_environment_says_where_the_store_is(
 def test_what_keeps_a_store_is_asked_for(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "alembic", None)
     assert "pip install 'karat[store]'" in typed("init x", code=2).err
+
+
+def test_a_password_does_not_get_into_a_file(
+    typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = typed("init x --store postgresql://me:s3cret@127.0.0.1:1/karat", code=2)
+    assert "fix: put the URL into the environment, as KARAT_STORE" in done.err
+    assert "s3cret" not in done.err
+    assert not (tmp_path / "x").exists()
+    made: list[str] = []
+
+    def make(root: Path, *, store: str, **_: object) -> SimpleNamespace:
+        made.append(store)
+        return SimpleNamespace(root=root)
+
+    monkeypatch.setattr("karat.workflows.workspace.make_workspace", make)
+    for url in ("postgresql://me:s3cret@127.0.0.1:1/karat", "sqlite:////mine/alone.db"):
+        monkeypatch.setenv("KARAT_STORE", url)
+        typed("init x")
+    # What is written for all is where the team's store is, and no file of this machine.
+    assert made == ["postgresql://me@127.0.0.1:1/karat", "sqlite:///karat.db"]
+
+
+def test_a_password_in_the_file_is_told_of(typed: Typed, tmp_path: Path) -> None:
+    typed("init shop")
+    path = tmp_path / "shop/karat.toml"
+    url = f"sqlite:///{(tmp_path / 'shop/karat.db').as_posix()}"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(
+        text.replace("sqlite:///karat.db", "postgresql://me:s3cret@127.0.0.1:1/x"), encoding="utf-8"
+    )
+    assert "s3cret" not in typed("golden status -w shop", code=2).err
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KARAT_STORE", url)
+        done = typed("golden status -w shop")
+    assert "holds the store's password" in done.err
+    assert "s3cret" not in done.err + done.out

@@ -102,6 +102,36 @@ def test_a_card_is_blind(typed: Typed, shop: Path) -> None:
         assert len(line) <= 80
 
 
+def test_the_guideline_is_the_one_that_is_recorded(
+    typed: Typed, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It changes between two cards: the second is shown, and judged, by the new text."""
+
+    def keys() -> Iterator[tuple[str, str]]:
+        (shop / "guideline.md").write_text("Only hinges count.\n", encoding="utf-8")
+        with open_workspace(shop, now=NOW):
+            pass
+        for key in "g3g2q":
+            yield key, ""
+
+    monkeypatch.setattr(command, "_lines", keys)
+    seen = typed("judge --terminal --rater zoe -w shop").out
+    assert seen.index("Judge the document for what") < seen.index("Only hinges count.")
+    with open_workspace(shop, now=NOW) as opened, opened.store.read() as connection:
+        frame = judgments.current(connection, opened.golden.id).frame
+    assert frame["guideline"].to_list() == ["1", "2"]
+
+
+def test_an_edit_is_said_on_standard_error(typed: Typed, shop: Path) -> None:
+    path = shop / "karat.toml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("raters = 2", "raters = 3"), encoding="utf-8")
+    line = "judge --terminal --rater zoe -w shop"
+    said = "karat: karat.toml was edited; this holds from now on: raters 3 (was 2)\n"
+    assert typed(line, given="q\n").err == said
+    assert typed(line, given="q\n").err == ""
+
+
 def test_every_rater_has_an_order_of_their_own(typed: Typed, shop: Path) -> None:
     orders = set()
     for name in ("ida", "joe", "kim", "lou", "mia", "ned"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import tempfile
@@ -15,8 +16,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from karat.errors import InputError, KaratError
-from karat.formats.exchange import opened as openers
+from karat.formats.exchange import foreign
 from karat.formats.exchange.catalogue import EXCHANGES, Peer, read_exchange, write_exchange
+from karat.formats.exchange.detect import detect
+from karat.formats.exchange.foreign import open_foreign
 from karat.tables.exchange import Exchange
 
 JUDGED = {
@@ -115,6 +118,36 @@ def test_judgments_go_out_and_come_back(name: str, data: st.DataObject) -> None:
         assert any("reasons" in lost for lost in told.lost) == bool(graded)
     if not peer.holds.ids:
         assert any("ids of queries" in lost for lost in told.lost)
+
+
+SHEETS = ["quepid-csv", "quepid-book-csv", "csv"]
+
+
+@pytest.mark.parametrize("name", SHEETS)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_a_sheet_says_the_same_with_semicolons(name: str, data: st.DataObject) -> None:
+    given_ = data.draw(exchanges(name))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "out"
+        write_exchange(given_, path, name)
+        first = read_exchange(path, name)
+        with path.open(encoding="utf-8", newline="") as stream:
+            rows = list(csv.reader(stream))
+        numbers = [head in {"rating", "grade"} or "@" in head for head in rows[0]]
+        for row in rows[1:]:
+            cells = zip(row, numbers, strict=True)
+            row[:] = [cell.replace(".", ",") if number else cell for cell, number in cells]
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            csv.writer(stream, delimiter=";", quoting=csv.QUOTE_ALL).writerows(rows)
+        second = read_exchange(path, name)
+        assert detect(open_foreign(path)) == name
+    assert first.judgments is not None
+    assert second.judgments is not None
+    assert second.judgments.equals(first.judgments)
+    told = [each for each in second.assumed if each not in first.assumed]
+    assert len(told) == 1
+    assert told[0].startswith("semicolons separate the cells")
 
 
 SOUND = made(
@@ -339,7 +372,7 @@ def test_a_zip_file_that_is_not_one_file_is_refused(
 def test_a_zip_bomb_is_refused_before_it_is_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(openers, "_BOMB_FROM", 1 << 20)
+    monkeypatch.setattr(foreign, "_BOMB_FROM", 1 << 20)
     path = tmp_path / "x.zip"
     path.write_bytes(zipped({"x.json": b" " * (2 << 20)}))  # deflate: about 1,000 to 1
     with pytest.raises(InputError, match="which real data does not"):

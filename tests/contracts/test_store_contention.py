@@ -38,7 +38,7 @@ def a_queue(store: Store, n_queries: int, n_docs: int, raters: int) -> int:
         queries.put(c, set_id, asked, NOW)
         docs = pl.DataFrame({"doc_id": [f"d{i}" for i in range(n_docs)]})
         pool = asked.select("query_id").join(docs, how="cross")
-        assert pairs.add(c, set_id, pool, raters, NOW) == n_queries * n_docs
+        assert pairs.put(c, set_id, pool, raters, NOW).added == n_queries * n_docs
     return set_id
 
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from karat.errors import InputError, UsageError
+from karat.errors import InputError, KaratError, UsageError
 from karat.store import golden_sets, judgments, pairs, queries, queue
 from karat.store.opening import VERSION_TABLE, VERSIONS, Store, migrate, open_store
 from karat.store.schema import METADATA
@@ -108,7 +108,7 @@ def test_an_older_store_is_refused_and_then_brought_up_to_date(empty: Any, old: 
         assert claim is not None
         new = judgments.submit(c, found.id, claim.slot_id, "ben", grade=2, now=NOW, token="t")
         assert new == 3
-    with pytest.raises(sa.exc.DBAPIError, match="append-only"), store.begin() as c:
+    with pytest.raises(KaratError, match="append-only"), store.begin() as c:
         c.exec_driver_sql("DELETE FROM judgment")
     store.dispose()
 
@@ -170,6 +170,6 @@ def test_a_migrated_store_takes_a_pool(empty: Any) -> None:
     with store.begin() as c:
         queries.put(c, 1, pl.DataFrame({"query_id": ["r"], "text": ["hat"]}), NOW)
         frame = pl.DataFrame({"query_id": ["q", "r"], "doc_id": ["d", "d"]})
-        assert pairs.add(c, 1, frame, 2, NOW) == 1
+        assert pairs.put(c, 1, frame, 2, NOW).added == 1
         assert pairs.frame(c, 1)["open"].to_list() == [1, 2]
     store.dispose()

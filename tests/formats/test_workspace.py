@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from karat.errors import InputError, UsageError
-from karat.formats.workspace import NAME, find_workspace, read_workspace, write_workspace
+from karat.formats.workspace import (
+    NAME,
+    find_workspace,
+    read_workspace,
+    without_password,
+    write_workspace,
+)
 from karat.tables.workspace import GRADES
 
 
@@ -24,6 +30,7 @@ def test_what_init_writes_is_read_back(tmp_path: Path) -> None:
     assert (made.golden, made.scale, made.raters, made.grades) == ('a "b"\n', (0, 3), 3, GRADES)
     assert made.store == f"sqlite:///{(tmp_path / 'new' / 'karat.db').as_posix()}"
     assert "**3** Right" in made.guideline.read_text(encoding="utf-8")
+    assert (made.repeats, made.golds) == (0.05, 0.05)
     assert made.lease_us == 10 * 60 * 1_000_000
     with pytest.raises(UsageError, match="there already"):
         write_workspace(tmp_path / "new", store="x", name="x", scale="0-3", raters=2)
@@ -71,6 +78,7 @@ def test_the_environment_stands_above_the_file(tmp_path: Path) -> None:
         ("[golden]\nraters = 2.5\n", "not a whole number from 1 to 99"),
         ("[golden]\nraters = true\n", "not a whole number"),
         ("[golden]\nrepeats = 0.9\n", "from 0 to 0.5"),
+        ("[golden]\ngolds = 0.9\n", "golds is 0.9, not a number from 0 to 0.5"),
         ('[golden]\nscale = "3"\n', "not a scale"),
         ('[golden]\norder = "querry"\n', "did you mean query"),
         ('[golden]\nname = " "\n', "not a text"),
@@ -85,3 +93,58 @@ def test_the_environment_stands_above_the_file(tmp_path: Path) -> None:
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         read_workspace(written(tmp_path, text), {})
+
+
+SECRETS = [
+    ("postgresql://me:s3cret@db/karat", "postgresql://me@db/karat"),
+    ("postgresql+psycopg://:s3/c?t@db:5432/karat", "postgresql+psycopg://@db:5432/karat"),
+    ("postgresql://me@db/karat?password=s3cret", "postgresql://me@db/karat"),
+    (
+        "postgresql://me@db/karat?sslmode=require&sslpassword=s3cret",
+        "postgresql://me@db/karat?sslmode=require",
+    ),
+]
+
+
+@pytest.mark.parametrize(("url", "bare"), SECRETS)
+def test_a_password_is_refused_and_told_of(tmp_path: Path, url: str, bare: str) -> None:
+    assert without_password(url) == bare
+    assert without_password(bare) == bare
+    with pytest.raises(UsageError, match="KARAT_STORE") as refused:
+        write_workspace(tmp_path / "x", store=url, name="g", scale="0-3", raters=2)
+    assert "s3" not in str(refused.value)
+    assert not (tmp_path / "x").exists()
+    # In a file that has one it works, and is told of, whatever the environment says.
+    path = written(tmp_path, f'[workspace]\nstore = "{url}"\n')
+    for environment in ({}, {"KARAT_STORE": bare}):
+        found = read_workspace(path, environment)
+        assert found.store == (environment.get("KARAT_STORE") or url)
+        (note,) = found.notes
+        assert "KARAT_STORE" in note
+        assert "s3" not in note + repr(found)
+
+
+@pytest.mark.parametrize("url", ["postgresql://me@db/karat", "sqlite:///a:b@c?password=x.db"])
+def test_what_is_no_password_is_let_be(tmp_path: Path, url: str) -> None:
+    assert without_password(url) == url
+    assert read_workspace(written(tmp_path, f'[workspace]\nstore = "{url}"\n'), {}).notes == ()
+
+
+@pytest.mark.parametrize("url", ["sqlite:karat.db", "sqlite:///karat.db", "sqlite:///./karat.db"])
+def test_a_sqlite_path_is_of_the_workspace(tmp_path: Path, url: str) -> None:
+    path = written(tmp_path, f'[workspace]\nstore = "{url}"\n')
+    assert read_workspace(path, {}).store == f"sqlite:///{(tmp_path / 'karat.db').as_posix()}"
+    assert read_workspace(path, {"KARAT_STORE": url}).store == read_workspace(path, {}).store
+
+
+@pytest.mark.parametrize("url", ["sqlite:", "sqlite://", "sqlite:///", "sqlite:///:memory:"])
+def test_a_path_that_is_none_is_left_to_the_store(tmp_path: Path, url: str) -> None:
+    path = written(tmp_path, f'[workspace]\nstore = "{url}"\n')
+    assert read_workspace(path, {}).store == url
+
+
+def test_an_absolute_path_stays(tmp_path: Path) -> None:
+    there = (tmp_path / "karat.db").as_posix()
+    for url in (f"sqlite:///{there}", f"sqlite:{there}"):
+        found = read_workspace(written(tmp_path, f'[workspace]\nstore = "{url}"\n'), {})
+        assert found.store == f"sqlite:///{there}"

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.errors import UsageError
-from karat.golden.aggregation import disagreements, grades
+from karat.golden.aggregation import contradictions, disagreements, grades
 from karat.tables.judgments import Judgments
+
+SOURCES = {"model1": "llm", "model2": "llm", "import": "import"}
 
 
 def judged(*votes: tuple[str, str, float | None]) -> Judgments:
@@ -25,7 +27,7 @@ def judged(*votes: tuple[str, str, float | None]) -> Judgments:
                 "grade": grade,
                 "state": "cannot_judge" if grade is None else "graded",
                 "rater": rater,
-                "source": "llm" if rater.startswith("model") else "human",
+                "source": SOURCES.get(rater, "human"),
                 "kind": kind,
                 "time_us": number,
                 "reason": f"{rater} says",
@@ -186,3 +188,35 @@ def test_of_nothing_there_is_nothing() -> None:
     none = Judgments(rated(1.0).frame.clear(), (0, 3))
     assert grades(none).is_empty()
     assert disagreements(none).is_empty()
+    assert contradictions(none).is_empty()
+
+
+@pytest.mark.parametrize(
+    ("imported", "people", "spread"),
+    [
+        (0.0, (2.0, 3.0), 2.0),  # the lower of 2 and 3 counts
+        (0.0, (1.0,), 1.0),  # on either side of relevant
+        (3.0, (1.0, 1.0), 2.0),
+        (2.0, (3.0,), None),  # as near as raters are to each other
+        (0.0, (0.0, 3.0), None),  # they disagree among themselves: it is listed as that
+        (0.0, (None,), None),  # nobody graded, so the imported grade counts
+        (0.0, (), None),
+    ],
+)
+def test_an_imported_grade_that_raters_contradict(
+    imported: float, people: tuple[float | None, ...], spread: float | None
+) -> None:
+    votes = [(f"r{n}", "rating", grade) for n, grade in enumerate(people)]
+    said = judged(("import", "rating", imported), *votes)
+    found = contradictions(said)
+    assert found["spread"].to_list() == ([] if spread is None else [spread])
+    assert found["imported"].to_list() == ([] if spread is None else [imported])
+    assert found.columns == [*disagreements(said).columns, "imported"]
+    for row in found.rows(named=True):
+        assert row["raters"] == [rater for rater, _, _ in votes]
+        assert row["grades"] == list(people)
+        assert not row["settled"]
+    settled = judged(
+        ("import", "rating", imported), *votes, ("eve", "adjudication", 3.0 - imported)
+    )
+    assert contradictions(settled)["settled"].all()

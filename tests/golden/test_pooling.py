@@ -1,4 +1,4 @@
-"""Pools against the same rules written out in plain Python, and what a pool must not tell."""
+"""Pools against the same rules written out in plain Python."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from karat.errors import UsageError
 from karat.fusion import reciprocal_rank
 from karat.golden.pooling import (
     Budget,
-    blind,
     depth_pool,
     move_to_front,
     rbp_pool,
     reciprocal_rank_pool,
 )
-from karat.golden.queue import place, shuffle_keys, shuffle_number
 from karat.tables import Pairs, Run
 
 Lists = dict[str, dict[str, list[str]]]
@@ -192,24 +190,6 @@ def test_what_is_refused() -> None:
             rbp_pool(runs, p=p)
     with pytest.raises(UsageError, match="not a number from 0"):
         reciprocal_rank_pool(runs, k=-1)
-
-
-@pytest.mark.parametrize("order", ["query", "mixed"])
-def test_a_rater_sees_nothing_but_the_pair_in_an_order_of_their_own(order: str) -> None:
-    lists: Lists = {"s": {f"q{n}": [f"d{i}" for i in range(20)] for n in range(10)}}
-    pool = depth_pool(runs_of(lists), 20, bands=2)
-    shown = blind(pool, "salt", "ann", order).frame
-    assert shown.columns == ["query_id", "doc_id"]
-    assert sorted(shown.rows()) == sorted(pool.frame.select("query_id", "doc_id").rows())
-    assert shown.rows() != blind(pool, "salt", "bob", order).frame.rows()
-    bands = {(q, d): b for q, d, b in pool.frame.select("query_id", "doc_id", "priority").rows()}
-    assert [bands[row] for row in shown.rows()] == [1] * 100 + [2] * 100
-    keys = shuffle_keys("salt", "ann")
-    of_one = [doc for query, doc in shown.rows()[:100] if query == "q3"]
-    assert of_one == sorted(of_one, key=lambda d: place(shuffle_number("salt", "q3", d), keys))
-    changes = sum(a != b for (a, _), (b, _) in zip(shown.rows(), shown.rows()[1:], strict=False))
-    # Together: nine changes in each band and perhaps one between; mixed: nine of ten pairs change.
-    assert changes <= 19 if order == "query" else changes > 150
 
 
 class Front:

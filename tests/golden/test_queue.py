@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -14,18 +16,20 @@ from karat.golden.queue import (
     MODULUS,
     REASONS,
     REPEAT_GAP,
+    Standing,
     checked_order,
     checked_submission,
-    gold_due,
+    gold_owed,
     left,
     place,
     progress_line,
     read_lease,
-    repeat_due,
     repeat_of,
+    repeat_owed,
     seconds_left,
     shuffle_keys,
     shuffle_number,
+    standing,
 )
 
 SCALE = (0.0, 3.0)
@@ -33,12 +37,39 @@ GRADES = (0.0, 1.0, 2.0, 3.0)
 names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 
 
+def due(rater: str, done: int, repeats: float, salt: str = "s") -> bool:
+    """Whether a repeat falls due at just this place."""
+    return repeat_owed(salt, rater, Standing(done, done - 1), repeats)
+
+
+def dealt(runs: Sequence[int], order: str, *, repeats: float, golds: float = 0) -> list[str]:
+    """The kinds that a rater of these queries is dealt; a capital begins a query."""
+    kinds: list[str] = []
+    seen: list[tuple[str, str]] = []
+    known = 1000
+    for number, run in enumerate(runs):
+        for n in range(run):
+            while order == "mixed" or not n:
+                at = standing(seen[:-150:-1], len(seen), order)
+                if repeat_owed("s", "ann", at, repeats):
+                    kinds.append("repeat")
+                elif known and gold_owed("s", "ann", at, golds):
+                    kinds.append("gold")
+                    known -= 1
+                else:
+                    break
+                seen.append((kinds[-1], "other"))
+            kinds.append("rating" if n else "Rating")
+            seen.append(("rating", f"q{number}"))
+    return kinds
+
+
 def test_the_numbers_are_those_of_any_machine() -> None:
     # Frozen: a store made today must be read alike tomorrow. By hand:
     # int(blake2b("order a\0salt\0ann", 8 bytes).hexdigest(), 16) % (2**31 - 2) + 1, and so on.
     assert shuffle_keys("salt", "ann") == (1185388749, 2030554183)
     assert shuffle_number("salt", "q1", "d1") == 406399274
-    assert [n for n in range(130) if repeat_due("salt", "ann", n, 0.05)] == [21, 46, 64, 88, 116]
+    assert [n for n in range(130) if due("ann", n, 0.05, "salt")] == [21, 46, 64, 88, 116]
 
 
 @given(names, names)
@@ -76,35 +107,72 @@ def test_raters_orders_have_nothing_to_do_with_each_other() -> None:
 @pytest.mark.parametrize("repeats", [0.01, 0.05, 0.1, 1 / 3, 0.5])
 def test_there_is_one_repeat_to_every_so_many_ratings(repeats: float) -> None:
     first, last = 1000, 21000
-    due = [n for n in range(first, last) if repeat_due("s", "ann", n, repeats)]
-    ratings = last - first - len(due)
-    assert len(due) / ratings == pytest.approx(repeats, abs=2 / ratings)
+    places = [n for n in range(first, last) if due("ann", n, repeats)]
+    ratings = last - first - len(places)
+    assert len(places) / ratings == pytest.approx(repeats, abs=2 / ratings)
+
+
+@pytest.mark.parametrize("order", ["query", "mixed"])
+@pytest.mark.parametrize("run", [1, 7, 20, 50])
+def test_the_share_is_the_same_however_many_documents_a_query_has(order: str, run: int) -> None:
+    """2,000 pairs, in queries of as many as ``run``: 5 % are repeats, 10 % gold items.
+
+    Of the repeats one may lack for the first 20 places, and as many as fall due in the last query.
+    """
+    kinds = dealt([run] * (2000 // run), order, repeats=0.05, golds=0.1)
+    lacking = 2 + (run / 20 if order == "query" else 0)
+    n_repeats, n_golds = kinds.count("repeat"), kinds.count("gold")
+    # One in 21 of all that is judged is a repeat, one in 11 gold: hidden ones are counted off too.
+    every = len(kinds)
+    assert every / 21 - lacking <= n_repeats <= every / 21 + 1
+    assert every / 11 - 2 * lacking <= n_golds <= every / 11 + 1
+    assert n_repeats / 2000 == pytest.approx(0.05, abs=0.01)
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=12), st.sampled_from([0.05, 0.2, 0.5]))
+def test_within_a_query_nothing_hidden_comes(runs: list[int], share: float) -> None:
+    kinds = dealt(runs, "query", repeats=share, golds=share)
+    assert kinds[-1].lower() == "rating", "nor as the last of all"
+    for before, after in itertools.pairwise(kinds):
+        hidden = before in {"repeat", "gold"}
+        assert not (hidden and after == "rating"), "only the first of a query follows one"
+
+
+def test_where_a_rater_stands() -> None:
+    newest_first = [("gold", "x"), ("rating", "b"), ("repeat", "x"), ("rating", "b")]
+    before = [("repeat", "y"), ("rating", "a"), ("rating", "a")]
+    # a a y | b x b x: the query b began when three were done.
+    assert standing(newest_first + before, 7, "query") == Standing(7, 3, repeats=1, golds=1)
+    # By mixed, the last b is a query of its own, dealt when five were done.
+    assert standing(newest_first + before, 7, "mixed") == Standing(7, 5, repeats=0, golds=1)
+    assert standing([("gold", "x")], 1, "query") == Standing(1, -1, golds=1)
+    assert standing([], 0, "query") == Standing(0, -1)
 
 
 def test_no_repeat_comes_before_there_is_something_to_repeat() -> None:
     for rater in map(str, range(100)):
-        assert not any(repeat_due("s", rater, n, 0.5) for n in range(REPEAT_GAP + 1))
+        assert not repeat_owed("s", rater, Standing(REPEAT_GAP, -1), 0.5)
 
 
 def test_where_repeats_come_differs_from_rater_to_rater() -> None:
-    first = {next(n for n in range(99) if repeat_due("s", str(r), n, 0.05)) for r in range(100)}
+    first = {next(n for n in range(21, 99) if due(str(r), n, 0.05)) for r in range(100)}
     # Block 0 is places 0 to 20, too soon for any; block 1 is 21 to 41.
     assert first == set(range(21, 42))
 
 
 def test_no_share_is_no_repeats_and_a_wrong_one_is_refused() -> None:
-    assert not any(repeat_due("s", "ann", n, 0.0) for n in range(500))
-    assert left("s", "ann", 0, 500, 0.0) == 500
+    assert not repeat_owed("s", "ann", Standing(500, -1), 0.0)
+    assert left("s", "ann", Standing(0, -1), [0, 250, 250], repeats=0.0) == 500
     for share in (-0.01, 0.51, math.nan):
         with pytest.raises(UsageError, match="not from 0 to 0"):
-            repeat_due("s", "ann", 30, share)
+            due("ann", 30, share)
 
 
 def test_gold_may_come_from_the_start_at_places_of_its_own() -> None:
-    gold = [n for n in range(2100) if gold_due("s", "ann", n, 0.05)]
+    gold = [n for n in range(2100) if gold_owed("s", "ann", Standing(n, n - 1), 0.05)]
     assert len(gold) == 100
     assert gold[0] <= 20
-    assert gold != [n for n in range(2100) if repeat_due("s", "ann", n, 0.05)]
+    assert gold != [n for n in range(2100) if due("ann", n, 0.05)]
 
 
 def test_a_repeat_lies_back_far_enough_and_comes_once() -> None:
@@ -122,18 +190,31 @@ def test_a_repeat_lies_back_far_enough_and_comes_once() -> None:
     assert repeat_of("s", "ann", [*history, pair]) != pair
 
 
-@given(st.integers(0, 300), st.integers(0, 300), st.sampled_from([0.0, 0.05, 0.2, 0.5]))
+@given(
+    st.lists(st.integers(1, 30), min_size=1, max_size=10),
+    st.sampled_from([0.0, 0.05, 0.2, 0.5]),
+    st.sampled_from([0.0, 0.1]),
+    st.sampled_from(["query", "mixed"]),
+)
 def test_what_is_left_falls_by_one_with_each_judgment(
-    done: int, waiting: int, repeats: float
+    runs: list[int], repeats: float, golds: float, order: str
 ) -> None:
-    remaining = left("s", "ann", done, waiting, repeats)
-    while waiting:
-        # A judgment: a repeat if one is due, else a pair that waits.
-        waiting -= not repeat_due("s", "ann", done, repeats)
-        done += 1
-        remaining -= 1
-        assert left("s", "ann", done, waiting, repeats) == remaining
-    assert remaining == 0
+    kinds = dealt(runs, order, repeats=repeats, golds=golds)
+    waiting, known = list(runs) if order == "query" else [1] * sum(runs), 1000
+    seen: list[tuple[str, str]] = []
+    begun = 0
+    for number, kind in enumerate([*kinds, "end"]):
+        at = standing(seen[::-1], number, order)
+        inside = kind == "rating" and order == "query"  # a rating of a query that has begun
+        ahead = waiting if inside else [0, *waiting]
+        shares = {"repeats": repeats, "golds": golds}
+        assert left("s", "ann", at, ahead, known=known, **shares) == len(kinds) - number  # type: ignore[arg-type]
+        if kind.lower() == "rating":
+            begun += not inside
+            waiting[0] -= 1
+            waiting = waiting if waiting[0] else waiting[1:]
+        known -= kind == "gold"
+        seen.append((kind.lower(), f"q{begun}" if kind.lower() == "rating" else "other"))
 
 
 def test_time_left_is_by_the_raters_own_median() -> None:

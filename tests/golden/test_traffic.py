@@ -29,6 +29,29 @@ def test_spellings_of_a_query_are_one_shown_as_most_spelt_it() -> None:
     assert (done.rows, done.searches, done.merged, done.control) == (6, 13, 2, 1)
 
 
+def test_letters_that_look_otherwise_alone_are_the_same() -> None:
+    """Unicode's compatibility forms (UAX 15, NFKC) are one query, shown as it was logged most."""
+    texts = [
+        "\uff35\uff33\uff22\u3000cable",
+        "usb cable",
+        "\ufb01lm",
+        "FILM",
+        "m\u00b2",
+        "\uff76\uff9e",
+    ]
+    done = clean(log(text=texts, count=[5, 2, 4, 1, 3, 1]))
+    assert done.frame.select("text", "key", "count", "spellings").rows() == [
+        ("\uff35\uff33\uff22 cable", "usb cable", 7, 2),
+        ("\ufb01lm", "film", 5, 2),
+        ("m\u00b2", "m2", 3, 1),
+        ("\uff76\uff9e", "\u30ac", 1, 1),
+    ]
+    # A half is written with a slash of its own, so that it is no 11/2.
+    assert folded(["1\u00bd", "11/2"]) == ["11\u20442", "11/2"]
+    # What is folded to capitals or spaces is folded on: TEL, and an accent upon a space.
+    assert folded(["\u2121", "a \u00b4"]) == ["tel", "a \u0301"]
+
+
 def test_rows_without_counts_are_a_search_each() -> None:
     done = clean(log(text=["a", "b", "a", None, "  "]))
     assert done.frame.select("text", "count").rows() == [("a", 2), ("b", 1)]

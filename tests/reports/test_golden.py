@@ -71,6 +71,8 @@ def test_long_lists_are_cut_and_strangers_command_nothing() -> None:
         "query_id": ["q"] * 12,
         "doc_id": [f"d{n}" for n in range(12)],
         "grades": [[3.0, 0.0]] * 12,
+        "between": ["raters"] * 12,
+        "imported": pl.Series([None] * 12, dtype=pl.Float64),
     }
     frame = pl.DataFrame(rows)
     text = shown(lambda out: reports.show_disagreements(frame, 12, out))
@@ -90,3 +92,24 @@ def test_everything_is_json() -> None:
     assert told["3"] == [1.5, None]
     assert told["made"]["queries"] == 2
     assert "warnings" not in told["made"]
+
+
+def test_what_raters_contradict_stands_apart() -> None:
+    rows = {
+        "text": ["door", "wall"],
+        "query_id": ["q1", "q2"],
+        "doc_id": ["d1", "d2"],
+        "grades": [[3.0, 0.0], [2.0, 3.0]],
+        "between": ["raters", "import"],
+        "imported": [None, 0.0],
+    }
+    frame = pl.DataFrame(rows)
+    text = shown(lambda out: reports.show_disagreements(frame, 0, out))
+    first, second = text.split("1 imported grade contradicted by raters\n")
+    assert "1 disagreement\n" in first
+    assert "wall" not in first
+    cells = [line.split() for line in second.splitlines()]
+    assert ["wall", "d2", "2", "3", "0"] in cells
+    assert "--queue-imported" in second
+    alone = shown(lambda out: reports.show_disagreements(frame.tail(1), 0, out))
+    assert alone.startswith("no disagreement waits to be settled\n")

@@ -182,3 +182,34 @@ def test_classes_are_attributes_of_queries(rated: Opened) -> None:
     with pytest.raises(UsageError, match="no attribute 'nope'"):
         agreement_in(rated, "nope")
     assert [figure.name for figure in agreement_in(rated, "no_answer").classes] == ["false"]
+
+
+@pytest.fixture
+def contradicted(shop: Opened, tick: Tick, tmp_path: Path) -> Opened:
+    """Two raters, of one mind about d1 and not about d2; an import of nobody's contradicts both."""
+    for name, text in (
+        ("said", "q1,d1,3,ann\nq1,d1,3,ben\nq1,d2,0,ann\nq1,d2,3,ben\nq1,d3,2,ann\n"),
+        ("nobody", "q1,d1,0\nq1,d2,0\nq1,d3,3\nq1,d4,1\n"),
+    ):
+        head = "query_id,doc_id,grade,rater" if name == "said" else "query_id,doc_id,grade"
+        (tmp_path / f"{name}.csv").write_text(f"{head}\n{text}", encoding="utf-8")
+        take_in(shop, tmp_path / f"{name}.csv", now=tick())
+    return shop
+
+
+def test_an_imported_grade_that_raters_contradict_is_listed(
+    contradicted: Opened, tick: Tick
+) -> None:
+    found = disagreements_in(contradicted, now=tick(), queue_them=True)
+    rows = found.frame.select("doc_id", "between", "imported").rows()
+    # d3: 2 and 3 are one relevance, one grade apart; d4: nobody else said anything.
+    assert rows == [("d2", "raters", None), ("d1", "import", 0)]
+    assert found.queued == 1  # what raters disagree on, and no more unless it is asked for
+    assert disagreements_in(contradicted, now=tick(), queue_imported=True).queued == 1
+    eve = Judging(contradicted, "eve", tick, adjudicate=True)
+    settled = set()
+    while (card := eve.card()) is not None:
+        settled.add(card.claim.doc_id)
+        eve.submit(card, 0)
+    assert settled == {"d1", "d2"}
+    assert disagreements_in(contradicted, now=tick()).frame.is_empty()

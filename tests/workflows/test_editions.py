@@ -9,6 +9,7 @@ import pytest
 
 from karat.errors import InputError, UsageError
 from karat.store import queries
+from karat.store.opening import Store
 from karat.tables import Run
 from karat.workflows.agreeing import agreement_in, disagreements_in
 from karat.workflows.editions import (
@@ -129,3 +130,33 @@ def test_who_said_what_is_not_asked_of_an_edition(shop: Opened, tick: Tick, tmp_
     freeze(shop, "one", now=tick())
     with pytest.raises(UsageError, match="an edition holds grades"):
         give_out(shop, tmp_path / "x.csv", "csv", edition="one", each_rater=True)
+
+
+def test_imported_grades_that_raters_contradict_are_counted(
+    shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    said(shop, tmp_path, SAID, tick())
+    plain = freeze(shop, "one", now=tick())
+    assert (plain.contradicted, "contradicted" in list_editions(shop)[0].about) == (0, False)
+    nobody = "query_id,doc_id,grade\nq1,d2,0\nq1,d3,3\n"
+    (tmp_path / "nobody.csv").write_text(nobody, encoding="utf-8")
+    take_in(shop, tmp_path / "nobody.csv", now=tick())
+    # Of d2 both raters said 2, which counts; of d3 nobody else said anything.
+    found = freeze(shop, "two", now=tick())
+    assert (found.grades, found.contradicted) == (3, 1)
+    assert list_editions(shop)[1].about["contradicted"] == 1
+    graded = content_of(shop, "two").grades.select("doc_id", "grade").rows()
+    assert graded == [("d1", 0), ("d2", 2), ("d3", 3)]
+
+
+def test_an_edition_and_its_agreement_are_of_one_moment(
+    shop: Opened, tick: Tick, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever judges while it is frozen is in all of it, or in nothing."""
+    said(shop, tmp_path, SAID, tick())
+    reads = []
+    read = Store.read
+    monkeypatch.setattr(Store, "read", lambda store: (reads.append(store), read(store))[1])
+    freeze(shop, "one", now=tick())
+    compare_editions(shop, "one", "now")
+    assert len(reads) == 2  # one of each

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
+import sqlalchemy as sa
 
 from karat.errors import InputError, UsageError
+from karat.formats import read_run
 from karat.store import documents, judgments, queries
+from karat.store.schema import imported
+from karat.tables import Run
 from karat.workflows.editions import content_of
 from karat.workflows.exchanging import give_out, take_in
-from karat.workflows.kept_runs import kept_runs
+from karat.workflows.kept_runs import keep_runs, kept_runs
 from karat.workflows.workspace import Opened, make_workspace, open_workspace
 
 Tick = Callable[[], int]
@@ -56,7 +61,7 @@ def test_a_file_that_was_imported_adds_nothing_again(
     ("tail", "says"),
     [
         ("q2\td1", "line 5"),  # the end is gone
-        ("q2\td1\t4\n", "scale from 0 to 3"),
+        ("q2\td1\t4\n", "line 5: grade 4 for document 'd1' is not on .* from 0 to 3 .query q2"),
         ("q2\td1\tgood\n", "good"),
         ("q1\td1\t2\n", "twice"),
     ],
@@ -74,7 +79,10 @@ def test_of_a_damaged_folder_nothing_comes_in(
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
-        ("q1,door,d1,2,,\nq1,door,d2,9,,\n", "grade 9 of d2 is not on the golden set's scale"),
+        (
+            "q1,door,d1,2,,\nq1,door,d2,9,,\n",
+            "line 3: grade 9 for document 'd2' is not on the golden set's scale",
+        ),
         ("q1,door,d1,2,,\nq1,window,d2,1,,\n", "two texts"),
         ('q1,door,d1,2,,\nq1,door,d2,1,,"cut', "said.csv"),
         ("q1,door,d1,2,,\nq1,door,,1,,\n", "without a document"),
@@ -201,3 +209,145 @@ def test_people_go_before_what_nobody_is_named_for(
         give_out(shop, tmp_path / "x", "csv", edition="nope")
     with pytest.raises(UsageError, match="nope"):
         take_in(shop, tmp_path / "said.csv", now=tick(), format="nope")
+
+
+def test_every_import_is_noted_with_what_it_said(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    (tmp_path / "queries.csv").write_text("query_id,text\nq1,door\n", encoding="utf-8")
+    (tmp_path / "corpus.csv").write_text("doc_id,title\nd1,A door\n", encoding="utf-8")
+    rows = "Snapshot Name,Query Text,Doc ID,Doc Position\nbefore,door,d1,1\n"
+    (tmp_path / "snapshot.csv").write_text(rows, encoding="utf-8")
+    for name in ("queries.csv", "corpus.csv", "snapshot.csv"):
+        take_in(shop, tmp_path / name, now=tick())
+    with shop.store.read() as c:
+        noted = c.execute(sa.select(imported).order_by(imported.c.id)).all()
+    told = [(Path(row.file).name, row.format, row.report["kept"][0]) for row in noted]
+    assert told == [
+        ("queries.csv", "queries", "1 query with text"),
+        ("corpus.csv", "documents", "1 document with title"),
+        ("snapshot.csv", "quepid-snapshot-csv", "1 query with text"),
+    ]
+    assert all(len(row.sha256) == 64 for row in noted)
+
+
+def test_what_a_rater_says_otherwise_is_corrected_and_not_new(
+    shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text(f"{HEAD}q1,door,d1,2,ann,\nq1,door,d2,1,ann,\n", "utf-8")
+    first = take_in(shop, tmp_path / "a.csv", now=tick())
+    assert (first.judgments, first.corrected) == (2, 0)
+    # d1 is corrected, d2 as it was, d3 new; ben has said nothing of d1, and nobody is not ann.
+    rows = "q1,door,d1,3,ann,\nq1,door,d2,1,ann,\nq1,door,d3,0,ann,\n"
+    rows += "q1,door,d1,3,ben,\nq1,door,d1,3,,\n"
+    (tmp_path / "b.csv").write_text(HEAD + rows, encoding="utf-8")
+    second = take_in(shop, tmp_path / "b.csv", now=tick())
+    assert (second.judgments, second.corrected) == (3, 1)
+    assert held(shop)[2] == 5
+
+
+def test_two_ids_of_one_text_stay_apart_and_it_is_said(
+    shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    take_in(shop, beir(tmp_path / "beir"), now=tick())
+    # Both are "door", which is q1 here, and ann says something else of each.
+    rows = "x,door,d1,2,ann,\ny,Door ,d1,3,ann,\n"
+    (tmp_path / "said.csv").write_text(HEAD + rows, encoding="utf-8")
+    for new in (2, 0):
+        found = take_in(shop, tmp_path / "said.csv", now=tick())
+        assert (found.judgments, found.corrected) == (new, 0)
+        (told,) = (each for each in found.exchange.assumed if "one text" in each)
+        assert told.startswith("queries 'x' and 'y' have one text")
+        assert "as 'q1' and 'y'" in told
+    with shop.store.read() as c:
+        frame = judgments.current(c, shop.golden.id).frame.filter(pl.col("rater") == "ann")
+    assert dict(frame.select("query_id", "grade").iter_rows()) == {"q1": 2, "y": 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        # Ids come from the file, where it has them, and texts where it has none.
+        ("a.csv", "query_id,doc_id,grade\n7,11,9\n", r"line 2: grade 9 for document '11'.*query 7"),
+        ("b.csv", "query,docid,rating\ndoor,11,1\ndoor,12,9\n", r"line 3: grade 9.*query door"),
+        ("c.trec", "7 0 10 1\n7 0 11 -1\n", r"line 2: grade -1 for document '11'.*query 7"),
+        ("c.trec.gz", "7 0 11 9\n", r"line 1: grade 9 for document '11'.*query 7"),
+        ("d.json", '{"queries": [{"query": "door", "ratings": {"11": 9}}]}', r"json: grade 9 for"),
+    ],
+)
+def test_a_grade_off_the_scale_is_named_with_its_line(
+    name: str, content: str, says: str, shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    data = content.encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    with pytest.raises(InputError, match=says):
+        take_in(shop, tmp_path / name, now=tick())
+
+
+def test_kept_runs_go_out(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    take_in(shop, beir(tmp_path / "beir"), now=tick())
+    first = Run.from_dict({"q1": {"d2": 2.5, "d1": 1}, "q2": {}}, "lexical")
+    other = Run.from_dict({"q1": {"d1": 9}}, "dense")
+    keep_runs(shop, [first, other], now=tick())
+    with pytest.raises(UsageError, match=r"none is named\n.*lexical, dense"):
+        give_out(shop, tmp_path / "x.json", "quepid-snapshot")
+    with pytest.raises(UsageError, match="trec holds no runs"):
+        give_out(shop, tmp_path / "x", "trec", runs=["dense"])
+    with pytest.raises(UsageError, match="several runs"):
+        give_out(shop, tmp_path / "x.trec", "run", runs=["dense", "lexical"])
+    with pytest.raises(UsageError, match="holds no grades"):
+        give_out(shop, tmp_path / "x.trec", "run", runs=["dense"], edition="one")
+    for name in ("quepid-snapshot", "quepid-snapshot-csv"):
+        told = give_out(shop, tmp_path / name, name, runs=["lexical", "dense"])
+        assert told.kept == ["2 documents", "2 runs"]
+        assert "that 1 query got no answer, of run 'lexical'" in told.lost
+        make_workspace(tmp_path / f"of {name}", now=tick())
+        with open_workspace(tmp_path / f"of {name}", now=tick()) as theirs:
+            take_in(theirs, tmp_path / name, now=tick())
+            back = {run.name: run.to_dict() for run in kept_runs(theirs)}
+        # Places, and no scores.
+        ranked = {run: [list(docs) for docs in each.values()] for run, each in back.items()}
+        assert ranked == {"lexical": [["d2", "d1"]], "dense": [["d1"]]}
+    for ending, lost in (("trec", 1), ("jsonl", 0), ("parquet", 0)):
+        told = give_out(shop, tmp_path / f"out.{ending}", "run", runs=["lexical"])
+        assert (told.kept, len(told.lost)) == (["run 'lexical': 2 rows of 1 query"], lost)
+        again = read_run(tmp_path / f"out.{ending}")
+        assert again.to_dict()["q1"] == {"d2": 2.5, "d1": 1}
+        assert again.answers.height == 2 - lost
+
+
+def test_what_nobody_has_rated_is_said_to_be_that(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    (tmp_path / "book.csv").write_text("query,docid\ndoor,d1\n", encoding="utf-8")
+    with pytest.raises(InputError, match="a book that nobody has rated yet"):
+        take_in(shop, tmp_path / "book.csv", now=tick())
+    (tmp_path / "sheet.csv").write_text(f"{HEAD}q1,door,d1,,ann,\nq1,door,d2,,,\n", "utf-8")
+    with pytest.raises(InputError, match=r"nobody has rated .*\n.*karat golden queue"):
+        take_in(shop, tmp_path / "sheet.csv", now=tick())
+    assert held(shop) == (0, 0, 0)
+    (tmp_path / "judges.csv").write_text("query,docid,ann\ndoor,d1,\n", encoding="utf-8")
+    found = take_in(shop, tmp_path / "judges.csv", now=tick())
+    assert any("nobody has rated anything" in each for each in found.exchange.assumed)
+    assert held(shop) == (1, 0, 0)
+
+
+def test_a_sheet_with_semicolons_is_read_and_it_is_said(
+    shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    sheet = (
+        'query_id;query;doc_id;grade;rater\nq1;"door; red";d1;1,5;ann\nq1;"door; red";d2;2;ann\n'
+    )
+    (tmp_path / "said.csv").write_text(sheet, encoding="utf-8")
+    found = take_in(shop, tmp_path / "said.csv", now=tick())
+    assert found.exchange.assumed == ["semicolons separate the cells; in 1 number 1,5 is 1.5"]
+    with shop.store.read() as c:
+        assert judgments.current(c, shop.golden.id).frame["grade"].to_list() == [1.5, 2]
+        assert queries.frame(c, shop.golden.id)["text"].to_list() == ["door; red"]
+    (tmp_path / "texts.csv").write_text("query_id;text\nq9;roof, flat\n", encoding="utf-8")
+    with pytest.raises(InputError, match="this folder has no queries"):
+        take_in(shop, tmp_path, now=tick(), format="queries")
+    pl.DataFrame({"query_id;": ["1"], "text;": ["x"]}).write_parquet(tmp_path / "odd.parquet")
+    with pytest.raises(InputError, match="no column 'query_id'"):
+        take_in(shop, tmp_path / "odd.parquet", now=tick(), format="queries")
+    read = take_in(shop, tmp_path / "texts.csv", now=tick(), format="queries")
+    assert (read.queries, read.exchange.assumed) == (
+        1,
+        ["queries: semicolons separate the cells"],
+    )

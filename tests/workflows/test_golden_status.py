@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from karat.store.opening import Store
 from karat.tables import Run
 from karat.workflows.agreeing import disagreements_in
 from karat.workflows.editions import freeze
@@ -70,3 +71,23 @@ def test_every_step_leads_to_the_next(
     freeze(shop, "2026-03", now=now)
     found = status(shop, now=now + 40 * DAY)
     assert (found.edition, found.edition_days, found.todo) == ("2026-03", 40, [])
+
+
+def test_all_of_it_is_of_one_moment(
+    shop: Opened, tick: Tick, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read in one transaction, so that no part of it is of after a judgment and another before."""
+    rows = "q1,d1,3,ann\nq1,d1,3,ben\nq1,d2,3,ann\n"
+    (tmp_path / "said.csv").write_text(f"query_id,doc_id,grade,rater\n{rows}", encoding="utf-8")
+    (tmp_path / "nobody.csv").write_text("query_id,doc_id,grade\nq1,d1,0\n", encoding="utf-8")
+    for name in ("said", "nobody"):
+        take_in(shop, tmp_path / f"{name}.csv", now=tick())
+    freeze(shop, "one", now=tick())
+    reads = []
+    read = Store.read
+    monkeypatch.setattr(Store, "read", lambda store: (reads.append(store), read(store))[1])
+    found = status(shop, now=tick())
+    assert len(reads) == 1
+    assert (found.grades, found.edition, found.todo) == (2, "one", [])
+    # What contradicts an imported grade is told, and is nothing that has to be done.
+    assert (found.disagreements, found.contradictions) == (0, 1)

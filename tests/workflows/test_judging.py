@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from karat.errors import UsageError
-from karat.store import judgments
+from karat.store import golden_sets, judgments, pairs
+from karat.workflows.agreeing import disagreements_in
 from karat.workflows.editions import stale_judgments
 from karat.workflows.exchanging import take_in
 from karat.workflows.judging import Card, Judging
@@ -114,6 +115,59 @@ def test_an_undone_judgment_is_asked_again(queued: Opened, tick: Tick) -> None:
     ann.submit(undone, 3)
     assert next_card(ann).claim.doc_id == waiting.claim.doc_id
     assert facts(queued)["grade"].to_list() == [3]
+
+
+def test_each_desk_takes_back_its_own(queued: Opened, tick: Tick) -> None:
+    for rater, grade in (("ann", 0), ("ben", 3)):
+        desk = Judging(queued, rater, tick)
+        for _ in range(2):
+            desk.submit(next_card(desk), grade)
+    assert disagreements_in(queued, now=tick(), queue_them=True).queued == 2
+    settling, rating = Judging(queued, "cat", tick, adjudicate=True), Judging(queued, "cat", tick)
+    settled = next_card(settling)
+    assert [vote.grade for vote in settled.votes] == [0, 3]
+    settling.submit(settled, 2)
+    assert rating.undo() is None, "it is no rating"
+    undone = settling.undo()
+    assert undone is not None
+    assert (undone.claim.kind, undone.claim.doc_id) == ("adjudication", settled.claim.doc_id)
+
+
+def test_the_text_that_is_shown_is_of_the_version_that_is_recorded(
+    queued: Opened, tick: Tick
+) -> None:
+    """Somebody else's command brings in a new guideline while Ann judges."""
+    ann = Judging(queued, "ann", tick)
+    first = next_card(ann)
+    assert first.claim.guideline_text == queued.golden.guideline_text
+    with queued.store.begin() as c:
+        golden_sets.new_guideline(c, queued.golden.id, "Only doors count.", tick())
+    ann.submit(first, 2)
+    second = next_card(ann)
+    assert (second.claim.guideline, second.claim.guideline_text) == ("2", "Only doors count.")
+    ann.submit(second, 2)
+    assert facts(queued)["guideline"].to_list() == ["1", "2"]
+
+
+def test_the_share_of_gold_items_is_the_workspaces(queued: Opened, tick: Tick) -> None:
+    known = pl.DataFrame({"query_id": ["q1"] * 6, "doc_id": [f"g{n}" for n in range(6)]})
+    with queued.store.begin() as c:
+        pairs.put(c, queued.golden.id, known.with_columns(gold_grade=3.0), 2, tick())
+
+    def kinds(rater: str, golds: float) -> list[str]:
+        how = replace(queued.workspace, golds=golds, order="mixed")
+        desk = Judging(replace(queued, workspace=how), rater, tick)
+        first, given = desk.progress(), []
+        while (card := desk.card()) is not None:
+            given.append(card.claim.kind)
+            desk.submit(card, 1)
+        assert first == f"0 of {len(given)} judged"
+        assert desk.progress().startswith(f"all {len(given)} judged")
+        return given
+
+    assert kinds("ann", 0.0) == ["rating"] * 2
+    # Of every three places one is gold, by the rater's hash: "ben" has his among the first two.
+    assert sorted(kinds("ben", 0.5)) == ["gold", "rating", "rating"]
 
 
 def test_what_was_put_off_comes_back_in_an_hour(queued: Opened) -> None:

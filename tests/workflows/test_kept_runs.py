@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
-from karat.errors import UsageError
+from karat.errors import InputError, UsageError
+from karat.formats import read_run
+from karat.store import runs
+from karat.store.schema import run as run_table
 from karat.tables import Run
-from karat.workflows.kept_runs import keep_runs, kept_runs
+from karat.workflows.kept_runs import keep_in, keep_runs, kept_runs, names_of_kept
 from karat.workflows.workspace import Opened
 
 Tick = Callable[[], int]
@@ -21,7 +26,9 @@ def test_a_run_comes_back_as_it_was(shop: Opened, tick: Tick) -> None:
     keep_runs(shop, [first], now=tick())
     (found,) = kept_runs(shop)
     assert (found.name, found.to_dict()) == ("lexical", first.to_dict())
-    assert len(list(shop.workspace.runs.iterdir())) == 1
+    (file,) = shop.workspace.runs.iterdir()
+    assert re.fullmatch(r"lexical-[0-9a-f]{12}\.parquet", file.name)
+    assert read_run(file).to_dict() == first.to_dict()
 
 
 def test_the_newest_of_a_name_is_meant(shop: Opened, tick: Tick, tmp_path: Path) -> None:
@@ -33,3 +40,57 @@ def test_the_newest_of_a_name_is_meant(shop: Opened, tick: Tick, tmp_path: Path)
     assert [run.name for run in kept_runs(shop)] == ["lexical", "other"]
     with pytest.raises(UsageError, match="did you mean lexical"):
         kept_runs(shop, ["lexicl"])
+
+
+def test_a_run_of_the_same_content_is_kept_once_and_it_is_said(shop: Opened, tick: Tick) -> None:
+    content = {"q1": {"a": 2.0}}
+    one, other = Run.from_dict(content, "one"), Run.from_dict(content, "other")
+    with shop.store.begin() as c:
+        assert keep_in(c, shop, [one, one], now=tick()) == []
+    for _ in range(2):
+        with shop.store.begin() as c:
+            told = keep_in(c, shop, [other], now=tick())
+        assert told == ["run 'other' is the same as 'one', and kept once, as that"]
+    assert names_of_kept(shop) == ["one"]
+    assert len(list(shop.workspace.runs.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("../../etc/x", "etc_x-"),
+        ("a:b*c?\n<d>", "a_b_c_d_-"),
+        ("Großes Maß 漢字", "Großes_Maß_漢字-"),
+        ("/", "run-"),
+        ("..", "run-"),
+        ("x" * 300, "x" * 60 + "-"),
+        ("\U00020000" * 300, "\U00020000" * 45 + "-"),  # four bytes each, of 180
+    ],
+)
+def test_files_are_named_as_people_read_and_disks_allow(
+    name: str, begins: str, shop: Opened, tick: Tick
+) -> None:
+    keep_runs(shop, [Run.from_dict({"q1": {"a": 1.0}}, name)], now=tick())
+    (file,) = shop.workspace.runs.iterdir()
+    assert file.name.startswith(begins)
+    assert len(file.name.encode()) < 255
+    assert [run.name for run in kept_runs(shop)] == [name]
+
+
+def test_a_file_of_another_name_goes_on_being_read(shop: Opened, tick: Tick) -> None:
+    run = Run.from_dict({"q1": {"a": 1.0}}, "lexical")
+    keep_runs(shop, [run], now=tick())
+    (file,) = shop.workspace.runs.iterdir()
+    with shop.store.begin() as c:
+        (row,) = runs.runs(c, shop.golden.id)
+        # As it was called before names were in it.
+        old = file.rename(file.with_name(f"{row.sha256[:16]}.parquet"))
+        c.execute(sa.update(run_table).values(path=f"runs/{old.name}"))
+    keep_runs(shop, [run], now=tick())
+    assert [each.name for each in shop.workspace.runs.iterdir()] == [old.name]
+    assert kept_runs(shop, ["lexical"])[0].to_dict() == run.to_dict()
+    old.unlink()
+    with pytest.raises(InputError, match="no such file"):
+        kept_runs(shop)
+    keep_runs(shop, [run], now=tick())  # it is written again
+    assert kept_runs(shop)[0].to_dict() == run.to_dict()

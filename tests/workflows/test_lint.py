@@ -404,3 +404,15 @@ def test_files_of_karats_own_are_called_what_they_are(text: str, kind: str, tmp_
     assert finding.code == "unreadable-file"
     assert finding.message.startswith(f"this is {kind}, and lint reads")
     assert found.files[0].role is None
+
+
+def test_semicolons_and_decimal_commas_are_read_as_everywhere(tmp_path: Path) -> None:
+    found = linted(
+        tmp_path,
+        qrels__csv="query_id;doc_id;grade\nq1;d1;1,5\nq2;d2;0\n",
+        run__csv="query_id;doc_id;score\nq1;d1;2,5\nq1;d2;1,5\nq2;d2;one\n",
+        queries__csv="query_id;text\nq1;wing, left\nq2;heat\n",
+    )
+    errors = [each.code for each in found.findings if each.severity == "error"]
+    assert errors == ["score-not-a-number"]
+    assert only(found, "score-not-a-number").lines == (4,)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from karat.errors import UsageError
-from karat.store import golden_sets
+from karat.store import golden_sets, opening
 from karat.workflows.workspace import Opened, make_workspace, open_workspace, upgrade_workspace
 
 Tick = Callable[[], int]
@@ -30,6 +32,48 @@ def test_what_is_changed_in_the_file_holds(shop: Opened, tick: Tick) -> None:
         assert found.golden.grades[0.0] == "Bad: no"
         assert found.golden.guideline == shop.golden.guideline  # its text is the same
         assert found.golden.salt == shop.golden.salt
+        assert found.workspace.notes == (
+            "karat.toml was edited; this holds from now on: raters 3 (was 2), the sign of grade 0",
+        )
+    with open_workspace(shop.workspace.root, now=tick()) as again:
+        assert (again.golden, again.workspace.notes) == (found.golden, ())
+
+
+def test_in_a_store_that_is_shared_the_stores_values_stand(
+    shop: Opened, tick: Tick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two checkouts, of which nobody knows the newer: only --upgrade changes what holds for all."""
+    init = opening.Store.__init__
+
+    def shared(self: opening.Store, engine: Any) -> None:
+        init(self, engine)
+        self.shared = True  # as of PostgreSQL
+
+    monkeypatch.setattr(opening.Store, "__init__", shared)
+    edit(shop, "raters = 2", "raters = 3")
+    edit(shop, "repeats = 0.05", "repeats = 0.1")
+    for _ in range(2):
+        with open_workspace(shop.workspace.root, now=tick()) as found:
+            assert found.golden == shop.golden
+            (note,) = found.workspace.notes
+            assert note == (
+                "karat.toml differs from the store, which stands: raters 3 (the store: 2), repeats "
+                "0.1 (the store: 0.05); karat init --upgrade puts the file's in force for all"
+            )
+    edit(shop, "Right: answers", "Fits: answers")
+    (note,) = upgrade_workspace(shop.workspace.root).notes
+    assert note == (
+        "karat.toml was edited; this holds from now on: raters 3 (was 2), repeats 0.1 (was 0.05), "
+        "the sign of grade 3"
+    )
+    assert upgrade_workspace(shop.workspace.root).notes == ()
+    with open_workspace(shop.workspace.root, now=tick()) as found:
+        assert (found.golden.raters, found.golden.repeats, found.workspace.notes) == (3, 0.1, ())
+
+
+def test_who_prints_a_workspace_shows_no_password(shop: Opened) -> None:
+    secret = replace(shop.workspace, store="postgresql://ann:secret@host/karat")
+    assert "secret" not in repr(replace(shop, workspace=secret))
 
 
 def test_a_scale_cannot_change_under_its_judgments(shop: Opened, tick: Tick) -> None:
@@ -79,7 +123,7 @@ def test_a_golden_set_of_others_is_not_taken_over(
 
 def test_only_a_new_guideline_is_a_new_version(shop: Opened, tick: Tick) -> None:
     """A lost file, or one from before, says nothing of what holds now."""
-    path, versions = shop.workspace.guideline, []
+    path, versions, told = shop.workspace.guideline, [], []
     first = path.read_text(encoding="utf-8")
     for text in ("second", None, first, "third"):
         if text is None:
@@ -88,4 +132,7 @@ def test_only_a_new_guideline_is_a_new_version(shop: Opened, tick: Tick) -> None
             path.write_text(text, encoding="utf-8")
         with open_workspace(shop.workspace.root, now=tick()) as found:
             versions.append((found.golden.guideline, found.golden.guideline_text))
+            told.append(found.workspace.notes)
     assert versions == [("2", "second"), ("2", "second"), ("2", "second"), ("3", "third")]
+    new = "guideline.md has a new text: judgments name it version {} from now on"
+    assert told == [(new.format(2),), (), (), (new.format(3),)]

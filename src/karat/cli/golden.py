@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from karat.cli import golden_editions, golden_exchange, golden_queries, golden_queue, options
-from karat.cli.workspace import clock, folder, opened
+from karat.cli.workspace import clock, folder, opened, tell
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from karat.workflows.golden_status import Status
 
 
@@ -35,21 +37,15 @@ def golden() -> None:
 def status(start: Path, output: str) -> None:
     """Say where the golden set stands, and what to do next."""
     with opened(start) as found:
-        from karat.reports import golden as reports
         from karat.workflows.golden_status import status as of
 
-        stands = of(found, now=clock())
-        if output == "json":
-            print(reports.to_json(stands))
-        else:
-            _show(stands)
+        tell(of(found, now=clock()), output, _show)
 
 
-def _show(stands: Status) -> None:
+def _show(stands: Status, out: Console) -> None:
     from karat.reports import golden as reports
     from karat.reports.figures import counted
 
-    out = options.out()
     out.print(f"{stands.name} in {stands.store}", soft_wrap=True, highlight=False)
     out.print(
         f"{counted(stands.made_of.queries, 'query', 'queries')}, {stands.judged:,} with a grade; "
@@ -59,6 +55,9 @@ def _show(stands: Status) -> None:
     )
     if stands.agreement is not None:
         out.print(stands.agreement.sentence, highlight=False)
+    if stands.contradictions:
+        grades = counted(stands.contradictions, "imported grade", "imported grades")
+        out.print(f"{grades} contradicted by raters: karat golden disagreements", highlight=False)
     if stands.edition is not None:
         age = f"{stands.edition_days} days old" if stands.edition_days else "of today"
         out.print(f"edition {stands.edition}, {age}", highlight=False)

@@ -4,29 +4,52 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from karat.cli import options
-from karat.cli.workspace import clock, folder, opened
+from karat.cli.workspace import clock, folder, opened, tell
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from karat.workflows.editions import Frozen
 
 
 @click.command()
 @click.argument("name")
 @folder
-def freeze(name: str, start: Path) -> None:
+@options.output("table", "json")
+def freeze(name: str, start: Path, output: str) -> None:
     """Make an edition of the golden set as it stands; nothing changes it after.
 
     Its grades are the adjudicated ones, else the majority's, else the median. karat.toml says how
     far raters must agree, by the lower end of the interval.
     """
+    from karat.reports.figures import counted
     from karat.workflows.editions import freeze as frozen
 
     with opened(start) as found:
         made = frozen(found, name, now=clock())
-    print(f"{made.name}: {made.queries:,} queries, {made.grades:,} grades, SHA-256 {made.sha256}")
+    tell(made, output, _show)
+    if made.contradicted:
+        some = counted(made.contradicted, "imported grade", "imported grades")
+        print(
+            f"karat: {some} contradicted by raters, whose grades count: karat golden disagreements",
+            file=sys.stderr,
+        )
     mark = "" if made.agreed.verdict == "ok" else "warning: "
     print(f"karat: {mark}{made.agreed.sentence}", file=sys.stderr)
+
+
+def _show(made: Frozen, out: Console) -> None:
+    out.print(
+        f"{made.name}: {made.queries:,} queries, {made.grades:,} grades, SHA-256 {made.sha256}",
+        soft_wrap=True,
+        highlight=False,
+        markup=False,
+    )
 
 
 @click.command()
@@ -39,10 +62,7 @@ def editions(start: Path, output: str) -> None:
 
     with opened(start) as found:
         rows = list_editions(found)
-    if output == "json":
-        print(reports.to_json(rows))
-    else:
-        reports.show_editions(rows, options.out())
+    tell(rows, output, reports.show_editions)
 
 
 @click.command()
@@ -58,10 +78,7 @@ def diff(old: str, new: str, start: Path, by: str | None, output: str) -> None:
 
     with opened(start) as found:
         changed = compare_editions(found, old, new, by=by)
-    if output == "json":
-        print(reports.to_json(changed))
-    else:
-        reports.show_diff(changed, options.out())
+    tell(changed, output, reports.show_diff)
 
 
 @click.command()
@@ -77,10 +94,7 @@ def coverage(runs: tuple[str, ...], start: Path, edition: str | None, k: int, ou
 
     with opened(start) as found:
         how_much = covered(found, runs, now=clock(), name=edition, k=k)
-    if output == "json":
-        print(reports.to_json(how_much))
-    else:
-        reports.show_coverage(how_much, options.out())
+    tell(how_much, output, reports.show_coverage)
 
 
 @click.command()
@@ -93,7 +107,4 @@ def stale(start: Path, output: str) -> None:
 
     with opened(start) as found:
         old = stale_judgments(found)
-    if output == "json":
-        print(reports.to_json(old))
-    else:
-        reports.show_stale(old, options.out())
+    tell(old, output, reports.show_stale)

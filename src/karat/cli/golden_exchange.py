@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from karat.cli.workspace import clock, folder, opened
+from karat.errors import UsageError
 
 if TYPE_CHECKING:
     from karat.tables.exchange import Exchange
+    from karat.workflows.exchanging import TakenIn
 
 _FORMATS = (
     "trec, beir, csv, quepid-csv, quepid-book, rre, rank-eval, opensearch-judgments and others; "
     "a wrong name lists them all"
+)
+_json = click.option(
+    "--json", "as_json", is_flag=True, help="Print what was done as JSON; --format is the file's."
 )
 
 
@@ -29,54 +34,119 @@ _FORMATS = (
     help=f"queries, documents, {_FORMATS}.  [default: told by content]",
 )
 @click.option("--rater", metavar="NAME", help="Who judged, where a file names nobody.")
-def take_in(files: tuple[str, ...], start: Path, name: str | None, rater: str | None) -> None:
+@_json
+def take_in(
+    files: tuple[str, ...], start: Path, name: str | None, rater: str | None, as_json: bool
+) -> None:
     """Import queries, documents, judgments and runs, from karat's formats or other tools'.
 
     Each file comes in whole or not at all, and what was kept, assumed and lost is said.
     """
-    from karat.reports.figures import counted
     from karat.workflows.exchanging import take_in as taken
 
-    with opened(start) as found:
-        for file in files:
-            held = taken(found, file, now=clock(), format=name, rater=rater)
-            new = [
-                counted(count, f"new {what}", f"new {several}")
-                for count, what, several in (
-                    (held.queries, "query", "queries"),
-                    (held.documents, "document", "documents"),
-                    (held.judgments, "judgment", "judgments"),
-                )
-                if count
-            ]
-            if held.changed:
-                new.append(f"{held.changed:,} changed")
-            runs = [f"runs {', '.join(held.runs)}"] if held.runs else []
-            print(f"{file} ({held.exchange.format}): {', '.join([*new, *runs]) or 'nothing new'}")
-            sys.stdout.flush()  # before what is said of it on standard error
-            _say(held.exchange)
+    done = []
+    try:
+        with opened(start) as found:
+            for file in files:
+                held = taken(found, file, now=clock(), format=name, rater=rater)
+                done.append(_row(file, held))
+                if not as_json:
+                    _show(done[-1])
+                    _say(held.exchange)
+    finally:
+        if as_json and done:
+            _print(done)  # what came in before a file that did not, too
+
+
+def _row(file: str, held: TakenIn) -> dict[str, Any]:
+    """What became of a file."""
+    counts = ("queries", "documents", "judgments", "corrected", "changed", "runs")
+    return {
+        "file": file,
+        "format": held.exchange.format,
+        **{name: getattr(held, name) for name in counts},
+        **_sentences(held.exchange),
+    }
+
+
+def _show(row: dict[str, Any]) -> None:
+    from karat.reports.figures import counted
+
+    told = [
+        counted(row[several], f"new {what}", f"new {several}")
+        for what, several in (
+            ("query", "queries"),
+            ("document", "documents"),
+            ("judgment", "judgments"),
+        )
+        if row[several]
+    ]
+    if row["corrected"]:
+        told.append(counted(row["corrected"], "corrected judgment", "corrected judgments"))
+    if row["changed"]:
+        told.append(f"{row['changed']:,} changed")
+    if row["runs"]:
+        told.append(f"runs {', '.join(row['runs'])}")
+    print(f"{row['file']} ({row['format']}): {', '.join(told) or 'nothing new'}")
+    sys.stdout.flush()  # before what is said of it on standard error
 
 
 @click.command("export")
 @click.argument("path", metavar="FILE")
 @folder
-@click.option("--format", "name", metavar="NAME", default="beir", show_default=True, help=_FORMATS)
+@click.option(
+    "--format",
+    "name",
+    metavar="NAME",
+    help=f"{_FORMATS}; run: one run alone, in the format that FILE's name asks for.  "
+    "[default: beir; with --run: run]",
+)
 @click.option("--edition", metavar="NAME", help="An edition.  [default: as it stands]")
 @click.option("--each-rater", is_flag=True, help="Every rater's judgment, not the grade of all.")
-def give_out(path: str, start: Path, name: str, edition: str | None, each_rater: bool) -> None:
-    """Export the golden set or an edition: to evaluate with, or for another tool."""
+@click.option(
+    "--run",
+    "runs",
+    multiple=True,
+    metavar="NAME",
+    help="A run that the workspace keeps, for a format that holds runs; repeat for more.",
+)
+@_json
+def give_out(
+    path: str,
+    start: Path,
+    name: str | None,
+    edition: str | None,
+    each_rater: bool,
+    runs: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Export the golden set or an edition: to evaluate with, or for another tool; or kept runs."""
+    if as_json and path == "-":
+        raise UsageError("standard output is FILE's", fix="leave out --json, or name a file")
+    from karat.workflows.exchanging import RUN
     from karat.workflows.exchanging import give_out as given
 
+    name = name or (RUN if runs else "beir")
     with opened(start) as found:
-        _say(given(found, path, name, edition=edition, each_rater=each_rater))
+        told = given(found, path, name, edition=edition, each_rater=each_rater, runs=runs)
+    if as_json:
+        _print({"file": path, "format": told.format, **_sentences(told)})
+    else:
+        _say(told)
+
+
+def _print(found: Any) -> None:
+    from karat.reports.golden import to_json
+
+    print(to_json(found))
+
+
+def _sentences(exchange: Exchange) -> dict[str, list[str]]:
+    return {"kept": exchange.kept, "assumed": exchange.assumed, "lost": exchange.lost}
 
 
 def _say(exchange: Exchange) -> None:
     """What was kept, assumed and lost: on standard error, beside what is exported."""
-    for word, sentences in (
-        ("kept", exchange.kept),
-        ("assumed", exchange.assumed),
-        ("lost", exchange.lost),
-    ):
+    for word, sentences in _sentences(exchange).items():
         for sentence in sentences:
             print(f"  {word}: {sentence}", file=sys.stderr)

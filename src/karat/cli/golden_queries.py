@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from karat.cli import options
-from karat.cli.workspace import clock, folder, opened
+from karat.cli.workspace import clock, folder, opened, tell
 from karat.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from karat.golden.sampling import Quota
+    from karat.workflows.choosing import Chosen
 
 
 @click.command()
@@ -60,7 +63,6 @@ def choose(
     LOG is CSV, TSV, JSONL, Parquet, or plain text with a query a line; each row is a search, or a
     query with its count. Drawn again from next month's log, what is still asked stays.
     """
-    from karat.reports import golden as reports
     from karat.workflows.choosing import choose_queries
 
     shares = {name: _share(share) for name, share in (_pair(band, "=") for band in bands)}
@@ -77,12 +79,15 @@ def choose(
             text=text,
             count=count,
         )
-    if output == "json":
-        # The sample, and not every query of the log: it may be long, and hold what is personal.
-        print(reports.to_json(chosen, without=("log.frame",)))
-    else:
-        reports.show_chosen(chosen.log, chosen.sample, chosen.made_of, options.out())
-        reports.show_gone(chosen.gone, options.out())
+    # The sample, and not every query of the log: it may be long, and hold what is personal.
+    tell(chosen, output, _show, without=("log.frame",))
+
+
+def _show(chosen: Chosen, out: Console) -> None:
+    from karat.reports import golden as reports
+
+    reports.show_chosen(chosen.log, chosen.sample, chosen.made_of, out)
+    reports.show_gone(chosen.gone, out)
 
 
 @click.command()
@@ -125,10 +130,7 @@ def plan(
         seconds=SECONDS if seconds is None else seconds,
         per_hour=per_hour,
     )
-    if output == "json":
-        print(reports.to_json(found))
-    else:
-        reports.show_plan(found, options.out())
+    tell(found, output, reports.show_plan)
 
 
 def _pair(text: str, between: str) -> tuple[str, str]:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from karat.cli import options
-from karat.cli.workspace import clock, folder, opened
+from karat.cli.workspace import clock, folder, opened, tell
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from karat.workflows.pool import Pooled
 
 
 @click.command()
@@ -48,7 +54,6 @@ def pool(
 
     Raters see neither which system returned a document nor where. The workspace keeps the runs.
     """
-    from karat.reports import golden as reports
     from karat.workflows.pool import METHODS
     from karat.workflows.pool import pool as pooled
 
@@ -64,22 +69,30 @@ def pool(
             per_query=per_query,
             bands=bands,
         )
-    if output == "json":
-        print(reports.to_json(made))
-    else:
-        reports.show_pooled(options.out(), **vars(made))
+    tell(made, output, _show)
 
 
 @click.command()
 @click.argument("pairs", metavar="PAIRS")
 @folder
-def queue(pairs: str, start: Path) -> None:
+@options.output("table", "json")
+def queue(pairs: str, start: Path, output: str) -> None:
     """Put pairs into the queue, such as karat compare --judge-file writes."""
-    from karat.reports import golden as reports
     from karat.workflows.pool import enqueue
 
     with opened(start) as found:
-        reports.show_pooled(options.out(), **vars(enqueue(found, pairs, now=clock())))
+        made = enqueue(found, pairs, now=clock())
+    tell(made, output, _show)
+
+
+def _show(made: Pooled, out: Console) -> None:
+    from karat.reports import golden as reports
+    from karat.reports.terminal import show_notes
+
+    told = dict(vars(made))
+    notes = told.pop("notes")
+    reports.show_pooled(out, **told)
+    show_notes(notes, out)
 
 
 @click.command()
@@ -97,17 +110,19 @@ def agreement(start: Path, by: str | None, output: str) -> None:
 
     with opened(start) as found:
         agreed = agreement_in(found, by)
-    if output == "json":
-        print(reports.to_json(agreed))
-    else:
-        reports.show_agreement(agreed, options.out(), by)
+    tell(agreed, output, lambda agreed, out: reports.show_agreement(agreed, out, by))
 
 
 @click.command()
 @folder
 @click.option("--queue", "queue_them", is_flag=True, help="Put them before an adjudicator.")
+@click.option(
+    "--queue-imported",
+    is_flag=True,
+    help="Put pairs whose imported grade raters contradict before an adjudicator.",
+)
 @options.output("table", "json")
-def disagreements(start: Path, queue_them: bool, output: str) -> None:
+def disagreements(start: Path, queue_them: bool, queue_imported: bool, output: str) -> None:
     """List pairs whose grades are far apart, and that nobody has settled.
 
     An adjudicator settles them with karat judge --terminal --adjudicate, seeing both reasons and no
@@ -117,8 +132,11 @@ def disagreements(start: Path, queue_them: bool, output: str) -> None:
     from karat.workflows.agreeing import disagreements_in
 
     with opened(start) as found:
-        listed = disagreements_in(found, now=clock(), queue_them=queue_them)
-    if output == "json":
-        print(reports.to_json(listed))
-    else:
-        reports.show_disagreements(listed.frame, listed.queued, options.out())
+        listed = disagreements_in(
+            found, now=clock(), queue_them=queue_them, queue_imported=queue_imported
+        )
+    tell(
+        listed,
+        output,
+        lambda listed, out: reports.show_disagreements(listed.frame, listed.queued, out),
+    )

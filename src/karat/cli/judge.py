@@ -104,7 +104,7 @@ class _Desk:
                     self.reason = words or self._asked("reason")
                     self.out.print("it goes with the grade" if self.reason else "no reason")
                 elif key == "g":
-                    show_guideline(self.out, self.golden.guideline_text)
+                    show_guideline(self.out, card.claim.guideline_text)
                 elif key == "m":
                     self._show(card, whole=True)
                 elif key == "q":

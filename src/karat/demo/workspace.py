@@ -10,11 +10,12 @@ import polars as pl
 from karat.demo.build import Demo
 from karat.formats import read_documents, read_queries
 from karat.formats.workspace import NAME
-from karat.store import documents, imports, judgments, queries
 from karat.tables import Pairs
 from karat.tables.agreement import Agreement
+from karat.tables.exchange import Exchange
 from karat.workflows.agreeing import agreement_in
 from karat.workflows.editions import freeze, list_editions
+from karat.workflows.exchanging import take_exchange
 from karat.workflows.kept_runs import keep_runs
 from karat.workflows.pool import enqueue
 from karat.workflows.workspace import make_workspace, open_workspace
@@ -52,29 +53,22 @@ def keep(demo: Demo, to_judge: Pairs, *, now: int) -> Kept:
     if not (demo.directory / NAME).exists():
         make_workspace(demo.directory, now=now, name="python-help", environment=_ALONE)
     with open_workspace(demo.directory, now=now, environment=_ALONE) as opened:
-        golden = opened.golden
         said = pl.read_csv(demo.judgments, separator="\t", infer_schema=False)
         facts = said.select(
             "query_id",
             "doc_id",
             pl.col("grade").cast(pl.Float64),
             rater="grader",
-            source=pl.lit("human"),
-            time_us=pl.lit(now),
+            reason=pl.lit(None, pl.String),
         )
-        with opened.store.begin() as connection:
-            queries.put(connection, golden.id, read_queries(demo.queries).frame, now)
-            documents.put(connection, golden.id, read_documents(demo.corpus).frame, now)
-            import_id = imports.put(
-                connection,
-                golden.id,
-                file=demo.judgments.name,
-                format="csv",
-                sha256=sha256(demo.judgments.read_bytes()).hexdigest(),
-                report={},
-                now=now,
-            )
-            judgments.record(connection, golden.id, facts, import_id)
+        found = Exchange(
+            "csv",
+            queries=read_queries(demo.queries).frame,
+            documents=read_documents(demo.corpus).frame,
+            judgments=facts,
+        )
+        digest = sha256(demo.judgments.read_bytes()).hexdigest()
+        take_exchange(opened, found, file=demo.judgments.name, sha256=digest, now=now)
         keep_runs(opened, demo.runs, now=now)
         frozen = {row.name: row for row in list_editions(opened)}
         grades = (

@@ -1,12 +1,14 @@
 """CSV and TSV whose first line names the columns, quoted as RFC 4180 says.
 
 Records may span lines, so the file is cut where quotes are balanced; pieces are parsed by
-Polars, and read again with care when Polars is in doubt.
+Polars, and read again with care when Polars is in doubt. Where a comma is the decimal sign,
+spreadsheets write CSV with semicolons: it is told by its header.
 """
 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
@@ -26,6 +28,20 @@ from karat.tables import Documents, Qrels, Queries, Run
 # The longest cell. The csv module has one bound for the whole process, 131,072 by default: too
 # short for a document. Lines are bounded by the source.
 csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST_LINE))
+_DECIMAL = r"^(\s*[+-]?\d+),(\d+\s*)$"
+_HEADER = 1 << 16  # no header is longer
+
+
+def semicolons(header: str) -> bool:
+    """Whether a header has its names between semicolons: several by them, and one by commas."""
+    line = header[:_HEADER].replace("\r", " ")  # on which the parser stumbles
+    commas, semis = (len(next(csv.reader([line], delimiter=mark), [])) for mark in ",;")
+    return commas == 1 < semis
+
+
+def pointed(cell: str) -> str:
+    """A cell of a sheet with semicolons: ``1,5`` is the number 1.5; any other is as it was."""
+    return re.sub(_DECIMAL, r"\1.\2", cell, flags=re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +91,7 @@ def places(
     ids = [c for c in sheet.chosen if c.endswith("_id") or c == "subtopic"]
     at = [sheet.names.index(sheet.chosen[c]) for c in ids]
     for piece in (rest, *pieces):
-        for line, cells in _records(piece, separator, source.name):
+        for line, cells in _records(piece, sheet.separator, source.name):
             if len(cells) > max(at):
                 yield Place(line, tuple(cells[i] for i in at))
 
@@ -120,6 +136,8 @@ def _sheet(
         end = first.data.find(b"\n", end) + 1 or len(first.data)
         if end == len(first.data) or first.data.count(b'"', skipped, end) % 2 == 0:
             break
+    if separator == "," and semicolons(first.data[skipped:end].decode("utf-8", "replace")):
+        separator = ";"
     header = list(_records(Chunk(first.data[skipped:end], line), separator, source.name))
     named = tuple(name.strip() for name in header[0][1]) if header else ()
     if len(set(named)) < len(named):
@@ -138,8 +156,10 @@ def _table(piece: Chunk, sheet: Sheet, name: str) -> pl.DataFrame:
         return done
     careful = Careful(name)
     at = {column: sheet.names.index(chosen) for column, chosen in sheet.chosen.items()}
+    decimal = NUMBERS.keys() if sheet.separator == ";" else ()
     for line, cells in _whole_records(piece, sheet, name):
-        careful.add({column: cells[i] for column, i in at.items()}, line)
+        row = {c: pointed(cells[i]) if c in decimal else cells[i] for c, i in at.items()}
+        careful.add(row, line)
     return careful.frame()
 
 
@@ -170,8 +190,10 @@ def _polars(piece: Chunk, sheet: Sheet) -> pl.DataFrame | None:
     # Polars panics on some cells whose quote is never closed.
     if not data.strip() or b"\x00" in data or data.startswith(BOM) or quotes % 2:
         return None
-    numbers = {} if "state" in sheet.chosen else NUMBERS
-    read_as = {sheet.chosen[c]: dtype for c, dtype in numbers.items() if c in sheet.chosen}
+    numbers = [sheet.chosen[column] for column in NUMBERS if column in sheet.chosen]
+    read_as = {sheet.chosen[c]: dtype for c, dtype in NUMBERS.items() if c in sheet.chosen}
+    if "state" in sheet.chosen or sheet.separator == ";":
+        read_as = {}
     try:
         frame = pl.read_csv(
             data,
@@ -188,13 +210,16 @@ def _polars(piece: Chunk, sheet: Sheet) -> pl.DataFrame | None:
     # last cell, so if that is always there the others are only empty.
     if frame[:, -1].null_count():
         return None
-    return frame.with_columns(pl.col(pl.String).fill_null(""))
+    frame = frame.with_columns(pl.col(pl.String).fill_null(""))
+    if sheet.separator != ";":
+        return frame
+    return frame.with_columns(pl.col(numbers).str.replace(_DECIMAL, "${1}.${2}"))
 
 
 def _whole_records(piece: Chunk, sheet: Sheet, name: str) -> Iterator[tuple[int, list[str]]]:
     for line, cells in _records(piece, sheet.separator, name):
         if len(cells) != len(sheet.names):
-            kind = "CSV" if sheet.separator == "," else "TSV"
+            kind = "TSV" if sheet.separator == "\t" else "CSV"
             raise InputError(
                 f"{len(cells)} cell{'s' * (len(cells) != 1)} where there are "
                 f"{len(sheet.names)} columns ({', '.join(sheet.names[:8])})",

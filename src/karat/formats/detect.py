@@ -181,13 +181,13 @@ def _json(source: Source, role: str) -> str:
 def _with_header(source: Source, lines: Sequence[str], role: str) -> str | None:
     """The format, if the first line names columns."""
     first = lines[0]
-    for separator, name in (("\t", "tsv"), (",", "csv")):
+    for separator, name in (("\t", "tsv"), (",", "csv"), (";", "csv")):
         cells = [cell.strip().strip('"') for cell in first.split(separator)]
         if len(cells) == 1:
             # A list of ids under their name.
-            if separator == "\t" or role in ("qrels", "run") or known(cells[0], role) is None:
+            if separator != "," or role in ("qrels", "run") or known(cells[0], role) is None:
                 continue
-        elif ("\t" in first and separator == ",") or not any(
+        elif ("\t" in first and separator != "\t") or not any(
             is_header(cells, each) for each in (role, *SPELLINGS)
         ):
             continue

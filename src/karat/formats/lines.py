@@ -228,6 +228,8 @@ def _shown(raw: bytes) -> str:
 def _separator_hint(raw: bytes, layout: Layout) -> str | None:
     if raw.count(b",") >= len(layout.fields) - 1:
         return "it looks comma-separated: try --input-format csv"
+    if raw.count(b";") >= len(layout.fields) - 1:
+        return "it looks separated by semicolons: name the columns in line 1, and it is read as CSV"
     if layout.tabs and raw.count(b"\t") == 0 and len(raw.split()) >= len(layout.fields):
         return "fields are separated by tabs here, not spaces"
     return None

@@ -23,9 +23,10 @@ STORE = "KARAT_STORE"
 
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "workspace": ("store", "runs"),
-    "golden": ("name", "scale", "raters", "repeats", "order", "lease", "grades"),
+    "golden": ("name", "scale", "raters", "repeats", "golds", "order", "lease", "grades"),
     "agreement": ("weights", "at_least", "refuse"),
 }
+_SECRET = re.compile(r"(ssl)?password=", re.IGNORECASE)
 _TEMPLATE = """\
 # A karat workspace: what is right for one search, who said so, and what systems returned.
 
@@ -38,6 +39,7 @@ name = {name}
 scale = "{low:g}-{high:g}"
 raters = {raters}  # who judge each pair, blind to each other
 repeats = 0.05  # share of pairs that a rater sees again without knowing
+golds = 0.05  # share of gold items, whose grade is known, among what a rater sees
 order = "query"  # all documents of a query in a row; or "mixed"
 lease = "10 min"  # for how long a rater has a pair alone
 
@@ -98,16 +100,21 @@ def write_workspace(root: Path, *, store: str, name: str, scale: str, raters: in
 
     Args:
         root: The folder; made if absent.
-        store: URL of the database.
+        store: URL of the database, without a password.
         name: Name of the golden set.
         scale: As in ``0-3``.
         raters: Raters for each pair.
 
     Raises:
-        UsageError: there is a workspace, or the scale is none.
+        UsageError: there is a workspace, the scale is none, or the URL holds a password.
     """
     if (root / NAME).exists():
         raise UsageError(f"{root / NAME} is there already", fix="edit it, or choose another folder")
+    if without_password(store) != store:
+        raise UsageError(
+            f"the URL of the store holds a password, and {NAME} is no place for one",
+            fix=f"put the URL into the environment, as {STORE}, and leave out --store",
+        )
     low, high = read_scale(scale)
     signs = GRADES if (low, high) == (0.0, 3.0) else _grades(low, high)
     lines = "".join(f"{grade:g} = {_quoted(sign)}\n" for grade, sign in signs.items())
@@ -129,6 +136,19 @@ def write_workspace(root: Path, *, store: str, name: str, scale: str, raters: in
     with beside(root / NAME) as stream:
         stream.write(text.encode())
     return made
+
+
+def without_password(url: str) -> str:
+    """A database's URL without the passwords in it: before the host, or among its options.
+
+    The path of SQLite is taken as it is written, whatever it looks like.
+    """
+    if url.startswith("sqlite:"):
+        return url
+    bare = re.sub(r"^([\w+]+://[^:/]*):[^@]+@", r"\1@", url)
+    head, mark, options = bare.partition("?")
+    kept = [each for each in options.split("&") if not _SECRET.match(each)]
+    return head + (mark if any(kept) else "") + "&".join(kept) if mark else bare
 
 
 def _quoted(text: str) -> str:
@@ -161,7 +181,14 @@ class _Written:
         grades = self._read_grades(low, high)
         weights = self._one_of("agreement", "weights", KAPPA_WEIGHTS, "quadratic")
         order = self._one_of("golden", "order", ORDERS, "query")
-        store = environment.get(STORE) or self._text("workspace", "store", "sqlite:///karat.db")
+        written = self._text("workspace", "store", "sqlite:///karat.db")
+        notes = []
+        if without_password(written) != written:
+            notes.append(
+                f"{self.name} holds the store's password, for all who read it: put the URL into "
+                f"the environment, as {STORE}, and take the password out"
+            )
+        store = environment.get(STORE) or written
         return Workspace(
             root=root,
             store=_absolute(store, root),
@@ -171,11 +198,13 @@ class _Written:
             grades=grades,
             raters=int(self._number("golden", "raters", 2, 1, 99, whole=True)),
             repeats=self._number("golden", "repeats", 0.05, 0, 0.5),
+            golds=self._number("golden", "golds", 0.05, 0, 0.5),
             order=cast(Order, order),
             lease_us=self._lease(),
             weights=cast(KappaWeights, weights),
             at_least=self._number("agreement", "at_least", 0.7, -1, 1),
             refuse=self._truth("agreement", "refuse"),
+            notes=tuple(notes),
         )
 
     def _wrong(self, what: str, fix: str | None = None) -> InputError:
@@ -265,6 +294,11 @@ class _Written:
 
 
 def _absolute(url: str, root: Path) -> str:
-    """A SQLite URL with its path made absolute; any other as it is."""
-    found = re.fullmatch(r"sqlite:///(?!/)(.+)", url)
-    return f"sqlite:///{(root / found[1]).as_posix()}" if found else url
+    """A SQLite URL, however many slashes it has, with its path made absolute; any other as it is.
+
+    A path that is none (``:memory:``) is left to the store, which refuses it.
+    """
+    path = url.removeprefix("sqlite:").removeprefix("///")
+    if not url.startswith("sqlite:") or path in {"", ":memory:"} or path.startswith("//"):
+        return url
+    return f"sqlite:///{(root / path).as_posix()}"

@@ -17,6 +17,7 @@ RULE = "adjudicated, majority, median"
 STEPS = ("adjudicated", "majority", "median")
 
 _PAIR = ["query_id", "doc_id"]
+_WIDEST, _DOWN = ["spread", *_PAIR], [True, False, False]
 
 
 def grades(
@@ -96,8 +97,48 @@ def disagreements(
     Raises:
         UsageError: an unknown source.
     """
-    counting = _counting(judgments, sources)
-    settled = _settled(counting).select(_PAIR)
+    each = _each_vote(_counting(judgments, sources))
+    return each.filter(_far(at_least, rel)).sort(_WIDEST, descending=_DOWN)
+
+
+def contradictions(judgments: Judgments, at_least: float = 2.0, rel: float = 1.0) -> pl.DataFrame:
+    """Pairs whose imported grade, of nobody named, is far from the one people's judgments make.
+
+    That one counts, so the imported grade has no effect. Where people disagree among themselves,
+    the pair is one of ``disagreements`` and not here.
+
+    Args:
+        judgments: Raw.
+        at_least: As in ``disagreements``.
+        rel: As in ``disagreements``.
+
+    Returns:
+        As ``disagreements``, and ``imported``: the imported grade. ``low`` and ``high`` are it and
+        the grade that counts, ``spread`` lies between; votes, raters, grades and reasons are
+        people's.
+    """
+    imported = grades(judgments, RULE, ("import",)).select(*_PAIR, imported="grade")
+    counted = grades(judgments, RULE).select(*_PAIR, counted="grade")
+    far = _far(at_least, rel)
+    return (
+        _each_vote(_counting(judgments, ("human",)))
+        .filter(~far)
+        .join(imported, on=_PAIR)
+        .join(counted, on=_PAIR)
+        .with_columns(
+            low=pl.min_horizontal("counted", "imported"),
+            high=pl.max_horizontal("counted", "imported"),
+        )
+        .filter(far)
+        .with_columns(spread=pl.col("high") - pl.col("low"))
+        .drop("counted")
+        .sort(_WIDEST, descending=_DOWN)
+    )
+
+
+def _each_vote(counting: pl.DataFrame) -> pl.DataFrame:
+    """A row for each pair with a vote: the votes as they are, and whether they are settled."""
+    settled = _settled(counting).select(*_PAIR, settled=pl.lit(value=True))
     return (
         _votes(counting)
         .sort("rater")
@@ -106,19 +147,20 @@ def disagreements(
             pl.len().cast(pl.Int64).alias("votes"),
             pl.col("grade").min().alias("low"),
             pl.col("grade").max().alias("high"),
+            (pl.col("grade").max() - pl.col("grade").min()).alias("spread"),
             pl.col("rater").alias("raters"),
             pl.col("grade").alias("grades"),
             pl.col("reason").alias("reasons"),
         )
-        .with_columns((pl.col("high") - pl.col("low")).alias("spread"))
-        .filter((pl.col("spread") >= at_least) | ((pl.col("low") < rel) & (pl.col("high") >= rel)))
-        .join(settled.with_columns(pl.lit(True).alias("settled")), on=_PAIR, how="left")
+        .join(settled, on=_PAIR, how="left")
         .with_columns(pl.col("settled").fill_null(value=False))
-        .select(
-            *(*_PAIR, "votes", "low", "high", "spread", "raters", "grades", "reasons", "settled")
-        )
-        .sort("spread", *_PAIR, descending=[True, False, False])
     )
+
+
+def _far(at_least: float, rel: float) -> pl.Expr:
+    """Whether ``low`` and ``high`` are far apart, or on either side of relevant."""
+    low, high = pl.col("low"), pl.col("high")
+    return (high - low >= at_least) | ((low < rel) & (high >= rel))
 
 
 def _steps(rule: str) -> list[str]:

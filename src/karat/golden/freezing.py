@@ -3,51 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
-from karat.tables.workspace import KappaWeights
-
-
-class Headline(Protocol):
-    """The one figure of an agreement: what ``karat.tables.agreement.Figure`` says of it.
-
-    Attributes:
-        value: Kappa; None where it is undefined.
-        ci_low: Lower end of its 95 % interval; None without one.
-        weights: How far apart two grades count as; None if it is no kappa.
-        reason: Why there is no value, or no interval.
-    """
-
-    @property
-    def value(self) -> float | None: ...
-    @property
-    def ci_low(self) -> float | None: ...
-    @property
-    def weights(self) -> str | None: ...
-    @property
-    def reason(self) -> str: ...
-
-
-class Agreed(Protocol):
-    """An agreement: what has a headline."""
-
-    @property
-    def headline(self) -> Headline: ...
-
-
-@dataclass(frozen=True, slots=True)
-class AgreementPolicy:
-    """What agreement must be before an edition is frozen.
-
-    Attributes:
-        weights: How far apart two grades count as.
-        at_least: What kappa must surely be above.
-        refuse: Whether an edition is refused otherwise; else it is frozen with a warning.
-    """
-
-    weights: KappaWeights = "quadratic"
-    at_least: float = 0.7
-    refuse: bool = False
+from karat.tables.agreement import Figure
+from karat.tables.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +22,12 @@ class Freeze:
     sentence: str
 
 
-def may_freeze(agreement: Agreed | None, policy: AgreementPolicy) -> Freeze:
+def may_freeze(head: Figure, policy: Workspace) -> Freeze:
     """Whether raters agree enough: the lower end of kappa's interval against the policy.
 
     Args:
-        agreement: ``karat.tables.agreement.Agreement`` of the judgments the edition is made of, or
-            what has its headline; None if nothing was judged twice.
-        policy: What it must be.
+        head: Headline of the agreement of the judgments the edition is made of.
+        policy: ``weights``, ``at_least`` and ``refuse`` of it: what agreement must be.
 
     Returns:
         ``ok`` if the whole interval is at ``at_least`` or above; else ``warn``, or ``refuse`` under
@@ -77,9 +35,6 @@ def may_freeze(agreement: Agreed | None, policy: AgreementPolicy) -> Freeze:
     """
     wanted = f"{_two(policy.at_least)} or more ({_named(policy.weights)})"
     less: Literal["warn", "refuse"] = "refuse" if policy.refuse else "warn"
-    if agreement is None:
-        return Freeze(less, f"nothing was judged twice, and κ is to be {wanted}")
-    head = agreement.headline
     if head.value is None:
         return Freeze(less, f"κ cannot be told ({head.reason}), and is to be {wanted}")
     value = _two(head.value, _digits(head.value, policy.at_least))

@@ -3,7 +3,7 @@
 A pool is the documents to be judged: what no run shows near its top is not in it. Three ways to
 make one, and one that goes by the grades given so far. Nothing in a queue tells a rater which
 system found a document, or at which rank: ``systems`` and ``score`` are for those who look at the
-pool, and ``blind`` leaves them out.
+pool, and stay out of the queue.
 
 Ties go as everywhere in karat: the document whose id is greater by bytes comes first.
 """
@@ -18,7 +18,6 @@ from hashlib import blake2b
 import polars as pl
 
 from karat.errors import UsageError
-from karat.golden.queue import checked_order, place, shuffle_keys, shuffle_number
 from karat.tables import Pairs, Run
 
 _KEY = ["query_id", "doc_id"]
@@ -229,40 +228,6 @@ def move_to_front(
         pooled, on=["query", "doc_id"], how="left", maintain_order="left"
     )
     return _chosen(found.drop("step"), "move to front", None, None, ALL, 1, scored=False)
-
-
-def blind(pairs: Pairs, salt: str, rater: str, order: str = "query") -> Pairs:
-    """The pairs as one rater gets to see them: in the rater's own order, and bare of all else.
-
-    Args:
-        pairs: A pool; by ``priority`` first, if it has one.
-        salt: Of the golden set.
-        rater: Who will judge.
-        order: ``query`` keeps the documents of a query together; ``mixed`` shuffles all.
-
-    Returns:
-        ``query_id`` and ``doc_id``.
-
-    Raises:
-        UsageError: no such order.
-    """
-    keys = shuffle_keys(salt, rater)
-    together = checked_order(order) == "query"
-    bands = pairs.frame["priority"] if "priority" in pairs.frame.columns else [1] * len(pairs)
-    rows = zip(bands, *pairs.frame.select(_KEY), strict=True)
-    shuffled = sorted(
-        (
-            band,
-            place(shuffle_number(salt, query), keys) if together else 0,
-            query if together else "",
-            place(shuffle_number(salt, query, doc), keys),
-            query,
-            doc,
-        )
-        for band, query, doc in rows
-    )
-    schema = dict.fromkeys(_KEY, pl.String)
-    return Pairs(pl.DataFrame([row[4:] for row in shuffled], schema, orient="row"), pairs.source)
 
 
 def _pooled(

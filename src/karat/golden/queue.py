@@ -12,10 +12,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import blake2b
-from itertools import count
+from itertools import count, takewhile
 from statistics import median
 from typing import Any
 
@@ -91,8 +91,57 @@ def place(shuffle: int, keys: tuple[int, int]) -> int:
     return (shuffle * a + b) % MODULUS
 
 
-def repeat_due(salt: str, rater: str, done: int, repeats: float) -> bool:
-    """Whether the rater's next judgment is a hidden repeat.
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a rater is among the places at which hidden repeats and gold items fall due.
+
+    With the order ``query`` they are dealt at the seams between queries only, where an odd pair
+    strikes nobody; with ``mixed`` every pair is a query of its own. What fell due within a query is
+    made up for at its end. So the share stays, as far as ``REPEAT_GAP`` and the last query let it:
+    behind that nothing is dealt.
+
+    Attributes:
+        done: Judgments of any kind, hidden ones too, that the rater has given and not withdrawn.
+        since: How many there were when the first pair of the present query was dealt; -1 if no
+            pair was judged yet. Places up to this one are dealt with.
+        repeats: Repeats given since.
+        golds: Gold items given since.
+    """
+
+    done: int
+    since: int
+    repeats: int = 0
+    golds: int = 0
+
+
+def standing(kinds: Sequence[tuple[str, str]], done: int, order: str) -> Standing:
+    """Where a rater is, as their judgments tell.
+
+    Args:
+        kinds: Kind (``rating``, ``repeat``, ``gold``) and query of each, the newest first; those
+            before the present query may be left out.
+        done: As in ``Standing``.
+        order: ``query`` or ``mixed``.
+    """
+    present, length, since = None, 0, -1
+    given: Counter[str] = Counter()
+    behind: Counter[str] = Counter()  # hidden ones, of this query if a rating of it lies before
+    for kind, query in kinds:
+        length += 1
+        if kind != "rating":
+            behind[kind] += 1
+            continue
+        if present is not None and (query != present or order == "mixed"):
+            break
+        present, since = query, done - length
+        given, behind = given + behind, Counter()
+    if present is None:
+        given = behind
+    return Standing(done, since, given["repeat"], given["gold"])
+
+
+def repeat_owed(salt: str, rater: str, at: Standing, repeats: float) -> bool:
+    """Whether a hidden repeat is due, if this is a seam.
 
     Judgments are counted off in blocks of 1 / repeats + 1; in each block one place, which the hash
     picks, is a repeat, so that there is one to every 1 / repeats ratings. None comes before
@@ -101,25 +150,24 @@ def repeat_due(salt: str, rater: str, done: int, repeats: float) -> bool:
     Args:
         salt: Of the golden set.
         rater: Who judges.
-        done: Judgments of any kind, repeats too, that the rater has given and not withdrawn.
+        at: Where the rater is.
         repeats: Share of pairs that a rater sees again, from 0 to 0.5.
 
     Raises:
         UsageError: the share is out of range.
     """
-    return done > REPEAT_GAP and _falls_due("repeat", salt, rater, done, repeats)
+    return _fallen_due("repeat", salt, rater, at, repeats) > at.repeats
 
 
-def gold_due(salt: str, rater: str, done: int, golds: float) -> bool:
-    """Whether the rater's next judgment is of a pair whose grade is known; as ``repeat_due``.
+def gold_owed(salt: str, rater: str, at: Standing, golds: float) -> bool:
+    """Whether a pair whose grade is known is due, if this is a seam; as ``repeat_owed``.
 
-    Gold items may come from the start. Where a repeat is due too, the repeat goes first, and the
-    gold item of that block is left out.
+    Gold items may come from the start. Where a repeat is due too, the repeat goes first.
 
     Raises:
         UsageError: the share is out of range.
     """
-    return _falls_due("gold", salt, rater, done, golds)
+    return _fallen_due("gold", salt, rater, at, golds) > at.golds
 
 
 def repeat_of(
@@ -143,29 +191,46 @@ def repeat_of(
     return min(fit, key=lambda pair: (_number("which", salt, rater, *pair), pair), default=None)
 
 
-def left(salt: str, rater: str, done: int, waiting: int, repeats: float) -> int:
-    """How many judgments the rater has still to give, the repeats to come among them.
+def left(
+    salt: str,
+    rater: str,
+    at: Standing,
+    runs: Sequence[int],
+    *,
+    repeats: float,
+    golds: float = 0,
+    known: int = 0,
+) -> int:
+    """How many judgments the rater has still to give, the hidden ones to come among them.
 
-    A repeat must not show in the progress: what is left falls by one with each judgment, whatever
-    its kind, because the repeats were counted from the start.
+    What is hidden must not show in the progress: what is left falls by one with each judgment,
+    whatever its kind, because the hidden ones were counted from the start.
 
     Args:
         salt: Of the golden set.
         rater: Who judges.
-        done: As in ``repeat_due``.
-        waiting: Pairs that wait for this rater.
-        repeats: As in ``repeat_due``.
-
-    Raises:
-        UsageError: the share is out of range.
+        at: Where the rater is.
+        runs: Pairs that wait for this rater, query by query as they come; the first number is of
+            the present query, 0 if it is at its end. With the order ``mixed`` all others are 1.
+        repeats: As in ``repeat_owed``.
+        golds: As in ``gold_owed``.
+        known: Gold items that the rater has not judged.
     """
-    judgments = waiting
-    for due in _places("repeat", salt, rater, repeats, max(done, REPEAT_GAP + 1)):
-        # A repeat after the last pair is never shown: nothing is left then.
-        if due >= done + judgments:
-            break
-        judgments += 1
-    return judgments
+    total = sum(runs)
+    present, *coming = runs or (0,)
+    at = replace(at, done=at.done + present)
+    for run in filter(None, coming):  # behind the last pair nothing hidden comes
+        while True:
+            if repeat_owed(salt, rater, at, repeats):
+                at = replace(at, done=at.done + 1, repeats=at.repeats + 1)
+            elif known and gold_owed(salt, rater, at, golds):
+                at = replace(at, done=at.done + 1, golds=at.golds + 1)
+                known -= 1
+            else:
+                break
+            total += 1
+        at = Standing(at.done + run, at.done)
+    return total
 
 
 def seconds_left(left: int, seconds: Sequence[float | None]) -> float | None:
@@ -298,8 +363,11 @@ def _checked_words(reason: str | None) -> str | None:
     return words or None
 
 
-def _falls_due(what: str, salt: str, rater: str, done: int, share: float) -> bool:
-    return next(_places(what, salt, rater, share, done), None) == done
+def _fallen_due(what: str, salt: str, rater: str, at: Standing, share: float) -> int:
+    """How many places behind ``at.since`` have fallen due by now."""
+    first = max(at.since + 1, REPEAT_GAP + 1 if what == "repeat" else 0)
+    places = _places(what, salt, rater, share, first)
+    return sum(1 for _ in takewhile(lambda place: place <= at.done, places))
 
 
 def _places(what: str, salt: str, rater: str, share: float, first: int) -> Iterator[int]:

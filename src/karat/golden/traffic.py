@@ -1,7 +1,7 @@
 """A query log as traffic: which queries are one, how often each was asked, and its band.
 
-Searches that differ only in case, white space, Unicode form or control characters are one query; it
-is shown as it was spelt most often.
+Searches that differ only in case, white space, control characters or Unicode's compatibility form
+(full-width letters, ligatures, superscripts) are one query; it is shown as it was spelt most often.
 """
 
 from __future__ import annotations
@@ -198,7 +198,10 @@ def _tidy(text: pl.Expr) -> pl.Expr:
 
 
 def _key(tidy: pl.Expr) -> pl.Expr:
-    return tidy.str.to_lowercase().str.normalize("NFC")
+    """NFKC and lower case: full-width letters are letters, ﬁ is fi, ½ is 1⁄2, and m² is m2."""
+    plain = tidy.str.normalize("NFKC").str.to_lowercase().str.normalize("NFKC")
+    # A spacing accent, as ´ alone, becomes one upon a space.
+    return plain.str.replace_all(r"\s+", " ").str.strip_chars(" ")
 
 
 def _plain(name: str) -> str:

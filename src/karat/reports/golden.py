@@ -134,26 +134,39 @@ def show_pooled(
 
 
 def show_disagreements(frame: pl.DataFrame, queued: int, out: Console) -> None:
-    """Print pairs that raters see differently."""
-    if not frame.height:
+    """Print pairs that raters see differently, and those whose imported grade they contradict."""
+    between = pl.col("between") == "raters"
+    raters, imported = frame.filter(between), frame.filter(~between)
+    if raters.height:
+        heading = counted(raters.height, "disagreement", "disagreements")
+        _show_pairs(heading, raters, ["grades"], out)
+    else:
         out.print("no disagreement waits to be settled")
-        return
+    if imported.height:
+        grades = counted(imported.height, "imported grade", "imported grades")
+        _show_pairs(f"{grades} contradicted by raters", imported, ["raters", "imported"], out)
+        note = "what raters say counts; --queue-imported puts these pairs before an adjudicator"
+        show_notes([note], out)
+    if queued:
+        show_notes(
+            [f"{queued:,} put before an adjudicator: karat judge --terminal --adjudicate"], out
+        )
+
+
+def _show_pairs(heading: str, frame: pl.DataFrame, heads: Sequence[str], out: Console) -> None:
+    """A table of pairs with their grades, and with the imported one if ``heads`` has it."""
     rows = (
         [
             str(row["text"] or row["query_id"]),
             row["doc_id"],
             " ".join(f"{grade:g}" for grade in sorted(row["grades"])),
+            *([f"{row['imported']:g}"] if "imported" in heads else []),
         ]
         for row in frame.head(_SHOWN).iter_rows(named=True)
     )
-    heading = counted(frame.height, "disagreement", "disagreements")
-    out.print(_table(heading, ["query", "document", "grades"], rows, left=2))
+    out.print(_table(heading, ["query", "document", *heads], rows, left=2))
     if frame.height > _SHOWN:
         show_notes([f"and {frame.height - _SHOWN:,} more (--format json)"], out)
-    if queued:
-        show_notes(
-            [f"{queued:,} put before an adjudicator: karat judge --terminal --adjudicate"], out
-        )
 
 
 def show_gone(gone: pl.DataFrame, out: Console) -> None:

@@ -4,27 +4,55 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from karat.golden.queue import MODULUS, gold_due, repeat_due, repeat_of, shuffle_keys
+from karat.golden.queue import (
+    MODULUS,
+    Standing,
+    gold_owed,
+    repeat_of,
+    repeat_owed,
+    shuffle_keys,
+    standing,
+)
 from karat.store import golden_sets
 from karat.store.schema import deferred, judgment, pair, query, slot
-from karat.store.slots import OWN, count_done, query_of_pair
+from karat.store.slots import OWN, count_done, goes_on, query_of_pair, upcoming
+
+_LOOKED_AT = 1000  # judgments that are looked through for where the present query began
 
 
 def due(
     c: sa.Connection,
     declared: golden_sets.GoldenSetRow,
     rater: str,
+    *,
     now: int,
     until: int,
+    order: str,
     golds: float,
 ) -> int | None:
-    """A slot of the rater's alone for a hidden repeat or a gold item, if one is due."""
-    done = count_done(c, declared.id, rater)
+    """A slot of the rater's alone for a hidden repeat or a gold item, if one is due.
+
+    With the order ``query`` none comes between two documents of a query, where it would be noticed,
+    nor is of the query that begins; and none is the last of all.
+    """
+    at, present, priority = stands(c, declared.id, rater, order)
+    repeat = repeat_owed(declared.salt, rater, at, declared.repeats)
+    gold = gold_owed(declared.salt, rater, at, golds) and _any_gold(c, declared.id)
+    if not repeat and not gold:
+        return None
+    in_a_query = order == "query" and present is not None
+    # Nearly always it goes on, and what comes next need not be looked for in the whole queue.
+    if in_a_query and goes_on(c, declared.id, rater, str(present), priority, now):
+        return None
+    following = upcoming(c, declared, rater, order, now)
+    if following is None or (order == "query" and following == present):
+        return None
+    but = following if order == "query" else None
     pair_id, kind = None, "repeat"
-    if repeat_due(declared.salt, rater, done, declared.repeats):
-        pair_id = _own_again(c, declared, rater, now)
-    if pair_id is None and gold_due(declared.salt, rater, done, golds):
-        pair_id, kind = _gold(c, declared, rater, now), "gold"
+    if repeat:
+        pair_id = _own_again(c, declared, rater, now, but)
+    if pair_id is None and gold:
+        pair_id, kind = _gold(c, declared, rater, now, but), "gold"
     if pair_id is None:
         return None
     if c.dialect.name == "postgresql":  # two raters may be given places of one pair at once
@@ -41,8 +69,47 @@ def due(
     return int(c.execute(sa.insert(slot).values(values).returning(slot.c.id)).scalar_one())
 
 
+def stands(
+    c: sa.Connection, set_id: int, rater: str, order: str
+) -> tuple[Standing, str | None, int]:
+    """Where a rater is, and query and priority of the pair rated last; None if there is none."""
+    done = count_done(c, set_id, rater)
+    newest = (
+        sa.select(slot.c.kind, pair.c.query_id, pair.c.priority)
+        .join(judgment, judgment.c.id == slot.c.judgment_id)
+        .join(pair, pair.c.id == slot.c.pair_id)
+        .where(pair.c.golden_set_id == set_id, slot.c.rater == rater, slot.c.kind.in_(OWN))
+        .order_by(judgment.c.id.desc())
+        .limit(_LOOKED_AT)
+    )
+    rows = [tuple(row) for row in c.execute(newest)]
+    rated = ((query_id, priority) for kind, query_id, priority in rows if kind == "rating")
+    at = standing([(kind, query_id) for kind, query_id, _ in rows], done, order)
+    return at, *next(rated, (None, 0))
+
+
+def unseen_golds(c: sa.Connection, set_id: int, rater: str) -> int:
+    """Gold items that the rater has not judged."""
+    judged = sa.exists().where(
+        slot.c.pair_id == pair.c.id, slot.c.rater == rater, slot.c.judgment_id.is_not(None)
+    )
+    chosen = sa.select(sa.func.count(pair.c.id)).join(query, query_of_pair())
+    of_set = chosen.where(
+        pair.c.golden_set_id == set_id,
+        pair.c.gold_grade.is_not(None),
+        query.c.dropped_us.is_(None),
+        ~judged,
+    )
+    return int(c.execute(of_set).scalar_one())
+
+
+def _any_gold(c: sa.Connection, set_id: int) -> bool:
+    chosen = sa.select(pair.c.id).where(pair.c.golden_set_id == set_id)
+    return c.execute(chosen.where(pair.c.gold_grade.is_not(None)).limit(1)).first() is not None
+
+
 def _own_again(
-    c: sa.Connection, declared: golden_sets.GoldenSetRow, rater: str, now: int
+    c: sa.Connection, declared: golden_sets.GoldenSetRow, rater: str, now: int, but: str | None
 ) -> int | None:
     rows = c.execute(
         sa.select(
@@ -66,6 +133,7 @@ def _own_again(
         (row.query_id, row.doc_id)
         for row in rows
         if row.kind == "gold"
+        or row.query_id == but
         or row.state != "graded"
         or row.dropped_us is not None
         or (row.until_us or 0) > now
@@ -76,7 +144,9 @@ def _own_again(
     return None if again is None else ids[again]
 
 
-def _gold(c: sa.Connection, declared: golden_sets.GoldenSetRow, rater: str, now: int) -> int | None:
+def _gold(
+    c: sa.Connection, declared: golden_sets.GoldenSetRow, rater: str, now: int, but: str | None
+) -> int | None:
     a, b = (sa.literal(each, sa.BigInteger) for each in shuffle_keys(declared.salt, rater))
     mine = (slot.c.pair_id == pair.c.id) & (slot.c.rater == rater)
     put_off = (deferred.c.pair_id == pair.c.id) & (deferred.c.rater == rater)
@@ -87,6 +157,7 @@ def _gold(c: sa.Connection, declared: golden_sets.GoldenSetRow, rater: str, now:
             pair.c.golden_set_id == declared.id,
             pair.c.gold_grade.is_not(None),
             query.c.dropped_us.is_(None),
+            sa.true() if but is None else query.c.query_id != but,
             ~sa.exists().where(mine),
             ~sa.exists().where(put_off, deferred.c.until_us > now),
         )

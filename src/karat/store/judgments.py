@@ -13,7 +13,7 @@ from karat.golden.queue import checked_submission
 from karat.store import golden_sets
 from karat.store.queue import LEASE_US
 from karat.store.schema import document, judgment, pair, slot
-from karat.store.slots import Claim, claim_again, hold_rater
+from karat.store.slots import OWN, Claim, claim_again, hold_rater, hold_raters
 from karat.tables.judgments import Judgments
 from karat.tables.schema import JUDGMENTS
 
@@ -141,7 +141,13 @@ def submit(
 
 
 def undo(
-    c: sa.Connection, set_id: int, rater: str, now: int, *, lease_us: int = LEASE_US
+    c: sa.Connection,
+    set_id: int,
+    rater: str,
+    now: int,
+    *,
+    lease_us: int = LEASE_US,
+    kind: str = "rating",
 ) -> Undone | None:
     """Withdraw the newest judgment of a rater that counts, and lease the pair to them again.
 
@@ -153,15 +159,18 @@ def undo(
         rater: Who.
         now: Microseconds UTC.
         lease_us: How long the pair is theirs again, microseconds.
+        kind: As in ``queue.claim``: of ``rating``, hidden repeats and gold items are taken back
+            too; of ``adjudication``, nothing else.
 
     Returns:
         What was withdrawn; None if there is nothing to undo.
     """
     hold_rater(c, set_id, rater)
+    kinds = OWN if kind == "rating" else (kind,)
     old = c.execute(
         sa.select(judgment, slot.c.id.label("slot_id"))
         .join(slot, slot.c.judgment_id == judgment.c.id)
-        .where(judgment.c.golden_set_id == set_id, slot.c.rater == rater)
+        .where(judgment.c.golden_set_id == set_id, slot.c.rater == rater, slot.c.kind.in_(kinds))
         .order_by(judgment.c.id.desc())
         .limit(1)
         .with_for_update(of=slot)
@@ -190,7 +199,7 @@ def record(c: sa.Connection, set_id: int, frame: pl.DataFrame, import_id: int | 
 
     What the same rater said of the same pair before (same kind and source) is superseded; where
     they said just this, or this with a reason where the file has none, nothing is added. So a file
-    may be imported again, and with fewer columns.
+    may be imported again, and with fewer columns. Meanwhile the raters it names wait.
 
     Args:
         c: A write transaction.
@@ -229,6 +238,8 @@ def record(c: sa.Connection, set_id: int, frame: pl.DataFrame, import_id: int | 
             query=row["query_id"],
             doc_id=row["doc_id"],
         )
+    # Else one of them may submit or undo between what is read here and what is written.
+    hold_raters(c, set_id, checked["rater"].unique())
     now_there = {
         tuple(row[name] for name in key): row
         for row in current(c, set_id).frame.iter_rows(named=True)
@@ -255,9 +266,10 @@ def record(c: sa.Connection, set_id: int, frame: pl.DataFrame, import_id: int | 
         # A slot goes on holding what counts, so that an undo withdraws the correction.
         later = judgment.alias("later")
         successor = sa.select(later.c.id).where(later.c.supersedes == slot.c.judgment_id)
+        of_set = sa.select(pair.c.id).where(pair.c.golden_set_id == set_id)
         c.execute(
             sa.update(slot)
-            .where(sa.exists(successor.correlate(slot)))
+            .where(slot.c.pair_id.in_(of_set), sa.exists(successor.correlate(slot)))
             .values(judgment_id=successor.correlate(slot).scalar_subquery())
         )
     return len(new)

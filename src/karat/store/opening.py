@@ -27,10 +27,12 @@ class Store:
     Attributes:
         engine: The SQLAlchemy engine.
         url: Where it is, without the password and the options.
+        shared: Whether it is a server, which several checkouts of a workspace may share.
     """
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
+        self.shared = engine.dialect.name != "sqlite"
         path = engine.url.database if engine.dialect.name == "sqlite" else None
         # The options of PostgreSQL may hold a password too.
         shown = engine.url.set(query={}).render_as_string(hide_password=True)
@@ -44,7 +46,8 @@ class Store:
         fails half-way for want of a lock.
 
         Raises:
-            KaratError: others wrote for 30 seconds without a pause, or the server went away.
+            KaratError: others wrote for 30 seconds without a pause, the server went away, or the
+                database refused what was written.
         """
         with self._said(), self.engine.connect() as connection:
             connection.execution_options(karat_write=True)
@@ -71,6 +74,14 @@ class Store:
             yield
         except sa.exc.OperationalError as error:
             raise KaratError(f"the store {self.url} did not answer: {_reason(error)}") from error
+        except sa.exc.DBAPIError as error:
+            # Its first line: what follows may quote the row, with what somebody wrote.
+            raise KaratError(
+                f"the store {self.url} refused a change, and nothing of it was kept: "
+                f"{str(error.orig).partition(chr(10))[0]}\n"
+                "  fix: try again, as another may have written at the same instant; if it is "
+                "refused again, karat is at fault"
+            ) from error
 
     def __repr__(self) -> str:
         return f"<Store {self.url}>"

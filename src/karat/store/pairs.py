@@ -6,6 +6,9 @@ database, and no count can get past it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import polars as pl
 import sqlalchemy as sa
 
@@ -13,7 +16,7 @@ from karat.errors import InputError
 from karat.golden.queue import shuffle_number
 from karat.store import golden_sets
 from karat.store.schema import judgment, pair, query, slot
-from karat.store.slots import query_of_pair
+from karat.store.slots import disagree, query_of_pair
 from karat.tables.incoming import conform
 from karat.tables.schema import PAIRS
 
@@ -31,11 +34,27 @@ SCHEMA: dict[str, pl.DataType] = {
 }
 
 
-def add(c: sa.Connection, set_id: int, frame: pl.DataFrame, raters: int, now: int) -> int:
-    """Add pairs to the queue, with a slot for each rater.
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """What became of pairs that were put into the queue.
+
+    Attributes:
+        added: Pairs that are new.
+        raised: Pairs that were there and go earlier now.
+        golds: Pairs that were there and whose known grade is new, or another than before.
+    """
+
+    added: int
+    raised: int
+    golds: int
+
+
+def put(c: sa.Connection, set_id: int, frame: pl.DataFrame, raters: int, now: int) -> Queued:
+    """Put pairs into the queue, with a slot for each rater.
 
     A pair that is there already stays; it moves up if its new priority is lower, and gets more
-    slots if more raters are asked for, never fewer.
+    slots if more raters are asked for, never fewer. A gold grade is taken on, and another replaces
+    it: the rating slots of such a pair that nobody holds or has filled go.
 
     Args:
         c: A write transaction.
@@ -45,9 +64,6 @@ def add(c: sa.Connection, set_id: int, frame: pl.DataFrame, raters: int, now: in
             ``gold_grade`` (known: such a pair gets no rating slots, it tests raters).
         raters: How many rate each, from 0.
         now: Microseconds UTC.
-
-    Returns:
-        Pairs that were new.
 
     Raises:
         InputError: a query that is not in the set, a pair twice, a gold grade off the scale.
@@ -59,20 +75,30 @@ def add(c: sa.Connection, set_id: int, frame: pl.DataFrame, raters: int, now: in
         (row.query_id, row.doc_id): row
         for row in c.execute(sa.select(pair).where(pair.c.golden_set_id == set_id))
     }
-    new, higher = [], []
+    new: list[dict[str, Any]] = []
+    higher: list[dict[str, Any]] = []
+    golds: list[dict[str, Any]] = []
     for row in frame.iter_rows(named=True):
         old = there.get((row["query_id"], row["doc_id"]))
         if old is None:
             number = shuffle_number(declared.salt, row["query_id"], row["doc_id"])
             new.append({**row, "golden_set_id": set_id, "shuffle": number, "added_us": now})
-        elif row["priority"] < old.priority:
+            continue
+        if row["priority"] < old.priority:
             higher.append({"the_id": old.id, "priority": row["priority"]})
+        if row["gold_grade"] not in {None, old.gold_grade}:
+            golds.append({"the_id": old.id, "gold_grade": row["gold_grade"]})
     if new:
         c.execute(sa.insert(pair), new)
-    if higher:
-        c.execute(sa.update(pair).where(pair.c.id == sa.bindparam("the_id")), higher)
+    for changed in (higher, golds):
+        if changed:
+            c.execute(sa.update(pair).where(pair.c.id == sa.bindparam("the_id")), changed)
+    if golds:
+        free = (slot.c.kind == "rating") & slot.c.rater.is_(None)
+        of_pair = slot.c.pair_id == sa.bindparam("the_id")
+        c.execute(sa.delete(slot).where(of_pair, free), [{"the_id": r["the_id"]} for r in golds])
     _add_slots(c, set_id, set(frame.select("query_id", "doc_id").iter_rows()), raters)
-    return len(new)
+    return Queued(len(new), len(higher), len(golds))
 
 
 def frame(c: sa.Connection, set_id: int) -> pl.DataFrame:
@@ -81,7 +107,8 @@ def frame(c: sa.Connection, set_id: int) -> pl.DataFrame:
     Returns:
         ``SCHEMA``: ``judgments`` counts the first ratings that count now (imported ones too, and
         those that could not judge), ``open`` the rating slots without a judgment, ``leased`` those
-        of them that are somebody's (perhaps no more: a lease ends), ``adjudications_open`` 0 or 1.
+        of them that are somebody's (perhaps no more: a lease ends), ``adjudications_open`` 0 or 1:
+        whether an adjudication waits that the ratings, as they are now, ask for.
     """
     later = judgment.alias()
     counts = (
@@ -105,8 +132,10 @@ def frame(c: sa.Connection, set_id: int) -> pl.DataFrame:
             slot.c.pair_id,
             number("rating").label("open"),
             number("rating", slot.c.rater.is_not(None)).label("leased"),
-            number("adjudication").label("adjudications_open"),
+            number("adjudication", disagree()).label("adjudications_open"),
         )
+        .join(pair, pair.c.id == slot.c.pair_id)
+        .where(pair.c.golden_set_id == set_id)
         .group_by(slot.c.pair_id)
         .subquery()
     )

@@ -6,27 +6,28 @@ any number of raters may ask at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import polars as pl
 import sqlalchemy as sa
 
 from karat.errors import UsageError
-from karat.golden.queue import checked_order, left
+from karat.golden.queue import Standing, checked_order, left, shuffle_keys
 from karat.store import golden_sets
-from karat.store.hidden import due
-from karat.store.schema import deferred, judgment, pair, slot
+from karat.store.hidden import due, stands, unseen_golds
+from karat.store.schema import deferred, judgment, pair, query, slot
 from karat.store.slots import (
     OWN,
     Claim,
-    count_done,
+    at_place,
     held,
     hold_rater,
     let_go,
     read_claim,
+    show_votes,
     take,
     unfilled,
-    waits,
 )
 from karat.tables.incoming import conform
 from karat.tables.schema import PAIRS
@@ -39,10 +40,11 @@ __all__ = [
     "later",
     "open_adjudications",
     "progress",
-    "release",
 ]
 LEASE_US = 600_000_000
 """How long a pair stays the rater's own unless the workspace says otherwise: ten minutes."""
+GOLDS = 0.05
+"""Share of gold items unless the workspace says otherwise."""
 _RECENT = 50  # judgments whose seconds the progress tells
 
 
@@ -74,13 +76,13 @@ def claim(
     lease_us: int = LEASE_US,
     order: str = "query",
     kind: str = "rating",
-    golds: float = 0.05,
+    golds: float = GOLDS,
 ) -> Claim | None:
     """Lease the next pair to a rater.
 
     What the rater holds already comes first, its lease renewed, so that a page that is loaded
-    again goes on where it was; then a hidden repeat or a gold item, if one is due; then the pairs
-    by priority, in the rater's own order.
+    again goes on where it was; then a hidden repeat or a gold item, if one is due (with the order
+    ``query`` between two queries only); then the pairs by priority, in the rater's own order.
 
     Args:
         c: A write transaction.
@@ -90,7 +92,8 @@ def claim(
         lease_us: How long the pair is theirs, microseconds.
         order: ``query`` keeps the documents of a query together, ``mixed`` shuffles all.
         kind: ``rating``, or ``adjudication`` for the disagreements: never those of pairs that the
-            rater rated.
+            rater rated, nor those whose raters have come to agree. Who is dealt one is dealt no
+            rating of its pair any more, whether they settle it or not.
         golds: Share of judgments that are gold items, if there are any.
 
     Returns:
@@ -110,11 +113,15 @@ def claim(
     declared = golden_sets.by_id(c, set_id)
     if slot_id is not None:
         c.execute(sa.update(slot).where(slot.c.id == slot_id).values(leased_until_us=until))
-    elif kind == "rating" and waits(c, set_id, rater, now):  # a repeat is not the last of all
-        slot_id = due(c, declared, rater, now, until, golds)
+    elif kind == "rating":
+        slot_id = due(c, declared, rater, now=now, until=until, order=order, golds=golds)
     if slot_id is None:
         slot_id = take(c, declared, rater, kind, order, now, until)
-    return None if slot_id is None else read_claim(c, slot_id, declared.guideline)
+    if slot_id is None:
+        return None
+    if kind == "adjudication":
+        show_votes(c, slot_id, rater)
+    return read_claim(c, slot_id, declared)
 
 
 def later(c: sa.Connection, set_id: int, slot_id: int, rater: str, until: int) -> None:
@@ -137,37 +144,43 @@ def later(c: sa.Connection, set_id: int, slot_id: int, rater: str, until: int) -
     c.execute(sa.insert(deferred).values(pair_id=pair_id, rater=rater, until_us=until))
 
 
-def release(c: sa.Connection, set_id: int, slot_id: int, rater: str) -> None:
-    """Give a pair back unjudged.
-
-    Raises:
-        UsageError: the rater does not hold it.
-    """
-    hold_rater(c, set_id, rater)
-    let_go(c, set_id, slot_id, rater)
-
-
-def progress(c: sa.Connection, set_id: int, rater: str, *, now: int | None = None) -> Progress:
-    """How far a rater is.
+def progress(
+    c: sa.Connection,
+    set_id: int,
+    rater: str,
+    *,
+    now: int,
+    order: str = "query",
+    golds: float = GOLDS,
+) -> Progress:
+    """How far a rater is. Hidden repeats and gold items to come are counted from the start.
 
     Args:
         c: A connection.
         set_id: The golden set.
         rater: Who.
-        now: Microseconds UTC; without it, leases of others count as if they never ended, and what
-            is put off as if it were so still.
+        now: Microseconds UTC.
+        order: As in ``claim``.
+        golds: As in ``claim``.
     """
+    checked_order(order)
     declared = golden_sets.by_id(c, set_id)
-    done = count_done(c, set_id, rater)
-    values: dict[str, int | str] = {"set_id": set_id, "the_rater": rater, "the_kind": "rating"}
-    put_off = sa.select(deferred.c.pair_id).where(deferred.c.rater == rater)
-    if now is not None:
-        values["now"] = now
-        put_off = put_off.where(deferred.c.until_us > now)
-    waiting = unfilled(timed=now is not None, own=True).with_only_columns(pair.c.id).distinct()
-    every = waiting.subquery()
-    n = int(c.execute(sa.select(sa.func.count()).select_from(every), values).scalar_one())
-    off = sa.select(sa.func.count()).select_from(every).where(every.c.id.in_(put_off))
+    a, b = shuffle_keys(declared.salt, rater)
+    values = {"set_id": set_id, "the_rater": rater, "the_kind": "rating", "now": now}
+    n_pairs = sa.func.count(pair.c.id.distinct()).label("n")
+    put_off = sa.select(deferred.c.pair_id).where(
+        deferred.c.rater == rater, deferred.c.until_us > now
+    )
+    off = unfilled(own=True).with_only_columns(n_pairs).where(pair.c.id.in_(put_off))
+    in_order = (pair.c.priority, at_place(query.c.shuffle).label("at"), query.c.id)
+    counted = (
+        unfilled(own=True)
+        .with_only_columns(query.c.query_id, n_pairs, *in_order)
+        .group_by(*in_order, query.c.query_id)
+        .order_by(*in_order)
+    )
+    rows = c.execute(counted, {**values, "a": a, "b": b})
+    at, runs = _ahead(c, set_id, rater, order, [(row.query_id, row.n) for row in rows])
     seconds = c.execute(
         sa.select(judgment.c.seconds)
         .join(slot, slot.c.judgment_id == judgment.c.id)
@@ -175,18 +188,63 @@ def progress(c: sa.Connection, set_id: int, rater: str, *, now: int | None = Non
         .order_by(judgment.c.id.desc())
         .limit(_RECENT)
     ).scalars()
-    to_give = left(declared.salt, rater, done, n, declared.repeats)
+    shares: dict[str, Any] = {
+        "repeats": declared.repeats,
+        "golds": golds,
+        "known": unseen_golds(c, set_id, rater) if golds else 0,
+    }
+    to_give = left(declared.salt, rater, at, runs, **shares)
     return Progress(
-        done=done,
+        done=at.done,
         left=to_give,
-        total=done + to_give,
+        total=at.done + to_give,
         later=int(c.execute(off, values).scalar_one()),
         seconds=tuple(seconds)[::-1],
     )
 
 
+def _ahead(
+    c: sa.Connection, set_id: int, rater: str, order: str, waiting: list[tuple[str, int]]
+) -> tuple[Standing, list[int]]:
+    """Where a rater is, and the pairs that wait, query by query, for ``golden.queue.left``.
+
+    ``waiting`` has the query and the number of its pairs in the order they come.
+    """
+    at, present, _ = stands(c, set_id, rater, order)
+    holding = c.execute(
+        sa.select(slot.c.kind, pair.c.query_id)
+        .join(pair, pair.c.id == slot.c.pair_id)
+        .where(
+            pair.c.golden_set_id == set_id,
+            slot.c.rater == rater,
+            slot.c.judgment_id.is_(None),
+            slot.c.kind.in_(OWN),
+        )
+        .order_by(slot.c.leased_until_us.desc(), slot.c.id)
+        .limit(1)
+    ).one_or_none()
+    held_query = None if holding is None or holding.kind != "rating" else holding.query_id
+    if held_query is not None and (order == "mixed" or held_query != present):
+        at = replace(at, since=at.done, repeats=0, golds=0)  # its seam lies behind
+    runs: list[tuple[str, int]] = []
+    for query_id, n in waiting:  # a query may go on in another band of priority
+        before = runs.pop()[1] if runs and runs[-1][0] == query_id else 0
+        runs.append((query_id, before + n))
+    if order == "mixed":
+        n = sum(n for _, n in runs)
+        first = int(held_query is not None and n > 0)
+        return at, [first] + [1] * (n - first)
+    if held_query is not None:
+        present = held_query
+    at_a_seam = not runs or runs[0][0] != present
+    return at, [0] * at_a_seam + [n for _, n in runs]
+
+
 def open_adjudications(c: sa.Connection, set_id: int, pairs: pl.DataFrame, now: int) -> int:
     """Queue pairs for an adjudicator, those left out that are or were queued so.
+
+    An adjudication is dealt, and counted as open, only while the ratings of its pair lie apart: it
+    rests while raters agree, and needs no queueing again if they fall out.
 
     Args:
         c: A write transaction.

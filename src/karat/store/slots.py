@@ -25,6 +25,7 @@ _KIND = sa.bindparam("the_kind", type_=sa.Text)
 _NOW = sa.bindparam("now", type_=sa.BigInteger)
 _A = sa.bindparam("a", type_=sa.BigInteger)
 _B = sa.bindparam("b", type_=sa.BigInteger)
+_APART, _RELEVANT = 2.0, 1.0  # as golden.aggregation.disagreements has them
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Claim:
         url: Where it stands.
         document_sha256: Hash of the document as shown, for ``submit(shown=…)``.
         guideline: Version of the guideline in force, for ``submit(guideline=…)``.
+        guideline_text: Its text.
     """
 
     slot_id: int
@@ -58,8 +60,18 @@ class Claim:
     url: str | None
     document_sha256: str | None
     guideline: str
+    guideline_text: str
 
 
+# Who waits for whom. A transaction takes locks in this order, and never one of an earlier kind
+# after one of a later, so that no two wait for each other:
+#   1. the golden set's row (golden_sets.hold): whatever adds to a set, an import among them;
+#   2. raters (hold_rater, hold_raters), several at once by ascending number: whatever a rater does
+#      at the queue holds that rater alone, an import every rater it names;
+#   3. a pair's row (hidden.due holds one; pairs.put many, but one of a set at a time);
+#   4. slots: found free with SKIP LOCKED; waited for only where the rater holds the slot.
+# References lock the row they name against its deletion only, which nothing here does to sets,
+# pairs or judgments. SQLite knows one lock: BEGIN IMMEDIATE.
 def hold_rater(c: sa.Connection, set_id: int, rater: str) -> None:
     """Let one transaction at a time act for a rater, who may have two pages open.
 
@@ -68,9 +80,16 @@ def hold_rater(c: sa.Connection, set_id: int, rater: str) -> None:
     """
     if not rater.strip() or "\0" in rater or len(rater) > 200:
         raise UsageError("a rater has a name, of at most 200 characters")
-    if c.dialect.name == "postgresql":  # SQLite's BEGIN IMMEDIATE does as much
-        key = blake2b(f"karat\0{set_id}\0{rater}".encode(), digest_size=8).digest()
-        number = int.from_bytes(key, "big", signed=True)
+    hold_raters(c, set_id, [rater])
+
+
+def hold_raters(c: sa.Connection, set_id: int, raters: Iterable[str]) -> None:
+    """As ``hold_rater`` for many, who may be of any name."""
+    if c.dialect.name != "postgresql":
+        return
+    keys = {f"karat\0{set_id}\0{rater}".encode() for rater in raters}
+    hashes = (blake2b(key, digest_size=8).digest() for key in keys)
+    for number in sorted(int.from_bytes(each, "big", signed=True) for each in hashes):
         c.execute(sa.select(sa.func.pg_advisory_xact_lock(number)))
 
 
@@ -103,19 +122,66 @@ def take(
     return c.execute(_taking(order), values).scalar_one_or_none()
 
 
-def unfilled(*, timed: bool, own: bool) -> sa.Select[int]:
+def goes_on(
+    c: sa.Connection, set_id: int, rater: str, query_id: str, priority: int, now: int
+) -> bool:
+    """Whether a pair of this query waits for the rater, of this priority or before it."""
+    values = {"set_id": set_id, "the_rater": rater, "the_kind": "rating", "now": now}
+    more = unfilled(own=False).where(pair.c.query_id == query_id, pair.c.priority <= priority)
+    return c.execute(more.limit(1), values).first() is not None
+
+
+def upcoming(
+    c: sa.Connection, declared: golden_sets.GoldenSetRow, rater: str, order: str, now: int
+) -> str | None:
+    """The query of the pair that ``take`` would take for a rating; None if there is none."""
+    a, b = shuffle_keys(declared.salt, rater)
+    values = {
+        "set_id": declared.id,
+        "the_rater": rater,
+        "the_kind": "rating",
+        "now": now,
+        "a": a,
+        "b": b,
+    }
+    return c.execute(_next(order).with_only_columns(pair.c.query_id), values).scalar_one_or_none()
+
+
+def disagree() -> sa.ColumnElement[bool]:
+    """Whether the ratings of ``pair`` that count now lie apart: those of people, imported ones too.
+
+    What ``golden.aggregation`` calls a disagreement or a contradiction is one here.
+    """
+    vote = judgment.alias("vote")
+    low, high = sa.func.min(vote.c.grade), sa.func.max(vote.c.grade)
+    return (
+        sa.select(vote.c.golden_set_id)
+        .where(
+            vote.c.golden_set_id == pair.c.golden_set_id,
+            vote.c.query_id == pair.c.query_id,
+            vote.c.doc_id == pair.c.doc_id,
+            vote.c.kind == "rating",
+            vote.c.state == "graded",
+            vote.c.source.in_(["human", "import"]),
+            ~sa.exists().where(judgment.c.supersedes == vote.c.id),
+        )
+        .group_by(vote.c.golden_set_id)
+        .having((high - low >= _APART) | ((low < _RELEVANT) & (high >= _RELEVANT)))
+        .correlate(pair)
+        .exists()
+    )
+
+
+def unfilled(*, own: bool) -> sa.Select[int]:
     """Slots without a judgment that a rater may fill, of pairs the rater has not rated.
 
-    Its parameters are ``set_id``, ``the_rater``, ``the_kind`` and, if timed, ``now``.
+    Its parameters are ``set_id``, ``the_rater``, ``the_kind`` and ``now``.
 
     Args:
-        timed: Leases of others end, and what was put off comes back; else neither.
         own: With those the rater holds and those put off; else without.
     """
     other, rated = slot.alias("other"), judgment.alias("rated")
-    free: sa.ColumnElement[bool] = slot.c.rater.is_(None)
-    if timed:
-        free = free | (slot.c.leased_until_us <= _NOW)
+    free: sa.ColumnElement[bool] = slot.c.rater.is_(None) | (slot.c.leased_until_us <= _NOW)
     if own:
         free = free | (slot.c.rater == _RATER)
     chosen = (
@@ -135,7 +201,8 @@ def unfilled(*, timed: bool, own: bool) -> sa.Select[int]:
                 other.c.rater == _RATER,
                 other.c.judgment_id.is_not(None) | (other.c.kind != _KIND) if own else sa.true(),
             ),
-            # Who put a disagreement off has seen the votes.
+            (_KIND == "rating") | disagree(),  # they may have come to agree since
+            # Who was shown a disagreement has seen the votes (``show_votes``).
             ~sa.exists().where(
                 _KIND == "rating",
                 deferred.c.pair_id == slot.c.pair_id,
@@ -160,7 +227,7 @@ def unfilled(*, timed: bool, own: bool) -> sa.Select[int]:
             .exists(),
         )
     )
-    if own or not timed:
+    if own:
         return chosen
     put_off = (
         sa.exists()
@@ -175,11 +242,12 @@ def count_done(c: sa.Connection, set_id: int, rater: str) -> int:
     return int(c.execute(_counting(), {"set_id": set_id, "the_rater": rater}).scalar_one())
 
 
-def waits(c: sa.Connection, set_id: int, rater: str, now: int) -> bool:
-    """Whether a pair waits for the rater that nobody else holds."""
-    values = {"set_id": set_id, "the_rater": rater, "the_kind": "rating", "now": now}
-    chosen = unfilled(timed=True, own=False).limit(1)
-    return c.execute(chosen, values).first() is not None
+def show_votes(c: sa.Connection, slot_id: int, rater: str) -> None:
+    """Remember who was dealt an adjudication, however it ends: such a one is no blind rater."""
+    seen = sa.exists().where(deferred.c.pair_id == slot.c.pair_id, deferred.c.rater == rater)
+    columns = sa.select(slot.c.pair_id, sa.literal(rater), sa.literal(0, sa.BigInteger))
+    row = columns.where(slot.c.id == slot_id, ~seen)
+    c.execute(sa.insert(deferred).from_select(["pair_id", "rater", "until_us"], row))
 
 
 @cache
@@ -202,16 +270,21 @@ def _holding() -> sa.Select[int]:
     return chosen.with_for_update(of=slot, skip_locked=True)
 
 
+def at_place(shuffle: sa.Column[int]) -> sa.ColumnElement[int]:
+    """Where a number comes in the rater's own order, by the parameters ``a`` and ``b``."""
+    return (shuffle * _A + _B) % MODULUS  # as golden.queue.place
+
+
+@cache
+def _next(order: str) -> sa.Select[int]:
+    by_query = [at_place(query.c.shuffle), query.c.id] if order == "query" else []
+    in_order = (pair.c.priority, *by_query, at_place(pair.c.shuffle), pair.c.id, slot.c.place)
+    return unfilled(own=False).order_by(*in_order).limit(1)
+
+
 @cache
 def _taking(order: str) -> ReturningUpdate[int]:
-    def place(shuffle: sa.Column[int]) -> sa.ColumnElement[int]:
-        return (shuffle * _A + _B) % MODULUS  # as golden.queue.place
-
-    by_query = [place(query.c.shuffle), query.c.id] if order == "query" else []
-    free = unfilled(timed=True, own=False).order_by(
-        pair.c.priority, *by_query, place(pair.c.shuffle), pair.c.id, slot.c.place
-    )
-    chosen = free.limit(1).with_for_update(of=slot, skip_locked=True).cte("chosen")
+    chosen = _next(order).with_for_update(of=slot, skip_locked=True).cte("chosen")
     return (
         sa.update(slot)
         .where(slot.c.id == sa.select(chosen.c.id).scalar_subquery())
@@ -289,10 +362,10 @@ def claim_again(c: sa.Connection, set_id: int, slot_id: int, rater: str, until: 
     """Empty a slot whose judgment was withdrawn, and lease it to its rater again."""
     values = {"judgment_id": None, "leased_until_us": until, "rater": rater}
     c.execute(sa.update(slot).where(slot.c.id == slot_id).values(values))
-    return read_claim(c, slot_id, golden_sets.by_id(c, set_id).guideline)
+    return read_claim(c, slot_id, golden_sets.by_id(c, set_id))
 
 
-def read_claim(c: sa.Connection, slot_id: int, guideline: str) -> Claim:
+def read_claim(c: sa.Connection, slot_id: int, declared: golden_sets.GoldenSetRow) -> Claim:
     """A claim, with all that is shown of its pair."""
     row = c.execute(_reading(), {"slot_id": slot_id}).one()
     return Claim(
@@ -307,7 +380,8 @@ def read_claim(c: sa.Connection, slot_id: int, guideline: str) -> Claim:
         text=row.text,
         url=row.url,
         document_sha256=row.sha256,
-        guideline=guideline,
+        guideline=declared.guideline,
+        guideline_text=declared.guideline_text,
     )
 
 

@@ -18,6 +18,8 @@ class Exchange:
         judgments: ``query_id``, ``doc_id``, ``grade`` (null: could not be judged), ``rater`` (null:
             nobody is named), ``reason``; None likewise.
         runs: Rankings by name: ``query_id``, ``doc_id``, ``score``.
+        lines: Where judgments stand, by query, document and rater; empty where a format has no
+            lines.
         kept: What was taken over, in sentences with counts.
         assumed: What the file does not say and was assumed.
         lost: What the file says and karat, or the other format, has no place for.
@@ -28,6 +30,7 @@ class Exchange:
     documents: pl.DataFrame | None = None
     judgments: pl.DataFrame | None = None
     runs: dict[str, pl.DataFrame] = field(default_factory=dict)
+    lines: dict[tuple[str, str, str | None], int] = field(default_factory=dict)
     kept: list[str] = field(default_factory=list)
     assumed: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)

@@ -28,34 +28,38 @@ class Workspace:
 
     Attributes:
         root: The folder it lies in.
-        store: URL of the database, with an absolute path.
+        store: URL of the database, with an absolute path; it may hold a password.
         runs: Folder of the runs.
         golden: Name of the golden set.
         scale: Lowest and highest grade.
         grades: What each grade is: a word and a sign, as in ``Right: answers it fully``.
         raters: Raters for each pair, 1 or more.
         repeats: Share of pairs that a rater sees again without knowing, 0 to 0.5.
+        golds: Share of gold items among what a rater sees, where there are any, 0 to 0.5.
         order: ``query``: the documents of a query in a row · ``mixed``: all in any order.
         lease_us: For how long a rater who was shown a pair has it alone.
         weights: How far apart two grades count as, in Cohen's kappa.
         at_least: What kappa should be above, before an edition is frozen.
         refuse: Whether an edition is refused otherwise; else it is frozen with a warning.
+        notes: What is to be known of the file, in sentences.
         guideline: The file with the guideline for raters.
     """
 
     root: Path
-    store: str
+    store: str = field(repr=False)
     runs: Path
     golden: str = "golden"
     scale: Scale = (0.0, 3.0)
     grades: Mapping[float, str] = field(default_factory=lambda: dict(GRADES))
     raters: int = 2
     repeats: float = 0.05
+    golds: float = 0.05
     order: Order = "query"
     lease_us: int = 600_000_000
     weights: KappaWeights = "quadratic"
     at_least: float = 0.7
     refuse: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def guideline(self) -> Path:

@@ -5,23 +5,42 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import polars as pl
+import sqlalchemy as sa
 
 from karat.errors import UsageError, nearest
-from karat.golden.aggregation import disagreements
+from karat.golden.aggregation import contradictions, disagreements
 from karat.golden.reliability import agreement
 from karat.store import judgments, pairs, queries, queue
 from karat.tables.agreement import Agreement
+from karat.tables.judgments import Judgments
+from karat.tables.workspace import Workspace
 from karat.workflows.workspace import Opened
 
+RATERS, IMPORT = "raters", "import"
 _NO_CLASS = {"query_id", "text", "need", "weight", "probability", "count", "dropped_us"}
 
 
 @dataclass(frozen=True)
-class Disagreements:
-    """Pairs that raters see differently.
+class Moment:
+    """What a golden set holds at one moment, so that figures made of it fit each other.
 
     Attributes:
-        frame: As ``karat.golden.aggregation.disagreements`` gives them, with ``text``.
+        queries: As ``karat.store.queries.frame`` gives them.
+        judgments: Those of these queries that count.
+        pairs: Those in the queue, as ``karat.store.pairs.frame`` gives them.
+    """
+
+    queries: pl.DataFrame
+    judgments: Judgments
+    pairs: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class Disagreements:
+    """Pairs that are seen differently.
+
+    Attributes:
+        frame: As ``disagreements_at`` gives them.
         queued: Adjudications that were opened now.
     """
 
@@ -29,59 +48,96 @@ class Disagreements:
     queued: int
 
 
-def agreement_in(opened: Opened, by: str | None = None) -> Agreement:
-    """How far the raters of a golden set agree, by the policy of its workspace.
+def moment(connection: sa.Connection, set_id: int) -> Moment:
+    """What a golden set holds now.
 
     Args:
-        opened: The workspace.
+        connection: Of one transaction (``Store.read``).
+        set_id: The golden set.
+    """
+    asked = queries.frame(connection, set_id)
+    said = judgments.current(connection, set_id).of(asked["query_id"])
+    return Moment(asked, said, pairs.frame(connection, set_id))
+
+
+def agreement_at(held: Moment, workspace: Workspace, by: str | None = None) -> Agreement:
+    """How far the raters agreed at a moment, by the policy of a workspace.
+
+    Args:
+        held: The moment.
+        workspace: Whose weights and target count.
         by: An attribute of the queries, to see it class by class.
 
     Raises:
         UsageError: no such attribute.
     """
-    golden = opened.golden
-    with opened.store.read() as connection:
-        asked = queries.frame(connection, golden.id)
-        said = judgments.current(connection, golden.id).of(asked["query_id"])
-        known = pairs.frame(connection, golden.id).filter(pl.col("gold_grade").is_not_null())
     classes = None
     if by is not None:
-        names = [name for name in asked.columns if name not in _NO_CLASS]
+        names = [name for name in held.queries.columns if name not in _NO_CLASS]
         if by not in names:
             raise UsageError(
                 f"queries have no attribute {by!r}",
                 nearest=nearest(by, names, 1),
                 fix=f"one of {', '.join(names)}",
             )
-        held = asked.drop_nulls(by)
-        classes = dict(zip(held["query_id"], held[by].cast(pl.String), strict=True))
+        known = held.queries.drop_nulls(by)
+        classes = dict(zip(known["query_id"], known[by].cast(pl.String), strict=True))
+    gold = held.pairs.filter(pl.col("gold_grade").is_not_null())
     return agreement(
-        said,
-        weights=opened.workspace.weights,
+        held.judgments,
+        weights=workspace.weights,
         by=classes,
-        gold=known.select("query_id", "doc_id", grade="gold_grade"),
-        target=opened.workspace.at_least,
+        gold=gold.select("query_id", "doc_id", grade="gold_grade"),
+        target=workspace.at_least,
     )
 
 
-def disagreements_in(opened: Opened, *, now: int, queue_them: bool = False) -> Disagreements:
+def disagreements_at(held: Moment) -> pl.DataFrame:
     """Pairs whose grades are far apart, or on either side of relevant, and not settled.
+
+    Returns:
+        As ``karat.golden.aggregation`` gives them, those of raters first, with ``text`` of the
+        query, ``between`` (``raters``, or ``import``: raters contradict an imported grade, which
+        therefore has no effect) and ``imported`` (that grade; null between raters).
+    """
+    found = pl.concat(
+        [
+            disagreements(held.judgments).with_columns(
+                imported=pl.lit(None, pl.Float64), between=pl.lit(RATERS)
+            ),
+            contradictions(held.judgments).with_columns(between=pl.lit(IMPORT)),
+        ]
+    ).filter(~pl.col("settled"))
+    texts = held.queries.select("query_id", "text")
+    return found.join(texts, on="query_id", how="left", maintain_order="left")
+
+
+def agreement_in(opened: Opened, by: str | None = None) -> Agreement:
+    """How far the raters of a golden set agree; as ``agreement_at``, now."""
+    with opened.store.read() as connection:
+        held = moment(connection, opened.golden.id)
+    return agreement_at(held, opened.workspace, by)
+
+
+def disagreements_in(
+    opened: Opened, *, now: int, queue_them: bool = False, queue_imported: bool = False
+) -> Disagreements:
+    """What somebody has to settle, or to look at; as ``disagreements_at``, now.
 
     Args:
         opened: The workspace.
         now: Microseconds UTC.
-        queue_them: Put them into the queue of adjudicators.
+        queue_them: Put what raters disagree on into the queue of adjudicators.
+        queue_imported: Put the pairs there whose imported grade raters contradict.
     """
-    golden = opened.golden
     with opened.store.read() as connection:
-        asked = queries.frame(connection, golden.id)
-        said = judgments.current(connection, golden.id).of(asked["query_id"])
-    found = disagreements(said).filter(~pl.col("settled"))
-    found = found.join(asked.select("query_id", "text"), on="query_id", how="left")
+        found = disagreements_at(moment(connection, opened.golden.id))
+    asked_for = [RATERS] * queue_them + [IMPORT] * queue_imported
+    wanted = found.filter(pl.col("between").is_in(asked_for))
     count = 0
-    if queue_them and found.height:
+    if wanted.height:
         with opened.store.begin() as connection:
             count = queue.open_adjudications(
-                connection, golden.id, found.select("query_id", "doc_id"), now
+                connection, opened.golden.id, wanted.select("query_id", "doc_id"), now
             )
     return Disagreements(found, count)

@@ -8,17 +8,25 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import sqlalchemy as sa
 
 from karat.errors import InputError, UsageError
 from karat.golden import coverage as covering
 from karat.golden.aggregation import RULE, grades
 from karat.golden.editions import EditionDifference, difference, edition
-from karat.golden.freezing import AgreementPolicy, Freeze, may_freeze
+from karat.golden.freezing import Freeze, may_freeze
 from karat.golden.freshness import Stale, stale
-from karat.store import documents, editions, judgments, queries
+from karat.store import documents, editions
 from karat.store.editions import EditionRow
+from karat.store.golden_sets import GoldenSetRow
 from karat.tables import Run
-from karat.workflows.agreeing import agreement_in
+from karat.workflows.agreeing import (
+    IMPORT,
+    Moment,
+    agreement_at,
+    disagreements_at,
+    moment,
+)
 from karat.workflows.kept_runs import keep_runs
 from karat.workflows.workspace import Opened
 
@@ -37,6 +45,8 @@ class Frozen:
         sha256: Of its content.
         queries: How many it has.
         grades: How many it has.
+        contradicted: Imported grades that are not in it because raters contradict them, and that
+            nobody has settled.
         agreed: Whether raters agree enough, and why.
     """
 
@@ -44,12 +54,13 @@ class Frozen:
     sha256: str
     queries: int
     grades: int
+    contradicted: int
     agreed: Freeze
 
 
 @dataclass(frozen=True)
-class Content:
-    """A golden set as it stands, or an edition of it.
+class Standing:
+    """A golden set as it stands, or as it stood when an edition of it was frozen.
 
     Attributes:
         name: Of the edition, or ``now``.
@@ -64,35 +75,49 @@ class Content:
     about: dict[str, Any]
 
 
-def content_of(opened: Opened, name: str | None = None) -> Content:
-    """The golden set as it stands, or an edition of it.
+def standing(held: Moment, golden: GoldenSetRow) -> Standing:
+    """A golden set as it stood at a moment.
 
     Args:
+        held: The moment.
+        golden: What was declared then.
+    """
+    # What nobody is named for was made of several already: it has no vote beside people's.
+    people, imported = (grades(held.judgments, RULE, (who,)) for who in ("human", "import"))
+    made = pl.concat([people, imported.join(people, on=["query_id", "doc_id"], how="anti")])
+    about = {"scale": list(golden.scale), "rule": RULE, "guideline": golden.guideline}
+    return Standing(NOW, held.queries, made, about)
+
+
+def standing_in(connection: sa.Connection, opened: Opened, name: str) -> Standing:
+    """An edition, or with ``now`` the golden set as it stands.
+
+    Args:
+        connection: Of one transaction (``Store.read``).
         opened: The workspace.
-        name: Of the edition; None or ``now`` for the golden set as it stands.
+        name: Of the edition.
 
     Raises:
         UsageError: there is no such edition.
+        InputError: it is not what was frozen.
     """
     golden = opened.golden
+    if name == NOW:
+        return standing(moment(connection, golden.id), golden)
+    row, asked, made = editions.edition(connection, golden.id, name)
+    if edition(asked, made, row.about)[1] != row.sha256:
+        raise InputError(
+            f"edition {name} is not what was frozen: its SHA-256 is another",
+            file=opened.store.url,
+            fix="take the store from a backup",
+        )
+    return Standing(name, asked, made, dict(row.about))
+
+
+def content_of(opened: Opened, name: str | None = None) -> Standing:
+    """An edition, or the golden set as it stands; as ``standing_in``, None for ``now``."""
     with opened.store.read() as connection:
-        if name is not None and name != NOW:
-            row, asked, made = editions.edition(connection, golden.id, name)
-            if edition(asked, made, row.about)[1] != row.sha256:
-                raise InputError(
-                    f"edition {name} is not what was frozen: its SHA-256 is another",
-                    file=opened.store.url,
-                    fix="take the store from a backup",
-                )
-            return Content(name, asked, made, dict(row.about))
-        asked = queries.frame(connection, golden.id)
-        said = judgments.current(connection, golden.id)
-    # What nobody is named for was made of several already: it has no vote beside people's.
-    of_people, imported = grades(said, RULE), grades(said, RULE, ("import",))
-    made = pl.concat([of_people, imported.join(of_people, on=["query_id", "doc_id"], how="anti")])
-    made = made.filter(pl.col("query_id").is_in(asked["query_id"].implode()))
-    about = {"scale": list(golden.scale), "rule": RULE, "guideline": golden.guideline}
-    return Content(NOW, asked, made, about)
+        return standing_in(connection, opened, name or NOW)
 
 
 def freeze(opened: Opened, name: str, *, now: int) -> Frozen:
@@ -109,17 +134,19 @@ def freeze(opened: Opened, name: str, *, now: int) -> Frozen:
     """
     if name == NOW or not name.strip():
         raise UsageError(f"an edition is not called {name!r}", fix="karat golden freeze 2026-03")
-    found = content_of(opened)
+    with opened.store.read() as connection:
+        held = moment(connection, opened.golden.id)
+    found = standing(held, opened.golden)
     if not found.grades.height:
         raise InputError("nothing is judged yet", fix="karat judge --terminal, or golden import")
-    agreed = agreement_in(opened)
-    policy = AgreementPolicy(
-        opened.workspace.weights, opened.workspace.at_least, opened.workspace.refuse
-    )
-    verdict = may_freeze(agreed, policy)
+    agreed = agreement_at(held, opened.workspace)
+    verdict = may_freeze(agreed.headline, opened.workspace)
     if verdict.verdict == "refuse":
         raise UsageError(verdict.sentence, fix="judge more, or change [agreement] in karat.toml")
     about = {**found.about, "agreement": agreed.sentence, "policy": verdict.sentence}
+    contradicted = disagreements_at(held).filter(pl.col("between") == IMPORT).height
+    if contradicted:
+        about["contradicted"] = contradicted
     _, sha256 = edition(found.queries, found.grades, about)
     with opened.store.begin() as connection:
         editions.freeze(
@@ -132,7 +159,7 @@ def freeze(opened: Opened, name: str, *, now: int) -> Frozen:
             grades=found.grades,
             now=now,
         )
-    return Frozen(name, sha256, found.queries.height, found.grades.height, verdict)
+    return Frozen(name, sha256, found.queries.height, found.grades.height, contradicted, verdict)
 
 
 def list_editions(opened: Opened) -> list[EditionRow]:
@@ -149,7 +176,17 @@ def compare_editions(
     Raises:
         UsageError: no such edition or attribute.
     """
-    before, after = (content_of(opened, name) for name in (old, new))
+    with opened.store.read() as connection:
+        before, after = (standing_in(connection, opened, name) for name in (old, new))
+    return changes(before, after, by=by)
+
+
+def changes(before: Standing, after: Standing, *, by: str | None = None) -> EditionDifference:
+    """What changed from one to another, by an attribute of the queries perhaps.
+
+    Raises:
+        UsageError: no such attribute.
+    """
     # What stands now was held against no policy yet: of this nothing has changed.
     said = [name for name in before.about if name in after.about]
     contents = [
@@ -180,8 +217,7 @@ def coverage(
 def stale_judgments(opened: Opened) -> Stale:
     """Judgments of documents whose text has changed since."""
     with opened.store.read() as connection:
-        asked = queries.frame(connection, opened.golden.id)
-        said = judgments.current(connection, opened.golden.id).of(asked["query_id"])
+        said = moment(connection, opened.golden.id).judgments
         held = documents.frame(connection, opened.golden.id)
     return stale(said, held.select("doc_id", "sha256"))
 

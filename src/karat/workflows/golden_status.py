@@ -7,17 +7,11 @@ from dataclasses import dataclass
 import polars as pl
 
 from karat.golden.composition import Composition, composition
-from karat.golden.freshness import age_days
-from karat.store import judgments, pairs, queries, runs
+from karat.golden.freshness import age_days, stale
+from karat.store import documents, editions, runs
 from karat.tables.agreement import Agreement
-from karat.workflows.agreeing import agreement_in, disagreements_in
-from karat.workflows.editions import (
-    NOW,
-    compare_editions,
-    content_of,
-    list_editions,
-    stale_judgments,
-)
+from karat.workflows.agreeing import RATERS, Moment, agreement_at, disagreements_at, moment
+from karat.workflows.editions import changes, standing, standing_in
 from karat.workflows.workspace import Opened
 
 
@@ -35,6 +29,7 @@ class Status:
         runs: Names of the runs kept.
         agreement: How far raters agree; None where nothing was judged by two.
         disagreements: Pairs that nobody has settled, nor was asked to.
+        contradictions: Imported grades that raters contradict, likewise; they have no effect.
         adjudications: Pairs that wait for an adjudicator.
         stale: Judgments of documents whose text changed since.
         edition: Name of the newest edition, or None.
@@ -51,6 +46,7 @@ class Status:
     runs: list[str]
     agreement: Agreement | None
     disagreements: int
+    contradictions: int
     adjudications: int
     stale: int
     edition: str | None
@@ -67,55 +63,55 @@ def status(opened: Opened, *, now: int) -> Status:
     """
     golden = opened.golden
     with opened.store.read() as connection:
-        asked = queries.frame(connection, golden.id)
-        queued = pairs.frame(connection, golden.id)
-        said = judgments.current(connection, golden.id)
+        held = moment(connection, golden.id)
+        shown = documents.frame(connection, golden.id).select("doc_id", "sha256")
         kept = list(dict.fromkeys(row.name for row in runs.runs(connection, golden.id)))
-    content = content_of(opened)
-    agreed = agreement_in(opened)
-    frozen = list_editions(opened)
-    newest = frozen[-1] if frozen else None
-    # Where an adjudicator could not judge either, nobody is asked again.
-    asked_for = pl.concat(
-        [
-            said.frame.filter(pl.col("kind") == "adjudication").select("query_id", "doc_id"),
-            queued.filter(pl.col("adjudications_open") > 0).select("query_id", "doc_id"),
-        ]
-    )
-    unsettled = disagreements_in(opened, now=now).frame
-    unsettled = unsettled.join(asked_for, on=["query_id", "doc_id"], how="anti")
-    waiting = int(queued["open"].sum()) if queued.height else 0
-    old = stale_judgments(opened).judgments.height
-    judged = content.grades["query_id"].n_unique()
-    changed = newest is None or not compare_editions(opened, newest.name, NOW).same
+        newest = next(reversed(editions.editions(connection, golden.id)), None)
+        before = standing_in(connection, opened, newest.name) if newest else None
+    stands = standing(held, golden)
+    agreed = agreement_at(held, opened.workspace)
+    unsettled = _unsettled(held)
+    of_raters = unsettled.filter(pl.col("between") == RATERS).height
     found = Status(
         name=golden.name,
         store=opened.store.url,
-        made_of=composition(asked),
-        judged=judged,
-        grades=content.grades.height,
-        waiting=waiting,
+        made_of=composition(held.queries),
+        judged=stands.grades["query_id"].n_unique(),
+        grades=stands.grades.height,
+        waiting=int(held.pairs["open"].sum()),
         runs=kept,
         agreement=agreed if agreed.pairs else None,
-        disagreements=unsettled.height,
-        adjudications=int(queued["adjudications_open"].sum()),
-        stale=old,
+        disagreements=of_raters,
+        contradictions=unsettled.height - of_raters,
+        adjudications=int(held.pairs["adjudications_open"].sum()),
+        stale=stale(held.judgments, shown).judgments.height,
         edition=None if newest is None else newest.name,
         edition_days=None if newest is None else age_days(min(newest.created_us, now), now),
         todo=[],
     )
-    found.todo.extend(_todo(found, asked, queued, changed=changed))
+    changed = before is None or not changes(before, stands).same
+    found.todo.extend(_todo(found, held, changed=changed))
     return found
 
 
-def _todo(
-    found: Status, asked: pl.DataFrame, queued: pl.DataFrame, *, changed: bool
-) -> list[tuple[str, str]]:
+def _unsettled(held: Moment) -> pl.DataFrame:
+    """Disagreements that no adjudicator was asked to settle, nor could not."""
+    said = held.judgments.frame
+    asked_for = pl.concat(
+        [
+            said.filter(pl.col("kind") == "adjudication").select("query_id", "doc_id"),
+            held.pairs.filter(pl.col("adjudications_open") > 0).select("query_id", "doc_id"),
+        ]
+    )
+    return disagreements_at(held).join(asked_for, on=["query_id", "doc_id"], how="anti")
+
+
+def _todo(found: Status, held: Moment, *, changed: bool) -> list[tuple[str, str]]:
     out = []
-    if not asked.height:
+    if not held.queries.height:
         out.append(("choose queries from a log, or import them", "karat golden choose LOG"))
         return out
-    if not queued.height and not found.grades:
+    if not held.pairs.height and not found.grades:
         out.append(("pool what your systems return", "karat golden pool RUN…"))
     if found.waiting:
         count = f"{found.waiting:,} judgment{'' if found.waiting == 1 else 's'}"

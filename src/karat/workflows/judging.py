@@ -82,6 +82,7 @@ class Judging:
                 lease_us=opened.workspace.lease_us,
                 order=opened.workspace.order,
                 kind=self.kind,
+                golds=opened.workspace.golds,
             )
         return None if claim is None else self._shown(claim)
 
@@ -130,7 +131,10 @@ class Judging:
             queue.later(connection, self.opened.golden.id, card.claim.slot_id, self.rater, until)
 
     def undo(self) -> Card | None:
-        """Take the newest judgment back and show its pair again; None if there is none."""
+        """Take the newest judgment back and show its pair again; None if there is none.
+
+        Of a rater who adjudicates too, each desk takes back its own alone.
+        """
         opened = self.opened
         with opened.store.begin() as connection:
             undone = judgments.undo(
@@ -139,6 +143,7 @@ class Judging:
                 self.rater,
                 self.clock(),
                 lease_us=opened.workspace.lease_us,
+                kind=self.kind,
             )
         return None if undone is None else self._shown(undone.claim)
 
@@ -146,8 +151,16 @@ class Judging:
         """How far the rater is, in words."""
         if self.kind == "adjudication":
             return self._unsettled()
-        with self.opened.store.read() as connection:
-            far = queue.progress(connection, self.opened.golden.id, self.rater, now=self.clock())
+        opened = self.opened
+        with opened.store.read() as connection:
+            far = queue.progress(
+                connection,
+                opened.golden.id,
+                self.rater,
+                now=self.clock(),
+                order=opened.workspace.order,
+                golds=opened.workspace.golds,
+            )
         line = progress_line(far.done, far.left, far.seconds)
         return f"{line}, {far.later} put off" if far.later else line
 
@@ -171,8 +184,11 @@ class Judging:
                 said = judgments.history(
                     connection, self.opened.golden.id, claim.query_id, claim.doc_id
                 )
-            of_people = (pl.col("kind") == "rating") & (pl.col("source") == "human")
-            rated = said.filter(pl.col("counts") & of_people)
-            rows = rated.sort("grade", "judgment", nulls_last=True).select("grade", "reason")
+            # An imported grade of nobody named may be what the raters contradict.
+            rated = said.filter(
+                "counts", pl.col("kind") == "rating", pl.col("source").is_in(["human", "import"])
+            )
+            reason = pl.coalesce("reason", pl.when(source="import").then(pl.lit("imported")))
+            rows = rated.sort("grade", "judgment", nulls_last=True).select("grade", reason)
             votes = [Vote(*row) for row in rows.iter_rows()]
         return Card(claim, votes, secrets.token_hex(16))

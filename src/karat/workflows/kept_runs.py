@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -10,10 +12,12 @@ import sqlalchemy as sa
 from karat.errors import InputError, UsageError, nearest
 from karat.formats import read_run
 from karat.formats.writing import write_run
-from karat.store import runs
+from karat.store import golden_sets, runs
 from karat.tables import Run
 from karat.workflows.fingerprints import fingerprint
 from karat.workflows.workspace import Opened
+
+_CHARACTERS, _BYTES = 60, 180  # of a name in the name of a file: with the hash, below 255 bytes
 
 
 def keep_runs(opened: Opened, given: Iterable[str | Path | Run], *, now: int) -> list[Run]:
@@ -36,20 +40,33 @@ def keep_runs(opened: Opened, given: Iterable[str | Path | Run], *, now: int) ->
     return read
 
 
-def keep_in(connection: sa.Connection, opened: Opened, given: Iterable[Run], *, now: int) -> None:
+def keep_in(
+    connection: sa.Connection, opened: Opened, given: Iterable[Run], *, now: int
+) -> list[str]:
     """Keep runs in a transaction that is open: their files first, which are named by content.
+
+    A run is its content: one that is kept under another name already is not kept again.
+
+    Returns:
+        A sentence for each run that goes by another name.
 
     Raises:
         InputError: a file cannot be written.
     """
     root, folder = opened.workspace.root, opened.workspace.runs
+    golden_sets.hold(connection, opened.golden.id)
+    there = {row.sha256: row for row in runs.runs(connection, opened.golden.id)}
+    known = {sha256: (row.name, root / row.path) for sha256, row in there.items()}
+    notes = []
     for run in given:
         sha256 = fingerprint(run)
         assert sha256 is not None
-        path = folder / f"{sha256[:16]}.parquet"
+        name, path = known.setdefault(sha256, (run.name, folder / _file_name(run.name, sha256)))
+        if name != run.name:
+            notes.append(f"run {run.name!r} is the same as {name!r}, and kept once, as that")
         if not path.is_file():
             try:
-                folder.mkdir(parents=True, exist_ok=True)
+                path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise InputError(
                     f"runs cannot be kept there: {error.strerror}", file=str(folder)
@@ -58,7 +75,7 @@ def keep_in(connection: sa.Connection, opened: Opened, given: Iterable[Run], *, 
         runs.put(
             connection,
             opened.golden.id,
-            name=run.name,
+            name=name,
             sha256=sha256,
             path=(path.relative_to(root) if path.is_relative_to(root) else path).as_posix(),
             queries=len(run.query_ids),
@@ -66,6 +83,7 @@ def keep_in(connection: sa.Connection, opened: Opened, given: Iterable[Run], *, 
             about={"source": run.source},
             now=now,
         )
+    return notes
 
 
 def kept_runs(opened: Opened, names: Sequence[str] = ()) -> list[Run]:
@@ -75,14 +93,31 @@ def kept_runs(opened: Opened, names: Sequence[str] = ()) -> list[Run]:
         UsageError: no such run.
         InputError: its file is gone or damaged.
     """
-    with opened.store.read() as connection:
-        newest = {row.name: row for row in runs.runs(connection, opened.golden.id)}
+    newest = _newest(opened)
     unknown = next((name for name in names if name not in newest), None)
     if unknown is not None:
+        few = ", ".join(list(newest)[-8:])
         raise UsageError(
             f"the workspace has no run {unknown!r}",
             nearest=nearest(unknown, list(newest), 1),
-            fix="karat golden pool FILE… keeps runs",
+            fix=f"the newest are {few}" if newest else "karat golden pool FILE… keeps runs",
         )
-    chosen = [newest[name] for name in names or newest]
+    chosen = [newest[name] for name in dict.fromkeys(names) or newest]
     return [read_run(opened.workspace.root / row.path).named(row.name) for row in chosen]
+
+
+def names_of_kept(opened: Opened) -> list[str]:
+    """The names of the runs a workspace keeps, the oldest first."""
+    return list(_newest(opened))
+
+
+def _newest(opened: Opened) -> dict[str, runs.RunRow]:
+    with opened.store.read() as connection:
+        return {row.name: row for row in runs.runs(connection, opened.golden.id)}
+
+
+def _file_name(name: str, sha256: str) -> str:
+    """``bm25-0123456789ab.parquet``: letters, digits and ``._-`` of the name, and the hash."""
+    safe = re.sub(r"[^\w.-]+", "_", unicodedata.normalize("NFC", name)).lstrip(".-_")
+    short = safe[:_CHARACTERS].encode()[:_BYTES].decode(errors="ignore")
+    return f"{short or 'run'}-{sha256[:12]}.parquet"

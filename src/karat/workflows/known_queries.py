@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from karat.golden.traffic import folded
 
+_SHOWN = 3  # texts that several queries have
+
 
 def same_queries(there: pl.DataFrame, asked: pl.DataFrame) -> dict[str, str]:
-    """The id in the golden set of each query of a file or a log.
+    """The id in the golden set of each query of a file or a log; no two have one.
 
     A query whose text the golden set has, whatever its case and white space, is that query; one
-    whose id is another query's there gets a new id.
+    whose id is another query's there gets a new id. Of several queries with one text each is one
+    of those that the golden set has with it: the one of its id, or the next that is free; what is
+    left stays a query of its own.
 
     Args:
         there: ``query_id`` and ``text`` of the golden set.
         asked: ``query_id`` and perhaps ``text``.
     """
-    keys = dict(zip(there["query_id"], folded(there["text"].fill_null("")), strict=True))
-    by_key = {key: query for query, key in reversed(keys.items()) if key}
-    texts = asked["text"].fill_null("") if "text" in asked.columns else [""] * asked.height
-    taken, ids = {*keys, *asked["query_id"]}, {}
-    for query, key in zip(asked["query_id"], folded(texts), strict=True):
+    keys = dict(zip(there["query_id"], _folded(there), strict=True))
+    wanted = dict(zip(asked["query_id"], _folded(asked), strict=True))
+    free: dict[str, list[str]] = {}
+    for query, key in keys.items():
+        if key and wanted.get(query) not in ("", key):  # what has its own id there is that
+            free.setdefault(key, []).append(query)
+    taken, ids = {*keys, *wanted}, {}
+    for query, key in wanted.items():
         new = query
-        if key and key in by_key and keys.get(query) != key:
-            new = by_key[key]
+        if keys.get(query) != key and free.get(key):
+            new = free[key].pop(0)
         elif key and keys.get(query) not in {None, "", key}:
             # The id is another query's here.
             number = 2
@@ -34,6 +43,34 @@ def same_queries(there: pl.DataFrame, asked: pl.DataFrame) -> dict[str, str]:
         taken.add(new)
         ids[query] = new
     return ids
+
+
+def shared_texts(asked: pl.DataFrame, ids: Mapping[str, str]) -> list[str]:
+    """What is to be said of queries of a file that have one text, in sentences.
+
+    Args:
+        asked: ``query_id`` and perhaps ``text``.
+        ids: The id of each in the golden set, of ``same_queries``.
+    """
+    sharing: dict[str, list[str]] = {}
+    for query, key in zip(asked["query_id"], _folded(asked), strict=True):
+        if key:
+            sharing.setdefault(key, []).append(query)
+    several = [group for group in sharing.values() if len(group) > 1]
+    told = [
+        f"queries {' and '.join(map(repr, group))} have one text, but for case and white space: "
+        f"they stay apart, as {' and '.join(repr(ids[query]) for query in group)}; give them one "
+        "id if they are one"
+        for group in several[:_SHOWN]
+    ]
+    if len(several) > _SHOWN:
+        told.append(f"and {len(several) - _SHOWN:,} more texts that several queries have")
+    return told
+
+
+def _folded(frame: pl.DataFrame) -> list[str]:
+    """The form of each query's text under which spellings are equal; empty without a text."""
+    return folded(frame["text"].fill_null("") if "text" in frame.columns else [""] * frame.height)
 
 
 def over(there: pl.DataFrame, given: pl.DataFrame, key: str) -> pl.DataFrame:

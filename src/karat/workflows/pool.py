@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from karat.golden import pooling
 from karat.golden.aggregation import grades
 from karat.store import judgments, pairs, queries
 from karat.tables import Pairs, Run
-from karat.workflows.kept_runs import keep_runs
+from karat.workflows.kept_runs import keep_in
 from karat.workflows.workspace import Opened
 
 Method = Literal["depth", "rr", "rbp", "mtf"]
@@ -32,6 +32,7 @@ class Pooled:
         queries: Queries they are of.
         lacking: Queries of the golden set for which no run returned anything.
         waiting: Judgments that the whole queue now waits for.
+        notes: What a person should know of it, in sentences.
     """
 
     chosen: int
@@ -39,6 +40,7 @@ class Pooled:
     queries: int
     lacking: list[str]
     waiting: int
+    notes: list[str]
 
 
 def pool(
@@ -109,9 +111,10 @@ def pool(
             found = pooling.reciprocal_rank_pool(systems, k, **common)
         else:
             found = pooling.rbp_pool(systems, k, p=p, **common)
-    keep_runs(opened, systems, now=now)
+    with opened.store.begin() as connection:
+        notes = keep_in(connection, opened, systems, now=now)
     lacking = [query for query in ids if query not in answered]
-    return _queued(opened, found.frame, lacking, now)
+    return _queued(opened, found.frame, lacking, notes, now)
 
 
 def enqueue(opened: Opened, path: str | Path | Pairs, *, now: int) -> Pooled:
@@ -131,14 +134,20 @@ def enqueue(opened: Opened, path: str | Path | Pairs, *, now: int) -> Pooled:
     ranked = keys.with_columns(
         priority=pl.int_range(1, pl.len() + 1, dtype=pl.Int64), chosen_by=pl.lit(wanted.source)
     )
-    return _queued(opened, ranked, [], now)
+    return _queued(opened, ranked, [], [], now)
 
 
-def _queued(opened: Opened, frame: pl.DataFrame, lacking: Iterable[str], now: int) -> Pooled:
+def _queued(
+    opened: Opened, frame: pl.DataFrame, lacking: list[str], notes: list[str], now: int
+) -> Pooled:
     kept = ("query_id", "doc_id", "priority", "chosen_by", "chance", "gold_grade")
     chosen = frame.select(name for name in kept if name in frame.columns)
     golden = opened.golden
     with opened.store.begin() as connection:
-        added = pairs.add(connection, golden.id, chosen, golden.raters, now)
+        put = pairs.put(connection, golden.id, chosen, golden.raters, now)
         waiting = int(pairs.frame(connection, golden.id)["open"].sum())
-    return Pooled(chosen.height, added, chosen["query_id"].n_unique(), list(lacking), waiting)
+    if put.golds:
+        were = "pair that was queued has" if put.golds == 1 else "pairs that were queued have"
+        notes = [*notes, f"{put.golds:,} {were} another gold grade now"]
+    queries = chosen["query_id"].n_unique()
+    return Pooled(chosen.height, put.added, queries, lacking, waiting, notes)

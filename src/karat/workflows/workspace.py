@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from karat.errors import UsageError
@@ -22,12 +22,12 @@ class Opened:
     """A workspace with its store open.
 
     Attributes:
-        workspace: What ``karat.toml`` says.
+        workspace: What ``karat.toml`` says, and in its notes what became of an edit.
         store: The store.
         golden: The golden set, as the store has it now.
     """
 
-    workspace: Workspace
+    workspace: Workspace = field(repr=False)
     store: Store
     golden: GoldenSetRow
 
@@ -73,7 +73,7 @@ def make_workspace(
                         fix="--name another; to join it, copy karat.toml and guideline.md from "
                         "the workspace it was made in",
                     )
-            _golden_set(opened_store, workspace, now)
+            _golden_set(opened_store, workspace, now=now)
         finally:
             opened_store.dispose()
     except BaseException:
@@ -88,16 +88,30 @@ def make_workspace(
     return workspace
 
 
-def upgrade_workspace(start: Path) -> Workspace:
-    """Bring the store of a workspace up to date with this karat.
+def upgrade_workspace(start: Path, *, environment: Mapping[str, str] | None = None) -> Workspace:
+    """Bring the store of a workspace up to date: with this karat, and with its ``karat.toml``.
+
+    Args:
+        start: The folder, or one below it.
+        environment: As in ``make_workspace``.
+
+    Returns:
+        The workspace; its notes say what of ``karat.toml`` holds from now on.
 
     Raises:
-        UsageError: there is no workspace here, or its store is newer than this karat.
+        UsageError: there is no workspace here, its store is newer than this karat, or the scale is
+            another.
         InputError: the store cannot be reached.
     """
-    workspace = read_workspace(find_workspace(start))
-    open_store(workspace.store, make=True).dispose()
-    return workspace
+    workspace = read_workspace(find_workspace(start), environment)
+    store = open_store(workspace.store, make=True)
+    try:
+        with store.read() as connection:
+            there = workspace.golden in golden_sets.names(connection)
+            found = golden_sets.find(connection, workspace.golden) if there else None
+        return workspace if found is None else _edited(store, found, workspace, change=True)
+    finally:
+        store.dispose()
 
 
 @contextmanager
@@ -106,8 +120,10 @@ def open_workspace(
 ) -> Iterator[Opened]:
     """The workspace of a folder, or of the nearest one above it.
 
-    What was changed in ``karat.toml`` and in the guideline since holds from now on: a guideline
-    with another text is another version, which judgments name.
+    What was changed since in ``karat.toml`` holds from now on, which a note says. But a PostgreSQL
+    is shared, and nobody knows whose file is the newer: there the store's values stand, a note
+    says what differs, and ``upgrade_workspace`` puts the file's in force. A guideline with a text
+    that was never there is a new version, which judgments name.
 
     Args:
         start: The folder.
@@ -121,13 +137,14 @@ def open_workspace(
     workspace = read_workspace(find_workspace(start), environment)
     store = open_store(workspace.store)
     try:
-        yield Opened(workspace, store, _golden_set(store, workspace, now))
+        workspace, golden = _golden_set(store, workspace, now=now)
+        yield Opened(workspace, store, golden)
     finally:
         store.dispose()
 
 
-def _golden_set(store: Store, workspace: Workspace, now: int) -> GoldenSetRow:
-    """The golden set of the workspace as its files have it; made if there is none."""
+def _golden_set(store: Store, workspace: Workspace, *, now: int) -> tuple[Workspace, GoldenSetRow]:
+    """The golden set of the workspace, made if there is none; notes say what changed in it."""
     text = None
     if workspace.guideline.is_file():
         with Source(workspace.guideline) as source:
@@ -136,34 +153,70 @@ def _golden_set(store: Store, workspace: Workspace, now: int) -> GoldenSetRow:
         there = workspace.golden in golden_sets.names(connection)
         found = golden_sets.find(connection, workspace.golden) if there else None
         told = golden_sets.guidelines(connection, found.id).values() if found else ()
-    if found is not None and (text is None or text in told):
-        # No file, or one from before: others who share the store have a newer text.
-        text = found.guideline_text
-    declared = (dict(workspace.grades), workspace.raters, workspace.repeats, text)
-    if found is not None:
-        if found.scale != workspace.scale:
-            raise _other_scale(found, workspace)
-        if declared == (dict(found.grades), found.raters, found.repeats, found.guideline_text):
-            return found
-    grades, raters, repeats, text = declared
-    with store.begin() as connection:
-        if found is None:
+    if found is None:
+        with store.begin() as connection:
             golden_sets.make(
                 connection,
                 workspace.golden,
                 scale=workspace.scale,
-                grades=grades,
-                raters=raters,
-                repeats=repeats,
+                grades=workspace.grades,
+                raters=workspace.raters,
+                repeats=workspace.repeats,
                 salt=secrets.token_hex(8),
                 guideline=text or "",
                 now=now,
             )
-        else:
-            golden_sets.change(connection, found.id, grades=grades, raters=raters, repeats=repeats)
-            if text is not None and text != found.guideline_text:
-                golden_sets.new_guideline(connection, found.id, text, now)
-        return golden_sets.find(connection, workspace.golden)
+            return workspace, golden_sets.find(connection, workspace.golden)
+    workspace = _edited(store, found, workspace, change=not store.shared)
+    if text is not None and text not in told:
+        # One from before is no news: others who share the store have a newer text.
+        with store.begin() as connection:
+            version = golden_sets.new_guideline(connection, found.id, text, now)
+        note = f"guideline.md has a new text: judgments name it version {version} from now on"
+        workspace = replace(workspace, notes=(*workspace.notes, note))
+    with store.read() as connection:
+        return workspace, golden_sets.by_id(connection, found.id)
+
+
+def _edited(store: Store, found: GoldenSetRow, workspace: Workspace, *, change: bool) -> Workspace:
+    """The workspace, with a note if its file says other than the store; which is changed, or not.
+
+    Raises:
+        UsageError: the scale differs.
+    """
+    if found.scale != workspace.scale:
+        raise _other_scale(found, workspace)
+    signs = {**dict.fromkeys(found.grades, ""), **workspace.grades}
+    grades = [f"{each:g}" for each, sign in signs.items() if found.grades.get(each) != sign]
+    differ = [
+        f"{name} {new:g} (was {old:g})" if change else f"{name} {new:g} (the store: {old:g})"
+        for name, new, old in (
+            ("raters", workspace.raters, found.raters),
+            ("repeats", workspace.repeats, found.repeats),
+        )
+        if new != old
+    ]
+    if grades:
+        differ.append(f"the sign of grade {', '.join(grades)}")
+    if not differ:
+        return workspace
+    what = ", ".join(differ)
+    if change:
+        with store.begin() as connection:
+            golden_sets.change(
+                connection,
+                found.id,
+                grades=workspace.grades,
+                raters=workspace.raters,
+                repeats=workspace.repeats,
+            )
+        note = f"karat.toml was edited; this holds from now on: {what}"
+    else:
+        note = (
+            f"karat.toml differs from the store, which stands: {what}; karat init --upgrade "
+            "puts the file's in force for all"
+        )
+    return replace(workspace, notes=(*workspace.notes, note))
 
 
 def _other_scale(found: GoldenSetRow, workspace: Workspace) -> UsageError:

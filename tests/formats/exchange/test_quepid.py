@@ -156,3 +156,20 @@ def test_a_document_id_with_a_blank_cannot_stand_on_a_line(tmp_path: Path) -> No
     with pytest.raises(InputError, match="cannot stand in a line of ratings"):
         write_exchange(Exchange("made", judgments=judged), tmp_path / "x.txt", "quepid-ltr")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_decimal_comma_between_commas_is_no_number(tmp_path: Path) -> None:
+    path = tmp_path / "case.csv"
+    path.write_text('query,docid,rating\nstar wars,11,"1,5"\n')
+    with pytest.raises(InputError, match=r"line 2: the rating '1,5' is no number.*\n.*write 1\.5"):
+        read_exchange(path)
+    path.write_text("query;docid;rating\nstar wars;11;1,5\nstar wars;12;1.5\n")
+    found = read_exchange(path)
+    assert (found.format, rows(found)) == (
+        "quepid-csv",
+        [("star wars", "11", 1.5), ("star wars", "12", 1.5)],
+    )
+    assert found.lines == {("q1", "11", None): 2, ("q1", "12", None): 3}
+    path.write_text("query;docid;rating\nstar wars;11;1.234,5\n")
+    with pytest.raises(InputError, match=r"the rating '1\.234,5' is no number"):
+        read_exchange(path)

@@ -41,6 +41,18 @@ def test_a_column_for_each_judge(tmp_path: Path) -> None:
     assert out.read_text() == "query,docid,Ann Lee, =Bob,Anonymous\na,x,3,1,\na,y,,,2\n"
 
 
+def test_a_book_that_nobody_has_rated(tmp_path: Path) -> None:
+    path = tmp_path / "book.csv"
+    path.write_text("query,docid\na,x\n")
+    with pytest.raises(InputError, match="a book that nobody has rated yet"):
+        read_exchange(path)
+    path.write_text("query,docid,Ann\na,x,\na,y,\n")
+    for found in (read_exchange(path), read_exchange(book(tmp_path, pair(), pair()))):
+        assert found.judgments is None
+        assert "documents without a rating, 2 times" in found.lost
+        assert "nobody has rated anything in the file yet: it gives no judgment" in found.assumed
+
+
 def test_two_judges_of_one_name(tmp_path: Path) -> None:
     path = tmp_path / "book.csv"
     path.write_text("query,docid,Ann,Ann\na,x,3,1\n")

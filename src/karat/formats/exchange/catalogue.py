@@ -22,9 +22,9 @@ from karat.formats.exchange import (
     search_relevance,
 )
 from karat.formats.exchange.detect import detect
+from karat.formats.exchange.foreign import Foreign, open_foreign
 from karat.formats.exchange.gathering import held
 from karat.formats.exchange.leaving import Holds, Leaving
-from karat.formats.exchange.opened import Opened, opened
 from karat.formats.writing import beside
 from karat.tables.exchange import Exchange
 
@@ -46,7 +46,7 @@ class Peer:
     name: str
     what: str
     reads: tuple[str, ...]
-    read: Callable[[Opened], Exchange]
+    read: Callable[[Foreign], Exchange]
     writes: tuple[str, ...] = ()
     write: Callable[[Leaving], bytes | dict[str, bytes]] | None = None
     holds: Holds = field(default_factory=Holds)
@@ -56,7 +56,7 @@ _JUDGED = ("queries", "judgments")
 _ABOUT = ("need", "notes", "options")
 
 
-def _folder(content: Opened) -> Exchange:
+def _folder(content: Foreign) -> Exchange:
     raise InputError(
         "this is a file, and a BEIR folder is wanted",
         file=content.name,
@@ -260,7 +260,7 @@ def read_exchange(path: str | Path, format: str | None = None) -> Exchange:  # n
             raise InputError("this is a folder, and a file is wanted", file=str(path))
         made = tables.read_beir(Path(path))
     else:
-        content = opened(path)
+        content = open_foreign(path)
         try:
             made = EXCHANGES[format or detect(content)].read(content)
         except RecursionError:

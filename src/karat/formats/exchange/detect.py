@@ -6,7 +6,7 @@ import re
 
 from karat.errors import InputError
 from karat.formats.exchange import plain as tables
-from karat.formats.exchange.opened import Node, Opened
+from karat.formats.exchange.foreign import Foreign, Node
 
 # A key of the outermost object that tells the format; the first that is there counts.
 _KEYS = (
@@ -28,7 +28,7 @@ _KEYS = (
 _FIX = "name its format, such as csv or quepid-csv"
 
 
-def detect(content: Opened) -> str:
+def detect(content: Foreign) -> str:
     """The name of the format of a file, by its content.
 
     Raises:
@@ -49,7 +49,7 @@ def detect(content: Opened) -> str:
     raise InputError("no format of another tool fits this file", file=content.name, fix=_FIX)
 
 
-def _json(content: Opened) -> str:
+def _json(content: Foreign) -> str:
     line = content.data.lstrip().partition(b"\n")[0]
     if line.startswith(b"{") and line.rstrip().endswith(b"}") and b'"queryText"' in line:
         return "opensearch-queries"
@@ -88,14 +88,14 @@ def _by_keys(root: Node) -> str | None:
     return "rre" if "placeholders" in first else "quepid-json" if "query" in first else None
 
 
-def _sheet(content: Opened) -> str | None:
+def _sheet(content: Foreign) -> str | None:
     """The format of a sheet, by the names of its columns."""
-    separator = tables.separator(content)
-    names = content.sheet(separator).names
+    sheet = content.sheet()
+    names = sheet.names
     folded = [name.casefold().replace("_", " ") for name in names]
     known = set(folded)
     if known in ({"query", "docid", "rating"}, {"query", "doc id", "rating"}):
-        return "quepid-csv" if separator == "," else "csv"
+        return "csv" if sheet.separator == "\t" else "quepid-csv"
     if known & {"doc position", "position"}:
         detailed = {"case name", "rating"} <= known
         return "quepid-case-csv" if detailed else "quepid-snapshot-csv"
@@ -104,6 +104,6 @@ def _sheet(content: Opened) -> str | None:
     found = tables.columns(names)
     if {"doc_id", "grade"} <= set(found) and set(found) & {"query_id", "text"}:
         return "csv"
-    if folded[:2] == ["query", "docid"] and len(folded) > 2:
+    if folded[:2] == ["query", "docid"]:
         return "quepid-book-csv"
     return None

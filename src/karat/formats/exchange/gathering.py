@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from karat.errors import InputError
-from karat.formats.exchange.opened import Node, Sheet
+from karat.formats.exchange.foreign import Node, Sheet
 from karat.tables.exchange import Exchange
 from karat.tables.schema import DOCUMENTS, QUERIES
 
@@ -29,6 +29,8 @@ _RANKED = {
 }
 
 
+UNRATED = "documents without a rating"
+"""What is lost of pairs that nobody has rated."""
 _TEXTS = {column.name for column in (*QUERIES, *DOCUMENTS) if isinstance(column.dtype, pl.String)}
 
 
@@ -53,6 +55,7 @@ class Gathering:
         self._met: Counter[str] = Counter()
         self._documents: dict[str, dict[str, Any]] = {}
         self._judged: dict[tuple[str, str, str | None], tuple[float | None, str | None]] = {}
+        self._lines: dict[tuple[str, str, str | None], int] = {}
         self._again = 0
         self._unnamed: Counter[tuple[str, str]] = Counter()
         self._runs: dict[str, dict[str, list[tuple[str, float | None]]]] = {}
@@ -148,6 +151,8 @@ class Gathering:
         key = (query_id, doc_id, rater)
         if key not in self._judged:
             self._judged[key] = (grade, reason or None)
+            if line is not None:
+                self._lines[key] = line
             return
         if self._judged[key][0] != grade:
             both = " and ".join(_grade(each) for each in (self._judged[key][0], grade))
@@ -190,8 +195,11 @@ class Gathering:
         """Note a run that may hold nothing."""
         self._runs.setdefault(name, {})
 
-    def restored(self, sheet: Sheet) -> None:
-        """Say what was undone in a sheet's cells, once its rows are read."""
+    def read(self, sheet: Sheet) -> None:
+        """Say how a sheet's cells were read, once all are."""
+        if sheet.separator == ";":
+            commas = f"; in {counted(sheet.decimal, 'number')} 1,5 is 1.5" if sheet.decimal else ""
+            self.assumed.append(f"semicolons separate the cells{commas}")
         if sheet.restored:
             self.assumed.append(
                 f"a space before = + - @ was put there to keep spreadsheets from running the "
@@ -207,6 +215,8 @@ class Gathering:
         runs = {name: self._run(name, rows) for name, rows in self._runs.items()}
         if not (self._queries or self._judged or runs):
             raise InputError("the file holds no query and no judgment", file=self.file)
+        if not self._judged and self._lost[UNRATED]:
+            self.assumed.append("nobody has rated anything in the file yet: it gives no judgment")
         if self._made:
             self.assumed.insert(
                 0,
@@ -229,6 +239,7 @@ class Gathering:
             documents=_frame("doc_id", self._documents),
             judgments=judgments,
             runs=runs,
+            lines=self._lines,
             assumed=self.assumed,
             lost=[
                 f"{what}, {count} times" if count > 1 else what

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from karat.errors import InputError
+from karat.formats.exchange.foreign import FORMULA
 from karat.formats.exchange.gathering import counted
-from karat.formats.exchange.opened import FORMULA
 from karat.tables.exchange import Exchange
 
 

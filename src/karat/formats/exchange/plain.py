@@ -9,9 +9,9 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.formats.beir import BEIR
+from karat.formats.exchange.foreign import Foreign
 from karat.formats.exchange.gathering import JUDGED, Gathering
 from karat.formats.exchange.leaving import Leaving, whole
-from karat.formats.exchange.opened import Opened
 from karat.formats.exchange.quepid import graded
 from karat.formats.lines import parse
 from karat.formats.reading import read_documents, read_qrels, read_queries
@@ -44,22 +44,16 @@ def columns(names: list[str]) -> dict[str, str]:
     return found
 
 
-def separator(opened: Opened) -> str:
-    """A tab, if the first line that holds anything has one; a comma otherwise."""
-    first = opened.data.lstrip(b"\r\n").partition(b"\n")[0]
-    return "\t" if b"\t" in first else ","
-
-
-def read_csv(opened: Opened) -> Exchange:
+def read_csv(foreign: Foreign) -> Exchange:
     """A row for each judgment: query (id or text), document, grade, and perhaps who and why."""
-    gathered = Gathering("csv", opened.name)
-    sheet = opened.sheet(separator(opened))
+    gathered = Gathering("csv", foreign.name)
+    sheet = foreign.sheet()
     found = columns(sheet.names)
     for what, either in (("query", ("query_id", "text")), ("doc_id",) * 2, ("grade",) * 2):
         if not {either, *either} & set(found):
             raise InputError(
                 f"there is no column {what!r}, only {', '.join(sheet.names[:8])}",
-                file=opened.name,
+                file=foreign.name,
                 line=sheet.line,
                 fix="query_id,doc_id,grade,rater,reason",
             )
@@ -70,18 +64,19 @@ def read_csv(opened: Opened) -> Exchange:
         gathered.assumed.append(
             f"the column {found['text']!r} holds what was typed: call it query_id if it holds ids"
         )
+    said = pairs = False
     for line, row in sheet.rows():
         cells = {what: row[name] for what, name in found.items()}
         text = cells.get("text", "")
         query_id, doc = cells.get("query_id", ""), cells["doc_id"]
         if not (query_id if "query_id" in found else text).strip():
-            raise InputError("there is no query", file=opened.name, line=line)
+            raise InputError("there is no query", file=foreign.name, line=line)
         query = gathered.query(text if text.strip() else None, query_id or None)
         grade = cells["grade"].strip()
         if doc.strip() and sheet.cells <= sheet.names.index(found["grade"]):
             raise InputError(
                 "the row ends before its grade",
-                file=opened.name,
+                file=foreign.name,
                 line=line,
                 query=query,
                 fix="is the file complete? An empty grade says that it could not be judged",
@@ -89,16 +84,24 @@ def read_csv(opened: Opened) -> Exchange:
         if not doc.strip():
             if grade:
                 raise InputError(
-                    "a grade without a document", file=opened.name, line=line, query=query
+                    "a grade without a document", file=foreign.name, line=line, query=query
                 )
             continue
         none = grade.casefold() in _NONE
-        value = None if none else graded(grade, opened.name, line, query)
+        value = None if none else graded(sheet.number(grade), foreign.name, line, query)
         rater = cells.get("rater", "")
+        pairs, said = True, said or bool(grade or cells.get("reason", "").strip())
         gathered.judge(
             query, doc, value, rater if rater.strip() else None, cells.get("reason"), line
         )
-    gathered.restored(sheet)
+    if pairs and not said:
+        raise InputError(
+            "nobody has rated anything in this sheet yet: every grade is empty",
+            file=foreign.name,
+            line=sheet.line,
+            fix="import it when it is rated; karat golden queue FILE has its pairs rated here",
+        )
+    gathered.read(sheet)
     return gathered.exchange()
 
 
@@ -117,12 +120,12 @@ def write_csv(leaving: Leaving) -> bytes:
     return leaving.sheet(header, rows, "\t" if tabs else ",")
 
 
-def read_trec(opened: Opened) -> Exchange:
+def read_trec(foreign: Foreign) -> Exchange:
     """TREC qrels: ``query iteration document grade``."""
-    frame = parse(Chunk(opened.data, 1), QRELS, opened.name)
+    frame = parse(Chunk(foreign.data, 1), QRELS, foreign.name)
     if not frame.height:
-        raise InputError("the file holds no judgment", file=opened.name)
-    return _judged("trec", Qrels(frame, source=opened.name))
+        raise InputError("the file holds no judgment", file=foreign.name)
+    return _judged("trec", Qrels(frame, source=foreign.name))
 
 
 def _judged(name: str, qrels: Qrels) -> Exchange:
@@ -183,10 +186,10 @@ def write_beir(leaving: Leaving) -> dict[str, bytes]:
     return out
 
 
-def read_rankquest(opened: Opened) -> Exchange:
+def read_rankquest(foreign: Foreign) -> Exchange:
     """Rankquest's test cases: ``[{"id", "searchContext", "ratings"}]``."""
-    gathered = Gathering("rankquest", opened.name)
-    for case in opened.json().list():
+    gathered = Gathering("rankquest", foreign.name)
+    for case in foreign.json().list():
         context = dict(case.need("searchContext").items())
         typed = next((context[key] for key in ("q", "query", "text") if key in context), None)
         query_id = case.need("id").identifier()

@@ -10,40 +10,43 @@ import re
 from typing import Any
 
 from karat.errors import InputError
+from karat.formats.delimited import pointed
 from karat.formats.exchange import rre
-from karat.formats.exchange.gathering import Gathering
+from karat.formats.exchange.foreign import Foreign, Node, number
+from karat.formats.exchange.gathering import UNRATED, Gathering
 from karat.formats.exchange.leaving import Leaving, dumped, whole
-from karat.formats.exchange.opened import Node, Opened, number
 from karat.tables.exchange import Exchange
 
 _LTR = re.compile(r"(\S+)\s+qid:(\S+)\s.*?#\s*(\S+)\s+(\S.*)")
-UNRATED = "documents without a rating"
 
 
-def read_csv(opened: Opened) -> Exchange:
+def read_csv(foreign: Foreign) -> Exchange:
     """``query,docid,rating``; a query without ratings has empty cells."""
-    gathered = Gathering("quepid-csv", opened.name)
-    sheet = opened.sheet()
+    gathered = Gathering("quepid-csv", foreign.name)
+    sheet = foreign.sheet()
     names = [name.casefold().replace("_", "") for name in sheet.names]
     if sorted(names) != ["docid", "query", "rating"]:
         raise InputError(
             f"the columns are {', '.join(sheet.names[:8])}, not query, docid and rating",
-            file=opened.name,
+            file=foreign.name,
             line=sheet.line,
         )
     for line, row in sheet.rows():
         cells = dict(zip(names, row.values(), strict=True))
         text, doc, rating = cells["query"], cells["docid"], cells["rating"].strip()
         if not text.strip():
-            raise InputError("there is no query in the first cell", file=opened.name, line=line)
+            raise InputError("there is no query in the first cell", file=foreign.name, line=line)
         query = gathered.query(text)
         if not doc.strip() and rating:
-            raise InputError("a rating without a document", file=opened.name, line=line, query=text)
+            raise InputError(
+                "a rating without a document", file=foreign.name, line=line, query=text
+            )
         if doc.strip() and rating:
-            gathered.judge(query, doc, graded(rating, opened.name, line, text), line=line)
+            grade = graded(sheet.number(rating), foreign.name, line, text)
+            gathered.judge(query, doc, grade, line=line)
         elif doc.strip():
             gathered.lose(UNRATED)
-    gathered.restored(sheet)
+    gathered.read(sheet)
     return gathered.exchange()
 
 
@@ -56,7 +59,14 @@ def graded(cell: str, file: str, line: int, query: str) -> float:
     value = number(cell)
     if value is None:
         shown = cell if len(cell) <= 60 else f"{cell[:60]}…"
-        raise InputError(f"the rating {shown!r} is no number", file=file, line=line, query=query)
+        comma = number(pointed(cell)) is not None
+        raise InputError(
+            f"the rating {shown!r} is no number",
+            file=file,
+            line=line,
+            query=query,
+            fix=f"write {pointed(cell)}, or separate the cells by semicolons" if comma else None,
+        )
     return value
 
 
@@ -71,10 +81,10 @@ def write_csv(leaving: Leaving) -> bytes:
     return leaving.sheet(("query", "docid", "rating"), rows).removesuffix(b"\n")
 
 
-def read_json(opened: Opened) -> Exchange:
+def read_json(foreign: Foreign) -> Exchange:
     """``{"queries": [{"query": TEXT, "ratings": {DOC: RATING}}]}``."""
-    gathered = Gathering("quepid-json", opened.name)
-    root = opened.json()
+    gathered = Gathering("quepid-json", foreign.name)
+    root = foreign.json()
     gathered.leave(root, ("queries",), "the file")
     for item in root.need("queries").list():
         query = once(gathered, item.need("query").text())
@@ -114,12 +124,12 @@ def write_json(leaving: Leaving) -> bytes:
     return dumped({"queries": queries})
 
 
-def read_api(opened: Opened) -> Exchange:
+def read_api(foreign: Foreign) -> Exchange:
     """What ``POST /api/import/ratings`` takes: ``file_format`` hash, rre or ltr."""
-    root = opened.json()
+    root = foreign.json()
     kind = root.get("file_format")
     known = ("case_id", "ratings", "file_format", "clear_queries", "rre_json", "ltr_text")
-    gathered = Gathering("quepid-api", opened.name)
+    gathered = Gathering("quepid-api", foreign.name)
     if root.has("case_id"):
         gathered.lose("the number of the case")
     gathered.leave(root, known, "the file")
@@ -127,11 +137,11 @@ def read_api(opened: Opened) -> Exchange:
         raise kind.wrong("hash, rre or ltr")
     if root.has("ltr_text") and kind is not None and kind.value == "ltr":
         text = root.need("ltr_text")
-        _lines(gathered, Opened(opened.name, opened.stem, text.text().encode()))
+        _lines(gathered, Foreign(foreign.name, foreign.stem, text.text().encode()))
     elif kind is not None and kind.value == "rre":
         node = root.need("rre_json")
         inner = node.text().encode() if isinstance(node.value, str) else dumped(node.value)
-        rre.gather(gathered, Opened(opened.name, opened.stem, inner).json())
+        rre.gather(gathered, Foreign(foreign.name, foreign.stem, inner).json())
     else:
         for item in root.need("ratings").list():
             query = gathered.query(item.need("query_text").text())
@@ -163,29 +173,29 @@ def write_api(leaving: Leaving) -> bytes:
     return dumped({**head, "ratings": ratings})
 
 
-def read_ltr(opened: Opened) -> Exchange:
+def read_ltr(foreign: Foreign) -> Exchange:
     """Lines such as ``3 qid:1 # 1370 star trek``."""
-    gathered = Gathering("quepid-ltr", opened.name)
-    _lines(gathered, opened)
+    gathered = Gathering("quepid-ltr", foreign.name)
+    _lines(gathered, foreign)
     return gathered.exchange()
 
 
-def _lines(gathered: Gathering, opened: Opened) -> None:
+def _lines(gathered: Gathering, foreign: Foreign) -> None:
     texts: dict[str, str] = {}
-    for line, text in opened.lines():
+    for line, text in foreign.lines():
         match = _LTR.fullmatch(text)
         if match is None:
             raise InputError(
-                "this is no line such as 3 qid:1 # 1370 star trek", file=opened.name, line=line
+                "this is no line such as 3 qid:1 # 1370 star trek", file=foreign.name, line=line
             )
         rating, qid, doc, query = match.groups()
         if texts.setdefault(qid, query) != query:
             raise InputError(
                 f"qid:{qid} stands for two queries, {texts[qid]!r} and {query!r}",
-                file=opened.name,
+                file=foreign.name,
                 line=line,
             )
-        grade = graded(rating, opened.name, line, query)
+        grade = graded(rating, foreign.name, line, query)
         gathered.judge(gathered.query(query, qid), doc, grade, line=line)
         features = text.partition("#")[0].split()[2:]
         if features:

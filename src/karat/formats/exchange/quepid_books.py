@@ -12,10 +12,10 @@ import zipfile
 from typing import Any
 
 from karat.errors import InputError
-from karat.formats.exchange.gathering import Gathering
+from karat.formats.exchange.foreign import Foreign, Node
+from karat.formats.exchange.gathering import UNRATED, Gathering
 from karat.formats.exchange.leaving import Leaving, Rated, dumped, unpacked, whole
-from karat.formats.exchange.opened import Node, Opened
-from karat.formats.exchange.quepid import UNRATED, graded
+from karat.formats.exchange.quepid import graded
 from karat.formats.jsonl import parsed
 from karat.tables.exchange import Exchange
 
@@ -23,19 +23,26 @@ ANONYMOUS = "Anonymous"
 _PAIR = ("query_text", "doc_id", "judgements", "information_need", "notes", "options")
 
 
-def read_csv(opened: Opened) -> Exchange:
+def read_csv(foreign: Foreign) -> Exchange:
     """``query,docid,<judge>…``: a column for each judge, ``Anonymous`` for nobody."""
-    gathered = Gathering("quepid-book-csv", opened.name)
-    sheet = opened.sheet()
+    gathered = Gathering("quepid-book-csv", foreign.name)
+    sheet = foreign.sheet()
+    if [name.casefold() for name in sheet.names] == ["query", "docid"]:
+        raise InputError(
+            "this is a book that nobody has rated yet: it has no column of a judge",
+            file=foreign.name,
+            line=sheet.line,
+            fix="export it again when it is rated, or as JSON, which holds its documents",
+        )
     if [name.casefold() for name in sheet.names[:2]] != ["query", "docid"] or not sheet.names[2:]:
         raise InputError(
             f"the columns are {', '.join(sheet.names[:8])}, not query, docid and a judge each",
-            file=opened.name,
+            file=foreign.name,
             line=sheet.line,
         )
     judges = sheet.names[2:]
     if "" in judges:
-        raise InputError("a column has no name", file=opened.name, line=sheet.line)
+        raise InputError("a column has no name", file=foreign.name, line=sheet.line)
     if sheet.twice:
         gathered.assumed.append(
             f"several judges are called {', '.join(sheet.twice)}: the second is called "
@@ -45,16 +52,16 @@ def read_csv(opened: Opened) -> Exchange:
         text, doc, *cells = row.values()
         if not text.strip() or not doc.strip():
             lacks = "docid" if text.strip() else "query"
-            raise InputError(f"the {lacks} is empty", file=opened.name, line=line)
+            raise InputError(f"the {lacks} is empty", file=foreign.name, line=line)
         query = gathered.query(text)
         for judge, cell in zip(judges, cells, strict=True):
             if cell.strip():
                 rater = None if judge == ANONYMOUS else judge
-                grade = graded(cell.strip(), opened.name, line, text)
+                grade = graded(sheet.number(cell.strip()), foreign.name, line, text)
                 gathered.judge(query, doc, grade, rater, line=line)
         if not any(cell.strip() for cell in cells):
             gathered.lose(UNRATED)
-    gathered.restored(sheet)
+    gathered.read(sheet)
     return gathered.exchange()
 
 
@@ -75,10 +82,10 @@ def write_csv(leaving: Leaving) -> bytes:
     return leaving.sheet(("query", "docid", *named.values()), rows)
 
 
-def read(opened: Opened) -> Exchange:
+def read(foreign: Foreign) -> Exchange:
     """A book as JSON: its pairs, and who judged them."""
-    gathered = Gathering("quepid-book", opened.name)
-    root = opened.json()
+    gathered = Gathering("quepid-book", foreign.name)
+    root = foreign.json()
     gathered.leave(root, ("query_doc_pairs",), "the book")
     for pair in root.need("query_doc_pairs").list():
         others = about(pair)

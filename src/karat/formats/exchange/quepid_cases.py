@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from karat.errors import InputError
-from karat.formats.exchange.gathering import Gathering
+from karat.formats.exchange.foreign import Foreign
+from karat.formats.exchange.gathering import UNRATED, Gathering
 from karat.formats.exchange.leaving import Leaving, dumped, whole
-from karat.formats.exchange.opened import Opened
-from karat.formats.exchange.quepid import UNRATED, by_document, graded, once
+from karat.formats.exchange.quepid import by_document, graded, once
 from karat.formats.exchange.quepid_books import about, written
 from karat.formats.exchange.quepid_snapshots import position
 from karat.tables.exchange import Exchange
@@ -26,10 +26,10 @@ _LOST = {
 }
 
 
-def read(opened: Opened) -> Exchange:
+def read(foreign: Foreign) -> Exchange:
     """A case as JSON."""
-    gathered = Gathering("quepid-case", opened.name)
-    root = opened.json()
+    gathered = Gathering("quepid-case", foreign.name)
+    root = foreign.json()
     for key, what in _LOST.items():
         if root.has(key):
             gathered.lose(what)
@@ -75,18 +75,18 @@ def write(leaving: Leaving) -> bytes:
     return dumped({**case, "queries": queries, "try": tried})
 
 
-def read_csv(opened: Opened) -> Exchange:
+def read_csv(foreign: Foreign) -> Exchange:
     """The general, the detailed and the information need sheet of a case; one way only."""
-    gathered = Gathering("quepid-case-csv", opened.name)
-    sheet = opened.sheet()
+    gathered = Gathering("quepid-case-csv", foreign.name)
+    sheet = foreign.sheet()
     names = {name.casefold().replace("_", " "): name for name in sheet.names}
     text_of = names.get("query text") or names.get("query")
     if text_of is None:
-        raise InputError("there is no column Query Text", file=opened.name, line=sheet.line)
+        raise InputError("there is no column Query Text", file=foreign.name, line=sheet.line)
     if not names.keys() & {"information need", "case name"}:
         raise InputError(
             f"this is no sheet of a case: its columns are {', '.join(sheet.names[:8])}",
-            file=opened.name,
+            file=foreign.name,
             line=sheet.line,
         )
     used = {"query text", "query", "information need", "notes", "options"}
@@ -104,7 +104,7 @@ def read_csv(opened: Opened) -> Exchange:
         cells = {key: row[name] for key, name in names.items()}
         text = row[text_of]
         if not text.strip():
-            raise InputError("there is no query", file=opened.name, line=line)
+            raise InputError("there is no query", file=foreign.name, line=line)
         query = gathered.query(
             text,
             need=cells.get("information need"),
@@ -117,9 +117,10 @@ def read_csv(opened: Opened) -> Exchange:
         gathered.document(doc, {"title": cells.get("title")} | {name: row[name] for name in fields})
         rating = cells.get("rating", "").strip()
         if rating and rating not in ("null", "undefined", "--"):
-            gathered.judge(query, doc, graded(rating, opened.name, line, text), line=line)
+            grade = graded(sheet.number(rating), foreign.name, line, text)
+            gathered.judge(query, doc, grade, line=line)
         if place := cells.get("doc position", "").strip():
-            position(opened, line, place)
-            gathered.rank(opened.stem, query, doc)
-    gathered.restored(sheet)
+            position(foreign, line, place)
+            gathered.rank(foreign.stem, query, doc)
+    gathered.read(sheet)
     return gathered.exchange()

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from karat.errors import InputError
+from karat.formats.exchange.foreign import Foreign, Node, number
 from karat.formats.exchange.gathering import Gathering
 from karat.formats.exchange.leaving import Leaving, dumped
-from karat.formats.exchange.opened import Node, Opened, number
 from karat.formats.exchange.quepid import by_document
 from karat.formats.exchange.quepid_books import as_fields
 from karat.tables.exchange import Exchange
@@ -32,17 +32,17 @@ _NAMES = {
 }
 
 
-def read_csv(opened: Opened) -> Exchange:
+def read_csv(foreign: Foreign) -> Exchange:
     """A sheet of snapshots, of a static endpoint, or of Quepid's command line."""
-    gathered = Gathering("quepid-snapshot-csv", opened.name)
-    sheet = opened.sheet()
+    gathered = Gathering("quepid-snapshot-csv", foreign.name)
+    sheet = foreign.sheet()
     meant = {name: _NAMES.get(name.casefold().replace("_", " ")) for name in sheet.names}
     column = {what: name for name, what in meant.items() if what is not None}
     lacking = [what for what in ("query", "doc", "position") if what not in column]
     if lacking:
         raise InputError(
             f"there is no column for the {lacking[0]}, only {', '.join(sheet.names[:8])}",
-            file=opened.name,
+            file=foreign.name,
             line=sheet.line,
             fix=",".join(HEADER),
         )
@@ -53,25 +53,25 @@ def read_csv(opened: Opened) -> Exchange:
     ranked: dict[tuple[str, str], list[tuple[float, str]]] = {}
     for line, row in sheet.rows():
         text, doc = row[column["query"]], row[column["doc"]]
-        run = row[column["name"]] if "name" in column else opened.stem
+        run = row[column["name"]] if "name" in column else foreign.stem
         if not text.strip() or not run.strip():
-            raise InputError("a row without query or name", file=opened.name, line=line)
+            raise InputError("a row without query or name", file=foreign.name, line=line)
         query = gathered.query(text)
         ranking = ranked.setdefault((run, query), [])
         if not doc.strip():
             gathered.lose("queries answered with nothing")
             continue
-        ranking.append((position(opened, line, row[column["position"]].strip()), doc))
+        ranking.append((position(foreign, line, row[column["position"]].strip()), doc))
         gathered.document(doc, {name: row[name] for name in fields})
     for (run, query), ranking in ranked.items():
         gathered.run(run)
         for _, doc in sorted(ranking, key=lambda each: each[0]):
             gathered.rank(run, query, doc)
-    gathered.restored(sheet)
+    gathered.read(sheet)
     return gathered.exchange()
 
 
-def position(opened: Opened, line: int, cell: str) -> float:
+def position(foreign: Foreign, line: int, cell: str) -> float:
     """The place in a cell.
 
     Raises:
@@ -79,7 +79,7 @@ def position(opened: Opened, line: int, cell: str) -> float:
     """
     place = number(cell)
     if place is None:
-        raise InputError(f"the position {cell[:60]!r} is no number", file=opened.name, line=line)
+        raise InputError(f"the position {cell[:60]!r} is no number", file=foreign.name, line=line)
     return place
 
 
@@ -106,16 +106,16 @@ def _told(leaving: Leaving) -> None:
     leaving.assumed.append("no time and no case are named: Quepid asks for the case on import")
 
 
-def read(opened: Opened) -> Exchange:
+def read(foreign: Foreign) -> Exchange:
     """Snapshots as JSON: one as exported, or several as imported."""
-    gathered = Gathering("quepid-snapshot", opened.name)
-    root = opened.json()
+    gathered = Gathering("quepid-snapshot", foreign.name)
+    root = foreign.json()
     if root.has("snapshots"):
         gathered.leave(root, ("snapshots",), "the file")
         for snapshot in root.each("snapshots"):
-            _imported(gathered, snapshot, opened.stem)
+            _imported(gathered, snapshot, foreign.stem)
     else:
-        _exported(gathered, root, opened.stem)
+        _exported(gathered, root, foreign.stem)
     return gathered.exchange()
 
 

@@ -7,9 +7,9 @@ import math
 from typing import Any
 
 from karat.errors import InputError
+from karat.formats.exchange.foreign import Foreign, Node
 from karat.formats.exchange.gathering import Gathering
 from karat.formats.exchange.leaving import Leaving, dumped, unpacked, whole
-from karat.formats.exchange.opened import Node, Opened
 from karat.tables.exchange import Exchange
 
 _ASKED = ("request", "template_id", "params", "summary_fields")
@@ -43,10 +43,10 @@ class _Indices:
         return doc
 
 
-def read_request(opened: Opened) -> Exchange:
+def read_request(foreign: Foreign) -> Exchange:
     """What is sent: ``{"requests": [{"id", "request", "ratings"}], "metric": …}``."""
-    gathered = Gathering("rank-eval", opened.name)
-    root, indices = opened.json(), _Indices(gathered)
+    gathered = Gathering("rank-eval", foreign.name)
+    root, indices = foreign.json(), _Indices(gathered)
     gathered.leave(root, ("requests",), "the file")
     for item in root.need("requests").list():
         query = item.need("id").identifier()
@@ -105,12 +105,12 @@ def write_request(leaving: Leaving) -> bytes:
     return dumped(out)
 
 
-def read_response(opened: Opened) -> Exchange:
+def read_response(foreign: Foreign) -> Exchange:
     """What comes back: hits with their ratings, which are a run and judgments."""
-    gathered = Gathering("rank-eval-response", opened.name)
-    root, indices = opened.json(), _Indices(gathered)
+    gathered = Gathering("rank-eval-response", foreign.name)
+    root, indices = foreign.json(), _Indices(gathered)
     root = root.get("rank_eval") or root  # before version 6.3
-    gathered.run(opened.stem)
+    gathered.run(foreign.stem)
     for query, detail in root.need("details").items():
         if not query.strip():
             raise detail.wrong("the answer to a request: its id is empty")
@@ -122,7 +122,7 @@ def read_response(opened: Opened) -> Exchange:
             found = hit.need("hit")
             doc = indices.document(found)
             score = found.get("_score")
-            gathered.rank(opened.stem, query, doc, None if score is None else _score(score))
+            gathered.rank(foreign.stem, query, doc, None if score is None else _score(score))
             gathered.leave(found, ("_index", "_id", "_score", "_type"), "a hit")
             if (rating := hit.get("rating")) is not None:
                 gathered.judge(query, doc, rating.number())

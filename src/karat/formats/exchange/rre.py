@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from karat.formats.exchange.foreign import Foreign, Node, number
 from karat.formats.exchange.gathering import Gathering
 from karat.formats.exchange.leaving import Leaving, dumped, unpacked, whole
-from karat.formats.exchange.opened import Node, Opened, number
 from karat.tables.exchange import Exchange
 
 GAIN = 2.0
@@ -21,10 +21,10 @@ GAIN = 2.0
 _TEXT = "$query"
 
 
-def read(opened: Opened) -> Exchange:
+def read(foreign: Foreign) -> Exchange:
     """A ratings file."""
-    gathered = Gathering("rre", opened.name)
-    gather(gathered, opened.json())
+    gathered = Gathering("rre", foreign.name)
+    gather(gathered, foreign.json())
     return gathered.exchange()
 
 

@@ -11,9 +11,9 @@ import re
 from typing import Any
 
 from karat.errors import InputError
+from karat.formats.exchange.foreign import Foreign, Node
 from karat.formats.exchange.gathering import Gathering
 from karat.formats.exchange.leaving import Leaving, dumped, whole
-from karat.formats.exchange.opened import Node, Opened
 from karat.formats.jsonl import parsed
 from karat.tables.exchange import Exchange
 
@@ -23,10 +23,10 @@ _OURS = {"query_id", "text", "weight", "no_answer"}
 _RATERS = {"LLM_JUDGMENT": ("llm", "modelId"), "UBI_JUDGMENT": ("clicks", "clickModel")}
 
 
-def read_judgments(opened: Opened) -> Exchange:
+def read_judgments(foreign: Foreign) -> Exchange:
     """A judgment list as it is sent or stored, alone or as the one hit of a search."""
-    gathered = Gathering("opensearch-judgments", opened.name)
-    root = _stored(opened.json(), "judgment list")
+    gathered = Gathering("opensearch-judgments", foreign.name)
+    root = _stored(foreign.json(), "judgment list")
     gathered.leave(root, ("judgmentRatings", "type", "id", "status", "timestamp"), "the list")
     rater = _rater(gathered, root)
     for item in root.need("judgmentRatings").list():
@@ -89,20 +89,20 @@ def write_judgments(leaving: Leaving) -> bytes:
     return dumped({**head, "judgmentRatings": ratings})
 
 
-def read_queries(opened: Opened) -> Exchange:
+def read_queries(foreign: Foreign) -> Exchange:
     """A query set: as it is sent or stored, NDJSON, ``query: "…"`` lines, or plain lines."""
-    gathered = Gathering("opensearch-queries", opened.name)
-    data = opened.data.lstrip()
+    gathered = Gathering("opensearch-queries", foreign.name)
+    data = foreign.data.lstrip()
     if not data.startswith((b"{", b"[")):
-        _lines(gathered, opened)
+        _lines(gathered, foreign)
         return gathered.exchange()
     first = data.partition(b"\n")[0]
     if data.startswith(b"{") and (b'"queryText"' in first or b'"query"' in first):
-        items = _ndjson(opened)
+        items = _ndjson(foreign)
     elif data.startswith(b"["):
-        items = list(opened.json().list())
+        items = list(foreign.json().list())
     else:
-        root = _stored(opened.json(), "query set")
+        root = _stored(foreign.json(), "query set")
         gathered.leave(root, ("querySetQueries", "id", "timestamp"), "the query set")
         items = list(root.need("querySetQueries").list())
     for item in items:
@@ -110,18 +110,18 @@ def read_queries(opened: Opened) -> Exchange:
     return gathered.exchange()
 
 
-def _ndjson(opened: Opened) -> list[Node]:
+def _ndjson(foreign: Foreign) -> list[Node]:
     """An object to a line; or one object over several."""
     try:
-        root = opened.json()
+        root = foreign.json()
     except InputError:
         pass
     else:
         root = _stored(root, "query set")
         return list(root.each("querySetQueries")) if root.has("querySetQueries") else [root]
     return [
-        Node(parsed(text.encode(), opened.name, line), f"line {line}: the object", opened.name)
-        for line, text in opened.lines()
+        Node(parsed(text.encode(), foreign.name, line), f"line {line}: the object", foreign.name)
+        for line, text in foreign.lines()
     ]
 
 
@@ -142,15 +142,15 @@ def _entry(gathered: Gathering, item: Node) -> None:
     gathered.more(query, others)
 
 
-def _lines(gathered: Gathering, opened: Opened) -> None:
-    for line, text in opened.lines():
+def _lines(gathered: Gathering, foreign: Foreign) -> None:
+    for line, text in foreign.lines():
         match = _LINE.fullmatch(text)
         if match is None:
             gathered.met(gathered.query(text))
             continue
-        parts = [_string(part, opened.name, line) for part in match.groups()]
+        parts = [_string(part, foreign.name, line) for part in match.groups()]
         if not (parts[0] or "").strip():
-            raise InputError("the query is empty", file=opened.name, line=line)
+            raise InputError("the query is empty", file=foreign.name, line=line)
         gathered.met(gathered.query(parts[0], reference_answer=parts[1]))
 
 

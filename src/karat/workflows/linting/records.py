@@ -10,7 +10,9 @@ from typing import Any
 import polars as pl
 
 from karat.errors import InputError
+from karat.formats.cells import NUMBERS
 from karat.formats.columns import choose, is_header, known
+from karat.formats.delimited import pointed, semicolons
 from karat.formats.source import LONGEST_LINE, Chunk, Source
 from karat.tables.queries import YES
 from karat.workflows.linting.bytewise import LineEnds
@@ -61,7 +63,7 @@ def pieces(source: Source, role: str, name: str, ends: LineEnds) -> Iterator[Pie
     elif name in _SEPARATOR or (name == "beir" and role == "qrels"):
         first = source.head.partition(b"\n")[0].decode("utf-8", "replace")
         bare = name == "beir" and not is_header(first.strip("\r").split("\t"), role)
-        separator = _SEPARATOR.get(name, "\t")
+        separator = ";" if name == "csv" and semicolons(first) else _SEPARATOR.get(name, "\t")
         records = _table(sized, role, separator, _BEIR if bare else ())
     elif name == "msmarco":
         records = _id_tab_text(sized, role)
@@ -234,6 +236,7 @@ def _table(sized: _Sized, role: str, separator: str, names: Sequence[str] = ()) 
     reader = csv.reader(physical(), delimiter=separator, strict=True)
     chosen = {column: at for at, column in enumerate(("query_id", "doc_id", "grade")) if names}
     begins = 1
+    decimal = NUMBERS.keys() if separator == ";" else ()
     try:
         for cells in reader:
             here, begins = begins, last + 1
@@ -255,7 +258,9 @@ def _table(sized: _Sized, role: str, separator: str, names: Sequence[str] = ()) 
                 says = f"{len(cells)} fields where there are {len(names)} columns"
                 sized.tally.add(code, [here], example=text, says=says)
                 continue
-            yield here, {column: cells[at] for column, at in chosen.items()}, text
+            values = {column: cells[at] for column, at in chosen.items()}
+            values |= {column: pointed(values[column]) for column in decimal if column in values}
+            yield here, values, text
     except csv.Error as error:
         raise InputError(
             f"a quoted field is not closed, or what follows it is odd ({error})",

@@ -85,7 +85,7 @@ def told(source: Source) -> str | None:
         if is_golden(source):
             return "qrels"  # and queries
         return _of_json(text, lines, source.name)
-    for separator in ("\t", ","):
+    for separator in ("\t", ",", ";"):
         cells = [cell.strip().strip('"') for cell in lines[0].split(separator)]
         if len(cells) > 1 and any(known(cell, role) for role in ROLES for cell in cells):
             values = [dict(zip(cells, line.split(separator), strict=False)) for line in lines[1:]]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from karat.errors import InputError
+from karat.formats.delimited import pointed, semicolons
 from karat.formats.detect import refuse_binary
 from karat.formats.fields import short
 from karat.formats.jsonl import parsed
@@ -24,6 +25,7 @@ MOST = 1 << 30
 """1 GiB: no file of another tool is larger when it is unpacked."""
 _RATIO = 250  # as in formats.source: real text compresses 4 to 40 times
 _BOMB_FROM = 1 << 26
+_FIRST = 1 << 20  # what is looked at for the header
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 FORMULA = re.compile(r" *[=+\-@\t\r]")
@@ -31,7 +33,7 @@ FORMULA = re.compile(r" *[=+\-@\t\r]")
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class Foreign:
     """The bytes of a file.
 
     Attributes:
@@ -65,32 +67,38 @@ class Opened:
             if text:
                 yield number, text
 
-    def sheet(self, separator: str = ",") -> Sheet:
-        """The content as cells under a header.
+    def sheet(self) -> Sheet:
+        """The content as cells under a header, which tells what separates them.
 
         Raises:
             InputError: there is no header, a name stands twice and a reader would have to guess
                 which is meant, or a record has more cells than there are columns.
         """
-        return Sheet(self, separator)
+        return Sheet(self)
 
 
 class Sheet:
     """A CSV or TSV file with a header.
 
     Attributes:
+        separator: A tab, if the first line that holds anything has one; else a comma, or a
+            semicolon, as spreadsheets write CSV where a comma is the decimal sign.
         names: The columns; one that stands twice or more is called "NAME (2)" and so on.
         twice: Names that stood more than once.
         restored: Cells from which the space before a formula was removed, so far.
+        decimal: Numbers that were read with a decimal comma, so far.
         cells: How many the newest record has.
     """
 
-    def __init__(self, opened: Opened, separator: str) -> None:
-        self._records = _records(opened.data, separator, opened.name)
-        self.file, self.restored, self.cells = opened.name, 0, 0
+    def __init__(self, foreign: Foreign) -> None:
+        first = foreign.data[:_FIRST].lstrip(b"\r\n").partition(b"\n")[0]
+        semi = semicolons(first.decode("utf-8", "replace"))
+        self.separator = "\t" if b"\t" in first else ";" if semi else ","
+        self._records = _records(foreign.data, self.separator, foreign.name)
+        self.file, self.restored, self.decimal, self.cells = foreign.name, 0, 0, 0
         found = next(self._records, None)
         if found is None:
-            raise NothingIn("the file is empty", file=opened.name)
+            raise NothingIn("the file is empty", file=foreign.name)
         cells = [self.restore(cell).strip() for cell in found[1]]
         self.line = found[0]
         self.twice = sorted({cell for cell in cells if cells.count(cell) > 1})
@@ -116,6 +124,12 @@ class Sheet:
             self.cells = len(cells)
             whole = cells + [""] * (len(self.names) - len(cells))
             yield line, dict(zip(self.names, map(self.restore, whole), strict=True))
+
+    def number(self, cell: str) -> str:
+        """A cell that should hold a number: between semicolons ``1,5`` is 1.5."""
+        plain = pointed(cell) if self.separator == ";" else cell
+        self.decimal += plain != cell
+        return plain
 
     def restore(self, cell: str) -> str:
         """A cell without the space that keeps a spreadsheet from running it."""
@@ -262,7 +276,7 @@ def number(value: Any) -> float | None:
     return out if math.isfinite(out) else None
 
 
-def opened(path: str | Path) -> Opened:
+def open_foreign(path: str | Path) -> Foreign:
     """The content of a file, plain, gzip, zstd, bzip2, or in a ZIP file of one file.
 
     Raises:
@@ -278,7 +292,7 @@ def opened(path: str | Path) -> Opened:
     if len(data) > MOST:
         raise InputError(f"the file holds more than {MOST >> 30} GiB", file=name)
     ending = "" if str(path) == "-" else Path(path).suffix.lower()
-    return Opened(name, stem(str(path).removesuffix(".zip")), data.removeprefix(BOM), ending)
+    return Foreign(name, stem(str(path).removesuffix(".zip")), data.removeprefix(BOM), ending)
 
 
 def unzipped(data: bytes, name: str) -> bytes:

@@ -1,0 +1,86 @@
+"""``karat golden import`` and ``export``, as somebody types them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karat.formats import read_run
+
+Typed = Callable[..., Any]  # conftest.py
+
+HEAD = "query_id,query,doc_id,grade,rater\n"
+
+
+@pytest.fixture
+def said(typed: Typed, tmp_path: Path) -> Path:
+    """A workspace, and a sheet of two judgments by ann that is in it."""
+    typed("init shop")
+    file = tmp_path / "said.csv"
+    file.write_text(f"{HEAD}q1,door,d1,2,ann\nq1,door,d2,1,ann\n", encoding="utf-8")
+    assert "1 new query, 2 new judgments" in typed("golden import said.csv -w shop").out
+    return file
+
+
+def test_an_import_as_json_says_what_eyes_are_told(
+    typed: Typed, said: Path, tmp_path: Path
+) -> None:
+    said.write_text(f"{HEAD}q1,door,d1,3,ann\nq1,door,d3,1,ben\n", encoding="utf-8")
+    (tmp_path / "other.csv").write_text(f"{HEAD}q2,wall,d1,0,ann\n", encoding="utf-8")
+    done = typed("golden import said.csv other.csv -w shop --json")
+    first, second = json.loads(done.out)
+    assert first == {
+        "file": "said.csv",
+        "format": "csv",
+        "queries": 0,
+        "documents": 0,
+        "judgments": 1,
+        "corrected": 1,
+        "changed": 0,
+        "runs": [],
+        "kept": ["2 judgments of 1 query and 2 documents, by 2 raters", "1 query with text"],
+        "assumed": [],
+        "lost": [],
+    }
+    assert (second["file"], second["queries"]) == ("other.csv", 1)
+    assert done.err == ""
+    said.write_text(f"{HEAD}q1,door,d1,0,ann\n", encoding="utf-8")
+    told = typed("golden import said.csv -w shop")
+    assert told.out == "said.csv (csv): 1 corrected judgment\n"
+    assert "  kept: 1 judgment of 1 query" in told.err
+
+
+def test_what_came_in_before_a_file_that_did_not_is_said_in_json(
+    typed: Typed, said: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.csv").write_text(f"{HEAD}q1,door,d1,99,ann\n", encoding="utf-8")
+    done = typed("golden import said.csv bad.csv -w shop --json", code=2)
+    assert [row["file"] for row in json.loads(done.out)] == ["said.csv"]
+    assert "bad.csv, line 2: grade 99 for document 'd1'" in done.err
+    assert typed("golden import bad.csv -w shop --json", code=2).out == ""
+
+
+def test_runs_that_are_kept_go_out_by_name(typed: Typed, said: Path, tmp_path: Path) -> None:
+    (tmp_path / "bm25.trec").write_text("q1 Q0 d2 1 2.5 x\nq1 Q0 d1 2 1 x\n", encoding="utf-8")
+    (tmp_path / "same.trec").write_text("q1 Q0 d2 1 2.5 x\nq1 Q0 d1 2 1 x\n", encoding="utf-8")
+    pooled = typed("golden pool bm25.trec same.trec -w shop")
+    assert "run 'same' is the same as 'bm25', and kept once" in " ".join(pooled.out.split())
+    done = typed("golden export out.trec --run bm25 -w shop")
+    assert done.err == "  kept: run 'bm25': 2 rows of 1 query\n"
+    assert read_run(tmp_path / "out.trec").to_dict() == {"q1": {"d2": 2.5, "d1": 1}}
+    told = typed("golden export s.json --format quepid-snapshot --run bm25 --json -w shop")
+    assert json.loads(told.out)["kept"] == ["1 run"]
+    assert "door" in (tmp_path / "s.json").read_text(encoding="utf-8")
+    for line, says in (
+        ("golden export s.json --format quepid-snapshot", "--run NAME; the workspace has bm25"),
+        ("golden export x.trec --run bm52", "did you mean bm25?"),
+        ("golden export x.trec --run same", "the workspace has no run 'same'"),
+        ("golden export x --format beir --run bm25", "quepid-snapshot-csv"),
+        ("golden export - --format csv --json", "leave out --json"),
+        ("golden export x.nope --run bm25", "does not tell in which format"),
+    ):
+        assert says in typed(f"{line} -w shop", code=2).err

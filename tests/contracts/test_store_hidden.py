@@ -1,0 +1,148 @@
+"""Hidden repeats and gold items, as SQLite and PostgreSQL keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+import pytest
+import sqlalchemy as sa
+
+from karat.golden.queue import REPEAT_GAP
+from karat.store import golden_sets, judgments, pairs, queries, queue
+from karat.store.opening import Store
+
+NOW = 1_700_000_000_000_000
+
+
+@pytest.fixture
+def c(store: Store) -> Iterator[sa.Connection]:
+    with store.begin() as connection:
+        yield connection
+
+
+def pool(n_queries: int, n_docs: int) -> pl.DataFrame:
+    asked = pl.DataFrame({"query_id": [f"q{i}" for i in range(n_queries)]})
+    return asked.join(pl.DataFrame({"doc_id": [f"d{i}" for i in range(n_docs)]}), how="cross")
+
+
+def with_pool(c: sa.Connection, n_queries: int, n_docs: int, *, repeats: float = 0) -> int:
+    set_id = golden_sets.make(
+        c,
+        "shop",
+        scale=(0, 3),
+        grades={},
+        repeats=repeats,
+        salt="salt",
+        guideline="Judge.",
+        now=NOW,
+    )
+    asked = pl.DataFrame({"query_id": [f"q{i}" for i in range(n_queries)], "text": "shoes"})
+    queries.put(c, set_id, asked, NOW)
+    pairs.put(c, set_id, pool(n_queries, n_docs), 2, NOW)
+    return set_id
+
+
+def know(c: sa.Connection, set_id: int, grades: dict[tuple[str, str], float]) -> pairs.Queued:
+    """Put pairs whose grade is known into the queue."""
+    rows = [(*pair, grade) for pair, grade in grades.items()]
+    known = pl.DataFrame(rows, schema=["query_id", "doc_id", "gold_grade"], orient="row")
+    return pairs.put(c, set_id, known, 2, NOW)
+
+
+def judge_all(
+    c: sa.Connection, set_id: int, rater: str, order: str = "query", golds: float = 0
+) -> list[queue.Claim]:
+    """Every pair the rater is given until there is none; progress falls by one with each."""
+    given: list[queue.Claim] = []
+
+    def total() -> int:
+        far = queue.progress(c, set_id, rater, now=NOW, order=order, golds=golds)
+        assert far.done == len(given)
+        return far.total
+
+    counted = [total()]
+    while (claim := queue.claim(c, set_id, rater, now=NOW, order=order, golds=golds)) is not None:
+        counted.append(total())
+        judgments.submit(c, set_id, claim.slot_id, rater, grade=1, now=NOW)
+        given.append(claim)
+        counted.append(total())
+    assert set(counted) == {len(given)}, "what is hidden shows in the progress"
+    return given
+
+
+@pytest.mark.parametrize(("order", "docs"), [("query", 4), ("query", 10), ("mixed", 10)])
+def test_hidden_repeats_come_among_the_others_and_are_the_raters_own(
+    c: sa.Connection, order: str, docs: int
+) -> None:
+    set_id = with_pool(c, 80 // docs, docs, repeats=0.1)
+    given = judge_all(c, set_id, "ann", order)
+    kinds = [each.kind for each in given]
+    # 80 pairs in blocks of 11, a repeat in each block but the first two (REPEAT_GAP = 20).
+    assert kinds.count("rating") == 80
+    assert 5 <= kinds.count("repeat") <= 7
+    pairs_given = [(each.query_id, each.doc_id) for each in given]
+    repeats = [i for i, kind in enumerate(kinds) if kind == "repeat"]
+    assert all(i - pairs_given.index(pairs_given[i]) > REPEAT_GAP for i in repeats)
+    assert len({pairs_given[i] for i in repeats}) == len(repeats)
+    judged = judgments.current(c, set_id)
+    assert judged.frame["kind"].value_counts().height == 2
+    assert judged.ratings.height == 80
+    bens = [each.kind for each in judge_all(c, set_id, "ben", order)]
+    assert bens.count("rating") == 80, "Ann's repeats took nobody's place"
+
+
+def test_nothing_hidden_comes_between_two_documents_of_a_query(c: sa.Connection) -> None:
+    set_id = with_pool(c, 10, 8, repeats=0.2)
+    assert know(c, set_id, {(f"q{n}", "g"): 1.0 for n in range(10)}) == pairs.Queued(10, 0, 0)
+    for rater in ("ann", "ben"):
+        given = judge_all(c, set_id, rater, golds=0.1)
+        hidden = [each.kind for each in given if each.kind != "rating"]
+        assert min(hidden.count("repeat"), hidden.count("gold")) >= 5
+        rated = [each.query_id for each in given if each.kind == "rating"]
+        for place, each in enumerate(given):
+            if each.kind != "rating":
+                done = sum(one.kind == "rating" for one in given[:place])
+                assert done == 0 or rated[done - 1] != rated[done]
+                assert each.query_id != rated[done], "nor is it the first of the next"
+
+
+def test_a_rater_with_one_query_is_dealt_nothing_hidden(c: sa.Connection) -> None:
+    set_id = with_pool(c, 1, 60, repeats=0.5)
+    assert {each.kind for each in judge_all(c, set_id, "ann")} == {"rating"}
+    assert "repeat" in {each.kind for each in judge_all(c, set_id, "ben", "mixed")}
+
+
+def test_gold_items_go_to_every_rater_once(c: sa.Connection) -> None:
+    set_id = with_pool(c, 5, 4)
+    know(c, set_id, {("q0", "g"): 3.0, ("q1", "g"): 0.0})
+    for rater in ("ann", "ben", "cy"):
+        given = judge_all(c, set_id, rater, golds=0.2)
+        gold = [each for each in given if each.kind == "gold"]
+        assert len(given) - len(gold) == (0 if rater == "cy" else 20)
+        assert len({each.query_id for each in gold}) == len(gold)
+        if rater != "cy":
+            assert len(gold) == 2
+    assert judgments.current(c, set_id).ratings.height == 40
+
+
+def test_no_share_is_no_gold_items(c: sa.Connection) -> None:
+    set_id = with_pool(c, 5, 4)
+    know(c, set_id, {("q0", "g"): 3.0})
+    assert {each.kind for each in judge_all(c, set_id, "ann", golds=0)} == {"rating"}
+
+
+def test_a_known_grade_of_a_queued_pair_is_taken_on(c: sa.Connection) -> None:
+    set_id = with_pool(c, 1, 3)
+    claim = queue.claim(c, set_id, "ann", now=NOW)
+    assert claim is not None
+    judgments.submit(c, set_id, claim.slot_id, "ann", grade=1, now=NOW)
+    given = {("q0", "d0"): 3.0, ("q0", "d1"): 0.0, ("q0", "d2"): 2.0, ("q0", "new"): 1.0}
+    assert know(c, set_id, given) == pairs.Queued(added=1, raised=0, golds=3)
+    assert know(c, set_id, given) == pairs.Queued(added=0, raised=0, golds=0)
+    assert know(c, set_id, {("q0", "d0"): 1.0}) == pairs.Queued(added=0, raised=0, golds=1)
+    assert pairs.put(c, set_id, pool(1, 3), 2, NOW).added == 0, "a pool takes no grade away"
+    frame = pairs.frame(c, set_id)
+    assert frame["gold_grade"].to_list() == [1.0, 0.0, 2.0, 1.0]
+    assert frame["open"].to_list() == [0] * 4, "it tests raters, and is not rated"
+    assert frame["judgments"].sum() == 1, "what was said stays"
