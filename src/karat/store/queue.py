@@ -267,7 +267,7 @@ def open_adjudications(c: sa.Connection, set_id: int, pairs: pl.DataFrame, now: 
     new = [each for each in wanted.iter_rows() if each not in there]
     if new:
         lacking = pl.DataFrame(new, schema=["query_id", "doc_id"], orient="row")
-        stored.add(c, set_id, lacking.with_columns(chosen_by=pl.lit("adjudication")), 0, now)
+        stored.put(c, set_id, lacking.with_columns(chosen_by=pl.lit("adjudication")), 0, now)
         there = _pair_ids(c, set_id)
     queued = set(
         c.execute(
