@@ -113,10 +113,11 @@ def test_what_no_log_counted_has_no_part_in_means(
     (tmp_path / "said.csv").write_text(f"query,doc_id,grade\n{''.join(rows)}", encoding="utf-8")
     assert "1 new query, 6 new judgments" in typed("golden import said.csv -w shop").out
     told = typed("golden export out -w shop")
-    assert "weight 1e-09 of 2 queries that no log counted" in told.err
+    assert "weight 0 of 2 queries that no log counted" in told.err
     found = json.loads(typed("evaluate out up.trec -c -m P@1 -f json").out)["results"][0]
-    # 100 searches found, and two queries that were not, of weight 1e-9 each.
-    assert (found["n"], found["value"]) == (5, pytest.approx(1, abs=1e-8))
+    # 100 searches found; two queries that no log counted have weight 0, and count in nothing over
+    # all.
+    assert (found["n"], found["value"]) == (3, 1.0)
 
 
 def test_every_table_is_json_too_and_fits(typed: Typed, ids: dict[str, str]) -> None:
@@ -145,6 +146,28 @@ def test_every_table_is_json_too_and_fits(typed: Typed, ids: dict[str, str]) -> 
         told = typed(f"golden {command.format('three')} -w shop --format json").out
         assert json.loads(told) is not None
     assert json.loads(typed("golden plan --format json").out)["needed"]["queries"] > 0
+
+
+def test_status_sets_its_table_apart(typed: Typed, ids: dict[str, str]) -> None:
+    shown = typed("golden status -w shop").out
+    assert "\n\n3 queries, made of\n" in shown
+    assert shown.count("\n\n\n") == 0
+
+
+def test_a_difference_of_nothing_is_no_plan(typed: Typed) -> None:
+    assert "a difference of 0" in typed("golden plan --difference 0", code=2).err
+
+
+def test_most_of_a_sample_goes_only_if_it_is_meant_to(
+    typed: Typed, ids: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "other.csv").write_text("query;count\nparse json;1.000\na;2\n", encoding="utf-8")
+    done = typed("golden choose other.csv --size 2 -w shop", code=2)
+    assert "2 of the 3 queries drawn before would be dropped, 0 of them judged" in done.err
+    assert "--replace" in done.err
+    done = typed("golden choose other.csv --size 2 --replace -w shop")
+    assert "1,002 searches of 2 queries" in done.out
+    assert "1.000 is 1,000" in " ".join(done.out.split())
 
 
 def test_a_log_of_strangers_is_not_printed(typed: Typed, ids: dict[str, str]) -> None:

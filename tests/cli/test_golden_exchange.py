@@ -84,3 +84,22 @@ def test_runs_that_are_kept_go_out_by_name(typed: Typed, said: Path, tmp_path: P
         ("golden export x.nope --run bm25", "does not tell in which format"),
     ):
         assert says in typed(f"{line} -w shop", code=2).err
+
+
+def test_a_file_that_is_missing_keeps_all_others_out(
+    typed: Typed, said: Path, tmp_path: Path
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text(f"{HEAD}q1,door,{name},1,ann\n", encoding="utf-8")
+    done = typed("golden import a.csv nofile.csv b.csv -w shop", code=2)
+    assert (done.out, "nofile.csv: there is no such file" in done.err) == ("", True)
+    assert "1 new judgment" in typed("golden import a.csv -w shop").out
+
+
+def test_a_file_is_replaced_by_force(typed: Typed, said: Path) -> None:
+    before = said.read_bytes()
+    assert "fix: --force" in typed("golden export said.csv --format csv -w shop", code=2).err
+    assert said.read_bytes() == before
+    typed("golden export said.csv --format csv --force -w shop")
+    assert said.read_bytes() != before
+    assert "is empty" in typed("golden import said.csv -w shop --rater=", code=2).err

@@ -28,6 +28,7 @@ def test_it_makes_a_workspace_and_says_what_comes_next(typed: Typed, tmp_path: P
     status = typed("golden status -w shop").out
     assert "0 queries, 0 with a grade" in status
     assert "karat golden choose LOG" in status
+    assert "\n\n" not in status
     assert "are few" not in status  # of nothing there is nothing to warn of
 
 

@@ -167,3 +167,44 @@ def test_what_is_wrong_is_told(typed: Typed, shop: Path) -> None:
     assert "karat judge --terminal" in typed("judge -w shop", code=2).err
     assert "--rater NAME" in typed("judge --terminal -w shop --rater", " ", code=2).err
     assert "karat init" in typed("judge --terminal", code=2).err
+
+
+@pytest.mark.parametrize("name", ["", "  ", "import", "Import "])
+def test_a_rater_has_a_name_of_their_own(name: str, typed: Typed, shop: Path) -> None:
+    done = typed("judge --terminal -w shop --rater", name, given="3\n", code=2)
+    assert "--rater NAME" in done.err
+    assert said(shop) == []
+
+
+def test_keys_that_nothing_waits_for_are_told_of_once(typed: Typed, shop: Path) -> None:
+    done = typed("judge --terminal --rater zoe -w shop", given="3\n" * 20)
+    assert done.out.count("nothing waits: z or q") == 1
+    assert len(said(shop)) == 4
+
+
+def test_raters_who_came_to_agree_leave_nothing_to_settle(
+    typed: Typed, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two pairs wait for eve; ben comes round on the first while she has it before her."""
+    monkeypatch.setattr(command, "clock", lambda: NOW)
+    for name, grade in (("ann", 0), ("ben", 3)):
+        typed(f"judge --terminal --rater {name} -w shop", given=f"{grade}\n" * 4)
+    typed("golden disagreements --queue -w shop")
+
+    def keys() -> Iterator[tuple[str, str]]:
+        with open_workspace(shop, now=NOW) as opened:
+            for _ in range(4):
+                Judging(opened, "ben", lambda: NOW).undo()
+            ben = Judging(opened, "ben", lambda: NOW)
+            for _ in range(2):
+                card = ben.card()
+                assert card is not None
+                ben.submit(card, 0)
+        for _ in range(5):
+            yield "1", ""
+        yield "q", ""
+
+    monkeypatch.setattr(command, "_lines", keys)
+    done = typed("judge --terminal --adjudicate --rater eve -w shop")
+    assert "not recorded: there is nothing to settle" in done.out
+    assert "no disagreement waits for you" in done.out.splitlines()[-1]

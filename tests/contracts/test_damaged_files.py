@@ -205,7 +205,7 @@ CASES: list[tuple[str, str, bytes, int | None, str]] = [
     ("csv", "run", b"1,a,0.5\n1,b,0.4\n", 1, "no column 'query_id'"),
     ("csv", "run", b"query_id,doc_id,score,state\n1,,,lost\n", 2, "state 'lost' is none of"),
     ("csv", "queries", b"query_id,text\n1,x\n1,y\n", 3, "stands twice"),
-    ("csv", "queries", b"query_id,weight\n1,1\n2,0\n", 3, "not a number from 1e-9 to 1e9"),
+    ("csv", "queries", b"query_id,weight\n1,1\n2,-1\n", 3, "neither 0 nor a number from 1e-9"),
     ("csv", "documents", b"doc_id,text\n1,x\n,y\n", 3, "doc_id is empty"),
     ("tsv", "run", TAB + b"1\ta\n", 2, "2 cells where there are 3"),
     ("tsv", "run", TAB + b"1\ta\t1\n1\tb\t1\t2\n", 3, "4 cells"),

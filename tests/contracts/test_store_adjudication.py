@@ -70,7 +70,8 @@ def record(c: sa.Connection, set_id: int, rater: str, grade: float, source: str 
         source=pl.lit(source),
         time_us=pl.lit(NOW),
     )
-    assert judgments.record(c, set_id, said, None) == 1
+    done = judgments.record(c, set_id, said, None)
+    assert done.added + done.corrected == 1
 
 
 def waiting(c: sa.Connection, set_id: int) -> int:
@@ -212,3 +213,60 @@ def test_who_put_a_disagreement_off_is_dealt_it_again(c: sa.Connection) -> None:
     assert queue.claim(c, set_id, "cat", now=NOW, kind="adjudication") is None
     again = claimed(c, set_id, "cat", NOW + 2 * SECOND, "adjudication")
     assert again.slot_id == held.slot_id
+
+
+def unsettled(c: sa.Connection, set_id: int, rater: str, now: int = NOW) -> tuple[int, int]:
+    return queue.unsettled(c, set_id, rater, now)
+
+
+def test_who_put_a_rating_off_saw_no_votes(c: sa.Connection) -> None:
+    set_id = with_pool(c, 1, 1, raters=3)
+    put_off = claimed(c, set_id, "cat")
+    queue.later(c, set_id, put_off.slot_id, "cat", NOW + SECOND)
+    rate(c, set_id, "ann", 0)
+    rate(c, set_id, "bob", 3)
+    queue.open_adjudications(c, set_id, pool(1, 1), NOW)
+    assert queue.claim(c, set_id, "cat", now=NOW) is None
+    assert queue.progress(c, set_id, "cat", now=NOW).later == 1
+    late = NOW + 2 * SECOND
+    assert queue.progress(c, set_id, "cat", now=late).left == 1
+    rating = claimed(c, set_id, "cat", late)
+    assert rating.kind == "rating"
+    # It is the votes that bar from rating, put off before and after as may be.
+    queue.later(c, set_id, rating.slot_id, "cat", late)
+    held = claimed(c, set_id, "cat", late, "adjudication")
+    queue.later(c, set_id, held.slot_id, "cat", late)
+    assert nothing_to_rate(c, set_id, "cat", late + SECOND)
+
+
+def test_an_adjudication_that_is_held_is_given_back_when_raters_agree(c: sa.Connection) -> None:
+    set_id = with_pool(c, 1, 1)
+    (anns,) = rate(c, set_id, "ann", 0)
+    rate(c, set_id, "bob", 3)
+    queue.open_adjudications(c, set_id, pool(1, 1), NOW)
+    held = claimed(c, set_id, "cat", kind="adjudication")
+    judgments.submit(c, set_id, anns.slot_id, "ann", grade=3, now=NOW)
+    before = judgments.history(c, set_id, "q0", "d0").height
+    with pytest.raises(judgments.LeaseLost, match="the raters agree now"):
+        judgments.submit(c, set_id, held.slot_id, "cat", grade=2, now=NOW)
+    assert judgments.history(c, set_id, "q0", "d0").height == before
+    assert queue.claim(c, set_id, "cat", now=NOW, kind="adjudication") is None
+    judgments.submit(c, set_id, anns.slot_id, "ann", grade=0, now=NOW)
+    again = claimed(c, set_id, "dan", kind="adjudication")
+    assert again.slot_id == held.slot_id, "Cat holds it no more"
+    judgments.submit(c, set_id, again.slot_id, "dan", grade=2, now=NOW)
+    judgments.submit(c, set_id, anns.slot_id, "ann", grade=3, now=NOW)
+    judgments.submit(c, set_id, again.slot_id, "dan", grade=3, now=NOW)
+    assert judgments.current(c, set_id).frame["grade"].to_list() == [3, 3, 3], "it was settled"
+
+
+def test_what_waits_is_what_would_be_dealt(c: sa.Connection) -> None:
+    set_id, held = settled_by_cat(c)
+    assert unsettled(c, set_id, "cat") == (1, 0), "her own, that she holds"
+    assert unsettled(c, set_id, "ann") == (0, 0), "her own case"
+    assert unsettled(c, set_id, "dan") == (0, 0), "Cat holds it"
+    assert unsettled(c, set_id, "dan", NOW + LEASE) == (1, 0), "her lease has ended"
+    queue.later(c, set_id, held.slot_id, "cat", NOW + SECOND)
+    assert unsettled(c, set_id, "cat") == (0, 1)
+    assert unsettled(c, set_id, "cat", NOW + SECOND) == (1, 0)
+    assert unsettled(c, set_id, "dan") == (1, 0)

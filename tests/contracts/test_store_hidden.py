@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from karat.golden.queue import REPEAT_GAP
 from karat.store import golden_sets, judgments, pairs, queries, queue
 from karat.store.opening import Store
+from karat.store.schema import slot
 
 NOW = 1_700_000_000_000_000
 
@@ -146,3 +147,82 @@ def test_a_known_grade_of_a_queued_pair_is_taken_on(c: sa.Connection) -> None:
     assert frame["gold_grade"].to_list() == [1.0, 0.0, 2.0, 1.0]
     assert frame["open"].to_list() == [0] * 4, "it tests raters, and is not rated"
     assert frame["judgments"].sum() == 1, "what was said stays"
+
+
+@pytest.mark.parametrize("leased", [True, False])
+def test_a_known_grade_leaves_no_slot_to_rate(c: sa.Connection, *, leased: bool) -> None:
+    set_id = with_pool(c, 1, 1)
+    claim = queue.claim(c, set_id, "ann", now=NOW, lease_us=10)
+    assert claim is not None
+    at = NOW + (9 if leased else 10)
+    known = pool(1, 1).with_columns(gold_grade=pl.lit(2.0))
+    assert pairs.put(c, set_id, known, 2, at).golds == 1
+    assert pairs.frame(c, set_id)["open"].to_list() == [0]
+    left = c.execute(sa.select(slot.c.rater)).scalars().all()
+    assert left == (["ann"] if leased else [])
+    if leased:
+        assert queue.progress(c, set_id, "ann", now=at).left == 1
+        again = queue.claim(c, set_id, "ann", now=at, lease_us=1)
+        assert again is not None, "who is at it may end it"
+        assert again.slot_id == claim.slot_id
+    for rater in ("ann", "ben"):
+        assert queue.claim(c, set_id, rater, now=NOW + 10) is None
+        assert queue.progress(c, set_id, rater, now=NOW + 10, golds=0).left == 0
+
+
+def test_a_correction_makes_no_old_query_the_present_one(c: sa.Connection) -> None:
+    set_id = with_pool(c, 6, 12, repeats=0.5)
+    first: queue.Claim | None = None
+
+    def step() -> queue.Claim:
+        claim = queue.claim(c, set_id, "ann", now=NOW)
+        assert claim is not None
+        judgments.submit(c, set_id, claim.slot_id, "ann", grade=1, now=NOW)
+        return claim
+
+    first = step()
+    kinds: list[str] = []
+    while kinds[-3:] != ["repeat", "rating", "rating"]:  # a repeat is owed again in the query
+        kinds.append(step().kind)
+    present = step().query_id
+    far = queue.progress(c, set_id, "ann", now=NOW)
+    for how in ("import", "correction", "undo"):
+        if how == "import":
+            said = pl.DataFrame({"query_id": [first.query_id], "doc_id": [first.doc_id]})
+            given = {"grade": 2.0, "rater": "ann", "source": "human", "time_us": NOW}
+            facts = said.with_columns(pl.lit(v).alias(k) for k, v in given.items())
+            assert judgments.record(c, set_id, facts, None) == judgments.Recorded(0, 1)
+        else:
+            judgments.submit(c, set_id, first.slot_id, "ann", grade=3, now=NOW)
+        if how == "undo":  # the newest judgment is the correction
+            undone = judgments.undo(c, set_id, "ann", NOW)
+            assert undone is not None
+            assert undone.claim.slot_id == step().slot_id == first.slot_id
+        assert queue.progress(c, set_id, "ann", now=NOW).left == far.left, how
+        following = step()
+        assert (following.kind, following.query_id) == ("rating", present), how
+        far = queue.progress(c, set_id, "ann", now=NOW)
+
+
+def test_a_correction_brings_no_repeat_forward(c: sa.Connection) -> None:
+    set_id = with_pool(c, 6, 12, repeats=0.5)
+    given: list[tuple[str, str]] = []
+    n_repeats = 0
+    for turn in range(60):
+        claim = queue.claim(c, set_id, "ann", now=NOW, order="mixed")
+        assert claim is not None
+        judgments.submit(c, set_id, claim.slot_id, "ann", grade=1, now=NOW)
+        shown = (claim.query_id, claim.doc_id)
+        if claim.kind == "repeat":
+            n_repeats += 1
+            assert len(given) - given.index(shown) > REPEAT_GAP
+        given.append(shown)
+        old = pl.DataFrame(given[:REPEAT_GAP], schema=["query_id", "doc_id"], orient="row")
+        facts = old.with_columns(
+            grade=pl.lit(2.0 + turn % 2),
+            rater=pl.lit("ann"),
+            source=pl.lit("human"),
+            time_us=pl.lit(NOW),
+        )
+        assert judgments.record(c, set_id, facts, None).corrected == old.height
+    assert n_repeats > 5

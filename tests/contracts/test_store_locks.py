@@ -138,6 +138,57 @@ def test_an_import_lets_raters_go_on_that_it_does_not_name(store: Store) -> None
     assert not interleave(store, of_others, shop.submit)
 
 
+def test_an_import_of_thousands_of_raters_takes_few_locks(store: Store) -> None:
+    """PostgreSQL has room for some 6,400 locks of all its connections together."""
+    shop = Shop(store, rated=True)
+    with store.begin() as c:
+        shop.record(c, tuple(f"rater {n}" for n in range(3000)))
+        if store.engine.dialect.name == "postgresql":
+            asked = sa.text(
+                "SELECT count(*) FROM pg_locks "
+                "WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
+            )
+            assert 1 <= c.execute(asked).scalar_one() <= 256
+
+
+def test_an_import_tells_what_was_new_and_what_it_corrected(store: Store) -> None:
+    shop = Shop(store, rated=True)
+    said = POOL.join(pl.DataFrame({"rater": ["ann", "ben"]}), how="cross").with_columns(
+        grade=pl.lit(3.0), source=pl.lit("human"), time_us=pl.lit(NOW)
+    )
+    with store.begin() as c:
+        assert judgments.record(c, shop.id, said, None) == judgments.Recorded(1, 1)
+        assert judgments.record(c, shop.id, said, None) == judgments.Recorded(0, 0)
+
+
+@pytest.mark.parametrize("import_first", [True, False])
+def test_an_import_and_a_first_claim_at_once(store: Store, *, import_first: bool) -> None:
+    """Ben held nothing when the import looked: his rating supersedes what it said all the same."""
+    shop = Shop(store, rated=False)
+
+    def rate(c: sa.Connection) -> None:
+        claim = queue.claim(c, shop.id, "ben", now=NOW)
+        if claim is not None:
+            judgments.submit(c, shop.id, claim.slot_id, "ben", grade=0, now=NOW)
+
+    steps: list[Step] = [shop.record, rate] if import_first else [rate, shop.record]
+    assert interleave(store, *steps)
+    assert shop.counts()["ben"] == [3.0]
+
+
+def test_raters_do_not_wait_for_each_other(store: Store) -> None:
+    if store.engine.dialect.name == "sqlite":
+        pytest.skip("SQLite has one writer at a time")
+    shop = Shop(store, rated=False)
+    waited = [
+        interleave(
+            store, shop.submit, lambda c, n=n: queue.claim(c, shop.id, f"rater {n}", now=NOW)
+        )
+        for n in range(20)
+    ]
+    assert not any(waited)
+
+
 def test_imports_that_name_many_raters_wait_in_one_order(store: Store) -> None:
     """Files that name forty raters in any order, and raters who claim meanwhile: no deadlock."""
     shop = Shop(store, rated=True)

@@ -173,3 +173,21 @@ def test_a_migrated_store_takes_a_pool(empty: Any) -> None:
         assert pairs.put(c, 1, frame, 2, NOW).added == 1
         assert pairs.frame(c, 1)["open"].to_list() == [1, 2]
     store.dispose()
+
+
+def test_what_older_stores_did_not_note_is_worked_out(empty: Any) -> None:
+    url = empty()
+    old_store(url, "0002")
+    raw(
+        url,
+        "INSERT INTO pair (golden_set_id, query_id, doc_id, priority, shuffle, added_us) "
+        "VALUES (1, 'q', 'e', 1, 8, 1)",
+        "INSERT INTO slot (pair_id, kind, place) VALUES (1, 'adjudication', 1)",
+        "INSERT INTO deferred VALUES (1, 'cat', 0), (2, 'cat', 0)",
+    )
+    open_store(url, make=True).dispose()
+    saw = raw(url, "SELECT saw_votes FROM deferred ORDER BY pair_id")
+    assert [bool(row[0]) for row in saw] == [True, False], "the second has nothing to settle"
+    first = raw(url, "SELECT judgment_id, first_judgment FROM slot ORDER BY id")
+    # Of its two judgments the second corrects the first; the other slots are empty.
+    assert [tuple(row) for row in first] == [(2, 1), (None, None), (None, None)]

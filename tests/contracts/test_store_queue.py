@@ -199,7 +199,7 @@ def from_elsewhere(c: sa.Connection, set_id: int, rater: str, grade: float = 1) 
         source=pl.lit("human"),
         time_us=pl.lit(NOW),
     )
-    assert judgments.record(c, set_id, said, None) == 1
+    assert judgments.record(c, set_id, said, None) == judgments.Recorded(1, 0)
 
 
 def test_what_was_recorded_without_an_import_is_rated_too(c: sa.Connection) -> None:

@@ -32,4 +32,5 @@ def test_it_is_kept_once_and_in_no_store_of_others(
     assert (first.edition, first.grades, first.waiting) == (EDITION, made.judgment_count, 2)
     assert (again.grades, again.waiting) == (first.grades, 2)
     assert first.agreement.pairs == 200  # those graded twice: see golden-set.md
+    assert (first.notes, again.notes) == ([], [])
     assert not (tmp_path / "team.db").exists()

@@ -64,6 +64,37 @@ def test_semicolons_where_a_comma_is_the_decimal_sign(tmp_path: Path) -> None:
         formats.read_qrels(tmp_path / "x", "csv")
 
 
+def test_a_comma_in_a_name_hides_no_semicolons(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("query_id;doc_id;grade;Comment, free\n1;a;1,5;\n")
+    assert formats.read_qrels(tmp_path / "x").to_dict() == {"1": {"a": 1.5}}
+
+
+def test_weights_with_a_decimal_comma(tmp_path: Path) -> None:
+    text = "query_id;text;weight;probability;size\n1;a, b;1,5;0,25;1,5\n2;c;1,5E-05;1e-3;2\n"
+    (tmp_path / "x").write_text(text)
+    frame = formats.read_queries(tmp_path / "x", "csv").frame
+    assert frame["weight"].to_list() == [1.5, 1.5e-5]
+    assert frame["probability"].to_list() == ["0.25", "1e-3"]
+    assert frame["size"].to_list() == ["1,5", "2"]  # an attribute is text
+    (tmp_path / "x").write_text("query_id;doc_id;score\n1;a;1,5E-05\n")
+    assert formats.read_run(tmp_path / "x", "csv").to_dict() == {"1": {"a": 1.5e-5}}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("1;a;1\n2;b;much\n", "line 3: the weight 'much' is not a number \\(query 2\\)\n.*a point"),
+        ('1,"a\nb",1\n2,b,"1,5"\n', "line 4: .*'1,5'.*\n.*write 1.5, or separate .* semicolons"),
+        ("1\ta\t1\n2\tb\t1,5\n", "line 3: .*'1,5'.*\n  fix: write 1.5$"),
+    ],
+)
+def test_a_weight_that_is_none_is_named_with_its_line(tmp_path: Path, text: str, says: str) -> None:
+    separator = next(each for each in ";\t," if each in text.partition("\n")[0])
+    (tmp_path / "x").write_text(separator.join(("query_id", "text", "weight")) + "\n" + text)
+    with pytest.raises(InputError, match=says):
+        formats.read_queries(tmp_path / "x", "tsv" if separator == "\t" else "csv")
+
+
 @pytest.mark.parametrize(
     ("header", "are"),
     [
@@ -76,6 +107,10 @@ def test_semicolons_where_a_comma_is_the_decimal_sign(tmp_path: Path) -> None:
         ("", False),
         ('"never closed;x', False),
         ("a\rb;c", True),
+        ("query_id;doc_id;grade;Comment, free", True),
+        ("query_id;Text, typed", True),
+        ("query_id,doc_id,note; a; b; c; d", False),
+        ("x;y;z, w", True),  # none is known: the more
     ],
 )
 def test_a_header_tells_semicolons(header: str, are: bool) -> None:

@@ -116,7 +116,7 @@ DAMAGED: list[tuple[str, int | None, str]] = [
     (array([{"query": "x", "relevant_docs": {"a": True}}]), None, "is True, not a finite number"),
     (array([{**ONE, "no_answer": "yes"}]), None, "no_answer is 'yes', not true or false"),
     (array([{**ONE, "no_answer": True}]), None, "marked no_answer, and document a has grade 1"),
-    ('[{"query": "x", "relevant_docs": ["a"], "weight": 0}]', None, "weight is 0, not a number"),
+    ('[{"query": "x", "relevant_docs": ["a"], "weight": -1}]', None, "weight is -1, neither"),
     ('[{"query": "x", "relevant_docs": ["a"], "cost": NaN}]', None, "cost is nan; attributes are"),
     (array([ONE, ONE]), None, "item 2: the query 'x' is there already, as q1"),
     (array([{**ONE, "id": "q2"}, {**ONE, "query": "y", "id": "q2"}]), None, "is taken by 'x'"),

@@ -136,3 +136,71 @@ def test_damaged_parquet_and_what_is_not_there(tmp_path: Path) -> None:
     pl.DataFrame({"query": [["a"]]}).write_parquet(tmp_path / "p")
     with pytest.raises(InputError, match="is no text"):
         read_query_log(tmp_path / "p")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fix"),
+    [
+        ("de.csv", "anfrage,n\nwing,3\nflap,2\n", "--text anfrage --count n"),
+        ("log", "anfrage,n\nwing,3\nflap,2\n", "--text anfrage --count n"),
+        ("log", '"anfrage","die Zahl"\nwing,3\n', "--text anfrage --count 'die Zahl'"),
+        ("de.csv.gz", "n;anfrage\n3;wing\n2;flap\n", "--text anfrage --count n"),
+        ("de.tsv", "anfrage\tland\twann\nwing\tde\t3\n\nflap\tat\n", "--text anfrage --count wann"),
+        # Of two columns of numbers, nobody knows which is the counts.
+        ("de.csv", "anfrage,n,m\nwing,3,1\nflap,2,1\n", "--text anfrage, or"),
+        ("de.csv", "wing,3,de\nflap,2,at\n", "a first line with the names of the columns"),
+    ],
+)
+def test_a_table_of_unknown_columns_is_no_list_of_queries(
+    tmp_path: Path, name: str, text: str, fix: str
+) -> None:
+    data = gzip.compress(text.encode()) if name.endswith("gz") else text
+    with pytest.raises(InputError, match="no column of queries; there are ") as caught:
+        read_query_log(written(tmp_path, data, name))
+    assert fix in str(caught.value.fix)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "red, blue\ngreen, tall\nnew, old\n",  # what is typed has a space behind its commas
+        "red,blue\ngreen\nnew,old\n",
+        "red,blue\ngreen,tall\n",  # two lines are too few to tell
+        "red shoes\nblue;green\nold;new\n",
+    ],
+)
+def test_commas_in_queries_make_no_table(tmp_path: Path, text: str) -> None:
+    assert read_query_log(written(tmp_path, text))["text"].to_list() == text.splitlines()
+
+
+def test_a_list_under_a_name_of_a_table_needs_a_line_above_it(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the line query above"):
+        read_query_log(written(tmp_path, "red,blue\ngreen,tall\n", "log.csv"))
+    found = read_query_log(written(tmp_path, "query\nred,blue\ngreen,tall\n", "log.csv"))
+    assert found["text"].to_list() == ["red,blue", "green,tall"]
+
+
+def test_a_count_that_is_named_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no column 'n'"):
+        read_query_log(written(tmp_path, "red shoes\nblue\n"), count="n")
+
+
+def test_points_between_groups_of_three_are_thousands_beside_semicolons(tmp_path: Path) -> None:
+    notes: list[str] = []
+    text = "query;count\nwing;1.000\nflap;1.234.567\nrib;999\nspar;7.0\n"
+    found = read_query_log(written(tmp_path, text), notes=notes)
+    assert found["count"].to_list() == [1000, 1234567, 999, 7]
+    assert "semicolons" in notes[0]
+    assert "2 counts" in notes[1]
+    assert "1.000 is 1,000" in notes[1]
+    with pytest.raises(InputError, match=r"'1\.5' is not a whole number"):
+        read_query_log(written(tmp_path, "query;count\nwing;1.5\n"))
+    # Without names they are counts too.
+    bare = read_query_log(written(tmp_path, "wing;1.000\nflap;20\n"))
+    assert bare.rows() == [("wing", 1000), ("flap", 20)]
+    # Beside commas a point is a decimal one, and nothing needs to be said.
+    plain: list[str] = []
+    assert read_query_log(written(tmp_path, "query,count\nwing,1.000\n"), notes=plain).rows() == [
+        ("wing", 1)
+    ]
+    assert plain == []

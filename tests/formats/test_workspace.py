@@ -103,6 +103,9 @@ SECRETS = [
         "postgresql://me@db/karat?sslmode=require&sslpassword=s3cret",
         "postgresql://me@db/karat?sslmode=require",
     ),
+    # SQLAlchemy reads names of options without their escapes.
+    ("postgresql://me@db/karat?pass%77ord=s3cret", "postgresql://me@db/karat"),
+    ("postgresql://me@db/karat?a=b&SSL%50assword=s3", "postgresql://me@db/karat?a=b"),
 ]
 
 
@@ -137,6 +140,38 @@ def test_a_sqlite_path_is_of_the_workspace(tmp_path: Path, url: str) -> None:
     assert read_workspace(path, {"KARAT_STORE": url}).store == read_workspace(path, {}).store
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://me:s3@cret@db/karat", "postgresql://me:s3/cr@et@db/k", "postgresql://a@s3@db/k"],
+)
+def test_a_second_at_sign_is_refused_and_not_printed(tmp_path: Path, url: str) -> None:
+    path = written(tmp_path, f'[workspace]\nstore = "{url}"\n')
+    (tmp_path / "other").mkdir()
+    plain = written(tmp_path / "other", "[workspace]\n")
+    for act in (
+        lambda: read_workspace(path, {}),
+        lambda: read_workspace(plain, {"KARAT_STORE": url}),
+        lambda: write_workspace(tmp_path / "x", store=url, name="g", scale="0-3", raters=2),
+    ):
+        with pytest.raises((InputError, UsageError), match="write %40 for @") as refused:
+            act()
+        assert "s3" not in str(refused.value)
+    assert "s3" not in without_password("postgresql://me:s3@s3@db/karat")
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("url", ["sqlite://karat.db", "sqlite://x/karat.db"])
+def test_two_slashes_are_refused(tmp_path: Path, url: str) -> None:
+    """Else the store would be made at the root of the disk."""
+    path = written(tmp_path, f'[workspace]\nstore = "{url}"\n')
+    for act in (
+        lambda: read_workspace(path, {}),
+        lambda: write_workspace(tmp_path / "x", store=url, name="g", scale="0-3", raters=2),
+    ):
+        with pytest.raises((InputError, UsageError), match=r"two slashes.*\n.*sqlite:///karat\.db"):
+            act()
+
+
 @pytest.mark.parametrize("url", ["sqlite:", "sqlite://", "sqlite:///", "sqlite:///:memory:"])
 def test_a_path_that_is_none_is_left_to_the_store(tmp_path: Path, url: str) -> None:
     path = written(tmp_path, f'[workspace]\nstore = "{url}"\n')
@@ -148,3 +183,38 @@ def test_an_absolute_path_stays(tmp_path: Path) -> None:
     for url in (f"sqlite:///{there}", f"sqlite:{there}"):
         found = read_workspace(written(tmp_path, f'[workspace]\nstore = "{url}"\n'), {})
         assert found.store == f"sqlite:///{there}"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('[golden]\nname = "a"\nraters 2\n', 3),
+        ('[golden]\nname = "a"\nname = "b"\n', 3),
+        ('[workspace]\nstore = "postgresql://a:s3cret@h/d\n', 2),
+        ("[golden]\nname =", 2),
+        ("[golden", 1),
+    ],
+)
+def test_a_broken_file_is_repaired_and_not_made_again(tmp_path: Path, text: str, line: int) -> None:
+    with pytest.raises(InputError, match="no TOML") as caught:
+        read_workspace(written(tmp_path, text), {})
+    assert caught.value.line == line
+    assert f"repair line {line}" in str(caught.value.fix)
+    assert "karat init" not in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+    assert "(at" not in caught.value.what
+
+
+def test_what_is_not_utf8_is_named_by_its_line(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(b'[golden]\nname = "M\xfcller"\n')
+    with pytest.raises(InputError, match="not UTF-8") as caught:
+        read_workspace(tmp_path / NAME, {})
+    assert caught.value.line == 2
+
+
+def test_a_scale_that_lost_its_grades_is_told_to_be_fixed(tmp_path: Path) -> None:
+    signs = "".join(f'{grade} = "sign"\n' for grade in range(5))
+    path = written(tmp_path, f'[golden]\nscale = "0-3"\n[golden.grades]\n{signs}')
+    with pytest.raises(InputError, match="'4' is no grade from 0 to 3") as caught:
+        read_workspace(path, {})
+    assert "the scale of a golden set with judgments is fixed" in str(caught.value.fix)

@@ -34,8 +34,10 @@ def test_unequal_weights_take_more_queries() -> None:
     assert done.needed.queries == queries_needed(0.2 * 2**0.5, 0.05)
 
 
-def test_no_number_of_queries_shows_nothing() -> None:
-    assert plan(0.0).needed is None
+def test_nothing_that_vanishes_beside_the_spread_is_shown() -> None:
+    assert plan(1e-12).needed is None
+    with pytest.raises(UsageError, match="a difference of 0"):
+        plan(0.0)
 
 
 @pytest.mark.parametrize(

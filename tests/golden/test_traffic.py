@@ -30,7 +30,7 @@ def test_spellings_of_a_query_are_one_shown_as_most_spelt_it() -> None:
 
 
 def test_letters_that_look_otherwise_alone_are_the_same() -> None:
-    """Unicode's compatibility forms (UAX 15, NFKC) are one query, shown as it was logged most."""
+    """Widths, ligatures and spaces (UAX 44, tags of decompositions), shown as logged most."""
     texts = [
         "\uff35\uff33\uff22\u3000cable",
         "usb cable",
@@ -43,11 +43,28 @@ def test_letters_that_look_otherwise_alone_are_the_same() -> None:
     assert done.frame.select("text", "key", "count", "spellings").rows() == [
         ("\uff35\uff33\uff22 cable", "usb cable", 7, 2),
         ("\ufb01lm", "film", 5, 2),
-        ("m\u00b2", "m2", 3, 1),
+        ("m\u00b2", "m\u00b2", 3, 1),
         ("\uff76\uff9e", "\u30ac", 1, 1),
     ]
-    # A half is written with a slash of its own, so that it is no 11/2.
-    assert folded(["1\u00bd", "11/2"]) == ["11\u20442", "11/2"]
+    # What is raised, lowered, a fraction or in a circle says something else.
+    others = [
+        "10\u2075 Pa",
+        "105 Pa",
+        "2\u00bd kg",
+        "21\u20442 kg",
+        "h\u2082o",
+        "h2o",
+        "\u2460",
+        "1",
+    ]
+    assert folded(others) == [text.lower() for text in others]
+    # Not a superscript: a no-break space, a narrow one, dots that are one sign, a letter in bold.
+    assert folded(["5\u00a0kg", "5\u202fkg", "a\u2026", "\U0001d400"]) == [
+        "5 kg",
+        "5 kg",
+        "a...",
+        "a",
+    ]
     # What is folded to capitals or spaces is folded on: TEL, and an accent upon a space.
     assert folded(["\u2121", "a \u00b4"]) == ["tel", "a \u0301"]
 
@@ -67,6 +84,7 @@ def test_robots_are_dropped_where_the_log_tells() -> None:
     assert told.frame["text"].to_list() == ["a"]
     assert told.notes == ()
     assert "User-Agent" not in told.frame.columns
+    assert told.left_out == ("User-Agent",)
 
 
 def test_a_log_that_cannot_tell_says_so() -> None:
@@ -114,6 +132,19 @@ def test_what_is_personal_is_marked_or_masked() -> None:
     assert hidden.masked
 
 
+def test_what_masking_makes_one_is_counted_before_it_is() -> None:
+    texts = [*(f"mail {n}@b.example" for n in range(3)), "Mail 0@b.example", "shoes"]
+    hidden = clean(log(text=texts, count=[1] * 5), mask=True)
+    # Three queries hold one, a spelling of the first beside; masked, they are one query.
+    assert hidden.personal == {"email": 3}
+    assert hidden.frame.select("key", "count").rows() == [("mail <email>", 4), ("shoes", 1)]
+    assert any("Masked, 3 queries became 1" in note for note in hidden.notes)
+    one = clean(log(text=["mail a@b.example", "mail <email>"]), mask=True)
+    assert any("Masked, 2 queries became 1" in note for note in one.notes)
+    for done in (clean(log(text=["mail a@b.example", "shoes"]), mask=True), clean(log(text=texts))):
+        assert not any("Masked" in note for note in done.notes)
+
+
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(InputError, match="count below 0"):
         clean(log(text=["a"], count=[-1]))
@@ -156,6 +187,7 @@ def test_bands_that_cannot_be(shares: dict[str, float]) -> None:
 @given(st.text(max_size=30))
 @example("0 \u200b 0")
 @example("e\u200b\u0301")
+@example("\u03d2 \u0301\u00a8\u0301\u2121")
 def test_folding_twice_is_folding_once(text: str) -> None:
     (once,) = folded([text])
     assert folded([once]) == [once]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 from collections.abc import Callable
@@ -11,7 +12,10 @@ from rich.console import Console
 
 from karat.golden.composition import composition
 from karat.golden.editions import difference, edition
+from karat.golden.freshness import Stale
 from karat.golden.planning import plan
+from karat.golden.sampling import choose
+from karat.golden.traffic import clean, with_bands
 from karat.reports import golden as reports
 from karat.tables import Pairs
 
@@ -51,10 +55,63 @@ def test_what_changed_is_said_without_a_column_of_nothing() -> None:
         ["0", "0", "1", "1"],  # added, removed, changed, same
         ["1", "3", "1"],  # old, new, pairs
     ]
-    by = shown(lambda out: reports.show_diff(difference(old, new, by="lang"), out))
-    assert "class" in by
+    by = shown(lambda out: reports.show_diff(difference(old, new, by="lang"), out, "lang"))
+    assert by.splitlines()[2].split() == ["lang", "added", "removed", "changed", "same"]
+    assert "class" not in by
     same = shown(lambda out: reports.show_diff(difference(old, old), out))
     assert same.startswith("nothing changed")
+
+
+def test_what_no_set_can_show_is_said_without_figures() -> None:
+    for found in (plan(1e-6, per_hour=30.0), plan(1e-12, per_hour=30.0)):
+        text = shown(functools.partial(reports.show_plan, found))
+        assert "takes more than a million queries" in " ".join(text.split())
+        assert "hours of rating" not in text
+    # Nagata, as in test_planning: (1.95996 + .84162)^2 x (.2 / .0006)^2 = 872,098: still told.
+    assert "872,098" in shown(lambda out: reports.show_plan(plan(0.0006), out))
+
+
+def test_columns_that_became_no_attribute_are_named() -> None:
+    rows = {"text": ["a", "b"], "count": [2, 1], "user_agent": ["x", "y"], "date": ["1", "2"]}
+    log = clean(pl.DataFrame(rows))
+    sample = choose(with_bands(log.frame), 2, salt="s")
+    made_of = composition(sample.queries)
+    text = " ".join(shown(lambda out: reports.show_chosen(log, sample, made_of, out)).split())
+    assert "left out, as they tell of one search and not of a query: user_agent, date" in text
+
+
+def test_stale_judgments_are_told_by_text_and_what_is_not_shown_is_counted() -> None:
+    rows = {
+        "judgment": range(12),
+        "query_id": [f"q{n}" for n in range(12)],
+        "text": ["stiff door", None, *["wall"] * 10],
+        "doc_id": ["d"] * 12,
+        "rater": ["ann"] * 12,
+        "grade": [3.0] * 12,
+        "time_us": [1] * 12,
+        "change": ["changed"] * 12,
+    }
+    found = Stale(pl.DataFrame(rows), checked=1400, unknown=0)
+    text = shown(lambda out: reports.show_stale(found, out))
+    assert "12 of 1,400 judgments" in text
+    assert "stiff door" in text
+    assert "q0" not in text
+    assert "q1" in text  # that has no text
+    assert "and 2 more (--format json)" in text
+    assert "karat golden queue" in text
+
+
+def test_what_to_do_next_fits_and_keeps_its_commands_whole() -> None:
+    todo = [
+        ("1,234 disagreements to put before an adjudicator", "karat golden disagreements --queue"),
+        ("freeze what is judged", "karat golden freeze NAME"),
+    ]
+    lines = shown(lambda out: reports.show_todo(todo, out)).splitlines()
+    assert lines[1:] == [
+        "  1,234 disagreements to put before an adjudicator:",
+        "    karat golden disagreements --queue",
+        "  freeze what is judged: karat golden freeze NAME",
+    ]
 
 
 def test_what_it_is_made_of() -> None:

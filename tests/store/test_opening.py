@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import sqlalchemy as sa
 
 from karat.errors import InputError, KaratError, UsageError
 from karat.store import opening
-from karat.store.opening import open_store
+from karat.store.opening import Store, open_store
 
 
 @pytest.mark.parametrize(
@@ -22,6 +24,8 @@ from karat.store.opening import open_store
         ("sqlite://", "in memory"),
         ("sqlite:///:memory:", "in memory"),
         ("sqlite:///", "in memory"),
+        ("sqlite://karat.db", "three slashes, not two"),
+        ("sqlite://folder/karat.db", "three slashes, not two"),
         ("sqlite:///no/such/folder/karat.db", "no folder"),
         ("sqlite:///none.db", "no store at"),
     ],
@@ -44,7 +48,7 @@ def test_a_relative_path_is_relative_to_the_workspace(tmp_path: Path) -> None:
 def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path, *, make: bool) -> None:
     path = tmp_path / "karat.db"
     path.write_bytes(b"query,doc\n" * 100)
-    with pytest.raises(InputError, match="cannot be opened: file is not a database"):
+    with pytest.raises(InputError, match=r"is damaged, or no .*: file is not a database"):
         open_store(f"sqlite:///{path}", make=make)
     assert path.read_bytes() == b"query,doc\n" * 100
 
@@ -61,6 +65,22 @@ def test_a_server_that_is_not_there_is_said_without_the_password(url: str) -> No
     pytest.importorskip("psycopg")
     with pytest.raises(InputError, match="/karat cannot be opened") as refused:
         open_store(url)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:p@secret@127.0.0.1:1/karat",
+        "postgresql://ann:p@s/secret@127.0.0.1:1/karat",
+        "postgresql://ann:p@s?secret@127.0.0.1:1/karat",
+        "postgresql://ann@corp:secret@127.0.0.1:1/karat",
+    ],
+)
+def test_a_password_with_an_at_is_not_taken_for_the_host(url: str) -> None:
+    with pytest.raises(UsageError, match="more than one @") as refused:
+        open_store(url)
+    assert "%40" in str(refused.value)
     assert "secret" not in str(refused.value)
 
 
@@ -102,3 +122,47 @@ def test_a_writer_who_waited_too_long_is_told(
     with store.begin(), pytest.raises(KaratError, match="database is locked"), store.begin():
         pass
     store.dispose()
+
+
+@contextmanager
+def disposed(store: Store) -> Iterator[Store]:
+    """The store, its connections closed when the block ends."""
+    try:
+        yield store
+    finally:
+        store.dispose()
+
+
+@pytest.mark.parametrize("left", [1000, 5000, 20_000])
+def test_a_store_that_was_cut_off_is_damaged(tmp_path: Path, left: int) -> None:
+    path = tmp_path / "karat.db"
+    open_store(f"sqlite:///{path}", make=True).dispose()
+    path.write_bytes(path.read_bytes()[:left])
+
+    def read_all() -> None:
+        with disposed(open_store(f"sqlite:///{path}")) as store, store.read() as c:
+            for table in sa.inspect(c).get_table_names():
+                c.execute(sa.select(sa.table(table, sa.column("*", is_literal=True)))).all()
+
+    with pytest.raises(InputError, match="damaged") as told:
+        read_all()
+    assert "backup" in str(told.value)
+    assert "karat is at fault" not in str(told.value)
+
+
+def test_an_empty_file_is_told_from_one_that_was_never_filled(tmp_path: Path) -> None:
+    path = tmp_path / "karat.db"
+    path.touch()
+    for _ in range(2):  # the same again: opening it writes nothing
+        with pytest.raises(UsageError, match="holds no store yet"):
+            open_store(f"sqlite:///{path}")
+    (tmp_path / "karat.toml").touch()
+    (tmp_path / "runs").mkdir()
+    for _ in range(2):
+        with pytest.raises(
+            InputError, match=r"is empty: .* is lost unless there is a backup"
+        ) as told:
+            open_store(f"sqlite:///{path}")
+        assert "karat init --upgrade makes a new one" in str(told.value.fix)
+    open_store(f"sqlite:///{path}", make=True).dispose()
+    open_store(f"sqlite:///{path}").dispose()

@@ -48,14 +48,20 @@ def test_a_query_twice_is_refused() -> None:
         Queries(pl.concat([FRAME, FRAME]))
 
 
-@pytest.mark.parametrize("weight", [0.0, -1.0, 1e308, float("nan"), float("inf"), None])
-def test_a_weight_must_be_above_0_and_within_reason(weight: float | None) -> None:
+@pytest.mark.parametrize("weight", [-1.0, -1e-300, 1e-10, 1e308, float("nan"), float("inf"), None])
+def test_a_weight_must_be_0_or_above_and_within_reason(weight: float | None) -> None:
     frame = pl.DataFrame(
         {"query_id": ["a", "b"], "weight": [1.0, weight]}, schema_overrides={"weight": pl.Float64}
     )
-    with pytest.raises(InputError, match="is not a number from 1e-9 to 1e9") as caught:
+    with pytest.raises(InputError, match="is neither 0 nor a number from 1e-9 to 1e9") as caught:
         Queries(frame, source="queries.csv")
     assert caught.value.query == "b"
+
+
+def test_a_weight_of_0_is_one() -> None:
+    frame = pl.DataFrame({"query_id": ["a", "b"], "weight": [2.0, 0.0]})
+    assert Queries(frame).weights() == {"a": 2.0, "b": 0.0}
+    assert Queries(pl.DataFrame({"query_id": ["a"], "weight": [0]})).weights() == {"a": 0.0}
 
 
 def test_no_id_column_and_empty_ids_are_refused() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from karat.errors import InputError
+from karat.errors import InputError, UsageError
 from karat.store import queries
 from karat.workflows.choosing import choose_queries
 from karat.workflows.exchanging import take_in
@@ -93,3 +93,34 @@ def test_what_people_said_of_a_query_stays_and_its_text_is_one_query(
     choose_queries(shop, log(tmp_path / "log.csv", {"sock": 30, "glove": 20}), 2, now=tick())
     row = asked(shop).row(by_predicate=pl.col("query_id") == "mine", named=True)
     assert (row["need"], row["weight"]) == ("a hat", None)  # it stays; no log speaks for it now
+
+
+def test_a_sample_that_mostly_falls_out_is_kept_unless_that_is_wanted(
+    shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    choose_queries(
+        shop, log(tmp_path / "log.csv", {f"query {n}": 9 for n in range(6)}), 6, now=tick()
+    )
+    said = "query,doc_id,grade\nquery 0,d,1\nquery 5,d,1\n"
+    (tmp_path / "said.csv").write_text(said, encoding="utf-8")
+    take_in(shop, tmp_path / "said.csv", now=tick(), rater="ann")
+    other = log(tmp_path / "other.csv", {f"query {n}": 9 for n in range(4, 12)})
+    before = asked(shop)
+    with pytest.raises(
+        UsageError, match=r"4 of the 6 queries drawn before .* 1 of them judged"
+    ) as no:
+        choose_queries(shop, other, 8, now=tick())
+    assert "--replace" in str(no.value.fix)
+    assert asked(shop).equals(before)
+    made = choose_queries(shop, other, 8, now=tick(), replace=True)
+    assert (made.gone.height, asked(shop).height) == (4, 8)
+    # Half of it may go unasked.
+    half = log(tmp_path / "half.csv", {f"query {n}": 9 for n in range(8, 14)})
+    assert choose_queries(shop, half, 6, now=tick()).gone.height == 4
+
+
+def test_how_a_log_was_read_is_told(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("query;count\nwing;1.000\nflap;2\n", encoding="utf-8")
+    made = choose_queries(shop, tmp_path / "log.csv", 2, now=tick())
+    assert "semicolons" in made.log.notes[0]
+    assert made.log.searches == 1002

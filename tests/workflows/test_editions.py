@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from karat.errors import InputError, UsageError
-from karat.store import queries
+from karat.store import golden_sets, queries
 from karat.store.opening import Store
 from karat.tables import Run
 from karat.workflows.agreeing import agreement_in, disagreements_in
@@ -18,8 +19,10 @@ from karat.workflows.editions import (
     coverage,
     freeze,
     list_editions,
+    weighed,
 )
-from karat.workflows.exchanging import give_out, take_in
+from karat.workflows.exchanging import take_in
+from karat.workflows.exporting import give_out
 from karat.workflows.judging import Judging
 from karat.workflows.workspace import Opened, open_workspace
 
@@ -73,8 +76,8 @@ def test_what_cannot_be_frozen_is_refused(shop: Opened, tick: Tick, tmp_path: Pa
     with pytest.raises(InputError, match="nothing is judged yet"):
         freeze(shop, "one", now=tick())
     said(shop, tmp_path, SAID, tick())
-    for name in ("now", " "):
-        with pytest.raises(UsageError, match="is not called"):
+    for name, says in (("now", "'now' is reserved"), (" ", "needs a name")):
+        with pytest.raises(UsageError, match=says):
             freeze(shop, name, now=tick())
     path = shop.workspace.root / "karat.toml"
     text = path.read_text(encoding="utf-8").replace("refuse = false", "refuse = true")
@@ -96,6 +99,9 @@ def test_coverage_counts_what_runs_show(shop: Opened, tick: Tick, tmp_path: Path
     # d1 is judged and d9 is not; d2 stands deeper than 2.
     row = found.runs.row(0, named=True)
     assert (row["judged"], row["unjudged"]) == (0.5, 1)
+    assert found.notes == []
+    again = coverage(shop, [run.named("b")], now=tick(), k=2)
+    assert again.notes == ["run 'b' is the same as 'a', and kept once, as that"]
     with pytest.raises(UsageError):
         coverage(shop, [run], now=tick(), k=0)
 
@@ -149,6 +155,17 @@ def test_imported_grades_that_raters_contradict_are_counted(
     assert graded == [("d1", 0), ("d2", 2), ("d3", 3)]
 
 
+def test_what_is_declared_is_of_the_moment_too(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    """Somebody else puts a new guideline in force while this workspace is open."""
+    said(shop, tmp_path, SAID, tick())
+    with shop.store.begin() as c:
+        version = golden_sets.new_guideline(c, shop.golden.id, "Judge otherwise.", tick())
+    assert shop.golden.guideline != version
+    assert content_of(shop).about["guideline"] == version
+    freeze(shop, "one", now=tick())
+    assert list_editions(shop)[0].about["guideline"] == version
+
+
 def test_an_edition_and_its_agreement_are_of_one_moment(
     shop: Opened, tick: Tick, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,3 +177,29 @@ def test_an_edition_and_its_agreement_are_of_one_moment(
     freeze(shop, "one", now=tick())
     compare_editions(shop, "one", "now")
     assert len(reads) == 2  # one of each
+
+
+def test_where_no_query_has_a_weight_all_count_the_same() -> None:
+    asked = pl.DataFrame({"query_id": ["a"], "weight": pl.Series([None], dtype=pl.Float64)})
+    found, unknown = weighed(asked)
+    assert found.columns == ["query_id"]
+    assert unknown == 0
+
+
+def test_coverage_follows_ids_and_says_what_is_lacking(
+    shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    rows = "query_id,query,doc_id,grade\nq1,door,a,1\n"
+    (tmp_path / "a.csv").write_text(rows, encoding="utf-8")
+    (tmp_path / "b.csv").write_text("query_id,text\n1,Door\n", encoding="utf-8")
+    for name in ("a.csv", "b.csv"):
+        take_in(shop, tmp_path / name, now=tick())
+    freeze(shop, "one", now=tick())
+    run = Run.from_dict({"1": {"a": 2.0, "b": 1.0}, "8": {"a": 1.0}}, "up")
+    for name, where in ((None, "the golden set"), ("one", "edition one")):
+        found = coverage(shop, [run], now=tick(), name=name)
+        assert found.queries["judged"].to_list() == [0.5]
+        assert found.notes[0].endswith("such as 1 → q1")
+        assert found.notes[1:] == [f"run 'up' has 1 query that {where} lacks: 8"]
+    with pytest.raises(UsageError, match="two runs are called 'up'"):
+        coverage(shop, [run, run], now=tick())

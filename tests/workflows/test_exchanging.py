@@ -11,14 +11,13 @@ import pytest
 import sqlalchemy as sa
 
 from karat.errors import InputError, UsageError
-from karat.formats import read_run
 from karat.store import documents, judgments, queries
 from karat.store.schema import imported
-from karat.tables import Run
 from karat.workflows.editions import content_of
-from karat.workflows.exchanging import give_out, take_in
-from karat.workflows.kept_runs import keep_runs, kept_runs
-from karat.workflows.workspace import Opened, make_workspace, open_workspace
+from karat.workflows.exchanging import take_in
+from karat.workflows.exporting import give_out
+from karat.workflows.kept_runs import kept_runs
+from karat.workflows.workspace import Opened
 
 Tick = Callable[[], int]
 HEAD = "query_id,query,doc_id,grade,rater,reason\n"
@@ -157,6 +156,12 @@ def test_runs_of_a_file_are_kept_under_the_ids_of_the_golden_set(
     found = take_in(shop, tmp_path / "snapshot.csv", now=tick())
     assert len(found.runs) == 1
     (run,) = kept_runs(shop)
+    assert found.runs == [run.name]
+    # Of the same content under another name: what it is called here is told.
+    (tmp_path / "snapshot.csv").write_text(rows.replace("before", "after"), encoding="utf-8")
+    again = take_in(shop, tmp_path / "snapshot.csv", now=tick())
+    assert again.runs == found.runs
+    assert any("is the same as" in each for each in again.exchange.assumed)
     assert {query: list(docs) for query, docs in run.to_dict().items()} == {"q1": ["d2", "d1"]}
 
 
@@ -169,33 +174,6 @@ def test_where_runs_cannot_be_kept_nothing_comes_in(
     with pytest.raises(InputError, match="runs cannot be kept there"):
         take_in(shop, tmp_path / "snapshot.csv", now=tick())
     assert held(shop) == (0, 0, 0)
-
-
-@pytest.mark.parametrize("each_rater", [False, True])
-def test_what_goes_out_comes_back_in(
-    each_rater: bool, shop: Opened, tick: Tick, tmp_path: Path
-) -> None:
-    rows = "q1,door,d1,2,ann,\nq1,door,d1,3,ben,nice\nq2,wall,d1,,ann,language\n"
-    (tmp_path / "said.csv").write_text(HEAD + rows, encoding="utf-8")
-    take_in(shop, tmp_path / "said.csv", now=tick())
-    told = give_out(shop, tmp_path / "out.csv", "csv", each_rater=each_rater)
-    assert told.lost == []
-    make_workspace(tmp_path / "other", now=tick())
-    with open_workspace(tmp_path / "other", now=tick()) as other:
-        take_in(other, tmp_path / "out.csv", now=tick())
-        # By the rule: two votes, no majority, so the lower of the two.
-        mine, theirs = (content_of(each).grades.rows(named=True) for each in (shop, other))
-        assert [row["grade"] for row in mine] == [row["grade"] for row in theirs] == [2]
-        with other.store.read() as c:
-            frame = judgments.current(c, other.golden.id).frame
-        if each_rater:
-            assert frame.select("rater", "grade", "reason", "source").rows() == [
-                ("ann", 2, None, "human"),
-                ("ben", 3, "nice", "human"),
-                ("ann", None, "language", "human"),
-            ]
-        else:
-            assert frame.select("rater", "grade", "source").rows() == [("import", 2, "import")]
 
 
 def test_people_go_before_what_nobody_is_named_for(
@@ -270,7 +248,11 @@ def test_two_ids_of_one_text_stay_apart_and_it_is_said(
         ("b.csv", "query,docid,rating\ndoor,11,1\ndoor,12,9\n", r"line 3: grade 9.*query door"),
         ("c.trec", "7 0 10 1\n7 0 11 -1\n", r"line 2: grade -1 for document '11'.*query 7"),
         ("c.trec.gz", "7 0 11 9\n", r"line 1: grade 9 for document '11'.*query 7"),
-        ("d.json", '{"queries": [{"query": "door", "ratings": {"11": 9}}]}', r"json: grade 9 for"),
+        (
+            "d.json",
+            '{"queries": [{"query": "door", "ratings": {"11": 9}}]}',
+            r'ings\["11"\]: grade 9 for',
+        ),
     ],
 )
 def test_a_grade_off_the_scale_is_named_with_its_line(
@@ -280,38 +262,6 @@ def test_a_grade_off_the_scale_is_named_with_its_line(
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     with pytest.raises(InputError, match=says):
         take_in(shop, tmp_path / name, now=tick())
-
-
-def test_kept_runs_go_out(shop: Opened, tick: Tick, tmp_path: Path) -> None:
-    take_in(shop, beir(tmp_path / "beir"), now=tick())
-    first = Run.from_dict({"q1": {"d2": 2.5, "d1": 1}, "q2": {}}, "lexical")
-    other = Run.from_dict({"q1": {"d1": 9}}, "dense")
-    keep_runs(shop, [first, other], now=tick())
-    with pytest.raises(UsageError, match=r"none is named\n.*lexical, dense"):
-        give_out(shop, tmp_path / "x.json", "quepid-snapshot")
-    with pytest.raises(UsageError, match="trec holds no runs"):
-        give_out(shop, tmp_path / "x", "trec", runs=["dense"])
-    with pytest.raises(UsageError, match="several runs"):
-        give_out(shop, tmp_path / "x.trec", "run", runs=["dense", "lexical"])
-    with pytest.raises(UsageError, match="holds no grades"):
-        give_out(shop, tmp_path / "x.trec", "run", runs=["dense"], edition="one")
-    for name in ("quepid-snapshot", "quepid-snapshot-csv"):
-        told = give_out(shop, tmp_path / name, name, runs=["lexical", "dense"])
-        assert told.kept == ["2 documents", "2 runs"]
-        assert "that 1 query got no answer, of run 'lexical'" in told.lost
-        make_workspace(tmp_path / f"of {name}", now=tick())
-        with open_workspace(tmp_path / f"of {name}", now=tick()) as theirs:
-            take_in(theirs, tmp_path / name, now=tick())
-            back = {run.name: run.to_dict() for run in kept_runs(theirs)}
-        # Places, and no scores.
-        ranked = {run: [list(docs) for docs in each.values()] for run, each in back.items()}
-        assert ranked == {"lexical": [["d2", "d1"]], "dense": [["d1"]]}
-    for ending, lost in (("trec", 1), ("jsonl", 0), ("parquet", 0)):
-        told = give_out(shop, tmp_path / f"out.{ending}", "run", runs=["lexical"])
-        assert (told.kept, len(told.lost)) == (["run 'lexical': 2 rows of 1 query"], lost)
-        again = read_run(tmp_path / f"out.{ending}")
-        assert again.to_dict()["q1"] == {"d2": 2.5, "d1": 1}
-        assert again.answers.height == 2 - lost
 
 
 def test_what_nobody_has_rated_is_said_to_be_that(shop: Opened, tick: Tick, tmp_path: Path) -> None:
@@ -351,3 +301,99 @@ def test_a_sheet_with_semicolons_is_read_and_it_is_said(
         1,
         ["queries: semicolons separate the cells"],
     )
+
+
+def test_ids_of_a_file_are_remembered(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("query_id,text\nqa,Door\nqb,Wall\n", encoding="utf-8")
+    take_in(shop, tmp_path / "log.csv", now=tick())
+    first = take_in(shop, beir(tmp_path / "beir"), now=tick())
+    assert (first.queries, first.judgments) == (0, 3)
+    by_text = "2 queries of the file are known here by their text under other ids, such as q1 → qa"
+    assert by_text in first.exchange.assumed
+    (tmp_path / "alone.qrels").write_text("q1 0 d3 2\nq2 0 d3 1\nq9 0 d3 0\n", encoding="utf-8")
+    found = take_in(shop, tmp_path / "alone.qrels", now=tick())
+    assert (found.queries, found.judgments) == (1, 3)
+    known_as, unknown = found.exchange.assumed
+    assert known_as.startswith("2 queries of the file are known here under other ids since an ear")
+    assert known_as.endswith("such as q1 → qa")
+    assert unknown == "1 query has no text: an id that the golden set does not know: q9"
+    with shop.store.read() as c:
+        frame = judgments.current(c, shop.golden.id).frame.filter(pl.col("doc_id") == "d3")
+    assert frame["query_id"].to_list() == ["qa", "qb", "q9"]
+    # The newest import counts, and an id that the golden set has always means itself.
+    (tmp_path / "other.csv").write_text("query_id,text\nq1,wall\nqa,roof\n", encoding="utf-8")
+    clash = take_in(shop, tmp_path / "other.csv", now=tick()).exchange.assumed
+    said = "1 query is given other ids: theirs are other queries' here, such as qa → qa-2"
+    assert said in clash
+    (tmp_path / "again.qrels").write_text("q1 0 d4 2\nqa 0 d4 1\n", encoding="utf-8")
+    told = take_in(shop, tmp_path / "again.qrels", now=tick()).exchange.assumed
+    assert any("q1 → qb" in each for each in told)
+    assert any("taken for the golden set's own" in each and "qa → qa-2" in each for each in told)
+    with shop.store.read() as c:
+        frame = judgments.current(c, shop.golden.id).frame.filter(pl.col("doc_id") == "d4")
+    assert dict(frame.select("query_id", "grade").iter_rows()) == {"qb": 2, "qa": 1}
+
+
+def test_ids_that_karat_made_up_are_not_remembered(
+    shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    (tmp_path / "log.csv").write_text("query_id,text\nqa,door\n", encoding="utf-8")
+    (tmp_path / "quepid.csv").write_text("query,docid,rating\ndoor,d1,1\n", encoding="utf-8")
+    (tmp_path / "alone.qrels").write_text("q1 0 d3 2\n", encoding="utf-8")
+    for name, new in (("log.csv", 1), ("quepid.csv", 0), ("alone.qrels", 1)):
+        assert take_in(shop, tmp_path / name, now=tick()).queries == new
+
+
+@pytest.mark.parametrize(
+    ("rater", "says"),
+    [("", "is empty"), ("  ", "is empty"), ("Import ", "'Import' is reserved")],
+)
+def test_a_name_that_is_none_is_refused(
+    rater: str, says: str, shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text("query_id,doc_id,grade\nq1,d1,2\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=says):
+        take_in(shop, tmp_path / "a.csv", now=tick(), rater=rater)
+    assert held(shop) == (0, 0, 0)
+
+
+def test_raters_whose_names_are_alike_are_said(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    rows = "q1,door,d1,2, ann ,\nq1,door,d2,2,Bo Li,\nq1,door,d3,2,BoLi,\n"
+    (tmp_path / "a.csv").write_text(HEAD + rows, encoding="utf-8")
+    found = take_in(shop, tmp_path / "a.csv", now=tick())
+    (said,) = found.exchange.assumed
+    assert said.startswith("'Bo Li' and 'BoLi' are different raters")
+    (tmp_path / "b.csv").write_text(f"{HEAD}q1,door,d1,2,Ann,\n", encoding="utf-8")
+    (said,) = take_in(shop, tmp_path / "b.csv", now=tick()).exchange.assumed
+    assert said.startswith("'Ann' and 'ann' are different raters")
+
+
+def test_what_is_changed_is_named(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    take_in(shop, beir(tmp_path / "beir"), now=tick())
+    (tmp_path / "q.csv").write_text("query_id,text,lang\nq1,Door,en\nq2,wall,\n", "utf-8")
+    (tmp_path / "d.csv").write_text("doc_id,title,text\nd1,T,A door\nd2,T,Wall\n", "utf-8")
+    found = take_in(shop, tmp_path / "q.csv", now=tick(), format="queries")
+    assert found.changed == 1
+    assert found.exchange.assumed == ["1 query that was there is changed: q1 (text, lang)"]
+    found = take_in(shop, tmp_path / "d.csv", now=tick(), format="documents")
+    assert found.exchange.assumed == [
+        "2 documents that were there are changed: d1 (title), d2 (title, text)"
+    ]
+
+
+def test_a_file_that_contradicts_most_of_what_is_there_warns_first(
+    shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    def sheet(grades: list[int]) -> Path:
+        rows = [f"q1,door,d{n},{grade},ann,\n" for n, grade in enumerate(grades)]
+        (tmp_path / "a.csv").write_text(HEAD + "".join(rows), encoding="utf-8")
+        return tmp_path / "a.csv"
+
+    take_in(shop, sheet([0] * 20), now=tick())
+    half = take_in(shop, sheet([1] * 10 + [0] * 15), now=tick())  # 10 of 20: not more than half
+    assert (half.corrected, half.exchange.assumed) == (10, [])
+    most = take_in(shop, sheet([2] * 13 + [0] * 12), now=tick())
+    assert most.corrected == 13
+    assert most.exchange.assumed[0].startswith("13 of 25 grades that were there are others")
+    few = take_in(shop, sheet([3] * 19), now=tick())  # too few to tell
+    assert (few.corrected, few.exchange.assumed) == (19, [])

@@ -12,7 +12,7 @@ from karat.tables import Run
 from karat.workflows.agreeing import disagreements_in
 from karat.workflows.editions import freeze
 from karat.workflows.exchanging import take_in
-from karat.workflows.golden_status import Status, status
+from karat.workflows.golden_status import Status, stale_with_texts, status
 from karat.workflows.judging import Judging
 from karat.workflows.pool import pool
 from karat.workflows.workspace import Opened
@@ -71,6 +71,26 @@ def test_every_step_leads_to_the_next(
     freeze(shop, "2026-03", now=now)
     found = status(shop, now=now + 40 * DAY)
     assert (found.edition, found.edition_days, found.todo) == ("2026-03", 40, [])
+
+
+def test_what_is_stale_comes_with_its_query(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "door"}\n', encoding="utf-8")
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text('{"_id": "a", "title": "A", "text": "one"}\n', encoding="utf-8")
+    for path in (tmp_path / "queries.jsonl", corpus):
+        take_in(shop, path, now=tick())
+    pool(shop, [Run.from_dict({"q1": {"a": 2}}, "lexical")], now=tick())
+    ann = Judging(shop, "ann", tick)
+    card = ann.card()
+    assert card is not None
+    ann.submit(card, 3)
+    assert stale_with_texts(shop).judgments.height == 0
+    corpus.write_text('{"_id": "a", "title": "A", "text": "two"}\n', encoding="utf-8")
+    take_in(shop, corpus, now=tick())
+    (row,) = stale_with_texts(shop).judgments.iter_rows(named=True)
+    assert (row["text"], row["doc_id"], row["change"]) == ("door", "a", "changed")
+    told = {command: what for what, command in status(shop, now=tick()).todo}
+    assert told["karat golden stale"] == "1 judgment of a document that changed"
 
 
 def test_all_of_it_is_of_one_moment(

@@ -133,6 +133,27 @@ def test_each_desk_takes_back_its_own(queued: Opened, tick: Tick) -> None:
     assert (undone.claim.kind, undone.claim.doc_id) == ("adjudication", settled.claim.doc_id)
 
 
+def test_disagreements_that_wait_are_those_that_are_dealt(queued: Opened) -> None:
+    now = [0]
+    for rater, grade in (("ann", 0), ("ben", 3)):
+        desk = Judging(queued, rater, lambda: now[0])
+        for _ in range(2):
+            desk.submit(next_card(desk), grade)
+    assert disagreements_in(queued, now=1, queue_them=True).queued == 2
+    cat, dan, ann = (
+        Judging(queued, rater, lambda: now[0], adjudicate=True) for rater in ("cat", "dan", "ann")
+    )
+    first = next_card(cat)
+    assert cat.progress() == "2 disagreements wait to be settled"
+    assert dan.progress() == "1 disagreement waits to be settled"
+    assert ann.progress() == "no disagreement waits for you"
+    cat.later(first)
+    assert cat.progress() == "1 disagreement waits to be settled, 1 put off"
+    cat.submit(next_card(cat), 2)
+    assert cat.card() is None
+    assert cat.progress() == "no disagreement waits for you, 1 put off"
+
+
 def test_the_text_that_is_shown_is_of_the_version_that_is_recorded(
     queued: Opened, tick: Tick
 ) -> None:

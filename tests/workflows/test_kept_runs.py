@@ -46,11 +46,13 @@ def test_a_run_of_the_same_content_is_kept_once_and_it_is_said(shop: Opened, tic
     content = {"q1": {"a": 2.0}}
     one, other = Run.from_dict(content, "one"), Run.from_dict(content, "other")
     with shop.store.begin() as c:
-        assert keep_in(c, shop, [one, one], now=tick()) == []
+        assert keep_in(c, shop, [one, one], now=tick()).notes == []
     for _ in range(2):
         with shop.store.begin() as c:
-            told = keep_in(c, shop, [other], now=tick())
-        assert told == ["run 'other' is the same as 'one', and kept once, as that"]
+            kept = keep_in(c, shop, [other], now=tick())
+        assert kept.notes == ["run 'other' is the same as 'one', and kept once, as that"]
+        assert ([run.name for run in kept.runs], kept.names) == (["other"], ["one"])
+    assert keep_runs(shop, [other], now=tick()) == kept
     assert names_of_kept(shop) == ["one"]
     assert len(list(shop.workspace.runs.iterdir())) == 1
 
@@ -63,6 +65,7 @@ def test_a_run_of_the_same_content_is_kept_once_and_it_is_said(shop: Opened, tic
         ("Großes Maß 漢字", "Großes_Maß_漢字-"),
         ("/", "run-"),
         ("..", "run-"),
+        ("bm\udcff25", "bm_25-"),  # as Python has a byte that is no UTF-8
         ("x" * 300, "x" * 60 + "-"),
         ("\U00020000" * 300, "\U00020000" * 45 + "-"),  # four bytes each, of 180
     ],
@@ -74,7 +77,60 @@ def test_files_are_named_as_people_read_and_disks_allow(
     (file,) = shop.workspace.runs.iterdir()
     assert file.name.startswith(begins)
     assert len(file.name.encode()) < 255
-    assert [run.name for run in kept_runs(shop)] == [name]
+    assert [run.name for run in kept_runs(shop)] == [name.replace("\udcff", "\ufffd")]
+
+
+def test_what_is_given_again_is_the_newest(shop: Opened, tick: Tick) -> None:
+    """Back to the version before: that is meant, by a clock that is behind too."""
+    one, two = (Run.from_dict({"q1": {"a": score}}, "lexical") for score in (1, 2))
+    other = Run.from_dict({"q1": {"b": 1}}, "other")
+    keep_runs(shop, [one, two, other], now=tick())
+    assert kept_runs(shop, ["lexical"])[0].to_dict() == two.to_dict()
+    keep_runs(shop, [one], now=tick())
+    assert kept_runs(shop, ["lexical"])[0].to_dict() == one.to_dict()
+    assert names_of_kept(shop) == ["other", "lexical"]
+    keep_runs(shop, [one, two], now=0)
+    assert kept_runs(shop, ["lexical"])[0].to_dict() == two.to_dict()
+    assert len(list(shop.workspace.runs.iterdir())) == 3
+
+
+@pytest.mark.parametrize("way", ["../../elsewhere/x.parquet", "../x.parquet", "absolute", ".."])
+def test_no_file_of_another_workspace_is_written_or_read(
+    way: str, shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    """The store may be shared, and a path in it is then another workspace's."""
+    run = Run.from_dict({"q1": {"a": 1.0}}, "lexical")
+    keep_runs(shop, [run], now=tick())
+    (file,) = shop.workspace.runs.iterdir()
+    noted = (tmp_path / "elsewhere" / "x.parquet").as_posix() if way == "absolute" else way
+    with shop.store.begin() as c:
+        c.execute(sa.update(run_table).values(path=noted))
+    file.unlink()
+    before = {*tmp_path.rglob("*.parquet")}
+    with pytest.raises(InputError, match=f"{file.name}: there is no such file"):
+        kept_runs(shop)
+    keep_runs(shop, [run], now=tick())
+    assert {*tmp_path.rglob("*.parquet")} == before | {file}
+    assert kept_runs(shop)[0].to_dict() == run.to_dict()
+    # Nor is one read that lies there.
+    there = (shop.workspace.root / noted).resolve()
+    if there.suffix:
+        there.parent.mkdir(exist_ok=True)
+        there.write_text("another's", encoding="utf-8")
+        assert kept_runs(shop)[0].to_dict() == run.to_dict()
+
+
+def test_the_folder_that_fails_is_named(shop: Opened, tick: Tick) -> None:
+    run = Run.from_dict({"q1": {"a": 1.0}}, "lexical")
+    keep_runs(shop, [run], now=tick())
+    with shop.store.begin() as c:
+        c.execute(sa.update(run_table).values(path="elsewhere/x.parquet"))
+    (file,) = shop.workspace.runs.iterdir()
+    file.unlink()
+    shop.workspace.runs.rmdir()
+    shop.workspace.runs.write_text("no folder", encoding="utf-8")
+    with pytest.raises(InputError, match=r"/runs: runs cannot be kept there"):
+        keep_runs(shop, [run], now=tick())
 
 
 def test_a_file_of_another_name_goes_on_being_read(shop: Opened, tick: Tick) -> None:

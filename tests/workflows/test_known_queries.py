@@ -19,6 +19,24 @@ WORDS = st.sampled_from(["door", "Door ", "wall", "WALL", "roof", ""])
 QUERIES = st.dictionaries(st.sampled_from(["q1", "q2", "q3", "q1-2", "x"]), WORDS)
 
 
+IDS = st.sampled_from(["q1", "q2", "q3", "x", "y"])
+
+
+@given(QUERIES, QUERIES, st.dictionaries(IDS, IDS))
+def test_no_two_queries_become_one_through_what_was_imported(
+    held: dict[str, str], file: dict[str, str], aliases: dict[str, str]
+) -> None:
+    plain = same_queries(asked(held), asked(file))
+    ids = same_queries(asked(held), asked(file), aliases)
+    assert list(ids) == list(file)
+    assert len(set(ids.values())) == len(file)
+    for query, text in file.items():
+        if text or query in held:
+            assert ids[query] == plain[query]
+        elif ids[query] != query:
+            assert ids[query] == aliases[query] in held
+
+
 @given(QUERIES, QUERIES)
 def test_no_two_queries_become_one_and_the_same_file_finds_the_same_queries(
     held: dict[str, str], file: dict[str, str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import polars as pl
 import pytest
 
 from karat.errors import InputError, UsageError
-from karat.store import pairs
+from karat.store import pairs, runs
 from karat.tables import Run
 from karat.workflows.exchanging import take_in
 from karat.workflows.judging import Judging
@@ -96,6 +97,39 @@ def test_what_cannot_be_pooled_is_refused(
     assert kept_runs(asked) == []  # what is refused leaves nothing behind
 
 
+@pytest.mark.skipif(os.name == "nt", reason="names there are text")
+def test_a_name_that_is_no_utf_8_is_mended(asked: Opened, tick: Tick, tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/bm\xff.trec"))
+    try:
+        path.write_text("q1 Q0 a 1 2.5 x\n", encoding="utf-8")
+    except OSError:
+        pytest.skip("this disk takes no such name")
+    assert pool(asked, [path], now=tick()).chosen == 1
+    (run,) = kept_runs(asked)
+    assert run.name == "bm\ufffd"
+    with asked.store.read() as c:
+        (row,) = runs.runs(c, asked.golden.id)
+    assert row.about["source"].endswith("/bm\ufffd.trec")
+
+
 def test_without_queries_there_is_nothing_to_pool(shop: Opened, tick: Tick) -> None:
     with pytest.raises(UsageError, match="no queries yet"):
         pool(shop, [UP], now=tick())
+
+
+def test_queries_of_a_run_are_known_by_the_ids_of_a_file(
+    asked: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    (tmp_path / "file.csv").write_text("query_id,text\n1,Query 1\n2,query 2\n", encoding="utf-8")
+    take_in(asked, tmp_path / "file.csv", now=tick())
+    run = Run.from_dict({"1": {"a": 2.0}, "q2": {"b": 1.0}, "7": {"c": 1.0}, "2": {}}, "up")
+    made = pool(asked, [run], now=tick(), k=1)
+    assert queued(asked) == {("q1", "a"), ("q2", "b")}
+    assert made.lacking == ["q3"]
+    # q2 stands in the run itself, so that 2 cannot be it too.
+    known_as, unknown = made.notes
+    assert known_as.startswith("1 query of run 'up' is known here under another id since an earlie")
+    assert known_as.endswith("such as 1 → q1")
+    assert unknown == "run 'up' has 2 queries that the golden set lacks: 7, 2"
+    (kept,) = kept_runs(asked)
+    assert kept.to_dict() == run.to_dict()  # as it was given

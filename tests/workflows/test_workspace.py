@@ -39,6 +39,15 @@ def test_what_is_changed_in_the_file_holds(shop: Opened, tick: Tick) -> None:
         assert (again.golden, again.workspace.notes) == (found.golden, ())
 
 
+def test_grades_that_come_and_go_are_called_that(shop: Opened, tick: Tick) -> None:
+    signs = shop.golden.grades
+    edit(shop, f'1 = "{signs[1.0]}"\n', '"1.5" = "Half"\n')
+    edit(shop, signs[2.0], "Good")
+    with open_workspace(shop.workspace.root, now=tick()) as found:
+        (note,) = found.workspace.notes
+    assert note.endswith(": the sign of grade 2, grade 1 is gone, grade 1.5 is new")
+
+
 def test_in_a_store_that_is_shared_the_stores_values_stand(
     shop: Opened, tick: Tick, monkeypatch: pytest.MonkeyPatch
 ) -> None:

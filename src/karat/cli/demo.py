@@ -119,6 +119,7 @@ def _keep(made: Demo, found: Comparison, screen: Console) -> None:
         screen.print(f"\nNo workspace of it: {lacking}", soft_wrap=True)
         return
     from karat.demo.workspace import keep
+    from karat.reports.terminal import show_notes
 
     kept = keep(made, found.to_judge(), now=clock())
     screen.print("\nHow far its graders agree, and what is kept", style="bold")
@@ -129,3 +130,4 @@ def _keep(made: Demo, found: Comparison, screen: Console) -> None:
         soft_wrap=True,
         highlight=False,
     )
+    show_notes(kept.notes, screen)

@@ -64,6 +64,7 @@ def _show(stands: Status, out: Console) -> None:
     if stands.runs:
         out.print(f"runs {', '.join(stands.runs)}", highlight=False)
     if stands.made_of.queries:
+        out.print()
         reports.show_made_of(stands.made_of, out)
     reports.show_todo(stands.todo, out)
 

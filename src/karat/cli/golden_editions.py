@@ -14,7 +14,7 @@ from karat.cli.workspace import clock, folder, opened, tell
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from karat.workflows.editions import Frozen
+    from karat.workflows.editions import Covered, Frozen
 
 
 @click.command()
@@ -78,7 +78,7 @@ def diff(old: str, new: str, start: Path, by: str | None, output: str) -> None:
 
     with opened(start) as found:
         changed = compare_editions(found, old, new, by=by)
-    tell(changed, output, reports.show_diff)
+    tell(changed, output, lambda changed, out: reports.show_diff(changed, out, by))
 
 
 @click.command()
@@ -89,12 +89,19 @@ def diff(old: str, new: str, start: Path, by: str | None, output: str) -> None:
 @options.output("table", "json")
 def coverage(runs: tuple[str, ...], start: Path, edition: str | None, k: int, output: str) -> None:
     """Say how much of the top k of runs is judged, and what is not."""
-    from karat.reports import golden as reports
     from karat.workflows.editions import coverage as covered
 
     with opened(start) as found:
         how_much = covered(found, runs, now=clock(), name=edition, k=k)
-    tell(how_much, output, reports.show_coverage)
+    tell(how_much, output, _show_coverage)
+
+
+def _show_coverage(found: Covered, out: Console) -> None:
+    from karat.reports import golden as reports
+    from karat.reports.terminal import show_notes
+
+    reports.show_coverage(found, out)
+    show_notes(found.notes, out)
 
 
 @click.command()
@@ -103,8 +110,8 @@ def coverage(runs: tuple[str, ...], start: Path, edition: str | None, k: int, ou
 def stale(start: Path, output: str) -> None:
     """List judgments of documents whose text has changed since they were shown."""
     from karat.reports import golden as reports
-    from karat.workflows.editions import stale_judgments
+    from karat.workflows.golden_status import stale_with_texts
 
     with opened(start) as found:
-        old = stale_judgments(found)
+        old = stale_with_texts(found)
     tell(old, output, reports.show_stale)

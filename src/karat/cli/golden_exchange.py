@@ -43,7 +43,9 @@ def take_in(
     Each file comes in whole or not at all, and what was kept, assumed and lost is said.
     """
     from karat.workflows.exchanging import take_in as taken
+    from karat.workflows.import_files import check_there
 
+    check_there(files)
     done = []
     try:
         with opened(start) as found:
@@ -110,6 +112,7 @@ def _show(row: dict[str, Any]) -> None:
     metavar="NAME",
     help="A run that the workspace keeps, for a format that holds runs; repeat for more.",
 )
+@click.option("--force", is_flag=True, help="Replace the file, or the BEIR folder, that is there.")
 @_json
 def give_out(
     path: str,
@@ -118,17 +121,20 @@ def give_out(
     edition: str | None,
     each_rater: bool,
     runs: tuple[str, ...],
+    force: bool,
     as_json: bool,
 ) -> None:
     """Export the golden set or an edition: to evaluate with, or for another tool; or kept runs."""
     if as_json and path == "-":
         raise UsageError("standard output is FILE's", fix="leave out --json, or name a file")
-    from karat.workflows.exchanging import RUN
-    from karat.workflows.exchanging import give_out as given
+    from karat.workflows.exporting import RUN
+    from karat.workflows.exporting import give_out as given
 
     name = name or (RUN if runs else "beir")
     with opened(start) as found:
-        told = given(found, path, name, edition=edition, each_rater=each_rater, runs=runs)
+        told = given(
+            found, path, name, edition=edition, each_rater=each_rater, runs=runs, force=force
+        )
     if as_json:
         _print({"file": path, "format": told.format, **_sentences(told)})
     else:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 @click.option("--mask", is_flag=True, help="Replace e-mail addresses, numbers and such.")
 @click.option("--text", metavar="COLUMN", help="The column of queries, if it has another name.")
 @click.option("--count", metavar="COLUMN", help="The column of counts, if it has another name.")
+@click.option("--replace", is_flag=True, help="Even if most of an earlier sample is dropped.")
 @options.output("table", "json")
 def choose(
     log: str,
@@ -56,6 +57,7 @@ def choose(
     mask: bool,
     text: str | None,
     count: str | None,
+    replace: bool,
     output: str,
 ) -> None:
     """Draw queries from a log, head to tail, with weights that speak for all searches.
@@ -78,6 +80,7 @@ def choose(
             mask=mask,
             text=text,
             count=count,
+            replace=replace,
         )
     # The sample, and not every query of the log: it may be long, and hold what is personal.
     tell(chosen, output, _show, without=("log.frame",))

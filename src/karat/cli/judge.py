@@ -45,7 +45,9 @@ def judge(start: Path, rater: str | None, terminal: bool, adjudicate: bool) -> N
     with opened(start) as found:
         from karat.workflows.judging import Judging
 
-        judging = Judging(found, rater or getpass.getuser(), clock, adjudicate=adjudicate)
+        judging = Judging(
+            found, getpass.getuser() if rater is None else rater, clock, adjudicate=adjudicate
+        )
         _Desk(found, judging).sit()
 
 
@@ -123,12 +125,17 @@ class _Desk:
     def _over(self) -> Card | None:
         """Nothing waits: the last judgment may still be taken back."""
         self._say("nothing waits: z undoes your last judgment, q stops")
+        told = False
         for key, _ in self.typed:
             if key == "z" and (undone := self.judging.undo()) is not None:
                 return undone
             if key == "q":
                 break
-            self._say("nothing to undo" if key == "z" else "nothing waits: z or q")
+            if key == "z":
+                self._say("nothing to undo")
+            elif not told:
+                self._say("nothing waits: z or q")
+                told = True
         self.stopped = True
         return None
 

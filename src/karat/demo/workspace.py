@@ -34,12 +34,14 @@ class Kept:
         edition: Name of its edition.
         grades: Grades in it.
         waiting: Judgments that the queue waits for.
+        notes: Runs that are kept under another name, in sentences.
     """
 
     agreement: Agreement
     edition: str
     grades: int
     waiting: int
+    notes: list[str]
 
 
 def keep(demo: Demo, to_judge: Pairs, *, now: int) -> Kept:
@@ -69,10 +71,10 @@ def keep(demo: Demo, to_judge: Pairs, *, now: int) -> Kept:
         )
         digest = sha256(demo.judgments.read_bytes()).hexdigest()
         take_exchange(opened, found, file=demo.judgments.name, sha256=digest, now=now)
-        keep_runs(opened, demo.runs, now=now)
+        kept = keep_runs(opened, demo.runs, now=now)
         frozen = {row.name: row for row in list_editions(opened)}
         grades = (
             frozen[EDITION].grades if EDITION in frozen else freeze(opened, EDITION, now=now).grades
         )
         waiting = enqueue(opened, to_judge, now=now).waiting
-        return Kept(agreement_in(opened), EDITION, grades, waiting)
+        return Kept(agreement_in(opened), EDITION, grades, waiting, kept.notes)

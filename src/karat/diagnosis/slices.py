@@ -69,7 +69,8 @@ def slices_of(
     A query whose documents have several values is in several slices; else slices share no query.
     Several attributes with commas between them give the combinations that occur. Numbers of more
     than twelve values become bands, and times years (``value_slices.labelled``). Queries without
-    a value are ``(none)``, which comes first; those marked ``no_answer`` are in no slice.
+    a value are ``(none)``, which comes first; those marked ``no_answer`` are in no slice, and those
+    of weight 0 only in a slice without any other.
 
     Args:
         queries: The queries, if any were given.
@@ -84,6 +85,12 @@ def slices_of(
         InputError: the documents are not those judged or returned; or a frequency is below 0.
     """
     asked = _Asked(queries, scores, documents, qrels)
+    found = _found(asked, attribute)
+    return [(value, scores[0].counting(chosen)) for value, chosen in found]
+
+
+def _found(asked: _Asked, attribute: str) -> Slices:
+    """The slices with all of their queries, whether they count or not."""
     if "," not in attribute or attribute in asked.choices:
         return asked.sliced(attribute)
     found = [("", asked.counted)]

@@ -11,6 +11,7 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import IO
 
 import polars as pl
@@ -18,7 +19,7 @@ import polars as pl
 from karat.errors import InputError
 from karat.formats.ahead import ahead
 from karat.formats.cells import NUMBERS, Careful, fast, run_rows
-from karat.formats.columns import choose
+from karat.formats.columns import SPELLINGS, choose, known
 from karat.formats.format import Format, Place, Rows
 from karat.formats.lines import FAULTS
 from karat.formats.outgoing import answered, refuse_unwritable
@@ -28,15 +29,26 @@ from karat.tables import Documents, Qrels, Queries, Run
 # The longest cell. The csv module has one bound for the whole process, 131,072 by default: too
 # short for a document. Lines are bounded by the source.
 csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST_LINE))
-_DECIMAL = r"^(\s*[+-]?\d+),(\d+\s*)$"
+_DECIMAL = r"^(\s*[+-]?\d+),(\d+(?:[eE][+-]?\d+)?\s*)$"
+_FLOATS = ("weight", "probability")  # of queries; what else a file may hold of them is text
 _HEADER = 1 << 16  # no header is longer
 
 
 def semicolons(header: str) -> bool:
-    """Whether a header has its names between semicolons: several by them, and one by commas."""
+    """Whether a header has its names between semicolons.
+
+    They part it into more columns that are known than commas do; or into as many, and more in all.
+    """
     line = header[:_HEADER].replace("\r", " ")  # on which the parser stumbles
-    commas, semis = (len(next(csv.reader([line], delimiter=mark), [])) for mark in ",;")
-    return commas == 1 < semis
+    commas, semis = (next(csv.reader([line], delimiter=mark), []) for mark in ",;")
+    if len(semis) < 2:
+        return False
+    return (_known(semis), len(semis)) > (_known(commas), len(commas))
+
+
+def _known(cells: Sequence[str]) -> int:
+    """How many cells name a column of any role."""
+    return sum(any(known(cell, role) for role in SPELLINGS) for cell in cells)
 
 
 def pointed(cell: str) -> str:
@@ -175,12 +187,42 @@ def _attributes(piece: Chunk, sheet: Sheet, name: str) -> pl.DataFrame:
             rows.append(cells)
         schema = dict.fromkeys(sheet.names, pl.String())
         frame = pl.DataFrame(rows, schema=schema, orient="row")
+    for column in _FLOATS if sheet.role == "queries" else ():
+        if column in sheet.names and column not in sheet.chosen.values():
+            frame = _floats(frame, column, piece, sheet, name)
     frame = frame.rename({chosen: column for column, chosen in sheet.chosen.items()})
     kept = {key, "text", "title"}
     return frame.with_columns(
         pl.when(pl.col(column) != "").then(pl.col(column)).alias(column)
         for column in frame.columns
         if column not in kept
+    )
+
+
+def _floats(
+    frame: pl.DataFrame, column: str, piece: Chunk, sheet: Sheet, name: str
+) -> pl.DataFrame:
+    """The frame with the numbers of a column written with a point.
+
+    Raises:
+        InputError: a weight is none; with its line.
+    """
+    if sheet.separator == ";":
+        frame = frame.with_columns(pl.col(column).str.replace(_DECIMAL, "${1}.${2}"))
+    given = frame[column]
+    bad = (given != "") & given.cast(pl.Float64, strict=False).is_null()
+    if column != "weight" or not bad.any():
+        return frame  # a probability has no meaning for whoever only evaluates
+    at = int(bad.arg_max() or 0)
+    line, cells = next(islice(_whole_records(piece, sheet, name), at, None))
+    plain = pointed(given[at])
+    apart = ", or separate the cells by semicolons" if sheet.separator == "," else ""
+    raise InputError(
+        f"the {column} {given[at]!r} is not a number",
+        file=name,
+        line=line,
+        query=cells[sheet.names.index(sheet.chosen["query_id"])],
+        fix="write a number, with a point" if plain == given[at] else f"write {plain}{apart}",
     )
 
 

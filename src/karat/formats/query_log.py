@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,13 +40,22 @@ COUNT = (
 """What the column of counts may be called."""
 
 _UNIQ = re.compile(r"[ \d]{6}\d+ \S")
+_THOUSANDS = re.compile(r"\s*[1-9]\d{0,2}(\.\d{3})+\s*")
+_NUMBER = re.compile(r"\s*\d[\d.]*\s*")
+_TABLE = re.compile(r"\.[ct]sv(\.\w+)?$", re.IGNORECASE)
 _SAMPLE = 100
+_ROWS = 3
+"""Rows of equally many cells that make a table of a file whose name does not."""
 _MOST = 1 << 53
 _BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
 def read_query_log(
-    path: str | Path, *, text: str | None = None, count: str | None = None
+    path: str | Path,
+    *,
+    text: str | None = None,
+    count: str | None = None,
+    notes: list[str] | None = None,
 ) -> pl.DataFrame:
     """Read a log of queries.
 
@@ -53,6 +63,7 @@ def read_query_log(
         path: The file, or ``-`` for standard input.
         text: The column of queries, if it has no usual name.
         count: The column of counts, if it has no usual name.
+        notes: Where to put what a person should know of how it was read, in sentences.
 
     Returns:
         One row for each row of the file, in its order: ``text``, ``count`` (1 where the file has
@@ -74,10 +85,10 @@ def read_query_log(
                 file=source.name,
                 fix=f"jq -c '.[]' {source.name} > queries.jsonl",
             )
-        return _text(source, text, count)
+        return _text(source, text, count, [] if notes is None else notes)
 
 
-def _text(source: Source, text: str | None, count: str | None) -> pl.DataFrame:
+def _text(source: Source, text: str | None, count: str | None, notes: list[str]) -> pl.DataFrame:
     # The end of the head may cut a line.
     head = source.head.decode("utf-8", "replace").split("\n")[:_SAMPLE]
     head = [line.rstrip("\r") for line in (head[:-1] if len(head) > 1 else head) if line.strip()]
@@ -85,15 +96,56 @@ def _text(source: Source, text: str | None, count: str | None) -> pl.DataFrame:
         cells = next(csv.reader(head[:1], delimiter=separator))
         named = text in cells or any(plain(cell) in (*TEXT, *_TEXT_TOO) for cell in cells)
         if len(cells) > 1 and named:
-            return _cells(source, separator, None, text, count)
+            return _cells(source, separator, None, text, count, notes)
         names = _unnamed(head, separator)
         if names is not None:
-            return _cells(source, separator, names, None, None)
-    if text is None and "\t" in head[0]:
-        _choose(next(csv.reader(head[:1], delimiter="\t")), None, None, source.name)
+            return _cells(source, separator, names, None, None, notes)
     if text is not None and head[0].strip() != text:
         _choose(next(csv.reader(head[:1])), text, count, source.name)
+    _refuse_table(source, head)
+    if count is not None:
+        _choose([head[0].strip()], None, count, source.name)
     return _lines(source, head, text)
+
+
+def _refuse_table(source: Source, head: Sequence[str]) -> None:
+    """Refuse what is plainly a table, none of whose columns is known.
+
+    It is one by its name, a quoted first line or tabs; or if all its rows have as many cells as
+    the first, and none begins with a space, as it does behind the commas that people type.
+    """
+    if plain(head[0]) in (*TEXT, *_TEXT_TOO):
+        return
+    told = head[0].startswith('"') or bool(_TABLE.search(source.name))
+    for separator in ("\t", ",", ";"):
+        rows = list(csv.reader(head, delimiter=separator))
+        names = [cell.strip() for cell in rows[0]]
+        alike = len(rows) >= _ROWS and all(
+            len(row) == len(names) and not any(cell.startswith(" ") for cell in row) for row in rows
+        )
+        if len(names) > 1 and (told or alike or separator == "\t"):
+            raise InputError(
+                f"no column of queries; there are {', '.join(map(repr, names[:12]))}",
+                file=source.name,
+                fix=f"{_guess(names, rows[1:])}; if a line is a query, the line query above them",
+            )
+
+
+def _guess(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """What to type for a table without a known column."""
+    if any(_NUMBER.fullmatch(name) for name in names):
+        return "write a first line with the names of the columns, as in query,count"
+    columns = {name: [row[at] for row in rows if at < len(row)] for at, name in enumerate(names)}
+    numbers = [
+        name
+        for name, cells in columns.items()
+        if cells and all(_NUMBER.fullmatch(cell) for cell in cells)
+    ]
+    words = [name for name in names if name not in numbers] or list(names)
+    said = f"--text {shlex.quote(words[0])}"
+    if len(numbers) == 1 and words[0] != numbers[0]:
+        return f"{said} --count {shlex.quote(numbers[0])}"
+    return f"{said}, or another of them" if len(words) + len(numbers) > 2 else said
 
 
 def _unnamed(head: Sequence[str], separator: str) -> tuple[str, str] | None:
@@ -101,10 +153,14 @@ def _unnamed(head: Sequence[str], separator: str) -> tuple[str, str] | None:
     rows = list(csv.reader(head, delimiter=separator))
     if any(len(row) != 2 for row in rows):
         return None
-    whole = [all(row[at].strip().isdecimal() for row in rows) for at in (0, 1)]
+    whole = [all(_is_count(row[at], separator) for row in rows) for at in (0, 1)]
     if whole == [False, True]:
         return ("text", "count")
     return ("count", "text") if whole == [True, False] else None
+
+
+def _is_count(cell: str, separator: str) -> bool:
+    return cell.strip().isdecimal() or (separator == ";" and bool(_THOUSANDS.fullmatch(cell)))
 
 
 def _lines(source: Source, head: Sequence[str], text: str | None) -> pl.DataFrame:
@@ -133,7 +189,9 @@ def _cells(
     names: Sequence[str] | None,
     text: str | None,
     count: str | None,
+    notes: list[str],
 ) -> pl.DataFrame:
+    thousands: list[str] = []
     reader = csv.reader((line for _, line in _decoded(source)), delimiter=separator, strict=True)
     columns: list[list[str]] = []
     counts: list[int] = []
@@ -168,7 +226,16 @@ def _cells(
             for column, cell in zip(columns, cells, strict=True):
                 column.append(cell)
             said = None if chosen[1] is None else cells[list(names).index(chosen[1])]
+            if said is not None and separator == ";" and _THOUSANDS.fullmatch(said):
+                thousands.append(said.strip())
+                said = said.replace(".", "")
             counts.append(1 if said is None else _whole(said, source.name, start))
+    if separator == ";":
+        notes.append("The cells were taken to stand between semicolons.")
+    if thousands:
+        points, number = thousands[0], int(thousands[0].replace(".", ""))
+        counts_are = "1 count was" if len(thousands) == 1 else f"{len(thousands):,} counts were"
+        notes.append(f"{counts_are} read with points for thousands: {points} is {number:,}.")
     there = dict(zip(names or (), columns, strict=False))
     others = {name: [cell or None for cell in there[name]] for name in there if name not in chosen}
     return _framed({"text": there.get(chosen[0], []), **others}, counts, source.name)
@@ -246,7 +313,7 @@ def _choose(
             f"no column of queries; there are {', '.join(map(repr, names[:12]))}",
             file=file,
             line=line,
-            fix=f"name it, or call it one of {', '.join(TEXT)}",
+            fix=f"--text COLUMN names it; or call it one of {', '.join(TEXT)}",
         )
     asked = count or _one([name for name in names if name != query], COUNT, file, line)
     others = {plain(name) for name in names if name not in (query, asked)}

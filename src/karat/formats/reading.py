@@ -16,7 +16,7 @@ from karat.formats.catalogue import FORMATS
 from karat.formats.detect import detect, refuse_binary, refuse_kind
 from karat.formats.folder import in_folder
 from karat.formats.format import Reader, format_of
-from karat.formats.source import NothingIn, Source
+from karat.formats.source import NothingIn, Source, shown
 from karat.tables import Documents, Pairs, Qrels, Queries, Run
 
 _PACKED = (".gz", ".zst", ".bz2")
@@ -168,7 +168,7 @@ def stem(path: str | Path) -> str:
     """The name of a run: ``runs/bm25.trec.gz`` is bm25, standard input is stdin."""
     if str(path) == "-":
         return "stdin"
-    name = Path(path).name
+    name = shown(Path(path).name)
     formats = {ending for entry in FORMATS.values() for ending in entry.extensions}
     for endings in (_PACKED, (*formats, *_FURTHER)):
         ending = Path(name).suffix

@@ -10,6 +10,7 @@ import bz2
 import gzip
 import io
 import os
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -82,6 +83,11 @@ class Chunk:
         return self._first_line
 
 
+def shown(name: str) -> str:
+    """A file's name as text to print and to keep: a byte of it that is no UTF-8 becomes U+FFFD."""
+    return re.sub("[\ud800-\udfff]", "\ufffd", name)
+
+
 class Source:
     """A file opened for reading, its first bytes looked at.
 
@@ -106,7 +112,7 @@ class Source:
 
     def __init__(self, path: str | Path) -> None:
         self.path = None if str(path) == "-" else Path(path)
-        self.name = "standard input" if self.path is None else str(path)
+        self.name = "standard input" if self.path is None else shown(str(path))
         self.again = self.path if self.path and self.path.is_file() else None
         self._produced = 0
         self.tail = b""

@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import unquote_plus
 
 from karat.errors import InputError, UsageError, nearest
 from karat.formats.source import Source
@@ -26,13 +27,13 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "golden": ("name", "scale", "raters", "repeats", "golds", "order", "lease", "grades"),
     "agreement": ("weights", "at_least", "refuse"),
 }
-_SECRET = re.compile(r"(ssl)?password=", re.IGNORECASE)
+_SECRETS = ("password", "sslpassword")
 _TEMPLATE = """\
 # A karat workspace: what is right for one search, who said so, and what systems returned.
 
 [workspace]
 store = {store}  # or postgresql://…; the variable {variable} stands above it
-runs = "runs"  # what systems returned, as Parquet, named by content
+runs = "runs"  # what systems returned, as Parquet: NAME-HASH.parquet
 
 [golden]
 name = {name}
@@ -89,10 +90,29 @@ def read_workspace(path: Path, environment: Mapping[str, str] | None = None) -> 
         data, name = source.whole(), source.name
     try:
         written = tomllib.loads(data.decode("utf-8-sig"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"it is no TOML: {error}", file=name, fix="karat init DIR") from None
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            "it is no TOML: the line is not UTF-8", file=name, line=line, fix="save it as UTF-8"
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        raise _no_toml(str(error), data, name) from None
     variables = os.environ if environment is None else environment
     return _Written(written, name).workspace(path.resolve().parent, variables)
+
+
+def _no_toml(said: str, data: bytes, name: str) -> InputError:
+    """Which line is to be repaired; the line itself may hold a password."""
+    at = re.search(r"\(at line (\d+), column (\d+)\)", said)
+    ended = len(data.rstrip().splitlines())
+    line, where = (int(at[1]), f", column {at[2]}") if at else (ended, ", its end")
+    what = re.sub(r" \(at .*\)$", "", said)
+    return InputError(
+        f"it is no TOML: {what}",
+        file=name,
+        line=line,
+        fix=f"repair line {line}{where}: a key, =, and a value; text stands in quotes",
+    )
 
 
 def write_workspace(root: Path, *, store: str, name: str, scale: str, raters: int) -> Workspace:
@@ -110,6 +130,7 @@ def write_workspace(root: Path, *, store: str, name: str, scale: str, raters: in
     """
     if (root / NAME).exists():
         raise UsageError(f"{root / NAME} is there already", fix="edit it, or choose another folder")
+    _check_url(store)
     if without_password(store) != store:
         raise UsageError(
             f"the URL of the store holds a password, and {NAME} is no place for one",
@@ -145,9 +166,11 @@ def without_password(url: str) -> str:
     """
     if url.startswith("sqlite:"):
         return url
-    bare = re.sub(r"^([\w+]+://[^:/]*):[^@]+@", r"\1@", url)
+    # To the last @: what stands between two of them may be of a password.
+    bare = re.sub(r"^([\w+]+://[^:/]*):.+@", r"\1@", url)
     head, mark, options = bare.partition("?")
-    kept = [each for each in options.split("&") if not _SECRET.match(each)]
+    names = ((each, unquote_plus(each.partition("=")[0])) for each in options.split("&"))
+    kept = [each for each, name in names if name.strip().casefold() not in _SECRETS]
     return head + (mark if any(kept) else "") + "&".join(kept) if mark else bare
 
 
@@ -189,6 +212,11 @@ class _Written:
                 f"the environment, as {STORE}, and take the password out"
             )
         store = environment.get(STORE) or written
+        try:
+            _check_url(written)
+        except UsageError as error:
+            raise self._wrong(f"[workspace] store: {error.what}", error.fix) from None
+        _check_url(store)
         return Workspace(
             root=root,
             store=_absolute(store, root),
@@ -282,7 +310,9 @@ class _Written:
         for key, sign in written.items():
             if not re.fullmatch(r"\d+(\.\d+)?", key) or not low <= float(key) <= high:
                 raise self._wrong(
-                    f"[golden.grades] {key!r} is no grade from {low:g} to {high:g}", fix
+                    f"[golden.grades] {key!r} is no grade from {low:g} to {high:g}",
+                    "put the scale back if you changed it: the scale of a golden set with "
+                    f"judgments is fixed; else {fix}",
                 )
             if not isinstance(sign, str) or not sign.strip():
                 raise self._wrong(f"[golden.grades] {key} is {sign!r}, not a text", fix)
@@ -291,6 +321,24 @@ class _Written:
         if lacking:
             raise self._wrong(f"[golden.grades] has no {lacking[0]:g}, an end of the scale", fix)
         return dict(sorted(grades.items()))
+
+
+def _check_url(url: str) -> None:
+    """Refuse what is read otherwise than it looks; what is refused may hold a password.
+
+    Raises:
+        UsageError: SQLite with two slashes, or a server with a second @.
+    """
+    if re.match("sqlite://[^/]", url):
+        raise UsageError(
+            "the URL of the store has two slashes, after which a host would stand",
+            fix="sqlite:///karat.db, with three, for karat.db in the workspace",
+        )
+    if not url.startswith("sqlite:") and url.count("@") > 1:
+        raise UsageError(
+            "the URL of the store holds more than one @: it is not plain where its host begins",
+            fix="write %40 for @, except before the host",
+        )
 
 
 def _absolute(url: str, root: Path) -> str:

@@ -84,13 +84,13 @@ def _warnings(queries: pl.DataFrame) -> list[str]:
     n = queries.height
     if n < TRUSTED_FROM:
         are = "query is" if n == 1 else "queries are"
-        said.append(f"{n} {are} few: intervals are not to be trusted below {TRUSTED_FROM}.")
+        said.append(f"{n:,} {are} few: intervals are not to be trusted below {TRUSTED_FROM}.")
     synthetic = _number(queries, "origin", "synthetic")
     if n and synthetic:
         much = synthetic / n > _MUCH_SYNTHETIC
         said.append(
-            f"{synthetic} of {n} queries are synthetic ({synthetic / n:.0%}): what a model writes "
-            "is easier and more alike than what people type"
+            f"{synthetic:,} of {n:,} queries are synthetic ({synthetic / n:.0%}): what a model "
+            "writes is easier and more alike than what people type"
             + ("; add queries from a log." if much else ".")
         )
     if "band" in queries.columns and n and not _number(queries, "band", TAIL):

@@ -44,7 +44,7 @@ class Plan:
         difference: To be seen, in units of the measure.
         sd: Standard deviation of the differences over queries that was assumed.
         power: Chance of seeing it.
-        needed: What that takes; None if no number of queries would do.
+        needed: What that takes; None if it vanishes beside the spread.
         sizes: The same for other numbers of queries, ascending.
     """
 
@@ -89,6 +89,11 @@ def plan(
         UsageError: any of these out of range.
     """
     _refuse(sd, depth, raters, seconds, repeats, unequal)
+    if difference == 0:
+        raise UsageError(
+            "a difference of 0 cannot be shown: no number of queries would do",
+            fix="give the smallest that would matter, such as 0.05",
+        )
     if per_hour is not None and not 0 <= per_hour < math.inf:
         raise UsageError(f"{per_hour:g} an hour cannot be", fix="give 0 or more")
     # Unequal weights make the mean of n queries as uncertain as that of n / unequal.

@@ -339,8 +339,10 @@ def _attribute_name(name: str, where: Where, query_id: str) -> str:
 
 
 def _attribute(name: str, value: Any, where: Where, query_id: str) -> Scalar:
-    if name == "weight" and not 1e-9 <= number_of(value) <= 1e9:
-        raise where.wrong(f"the weight is {short(value)}, not a number from 1e-9 to 1e9", query_id)
+    if name == "weight" and number_of(value) != 0 and not 1e-9 <= number_of(value) <= 1e9:
+        raise where.wrong(
+            f"the weight is {short(value)}, neither 0 nor a number from 1e-9 to 1e9", query_id
+        )
     if isinstance(value, str):
         return text_of(value, name, where, query_id, empty=True)
     if isinstance(value, bool):

@@ -193,7 +193,7 @@ def _notes(
     notes = []
     others = judgments.ratings.filter(~pl.col("source").is_in(list(sources)))["source"]
     for source, count in sorted(others.value_counts().iter_rows()):
-        notes.append(f"{count} ratings from {source} do not count here")
+        notes.append(f"{count:,} ratings from {source} do not count here")
     if rated.repeated:
         notes.append(
             f"{rated.repeated} times a rater rated a pair more than once: the last grade counts"

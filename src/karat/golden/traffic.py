@@ -1,14 +1,17 @@
 """A query log as traffic: which queries are one, how often each was asked, and its band.
 
-Searches that differ only in case, white space, control characters or Unicode's compatibility form
-(full-width letters, ligatures, superscripts) are one query; it is shown as it was spelt most often.
+Searches that differ only in case, white space, control characters or the form of their letters
+(full-width letters, ligatures) are one query; it is shown as it was spelt most often. What is
+raised, lowered, a fraction, or in a circle or square says something else: 10⁵ is not 105.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import polars as pl
 
@@ -49,9 +52,9 @@ class Cleaned:
         told_bots_by: The columns that said so; empty if the log cannot say.
         merged: Spellings that were folded into another.
         control: Rows that held control characters.
-        personal: Kind to number of queries that hold it.
+        personal: Kind to number of queries that hold it, before any is masked.
         masked: Whether those were masked.
-        left_out: Columns of single searches, which are no attributes.
+        left_out: Columns that tell of single searches, robots or not, and are no attributes.
         varying: Attribute to number of queries that had several values; the most frequent is kept.
         notes: What a person should know of this, in sentences.
     """
@@ -102,6 +105,7 @@ def clean(log: pl.DataFrame, *, mask: bool = False, source: str = "the log") -> 
         raise InputError("a count below 0", file=source, query=query, fix="give 0 or more")
     searches = int(log["count"].sum())
     never = int((log["count"] == 0).sum())
+    columns = log.columns
     log, bots, told = _without_bots(log.filter(pl.col("count") > 0))
     notes = [] if told else ["Nothing in the log tells robots from people: none were dropped."]
     notes += _absurd_clients(log)
@@ -109,10 +113,12 @@ def clean(log: pl.DataFrame, *, mask: bool = False, source: str = "the log") -> 
     log = log.with_columns(_tidy(pl.col("text")))
     here = log["text"] != ""
     empty = int(log["count"].filter(~here).sum())
-    log = _marked(log.filter(here), mask=mask)
+    log, personal, masking = _marked(log.filter(here), mask=mask)
+    notes += masking
     if log.is_empty():
         raise InputError("no query is left", file=source, fix="is the right column read?")
-    attributes, left_out = _attributes(log)
+    attributes = _attributes(log)
+    left_out = tuple(name for name in columns if _single(name))
     frame, merged, varying = _by_query(log, attributes)
     top = frame.row(0, named=True)
     if frame.height > 4 and top["count"] / frame["count"].sum() > _ABSURD:
@@ -120,7 +126,6 @@ def clean(log: pl.DataFrame, *, mask: bool = False, source: str = "the log") -> 
         notes.append(
             f"One query, {top['text']!r}, is {share:.0%} of all searches: is it a robot's?"
         )
-    found = frame["personal"].drop_nulls().str.split(" ").explode().to_list()
     return Cleaned(
         frame=frame,
         rows=rows,
@@ -131,7 +136,7 @@ def clean(log: pl.DataFrame, *, mask: bool = False, source: str = "the log") -> 
         told_bots_by=told,
         merged=merged,
         control=control,
-        personal={kind: found.count(kind) for kind in KINDS if kind in found},
+        personal=personal,
         masked=mask,
         left_out=left_out,
         varying=varying,
@@ -188,6 +193,8 @@ def with_bands(
 
 
 _INVISIBLE = r"\x{00AD}\x{200B}\x{202A}-\x{202E}\x{2066}-\x{2069}\x{FEFF}"
+_MEANING = ("<super>", "<sub>", "<fraction>", "<circle>", "<square>")
+"""Forms (UAX 44, Decomposition_Mapping) that say something of their own."""
 _CONTROL = rf"[\p{{Cc}}{_INVISIBLE}]"
 
 
@@ -198,10 +205,37 @@ def _tidy(text: pl.Expr) -> pl.Expr:
 
 
 def _key(tidy: pl.Expr) -> pl.Expr:
-    """NFKC and lower case: full-width letters are letters, ﬁ is fi, ½ is 1⁄2, and m² is m2."""
-    plain = tidy.str.normalize("NFKC").str.to_lowercase().str.normalize("NFKC")
+    """Plain letters in lower case: full-width letters are letters and ﬁ is fi, but m² is not m2."""
+    for_one = _forms()
+
+    def plain(text: pl.Expr) -> pl.Expr:
+        return text.str.replace_many(for_one).str.normalize("NFC")
+
     # A spacing accent, as ´ alone, becomes one upon a space.
-    return plain.str.replace_all(r"\s+", " ").str.strip_chars(" ")
+    spaced = plain(plain(tidy).str.to_lowercase()).str.replace_all(r"\s+", " ")
+    return spaced.str.strip_chars(" ")
+
+
+@cache
+def _forms() -> dict[str, str]:
+    """Each letter that is another in another form (width, ligature, space, font) to that other."""
+    found = {}
+    for code in range(0x80, 0x20000):  # no such form is further on
+        letter = chr(code)
+        if unicodedata.decomposition(letter) and (other := _decomposed(letter)) != letter:
+            found[letter] = other
+    return {letter: other for letter, other in found.items()
+            if unicodedata.normalize("NFC", letter) != other}  # fmt: skip
+
+
+def _decomposed(letter: str) -> str:
+    """As NFKC has it, but for what a form makes something else."""
+    tag, *codes = unicodedata.decomposition(letter).split(" ")
+    if not tag or tag in _MEANING:
+        return letter
+    parts = codes if tag.startswith("<") else (tag, *codes)
+    whole = "".join(_decomposed(chr(int(code, 16))) for code in parts)
+    return unicodedata.normalize("NFC", whole)
 
 
 def _plain(name: str) -> str:
@@ -238,8 +272,12 @@ def _absurd_clients(log: pl.DataFrame) -> list[str]:
     return []
 
 
-def _marked(log: pl.DataFrame, *, mask: bool) -> pl.DataFrame:
-    """With ``personal``: the kinds in each text, which are masked if that is wanted."""
+def _marked(log: pl.DataFrame, *, mask: bool) -> tuple[pl.DataFrame, dict[str, int], list[str]]:
+    """With ``personal``: the kinds in each text, which are masked if that is wanted.
+
+    Also kind to number of queries that hold it, before they are masked; and a sentence on queries
+    that masking makes one.
+    """
     texts = log["text"].filter(log["text"].str.contains(PERHAPS)).unique().to_list()
     kinds: dict[str, str] = {}
     for text in texts:
@@ -251,21 +289,40 @@ def _marked(log: pl.DataFrame, *, mask: bool) -> pl.DataFrame:
         schema=dict.fromkeys(("text", "personal", "hidden"), pl.String),
     )
     log = log.join(known, on="text", how="left", maintain_order="left")
-    if mask:
-        log = log.with_columns(text=pl.coalesce("hidden", "text"))
-    return log.drop("hidden")
+    holding = log.drop_nulls("personal").select(
+        "personal", key=_key(pl.col("text")), becomes=_key(pl.col("hidden"))
+    )
+    found = holding.unique("key")["personal"].str.split(" ").explode().to_list()
+    personal = {kind: found.count(kind) for kind in KINDS if kind in found}
+    if not mask:
+        return log.drop("hidden"), personal, []
+    # Somebody may have typed what the mask makes of others.
+    typed = log.filter(pl.col("personal").is_null()).select(key=_key(pl.col("text"))).unique()
+    same = typed.join(holding, left_on="key", right_on="becomes", how="semi").height
+    before, after = holding["key"].n_unique() + same, holding["becomes"].n_unique()
+    notes = []
+    if before > after:
+        notes.append(
+            f"Masked, {before:,} queries became {after:,}: nothing but what is masked told them "
+            "apart."
+        )
+    return log.with_columns(text=pl.coalesce("hidden", "text")).drop("hidden"), personal, notes
 
 
-def _attributes(log: pl.DataFrame) -> tuple[list[str], tuple[str, ...]]:
-    left_out = _named(log, _PER_SEARCH)
-    fixed = {"text", "count", "personal", *left_out}
+def _single(name: str) -> bool:
+    """Whether a column tells of a search and not of a query."""
+    return _plain(name) in (*_BOT_FLAG, *_AGENT, *_PER_SEARCH)
+
+
+def _attributes(log: pl.DataFrame) -> list[str]:
+    fixed = {"text", "count", "personal", *filter(_single, log.columns)}
     attributes = [name for name in log.columns if name not in fixed]
     ours = {"key", "spellings", "band"} & set(attributes)
     if ours:
         raise InputError(
             f"a column is called {min(ours)!r}, which karat fills in itself", fix="rename it"
         )
-    return attributes, tuple(left_out)
+    return attributes
 
 
 def _by_query(log: pl.DataFrame, attributes: list[str]) -> tuple[pl.DataFrame, int, dict[str, int]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import polars as pl
 
@@ -33,7 +35,7 @@ def next_judgments(
         pair: The two runs.
         n: How many at most; None for all.
         used: Queries that count; shape (queries,); all if None.
-        weights: What each judged query counts for; alike if None.
+        weights: What each judged query counts for, from 0; alike if None.
 
     Returns:
         ``query_id``, ``doc_id``, ``baseline_rank`` and ``candidate_rank`` (null if it is not in
@@ -51,7 +53,7 @@ def next_judgments(
     evidence = pair.of_baseline
     used = np.ones(evidence.n, np.bool_) if used is None else used
     share = np.where(used, 1.0 if weights is None else weights, 0.0)
-    share = share / max(float(share.sum()), np.finfo(np.float64).tiny)
+    share = share / max(math.fsum(share.tolist()), np.finfo(np.float64).tiny)
     pool = pair.pool(measure)
     if measure.entry.symbol in FIRSTS:
         place, single, none = single_effects(measure, pair, pool)

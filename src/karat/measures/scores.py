@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -36,6 +37,7 @@ class Rules:
         judged_only: Drop documents without a judgment (after the cut).
         compat: The trec_eval to reproduce.
         no_answer: Queries without a right answer: never in the topic set.
+        aside: Queries of weight 0: they count in slices of their own only.
     """
 
     rel: float = 1.0
@@ -44,6 +46,12 @@ class Rules:
     judged_only: bool = False
     compat: Compat | None = None
     no_answer: frozenset[str] = frozenset()
+    aside: frozenset[str] = frozenset()
+
+    @property
+    def silent(self) -> frozenset[str]:
+        """Those of ``no_answer`` that count: of weight 0 only if there are no others."""
+        return self.no_answer - self.aside or self.no_answer
 
 
 @dataclass(frozen=True)
@@ -72,10 +80,30 @@ class Scores:
     lowest_rel: float
     values: dict[Measure, Floats]
 
+    @cached_property
+    def overall(self) -> Mask:
+        """Queries that count in numbers over all: all but those of weight 0; shape (n,)."""
+        aside = self.rules.aside
+        return np.array([query not in aside for query in self.evidence.query_ids], np.bool_)
+
+    def counting(self, chosen: Mask) -> Mask:
+        """Which of some queries count together: those of weight 0 only where there are no others.
+
+        Args:
+            chosen: The queries of a slice; shape (n,).
+        """
+        weighing = chosen & self.overall
+        return weighing if weighing.any() else chosen
+
+    @property
+    def unjudged_counting(self) -> list[str]:
+        """Of ``unjudged``, the queries that would count; sorted."""
+        return [query for query in self.unjudged if query not in self.rules.aside]
+
     @property
     def answerable(self) -> list[str]:
-        """The queries that have a relevant document and are not marked ``no_answer``."""
-        held = self.evidence.num_rel(self.lowest_rel) > 0
+        """The queries that count, have a relevant document and are not marked ``no_answer``."""
+        held = self.overall & (self.evidence.num_rel(self.lowest_rel) > 0)
         ids = [self.evidence.query_ids[index] for index in np.flatnonzero(held)]
         return [query for query in ids if query not in self.rules.no_answer]
 

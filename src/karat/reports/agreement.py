@@ -23,12 +23,20 @@ def to_json(agreed: Agreement) -> str:
 def show_agreement(agreed: Agreement, out: Console, by: str | None = None) -> None:
     """Print the headline, every figure, raters, classes, and the confusion matrix.
 
+    The headline alone where nothing was judged twice, by others or by hidden repeats.
+
     Args:
         agreed: The agreement.
         out: Where to.
         by: What its classes are.
     """
     out.print(plain(agreed.sentence, "bold"))
+    selves = [
+        each for one in agreed.one_rater for each in (one.self_kappa, one.self_equal, one.gold)
+    ]
+    if not agreed.pairs and all(each.value is None for each in (*agreed.figures, *selves)):
+        show_notes(agreed.notes, out)
+        return
     _show("", "figure", agreed.figures, out)
     if by is not None:
         _show(f"by {by}", by, agreed.classes, out)

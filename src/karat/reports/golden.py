@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from typing import Any, Protocol
 
 import polars as pl
+from rich.cells import cell_len
 from rich.console import Console, Group
 
 from karat.golden.composition import Composition
@@ -25,6 +26,7 @@ from karat.tables import Pairs
 from karat.tables.agreement import Agreement
 
 _SHOWN = 10  # rows of a long list
+_MANY = 1_000_000  # queries beyond which nobody judges, and a figure says no more
 
 
 def show_made_of(found: Composition, out: Console) -> None:
@@ -71,6 +73,10 @@ def show_chosen(log: Cleaned, sample: Sample, made_of: Composition, out: Console
     if said:
         masked = " (masked)" if log.masked else " (--mask replaces it)" if log.personal else ""
         out.print(plain(f"of the log: {', '.join(said)}{masked}", "dim"))
+    if log.left_out:
+        names = ", ".join(log.left_out)
+        one = "it tells" if len(log.left_out) == 1 else "they tell"
+        show_notes([f"left out, as {one} of one search and not of a query: {names}"], out)
     heads = list(sample.strata.columns)
     out.print(
         _table(
@@ -86,8 +92,11 @@ def show_chosen(log: Cleaned, sample: Sample, made_of: Composition, out: Console
 
 def show_plan(found: Plan, out: Console) -> None:
     """Print what it takes to see a difference, and what other sizes would see."""
-    if found.needed is None:
-        out.print(f"no number of queries shows a difference of {found.difference:g}")
+    if found.needed is None or found.needed.queries > _MANY:
+        out.print(
+            f"A difference of {found.difference:g} takes more than a million queries",
+            highlight=False,
+        )
     else:
         need = found.needed
         out.print(
@@ -125,7 +134,6 @@ def show_pooled(
         f"{pairs} of {counted(queries, 'query', 'queries')} chosen, {added:,} of them new; "
         f"the queue waits for {counted(waiting, 'judgment', 'judgments')}",
         highlight=False,
-        soft_wrap=True,
     )
     if lacking:
         some = ", ".join(lacking[:5])
@@ -220,8 +228,14 @@ def show_editions(listed: Sequence[Edition], out: Console) -> None:
     show_notes([f"{name}: {sentence}" for name, sentence in said if sentence], out)
 
 
-def show_diff(found: EditionDifference, out: Console) -> None:
-    """Print what changed from one edition to another."""
+def show_diff(found: EditionDifference, out: Console, by: str | None = None) -> None:
+    """Print what changed from one edition to another.
+
+    Args:
+        found: The difference.
+        out: Where to.
+        by: The attribute that its classes are values of.
+    """
     if not found.queries.height and not found.grades.height:
         out.print("nothing changed")
     if found.queries.height:
@@ -231,7 +245,9 @@ def show_diff(found: EditionDifference, out: Console) -> None:
     if classes["class"].null_count() == classes.height:
         classes = classes.drop("class")
     rows = ([_cell(value) for value in row] for row in classes.iter_rows())
-    out.print(_table("pairs", list(classes.columns), rows, left=int("class" in classes.columns)))
+    classed = "class" in classes.columns
+    heads = [by if by and name == "class" else name for name in classes.columns]
+    out.print(_table("pairs", heads, rows, left=int(classed)))
     if found.moves.height:
         moved = ([_cell(value) for value in row] for row in found.moves.iter_rows())
         out.print(_table("grades that changed", list(found.moves.columns), moved, left=0))
@@ -256,18 +272,29 @@ def show_coverage(found: Coverage, out: Console) -> None:
 
 
 def show_stale(found: Stale, out: Console) -> None:
-    """Print judgments of documents that are no longer what they were."""
+    """Print judgments of documents that are no longer what they were.
+
+    Args:
+        found: The judgments, with the ``text`` of each query.
+        out: Where to.
+    """
     height = found.judgments.height
     if not height:
         out.print(f"none of {counted(found.checked, 'judgment', 'judgments')} is stale")
     else:
-        names = ["query_id", "doc_id", "rater", "grade", "change"]
-        chosen = found.judgments.select(names).head(_SHOWN)
+        names = ["doc_id", "rater", "grade", "change"]
+        chosen = found.judgments.select(pl.coalesce("text", "query_id"), *names).head(_SHOWN)
         rows = ([_cell(value) for value in row] for row in chosen.iter_rows())
         heading = f"{height:,} of {found.checked:,} judgments are of another text"
         out.print(
             _table(heading, ["query", "document", "rater", "grade", "document is"], rows, left=3)
         )
+        more = [f"and {height - _SHOWN:,} more (--format json)"] if height > _SHOWN else []
+        again = (
+            "to have pairs judged again, by others: one rater more in karat.toml, then karat "
+            "golden queue PAIRS"
+        )
+        show_notes([*more, again], out)
     if found.unknown:
         show_notes([f"{found.unknown:,} judgments do not say what the document was"], out)
 
@@ -279,7 +306,9 @@ def show_todo(todo: Sequence[tuple[str, str]], out: Console) -> None:
         return
     out.print("next", style="bold")
     for what, command in todo:
-        out.print(plain(f"  {what}: ") + plain(command, "bold"), soft_wrap=True)
+        fits = cell_len(f"  {what}: {command}") <= out.width
+        between = " " if fits else "\n    "  # a command is copied whole
+        out.print(plain(f"  {what}:{between}") + plain(command, "bold"), soft_wrap=True)
 
 
 def to_json(found: Any, without: Sequence[str] = ()) -> str:

@@ -87,7 +87,7 @@ class Aggregation:
             missing=int((chosen & (scores.answered == "missing") & (used | in_trec)).sum()),
             failed=int(failed.sum()),
             undefined=int((chosen & ~used & ~failed).sum()) if not in_trec else 0,
-            unjudged=len(scores.unjudged) if attribute is None else 0,
+            unjudged=len(scores.unjudged_counting) if attribute is None else 0,
             judged=self._judged(measure, used),
             tied=float(evidence.tied[used].sum()) / returned if returned else None,
             tie_low=self._value(measure, band.low, used),

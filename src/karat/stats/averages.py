@@ -18,7 +18,7 @@ def mean(values: Floats, weights: Floats | None = None) -> float:
 
     Args:
         values: Shape (n,), n at least 1, no NaN.
-        weights: Shape (n,), above 0; all equal if None.
+        weights: Shape (n,), 0 or more and not all 0; all equal if None.
     """
     if weights is None:
         return math.fsum(values.tolist()) / len(values)

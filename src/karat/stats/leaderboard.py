@@ -23,7 +23,7 @@ def standings(
 ) -> list[Standing]:
     """The place of each run under each measure, best first, with tie groups.
 
-    Only queries for which every run has a value count.
+    Only queries for which every run has a value count, without those of weight 0.
 
     Args:
         scored: Two runs or more, over the same queries.
@@ -36,7 +36,7 @@ def standings(
     alike: dict[bytes, list[Measure]] = {}
     values = {m: np.stack([s.values[m] for s in scored], axis=1) for m in scored[0].values}
     for measure, table in values.items():
-        if (used := ~np.isnan(table).any(axis=1)).any():
+        if (used := scored[0].overall & ~np.isnan(table).any(axis=1)).any():
             alike.setdefault(used.tobytes(), []).append(measure)
     found: dict[Measure, tuple[Tukey, int]] = {}
     for key, measures in alike.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -41,12 +41,22 @@ def shrunken(estimates: Floats, errors: Floats, centre: float) -> Floats:
     return out
 
 
-def shrink_slices(wholes: Sequence[Difference], rows: Sequence[Difference]) -> list[Difference]:
+def shrink_slices(
+    wholes: Sequence[Difference],
+    rows: Sequence[Difference],
+    apart: Collection[tuple[str, str | None, str | None]] = (),
+) -> list[Difference]:
     """Slices drawn towards the whole, each under its own measure and candidate.
 
     The error of a slice is that of the whole, scaled to its number of queries: a few queries that
     happen to agree do not look sure. Slices are taken to share no query; where they do, it is a
     guide. A slice in which both runs are identical stays at 0.
+
+    Args:
+        wholes: Over all queries.
+        rows: In slices of them.
+        apart: Candidate, attribute and value of slices whose queries have no part in the whole
+            (weight 0): nothing draws them to it, and they say nothing of the others.
     """
     out: dict[int, float] = {}
     for whole in wholes:
@@ -56,6 +66,7 @@ def shrink_slices(wholes: Sequence[Difference], rows: Sequence[Difference]) -> l
             i
             for i, row in enumerate(rows)
             if (row.candidate, row.measure) == (whole.candidate, whole.measure)
+            and (row.candidate, row.attribute, row.slice) not in apart
             and row.n > 1
             and row.verdict != "identical"
         ]

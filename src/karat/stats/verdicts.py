@@ -233,7 +233,7 @@ class Testing:
         if n and float(np.ptp(difference)) <= TIED:  # but for rounding, all are equal
             known, span = "no spread", Interval(None, None, "no spread")
         centre = mean(difference, weights) if n else None
-        low, high, exact = _unjudged_ends(contrast, used, self.weighing.weights, centre)
+        low, high, exact = _unjudged_ends(contrast, used, self.weighing.over(used), centre)
         return Difference(
             baseline=contrast.baseline.run.name,
             candidate=contrast.candidate.run.name,

@@ -1,4 +1,9 @@
-"""What each query counts for: sampling weights and strata, where queries were sampled unequally."""
+"""What each query counts for: sampling weights and strata, where queries were sampled unequally.
+
+A query of weight 0 was chosen on purpose and stands for no share of what is asked. It counts in
+nothing over all queries; in a slice where all have weight 0, each counts the same. Which queries
+those are ``Scores.counting`` says; here, what they weigh.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from karat.errors import UsageError
+from karat.errors import InputError, UsageError
 from karat.stats.averages import Floats
+from karat.stats.intervals import resample
 from karat.tables import Queries
 
 
@@ -17,7 +23,7 @@ class Weighing:
     """Weights and strata of the judged queries; None where all are alike.
 
     Attributes:
-        weights: Above 0; shape (n,).
+        weights: 0 or more; shape (n,).
         strata: Stratum index; shape (n,).
         n: Number of queries.
     """
@@ -32,6 +38,7 @@ class Weighing:
 
         Raises:
             UsageError: there are weights, but a query has none.
+            InputError: all of them are 0.
         """
         if queries is None:
             return cls(None, None, len(query_ids))
@@ -45,6 +52,14 @@ class Weighing:
                     fix="give every judged query a weight, or drop the column",
                 )
             weights = np.array([given[query] for query in query_ids])
+            marked = queries.no_answer()
+            counting = [given[query] for query in query_ids if query not in marked]
+            if counting and not any(counting):
+                raise InputError(
+                    "every judged query has weight 0, so there is nothing to take a mean over",
+                    file=queries.source,
+                    fix="give some of them a weight above 0, or drop the column",
+                )
         if "stratum" in queries.frame.columns:
             names = queries.attribute("stratum")
             _, strata = np.unique(
@@ -53,8 +68,36 @@ class Weighing:
         return cls(weights, strata, len(query_ids))
 
     def at(self, used: NDArray[np.bool_]) -> tuple[Floats | None, NDArray[np.int64] | None]:
-        """Weights and strata of some of the queries."""
+        """Weights and strata of some of the queries; those of weight 0 alone weigh the same."""
+        weights = self.over(used)
         return (
-            None if self.weights is None else self.weights[used],
+            None if weights is None else weights[used],
             None if self.strata is None else self.strata[used],
         )
+
+    def over(self, used: NDArray[np.bool_]) -> Floats | None:
+        """Weights for a mean over some of the queries; shape (n,), None where all are alike."""
+        if self.weights is None or (used.any() and not self.weights[used].any()):
+            return None
+        return self.weights
+
+    def drawn(self, count: int, seed: int) -> Floats:
+        """The bootstrap's resamples of all queries, as ``resample`` gives them.
+
+        Queries of weight 0 are drawn apart from the others, which so are drawn as without them.
+
+        Args:
+            count: How many resamples.
+            seed: Of the generator; 0 or more.
+
+        Returns:
+            How often each query stands in each; shape (count, n).
+        """
+        weighs = np.ones(self.n, np.bool_) if self.weights is None else self.weights > 0
+        found = np.zeros((count, self.n))
+        for part in (weighs, ~weighs):
+            if part.any():
+                strata = None if self.strata is None else self.strata[part]
+                rng = np.random.default_rng(seed)
+                found[:, part] = resample(int(part.sum()), count, rng, strata)
+        return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import sqlalchemy as sa
 
 from karat.golden.queue import (
@@ -15,7 +17,7 @@ from karat.golden.queue import (
 )
 from karat.store import golden_sets
 from karat.store.schema import deferred, judgment, pair, query, slot
-from karat.store.slots import OWN, count_done, goes_on, query_of_pair, upcoming
+from karat.store.slots import OWN, goes_on, query_of_pair, upcoming
 
 _LOOKED_AT = 1000  # judgments that are looked through for where the present query began
 
@@ -73,13 +75,18 @@ def stands(
     c: sa.Connection, set_id: int, rater: str, order: str
 ) -> tuple[Standing, str | None, int]:
     """Where a rater is, and query and priority of the pair rated last; None if there is none."""
-    done = count_done(c, set_id, rater)
+    done = _count_done(c, set_id, rater)
     newest = (
         sa.select(slot.c.kind, pair.c.query_id, pair.c.priority)
-        .join(judgment, judgment.c.id == slot.c.judgment_id)
         .join(pair, pair.c.id == slot.c.pair_id)
-        .where(pair.c.golden_set_id == set_id, slot.c.rater == rater, slot.c.kind.in_(OWN))
-        .order_by(judgment.c.id.desc())
+        .where(
+            pair.c.golden_set_id == set_id,
+            slot.c.rater == rater,
+            slot.c.judgment_id.is_not(None),
+            slot.c.kind.in_(OWN),
+        )
+        # As they were dealt: a correction brings no old query back.
+        .order_by(slot.c.first_judgment.desc())
         .limit(_LOOKED_AT)
     )
     rows = [tuple(row) for row in c.execute(newest)]
@@ -101,6 +108,26 @@ def unseen_golds(c: sa.Connection, set_id: int, rater: str) -> int:
         ~judged,
     )
     return int(c.execute(of_set).scalar_one())
+
+
+def _count_done(c: sa.Connection, set_id: int, rater: str) -> int:
+    """Judgments the rater gave, repeats and gold items too, adjudications not."""
+    return int(c.execute(_counting(), {"set_id": set_id, "the_rater": rater}).scalar_one())
+
+
+@cache
+def _counting() -> sa.Select[int]:
+    return (
+        sa.select(sa.func.count())
+        .select_from(slot)
+        .join(pair, pair.c.id == slot.c.pair_id)
+        .where(
+            pair.c.golden_set_id == sa.bindparam("set_id", type_=sa.BigInteger),
+            slot.c.rater == sa.bindparam("the_rater", type_=sa.Text),
+            slot.c.judgment_id.is_not(None),
+            slot.c.kind.in_(OWN),
+        )
+    )
 
 
 def _any_gold(c: sa.Connection, set_id: int) -> bool:
@@ -127,7 +154,7 @@ def _own_again(
         .join(query, query_of_pair())
         .outerjoin(deferred, (deferred.c.pair_id == pair.c.id) & (deferred.c.rater == rater))
         .where(pair.c.golden_set_id == declared.id, slot.c.rater == rater, slot.c.kind.in_(OWN))
-        .order_by(judgment.c.id)
+        .order_by(slot.c.first_judgment)
     ).all()
     never = {
         (row.query_id, row.doc_id)

@@ -34,3 +34,19 @@ def put(
         "report": dict(report),
     }
     return int(c.execute(sa.insert(imported).values(values).returning(imported.c.id)).scalar_one())
+
+
+def aliases(c: sa.Connection, set_id: int) -> dict[str, str]:
+    """Ids that queries had in files, where the golden set knows these queries under other ids.
+
+    Of several imports the newest counts. An id that the golden set has means itself whatever is
+    said here: that is for the caller to see to.
+
+    Returns:
+        Id in the golden set by id in the file, of ``ids`` in the reports.
+    """
+    chosen = sa.select(imported.c.report).where(imported.c.golden_set_id == set_id)
+    out: dict[str, str] = {}
+    for report in c.execute(chosen.order_by(imported.c.id)).scalars():
+        out.update(report.get("ids") or {})
+    return out

@@ -13,7 +13,7 @@ from karat.golden.queue import checked_submission
 from karat.store import golden_sets
 from karat.store.queue import LEASE_US
 from karat.store.schema import document, judgment, pair, slot
-from karat.store.slots import OWN, Claim, claim_again, hold_rater, hold_raters
+from karat.store.slots import OWN, Claim, claim_again, disagree, hold_rater, hold_raters
 from karat.tables.judgments import Judgments
 from karat.tables.schema import JUDGMENTS
 
@@ -40,8 +40,21 @@ class Undone:
     claim: Claim
 
 
+@dataclass(frozen=True)
+class Recorded:
+    """What came of facts from elsewhere; those that were there already are in neither number.
+
+    Attributes:
+        added: New facts.
+        corrected: Facts that supersede what their rater had said.
+    """
+
+    added: int
+    corrected: int
+
+
 class LeaseLost(UsageError):
-    """The pair is not this rater's to judge: the lease ended and another took it, or it went."""
+    """The pair is not this rater's to judge: another took it, it went, or it needs no settling."""
 
 
 def submit(
@@ -83,13 +96,21 @@ def submit(
         The judgment's number.
 
     Raises:
-        LeaseLost: the pair is another's now, or nobody's.
+        LeaseLost: the pair is another's now, or nobody's; or it is an adjudication, and the raters
+            have come to agree.
         UsageError: what was said cannot be recorded (``golden.queue.checked_submission``), or the
             token was used for another pair.
     """
     hold_rater(c, set_id, rater)
     held = c.execute(
-        sa.select(slot.c.rater, slot.c.judgment_id, slot.c.kind, pair.c.query_id, pair.c.doc_id)
+        sa.select(
+            slot.c.rater,
+            slot.c.judgment_id,
+            slot.c.kind,
+            slot.c.pair_id,
+            pair.c.query_id,
+            pair.c.doc_id,
+        )
         .join(pair, pair.c.id == slot.c.pair_id)
         .where(slot.c.id == slot_id, pair.c.golden_set_id == set_id)
         .with_for_update(of=slot)
@@ -97,7 +118,7 @@ def submit(
     if token is not None:
         sent = c.execute(sa.select(judgment).where(judgment.c.token == token)).one_or_none()
         if sent is not None:
-            now_and_then = (set_id, rater, *(held[3:] if held else (sent.query_id, sent.doc_id)))
+            now_and_then = (set_id, rater, *(held[-2:] if held else (sent.query_id, sent.doc_id)))
             if now_and_then != (sent.golden_set_id, sent.rater, sent.query_id, sent.doc_id):
                 raise UsageError("the token was used for another judgment", fix="draw a new one")
             return int(sent.id)
@@ -105,6 +126,11 @@ def submit(
         whose = "nobody holds it" if held is None or held.rater is None else "it is another's now"
         raise LeaseLost(
             f"the pair is not yours to judge: {whose}", fix="ask for the next; nothing was recorded"
+        )
+    if held.kind == "adjudication" and held.judgment_id is None and not _apart(c, held.pair_id):
+        raise LeaseLost(
+            "there is nothing to settle: the raters agree now, or took a rating back",
+            fix="ask for the next; nothing was recorded",
         )
     declared = golden_sets.by_id(c, set_id)
     said = checked_submission(
@@ -136,7 +162,9 @@ def submit(
         "token": token,
     }
     new = int(c.execute(sa.insert(judgment).values(values).returning(judgment.c.id)).scalar_one())
-    c.execute(sa.update(slot).where(slot.c.id == slot_id).values(judgment_id=new))
+    first = sa.func.coalesce(slot.c.first_judgment, new)
+    filled = sa.update(slot).where(slot.c.id == slot_id)
+    c.execute(filled.values(judgment_id=new, first_judgment=first))
     return new
 
 
@@ -194,12 +222,13 @@ def undo(
     return Undone(old.id, new, old.grade, old.reason, claim)
 
 
-def record(c: sa.Connection, set_id: int, frame: pl.DataFrame, import_id: int | None) -> int:
+def record(c: sa.Connection, set_id: int, frame: pl.DataFrame, import_id: int | None) -> Recorded:
     """Record facts that came from elsewhere, all in one go.
 
     What the same rater said of the same pair before (same kind and source) is superseded; where
     they said just this, or this with a reason where the file has none, nothing is added. So a file
-    may be imported again, and with fewer columns. Meanwhile the raters it names wait.
+    may be imported again, and with fewer columns. Meanwhile the raters it names wait, and perhaps
+    a few others.
 
     Args:
         c: A write transaction.
@@ -209,9 +238,6 @@ def record(c: sa.Connection, set_id: int, frame: pl.DataFrame, import_id: int | 
             grade, else ``cannot_judge``), ``kind`` (``rating``), ``reason``, ``seconds``,
             ``guideline``, ``document_hash``.
         import_id: Number of the import (``imports.put``).
-
-    Returns:
-        How many facts were added.
 
     Raises:
         InputError: what does not fit ``tables.Judgments``, or one rater judging a pair twice.
@@ -272,7 +298,7 @@ def record(c: sa.Connection, set_id: int, frame: pl.DataFrame, import_id: int | 
             .where(slot.c.pair_id.in_(of_set), sa.exists(successor.correlate(slot)))
             .values(judgment_id=successor.correlate(slot).scalar_subquery())
         )
-    return len(new)
+    return Recorded(len(new) - len(corrected), len(corrected))
 
 
 def current(c: sa.Connection, set_id: int) -> Judgments:
@@ -308,6 +334,12 @@ def history(c: sa.Connection, set_id: int, query_id: str, doc_id: str) -> pl.Dat
     gone = frame["supersedes"].drop_nulls().implode()
     counts = ~pl.col("judgment").is_in(gone) & (pl.col("state") != "withdrawn")
     return frame.with_columns(counts.alias("counts"))
+
+
+def _apart(c: sa.Connection, pair_id: int) -> bool:
+    """Whether the ratings of a pair that count now lie apart."""
+    chosen = sa.select(pair.c.id).where(pair.c.id == pair_id, disagree())
+    return c.execute(chosen).first() is not None
 
 
 def _without_slot(

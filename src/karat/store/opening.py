@@ -13,11 +13,14 @@ import sqlalchemy as sa
 from karat.errors import InputError, KaratError, MissingExtra, UsageError
 from karat.store.schema import METADATA
 
-VERSIONS = ("0001", "0002")
+VERSIONS = ("0001", "0002", "0003")
 """Versions of the schema, oldest first; each is a file of ``migrations/versions``."""
 VERSION_TABLE = "karat_version"
 BUSY_MS = 30_000
 """How long a writer waits for the others before it gives up."""
+_DAMAGED = ("malformed", "not a database", "corrupt")
+"""What SQLite says of a file that was cut off or written over, or never was its own."""
+_BACKUP = "take it from a backup; without one, sqlite3's .recover may still read a part of it"
 _MAKING = 0x6B61726174  # "karat": the advisory lock that lets one process at a time make tables
 
 
@@ -48,6 +51,7 @@ class Store:
         Raises:
             KaratError: others wrote for 30 seconds without a pause, the server went away, or the
                 database refused what was written.
+            InputError: the file is damaged.
         """
         with self._said(), self.engine.connect() as connection:
             connection.execution_options(karat_write=True)
@@ -56,7 +60,12 @@ class Store:
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """A connection to read from: everything read in the block is of one moment."""
+        """A connection to read from: everything read in the block is of one moment.
+
+        Raises:
+            KaratError: the server went away.
+            InputError: the file is damaged.
+        """
         with self._said(), self.engine.connect() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execution_options(
@@ -75,6 +84,8 @@ class Store:
         except sa.exc.OperationalError as error:
             raise KaratError(f"the store {self.url} did not answer: {_reason(error)}") from error
         except sa.exc.DBAPIError as error:
+            if not self.shared and _is_damage(error):
+                raise _damage(self.url, error) from error
             # Its first line: what follows may quote the row, with what somebody wrote.
             raise KaratError(
                 f"the store {self.url} refused a change, and nothing of it was kept: "
@@ -99,7 +110,8 @@ def open_store(url: str, *, make: bool = False, folder: Path | None = None) -> S
     Raises:
         UsageError: not such a URL, there is no store, or its version is older or newer than this
             karat reads.
-        InputError: what is there is no database, is another program's, or cannot be reached.
+        InputError: what is there is damaged, no database or another program's, cannot be reached,
+            or is an empty file where a workspace was at work.
         MissingExtra: the driver of PostgreSQL is not installed.
     """
     parsed = _parsed(url, folder)
@@ -117,6 +129,8 @@ def open_store(url: str, *, make: bool = False, folder: Path | None = None) -> S
                 _check(_version(connection), store.url)
     except sa.exc.DatabaseError as error:
         store.dispose()
+        if not store.shared and _is_damage(error):
+            raise _damage(store.url, error) from error
         raise InputError(
             f"{store.url} cannot be opened: {_reason(error)}",
             fix="see that it is karat's own database and can be reached",
@@ -130,10 +144,18 @@ def open_store(url: str, *, make: bool = False, folder: Path | None = None) -> S
 def _parsed(url: str, folder: Path | None) -> sa.URL:
     fix = "sqlite:///karat.db, or postgresql://user:password@host/database"
     if url.startswith("sqlite:"):  # by hand, because a path may hold %, ? and # as they are
-        path = url.removeprefix("sqlite:").removeprefix("///")
+        rest = url.removeprefix("sqlite:")
+        if rest.startswith("//") and rest[2:3] not in {
+            "",
+            "/",
+        }:  # else it were the root's /karat.db
+            raise UsageError("after sqlite: come three slashes, not two", fix="sqlite:///karat.db")
+        path = rest.removeprefix("///")
         if path in {"", "//", ":memory:"}:
             raise UsageError("a store in memory would be lost when the command ends", fix=fix)
         return sa.URL.create("sqlite", database=str((folder or Path()) / path))
+    if url.count("@") > 1:  # what follows the first would be taken for the host, and printed
+        raise UsageError("the URL of the store has more than one @", fix="write %40 for an @ in it")
     try:
         parsed = sa.make_url(url)
         backend = parsed.get_backend_name()
@@ -153,6 +175,15 @@ def _look(url: sa.URL, *, make: bool) -> None:
             f"there is no store at {path}",
             fix="karat init makes one; in a workspace that is there, karat init --upgrade",
         )
+    log = path.with_name(f"{path.name}-wal")  # what SQLite may fill the file from
+    if make or path.stat().st_size or (log.is_file() and log.stat().st_size):
+        return
+    if path.with_name("karat.toml").is_file() and path.with_name("runs").is_dir():
+        raise InputError(
+            f"{path} is empty: what was in it is lost unless there is a backup",
+            fix="take it from a backup; karat init --upgrade makes a new one, without judgments",
+        )
+    _check(None, f"sqlite:///{path}")  # before SQLite makes more than nothing of it
 
 
 def _engine(url: sa.URL) -> sa.Engine:
@@ -244,3 +275,12 @@ def migrate(connection: sa.Connection, version: str) -> None:
 def _reason(error: sa.exc.DBAPIError) -> str:
     """What the driver said, in one line; the statement and its values are left out."""
     return " ".join(str(error.orig).split())
+
+
+def _is_damage(error: sa.exc.DBAPIError) -> bool:
+    said = str(error.orig).casefold()
+    return any(sign in said for sign in _DAMAGED)
+
+
+def _damage(url: str, error: sa.exc.DBAPIError) -> InputError:
+    return InputError(f"{url} is damaged, or no database of karat's: {_reason(error)}", fix=_BACKUP)

@@ -54,7 +54,7 @@ def put(c: sa.Connection, set_id: int, frame: pl.DataFrame, raters: int, now: in
 
     A pair that is there already stays; it moves up if its new priority is lower, and gets more
     slots if more raters are asked for, never fewer. A gold grade is taken on, and another replaces
-    it: the rating slots of such a pair that nobody holds or has filled go.
+    it: the rating slots of such a pair go that nobody has filled, or holds with a lease that lasts.
 
     Args:
         c: A write transaction.
@@ -94,7 +94,8 @@ def put(c: sa.Connection, set_id: int, frame: pl.DataFrame, raters: int, now: in
         if changed:
             c.execute(sa.update(pair).where(pair.c.id == sa.bindparam("the_id")), changed)
     if golds:
-        free = (slot.c.kind == "rating") & slot.c.rater.is_(None)
+        ended = slot.c.rater.is_(None) | (slot.c.leased_until_us <= now)
+        free = (slot.c.kind == "rating") & slot.c.judgment_id.is_(None) & ended
         of_pair = slot.c.pair_id == sa.bindparam("the_id")
         c.execute(sa.delete(slot).where(of_pair, free), [{"the_id": r["the_id"]} for r in golds])
     _add_slots(c, set_id, set(frame.select("query_id", "doc_id").iter_rows()), raters)
@@ -106,7 +107,8 @@ def frame(c: sa.Connection, set_id: int) -> pl.DataFrame:
 
     Returns:
         ``SCHEMA``: ``judgments`` counts the first ratings that count now (imported ones too, and
-        those that could not judge), ``open`` the rating slots without a judgment, ``leased`` those
+        those that could not judge), ``open`` the rating slots without a judgment (of a gold pair
+        none, as none is dealt), ``leased`` those
         of them that are somebody's (perhaps no more: a lease ends), ``adjudications_open`` 0 or 1:
         whether an adjudication waits that the ratings, as they are now, ask for.
     """
@@ -127,11 +129,12 @@ def frame(c: sa.Connection, set_id: int) -> pl.DataFrame:
         met = sa.and_(slot.c.kind == kind, slot.c.judgment_id.is_(None), *further)
         return sa.func.coalesce(sa.func.sum(sa.case((met, 1), else_=0)), 0)
 
+    to_rate = pair.c.gold_grade.is_(None)
     slots = (
         sa.select(
             slot.c.pair_id,
-            number("rating").label("open"),
-            number("rating", slot.c.rater.is_not(None)).label("leased"),
+            number("rating", to_rate).label("open"),
+            number("rating", to_rate, slot.c.rater.is_not(None)).label("leased"),
             number("adjudication", disagree()).label("adjudications_open"),
         )
         .join(pair, pair.c.id == slot.c.pair_id)

@@ -16,14 +16,17 @@ from karat.errors import UsageError
 from karat.golden.queue import Standing, checked_order, left, shuffle_keys
 from karat.store import golden_sets
 from karat.store.hidden import due, stands, unseen_golds
-from karat.store.schema import deferred, judgment, pair, query, slot
+from karat.store.schema import judgment, pair, query, slot
 from karat.store.slots import (
     OWN,
     Claim,
     at_place,
     held,
     hold_rater,
+    holding,
     let_go,
+    note,
+    put_off,
     read_claim,
     show_votes,
     take,
@@ -40,6 +43,7 @@ __all__ = [
     "later",
     "open_adjudications",
     "progress",
+    "unsettled",
 ]
 LEASE_US = 600_000_000
 """How long a pair stays the rater's own unless the workspace says otherwise: ten minutes."""
@@ -92,8 +96,9 @@ def claim(
         lease_us: How long the pair is theirs, microseconds.
         order: ``query`` keeps the documents of a query together, ``mixed`` shuffles all.
         kind: ``rating``, or ``adjudication`` for the disagreements: never those of pairs that the
-            rater rated, nor those whose raters have come to agree. Who is dealt one is dealt no
-            rating of its pair any more, whether they settle it or not.
+            rater rated, nor those whose raters have come to agree (one that is held is given
+            back). Who is dealt one is dealt no rating of its pair any more, whether they settle it
+            or not.
         golds: Share of judgments that are gold items, if there are any.
 
     Returns:
@@ -109,7 +114,7 @@ def claim(
     hold_rater(c, set_id, rater)
     until = now + lease_us
     kinds = OWN if kind == "rating" else (kind,)
-    slot_id = held(c, set_id, rater, kinds)
+    slot_id = held(c, set_id, rater, kinds, now)
     declared = golden_sets.by_id(c, set_id)
     if slot_id is not None:
         c.execute(sa.update(slot).where(slot.c.id == slot_id).values(leased_until_us=until))
@@ -138,10 +143,7 @@ def later(c: sa.Connection, set_id: int, slot_id: int, rater: str, until: int) -
         UsageError: the rater does not hold it.
     """
     hold_rater(c, set_id, rater)
-    pair_id = let_go(c, set_id, slot_id, rater)
-    of_rater = (deferred.c.pair_id == pair_id) & (deferred.c.rater == rater)
-    c.execute(sa.delete(deferred).where(of_rater))
-    c.execute(sa.insert(deferred).values(pair_id=pair_id, rater=rater, until_us=until))
+    note(c, let_go(c, set_id, slot_id, rater), rater, until_us=until)
 
 
 def progress(
@@ -168,10 +170,7 @@ def progress(
     a, b = shuffle_keys(declared.salt, rater)
     values = {"set_id": set_id, "the_rater": rater, "the_kind": "rating", "now": now}
     n_pairs = sa.func.count(pair.c.id.distinct()).label("n")
-    put_off = sa.select(deferred.c.pair_id).where(
-        deferred.c.rater == rater, deferred.c.until_us > now
-    )
-    off = unfilled(own=True).with_only_columns(n_pairs).where(pair.c.id.in_(put_off))
+    off = unfilled(own=True).with_only_columns(n_pairs).where(put_off())
     in_order = (pair.c.priority, at_place(query.c.shuffle).label("at"), query.c.id)
     counted = (
         unfilled(own=True)
@@ -180,7 +179,7 @@ def progress(
         .order_by(*in_order)
     )
     rows = c.execute(counted, {**values, "a": a, "b": b})
-    at, runs = _ahead(c, set_id, rater, order, [(row.query_id, row.n) for row in rows])
+    at, runs = _ahead(c, values, order, [(row.query_id, row.n) for row in rows])
     seconds = c.execute(
         sa.select(judgment.c.seconds)
         .join(slot, slot.c.judgment_id == judgment.c.id)
@@ -204,26 +203,15 @@ def progress(
 
 
 def _ahead(
-    c: sa.Connection, set_id: int, rater: str, order: str, waiting: list[tuple[str, int]]
+    c: sa.Connection, values: dict[str, Any], order: str, waiting: list[tuple[str, int]]
 ) -> tuple[Standing, list[int]]:
     """Where a rater is, and the pairs that wait, query by query, for ``golden.queue.left``.
 
     ``waiting`` has the query and the number of its pairs in the order they come.
     """
-    at, present, _ = stands(c, set_id, rater, order)
-    holding = c.execute(
-        sa.select(slot.c.kind, pair.c.query_id)
-        .join(pair, pair.c.id == slot.c.pair_id)
-        .where(
-            pair.c.golden_set_id == set_id,
-            slot.c.rater == rater,
-            slot.c.judgment_id.is_(None),
-            slot.c.kind.in_(OWN),
-        )
-        .order_by(slot.c.leased_until_us.desc(), slot.c.id)
-        .limit(1)
-    ).one_or_none()
-    held_query = None if holding is None or holding.kind != "rating" else holding.query_id
+    at, present, _ = stands(c, values["set_id"], values["the_rater"], order)
+    now_held = c.execute(holding(), {**values, "kinds": OWN}).one_or_none()
+    held_query = None if now_held is None or now_held.kind != "rating" else now_held.query_id
     if held_query is not None and (order == "mixed" or held_query != present):
         at = replace(at, since=at.done, repeats=0, golds=0)  # its seam lies behind
     runs: list[tuple[str, int]] = []
@@ -238,6 +226,27 @@ def _ahead(
         present = held_query
     at_a_seam = not runs or runs[0][0] != present
     return at, [0] * at_a_seam + [n for _, n in runs]
+
+
+def unsettled(c: sa.Connection, set_id: int, rater: str, now: int) -> tuple[int, int]:
+    """How many adjudications ``claim`` would deal the rater, one after the other.
+
+    Args:
+        c: A connection.
+        set_id: The golden set.
+        rater: Who: never those of pairs the rater rated, nor those leased to others.
+        now: Microseconds UTC.
+
+    Returns:
+        How many, and how many more the rater put off until later.
+    """
+    values = {"set_id": set_id, "the_rater": rater, "the_kind": "adjudication", "now": now}
+    number = sa.func.count(slot.c.id)
+    known = unfilled(own=True).with_only_columns(
+        number.filter(~put_off()), number.filter(put_off())
+    )
+    waiting, later = c.execute(known, values).one()
+    return int(waiting), int(later)
 
 
 def open_adjudications(c: sa.Connection, set_id: int, pairs: pl.DataFrame, now: int) -> int:

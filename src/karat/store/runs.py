@@ -20,11 +20,11 @@ class RunRow:
         id: Number in the store.
         name: Its name.
         sha256: Hash of its content.
-        path: Its Parquet file, relative to the workspace.
+        path: Its Parquet file, relative to the workspace; absolute where it stands outside.
         queries: Queries it answers.
         rows: Documents it returns.
         about: Configuration, commit and so on.
-        added_us: When it was added, microseconds UTC.
+        added_us: When it was added, or given again (``renew``), microseconds UTC.
     """
 
     id: int
@@ -72,8 +72,17 @@ def put(
     return int(c.execute(sa.insert(run).values(values).returning(run.c.id)).scalar_one())
 
 
+def renew(c: sa.Connection, set_id: int, sha256: str, now: int) -> None:
+    """Make a run the newest that is there already, and was given again."""
+    golden_sets.hold(c, set_id)
+    given = sa.update(run).where(run.c.golden_set_id == set_id, run.c.sha256 == sha256)
+    c.execute(given.values(added_us=now))
+
+
 def runs(c: sa.Connection, set_id: int) -> list[RunRow]:
-    """The runs of a golden set, the oldest first."""
+    """The runs of a golden set, the oldest first: by when each was last given."""
     names = ("id", "name", "sha256", "path", "queries", "rows", "about", "added_us")
     chosen = sa.select(*(run.c[name] for name in names)).where(run.c.golden_set_id == set_id)
-    return [RunRow(**row) for row in c.execute(chosen.order_by(run.c.id)).mappings()]
+    return [
+        RunRow(**row) for row in c.execute(chosen.order_by(run.c.added_us, run.c.id)).mappings()
+    ]

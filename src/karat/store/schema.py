@@ -131,6 +131,7 @@ slot = Table(
     Column("rater", Text),
     Column("leased_until_us", BigInteger),
     Column("judgment_id", ForeignKey("judgment.id"), unique=True),
+    Column("first_judgment", BigInteger),  # the one that filled it first, for who holds it
     UniqueConstraint("pair_id", "kind", "place"),
     UniqueConstraint("pair_id", "kind", "rater"),
     CheckConstraint("kind IN ('rating', 'repeat', 'gold', 'adjudication')", name="kind"),
@@ -153,6 +154,7 @@ deferred = Table(
     Column("pair_id", ForeignKey("pair.id"), primary_key=True),
     Column("rater", Text, primary_key=True),
     Column("until_us", BigInteger, nullable=False),
+    Column("saw_votes", Boolean, nullable=False, server_default=false()),
 )
 
 judgment = Table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
@@ -26,6 +26,8 @@ _NOW = sa.bindparam("now", type_=sa.BigInteger)
 _A = sa.bindparam("a", type_=sa.BigInteger)
 _B = sa.bindparam("b", type_=sa.BigInteger)
 _APART, _RELEVANT = 2.0, 1.0  # as golden.aggregation.disagreements has them
+_FREE = {"rater": None, "leased_until_us": None, "first_judgment": None}
+_GROUPS = 256  # a server has room for thousands of locks, and an import may name more raters
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,9 @@ class Claim:
 # Who waits for whom. A transaction takes locks in this order, and never one of an earlier kind
 # after one of a later, so that no two wait for each other:
 #   1. the golden set's row (golden_sets.hold): whatever adds to a set, an import among them;
-#   2. raters (hold_rater, hold_raters), several at once by ascending number: whatever a rater does
-#      at the queue holds that rater alone, an import every rater it names;
+#   2. raters (hold_rater, hold_raters): whatever a rater does at the queue shares the lock of the
+#      group the rater falls into with all others, then holds that rater alone; an import holds the
+#      groups of every rater it names, by ascending number, and no rater besides;
 #   3. a pair's row (hidden.due holds one; pairs.put many, but one of a set at a time);
 #   4. slots: found free with SKIP LOCKED; waited for only where the rater holds the slot.
 # References lock the row they name against its deletion only, which nothing here does to sets,
@@ -80,23 +83,43 @@ def hold_rater(c: sa.Connection, set_id: int, rater: str) -> None:
     """
     if not rater.strip() or "\0" in rater or len(rater) > 200:
         raise UsageError("a rater has a name, of at most 200 characters")
-    hold_raters(c, set_id, [rater])
+    if c.dialect.name != "postgresql":
+        return
+    numbers = _group(set_id, rater), _number("karat", set_id, rater)
+    lock, share = sa.func.pg_advisory_xact_lock, sa.func.pg_advisory_xact_lock_shared
+    c.execute(sa.select(share(numbers[0]), lock(numbers[1])))
 
 
 def hold_raters(c: sa.Connection, set_id: int, raters: Iterable[str]) -> None:
-    """As ``hold_rater`` for many, who may be of any name."""
+    """Let nobody act for these raters, of any name; a few others may wait with them."""
     if c.dialect.name != "postgresql":
         return
-    keys = {f"karat\0{set_id}\0{rater}".encode() for rater in raters}
-    hashes = (blake2b(key, digest_size=8).digest() for key in keys)
-    for number in sorted(int.from_bytes(each, "big", signed=True) for each in hashes):
-        c.execute(sa.select(sa.func.pg_advisory_xact_lock(number)))
+    numbers = sorted({_group(set_id, rater) for rater in raters})
+    each = sa.text("SELECT pg_advisory_xact_lock(n) FROM unnest(CAST(:numbers AS bigint[])) AS n")
+    c.execute(each, {"numbers": numbers})
 
 
-def held(c: sa.Connection, set_id: int, rater: str, kinds: Iterable[str]) -> int | None:
-    """The slot the rater holds, the newest lease first: ended or not, as long as nobody took it."""
-    values = {"set_id": set_id, "the_rater": rater, "kinds": list(kinds)}
-    return c.execute(_holding(), values).scalar_one_or_none()
+def _group(set_id: int, rater: str) -> int:
+    group = _number("karat rater", set_id, rater) % _GROUPS
+    return _number("karat group", set_id, str(group))
+
+
+def _number(what: str, set_id: int, name: str) -> int:
+    digest = blake2b(f"{what}\0{set_id}\0{name}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+def held(c: sa.Connection, set_id: int, rater: str, kinds: Collection[str], now: int) -> int | None:
+    """The slot the rater holds, the newest lease first: ended or not, as long as nobody took it.
+
+    Adjudications that rest, because the raters agree now, are given back.
+    """
+    if "adjudication" in kinds:
+        c.execute(_resting(), {"set_id": set_id, "the_rater": rater})
+    values = {"set_id": set_id, "the_rater": rater, "kinds": list(kinds), "now": now}
+    # A row lock, so that nobody takes a slot whose lease has ended while it is renewed here.
+    locked = holding().with_for_update(of=slot, skip_locked=True)
+    return c.execute(locked, values).scalars().one_or_none()
 
 
 def take(
@@ -182,8 +205,10 @@ def unfilled(*, own: bool) -> sa.Select[int]:
     """
     other, rated = slot.alias("other"), judgment.alias("rated")
     free: sa.ColumnElement[bool] = slot.c.rater.is_(None) | (slot.c.leased_until_us <= _NOW)
+    to_rate: sa.ColumnElement[bool] = pair.c.gold_grade.is_(None)
     if own:
         free = free | (slot.c.rater == _RATER)
+        to_rate = to_rate | ((slot.c.rater == _RATER) & (slot.c.leased_until_us > _NOW))
     chosen = (
         sa.select(slot.c.id)
         .join(pair, pair.c.id == slot.c.pair_id)
@@ -194,6 +219,7 @@ def unfilled(*, own: bool) -> sa.Select[int]:
             slot.c.kind == _KIND,
             slot.c.judgment_id.is_(None),
             free,
+            (_KIND != "rating") | to_rate,  # a pair whose grade is known tests raters
             # Nobody rates a pair twice, settles their own case, or rates what they settle.
             ~sa.exists().where(
                 other.c.pair_id == slot.c.pair_id,
@@ -202,13 +228,11 @@ def unfilled(*, own: bool) -> sa.Select[int]:
                 other.c.judgment_id.is_not(None) | (other.c.kind != _KIND) if own else sa.true(),
             ),
             (_KIND == "rating") | disagree(),  # they may have come to agree since
-            # Who was shown a disagreement has seen the votes (``show_votes``).
             ~sa.exists().where(
                 _KIND == "rating",
                 deferred.c.pair_id == slot.c.pair_id,
                 deferred.c.rater == _RATER,
-                other.c.pair_id == deferred.c.pair_id,
-                other.c.kind == "adjudication",
+                deferred.c.saw_votes,
             ),
             # What came from elsewhere fills no slot; what fills one is found above already.
             # OFFSET 0 has PostgreSQL look up each pair by the index: without fresh statistics it
@@ -227,33 +251,38 @@ def unfilled(*, own: bool) -> sa.Select[int]:
             .exists(),
         )
     )
-    if own:
-        return chosen
-    put_off = (
-        sa.exists()
-        .where(deferred.c.pair_id == pair.c.id, deferred.c.rater == _RATER)
-        .where(deferred.c.until_us > _NOW)
-    )
-    return chosen.where(~put_off)
+    return chosen if own else chosen.where(~put_off())
 
 
-def count_done(c: sa.Connection, set_id: int, rater: str) -> int:
-    """Judgments the rater gave, repeats and gold items too, adjudications not."""
-    return int(c.execute(_counting(), {"set_id": set_id, "the_rater": rater}).scalar_one())
+def put_off() -> sa.ColumnElement[bool]:
+    """Whether the rater put ``pair`` off until later than now: ``the_rater`` and ``now``."""
+    of_rater = (deferred.c.pair_id == pair.c.id) & (deferred.c.rater == _RATER)
+    return sa.exists().where(of_rater, deferred.c.until_us > _NOW)
 
 
 def show_votes(c: sa.Connection, slot_id: int, rater: str) -> None:
     """Remember who was dealt an adjudication, however it ends: such a one is no blind rater."""
-    seen = sa.exists().where(deferred.c.pair_id == slot.c.pair_id, deferred.c.rater == rater)
-    columns = sa.select(slot.c.pair_id, sa.literal(rater), sa.literal(0, sa.BigInteger))
-    row = columns.where(slot.c.id == slot_id, ~seen)
-    c.execute(sa.insert(deferred).from_select(["pair_id", "rater", "until_us"], row))
+    chosen = sa.select(slot.c.pair_id).where(slot.c.id == slot_id)
+    note(c, int(c.execute(chosen).scalar_one()), rater, saw_votes=True)
+
+
+def note(c: sa.Connection, pair_id: int, rater: str, **values: int | bool) -> None:
+    """Keep of a pair and a rater until when it is put off, or that the rater saw the votes."""
+    of_rater = (deferred.c.pair_id == pair_id) & (deferred.c.rater == rater)
+    if c.execute(sa.update(deferred).where(of_rater).values(values)).rowcount:
+        return
+    row = {"pair_id": pair_id, "rater": rater, "until_us": 0} | values
+    c.execute(sa.insert(deferred).values(row))
 
 
 @cache
-def _holding() -> sa.Select[int]:
-    chosen = (
-        sa.select(slot.c.id)
+def holding() -> sa.Select[*tuple[Any, ...]]:
+    """``id``, ``kind`` and ``query_id`` of the slot that ``held`` gives.
+
+    Its parameters are ``set_id``, ``the_rater``, ``kinds`` and ``now``.
+    """
+    return (
+        sa.select(slot.c.id, slot.c.kind, pair.c.query_id)
         .join(pair, pair.c.id == slot.c.pair_id)
         .join(query, query_of_pair())
         .where(
@@ -262,12 +291,32 @@ def _holding() -> sa.Select[int]:
             slot.c.rater == _RATER,
             slot.c.judgment_id.is_(None),
             slot.c.kind.in_(sa.bindparam("kinds", expanding=True)),
+            (slot.c.kind != "adjudication") | disagree(),
+            # Its grade has become known: who is at it may go on, and nobody comes back to it.
+            (slot.c.kind != "rating")
+            | pair.c.gold_grade.is_(None)
+            | (slot.c.leased_until_us > _NOW),
         )
         .order_by(slot.c.leased_until_us.desc(), slot.c.id)
         .limit(1)
     )
-    # A row lock, so that nobody takes a slot whose lease has ended while it is renewed here.
-    return chosen.with_for_update(of=slot, skip_locked=True)
+
+
+@cache
+def _resting() -> sa.Update:
+    rests = sa.select(pair.c.id).where(
+        pair.c.id == slot.c.pair_id, pair.c.golden_set_id == _SET, ~disagree()
+    )
+    return (
+        sa.update(slot)
+        .where(
+            slot.c.kind == "adjudication",
+            slot.c.rater == _RATER,
+            slot.c.judgment_id.is_(None),
+            rests.correlate(slot).offset(0).exists(),  # as in ``unfilled``: pair by pair
+        )
+        .values(_FREE)
+    )
 
 
 def at_place(shuffle: sa.Column[int]) -> sa.ColumnElement[int]:
@@ -288,23 +337,12 @@ def _taking(order: str) -> ReturningUpdate[int]:
     return (
         sa.update(slot)
         .where(slot.c.id == sa.select(chosen.c.id).scalar_subquery())
-        .values(rater=_RATER, leased_until_us=sa.bindparam("until", type_=sa.BigInteger))
-        .returning(slot.c.id)
-    )
-
-
-@cache
-def _counting() -> sa.Select[int]:
-    return (
-        sa.select(sa.func.count())
-        .select_from(slot)
-        .join(pair, pair.c.id == slot.c.pair_id)
-        .where(
-            pair.c.golden_set_id == _SET,
-            slot.c.rater == _RATER,
-            slot.c.judgment_id.is_not(None),
-            slot.c.kind.in_(OWN),
+        .values(
+            rater=_RATER,
+            leased_until_us=sa.bindparam("until", type_=sa.BigInteger),
+            first_judgment=None,
         )
+        .returning(slot.c.id)
     )
 
 
@@ -353,8 +391,7 @@ def let_go(c: sa.Connection, set_id: int, slot_id: int, rater: str) -> int:
     if found.kind in {"repeat", "gold"}:  # made for this rater alone
         c.execute(sa.delete(slot).where(slot.c.id == slot_id))
     else:
-        free = {"rater": None, "leased_until_us": None}
-        c.execute(sa.update(slot).where(slot.c.id == slot_id).values(free))
+        c.execute(sa.update(slot).where(slot.c.id == slot_id).values(_FREE))
     return int(found.pair_id)
 
 

@@ -20,8 +20,8 @@ class Queries:
         source: What messages call it.
 
     Raises:
-        InputError: a query that stands twice, a weight that is not from 1e-9 to 1e9, or a
-            ``no_answer`` that is neither yes nor no.
+        InputError: a query that stands twice, a weight that is neither 0 nor from 1e-9 to 1e9,
+            or a ``no_answer`` that is neither yes nor no.
     """
 
     def __init__(self, frame: pl.DataFrame, source: str = "queries") -> None:
@@ -35,11 +35,11 @@ class Queries:
             raise InputError("the query stands twice", file=source, query=query)
         if "weight" in self.frame.columns:
             weight = self.frame["weight"]
-            bad = ~weight.is_between(1e-9, 1e9).fill_null(value=False)
+            bad = ~((weight == 0) | weight.is_between(1e-9, 1e9)).fill_null(value=False)
             if bad.any():
                 row = self.frame.row(int(bad.arg_max() or 0), named=True)
                 raise InputError(
-                    f"weight {row['weight']} is not a number from 1e-9 to 1e9",
+                    f"weight {row['weight']} is neither 0 nor a number from 1e-9 to 1e9",
                     file=source,
                     query=row["query_id"],
                 )
@@ -86,7 +86,11 @@ class Queries:
         return set(self.frame["query_id"].filter(self.frame["no_answer"]))
 
     def weights(self) -> dict[str, float]:
-        """The weight of each query; empty when there is no such column."""
+        """The weight of each query; empty when there is no such column.
+
+        A query of weight 0 counts in no number over all queries, and in a slice only where all
+        queries of the slice have weight 0; there all weigh the same.
+        """
         if "weight" not in self.frame.columns:
             return {}
         return dict(zip(self.frame["query_id"], self.frame["weight"], strict=True))

@@ -59,7 +59,12 @@ QUERIES = (
     Column("query_id", pl.String(), "the query"),
     Column("text", pl.String(), "what was typed", optional=True),
     Column("need", pl.String(), "what the person wanted", optional=True),
-    Column("weight", pl.Float64(), "its weight in every mean, above 0", optional=True),
+    Column(
+        "weight",
+        pl.Float64(),
+        "its weight in every mean; 0: in slices of such queries only",
+        optional=True,
+    ),
     Column("stratum", pl.String(), "the sampling stratum it was drawn from", optional=True),
     Column("origin", pl.String(), "log | interview | written | synthetic | clicks", optional=True),
     Column(

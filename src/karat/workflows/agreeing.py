@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from karat.errors import UsageError, nearest
 from karat.golden.aggregation import contradictions, disagreements
 from karat.golden.reliability import agreement
-from karat.store import judgments, pairs, queries, queue
+from karat.store import golden_sets, judgments, pairs, queries, queue
+from karat.store.golden_sets import GoldenSetRow
 from karat.tables.agreement import Agreement
 from karat.tables.judgments import Judgments
 from karat.tables.workspace import Workspace
@@ -28,11 +29,13 @@ class Moment:
         queries: As ``karat.store.queries.frame`` gives them.
         judgments: Those of these queries that count.
         pairs: Those in the queue, as ``karat.store.pairs.frame`` gives them.
+        golden: What was declared.
     """
 
     queries: pl.DataFrame
     judgments: Judgments
     pairs: pl.DataFrame
+    golden: GoldenSetRow
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,8 @@ def moment(connection: sa.Connection, set_id: int) -> Moment:
     """
     asked = queries.frame(connection, set_id)
     said = judgments.current(connection, set_id).of(asked["query_id"])
-    return Moment(asked, said, pairs.frame(connection, set_id))
+    waiting = pairs.frame(connection, set_id)
+    return Moment(asked, said, waiting, golden_sets.by_id(connection, set_id))
 
 
 def agreement_at(held: Moment, workspace: Workspace, by: str | None = None) -> Agreement:

@@ -35,7 +35,7 @@ def answers_of(
         weighing: What each judged query counts for.
     """
     run, latency = scores.run, latency_of(scores.run)
-    counting = scores.topics & ~known
+    counting = scores.topics & scores.overall & ~known
     failed = counting & (scores.answered == "failed")
     judged: dict[int, float | None] = {}
     for k in sorted({m.depth for m in measures if m.depth is not None} or {DEPTH}):
@@ -55,7 +55,7 @@ def answers_of(
         p95_us=None if latency is None else latency.p95_us,
         times_us=_times(run),
         asked=run.answers.height + int((scores.topics & (scores.answered == "missing")).sum()),
-        marked=states(run, scores.rules.no_answer),
+        marked=states(run, scores.rules.silent),
         errors=_errors(run, {query for query, no in zip(ids, failed, strict=True) if no}),
         nothing="" if run.answers.height else f"the run{' file' * of_file} is empty",
     )

@@ -87,7 +87,7 @@ def save_baseline(
             file=scores.run.source,
             fix="save a run in which every query was answered",
         )
-    if not scores.evidence.returned[scores.topics].any():
+    if not scores.evidence.returned[scores.topics & scores.overall].any():
         raise InputError(
             f"{scores.run.name} returned nothing for any query that counts, and a baseline of "
             "nothing would let anything pass",

@@ -190,13 +190,13 @@ def verify_certificate(
 def _counting(
     measure: Measure, qrels: Qrels, runs: Sequence[Run], rules: Rules, about: Queries | None
 ) -> dict[str, float]:
-    """The queries that have a value in both runs, with their weights."""
+    """The queries that have a value in both runs and a weight above 0, with their weights."""
     first, second = (score(run, qrels, [measure], rules) for run in runs)
     used = ~np.isnan(second.values[measure] - first.values[measure])
     query_ids = first.evidence.query_ids
     weights = Weighing.of(about, query_ids).weights
     shares = np.ones(len(query_ids)) if weights is None else weights
-    return {query_ids[i]: float(shares[i]) for i in np.flatnonzero(used)}
+    return {query_ids[i]: float(shares[i]) for i in np.flatnonzero(used & (shares > 0))}
 
 
 def _queries(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as changed
 from pathlib import Path
 
 import polars as pl
 import sqlalchemy as sa
 
+from karat.errors import UsageError
 from karat.formats.query_log import read_query_log
 from karat.golden.composition import Composition, composition
 from karat.golden.sampling import Quota, Sample, choose, refreshed
 from karat.golden.traffic import THIRDS, Cleaned, clean, with_bands
-from karat.store import queries
+from karat.store import golden_sets, judgments, queries
 from karat.store.putting import Put
 from karat.workflows.known_queries import over, same_queries
 from karat.workflows.workspace import Opened
@@ -78,6 +80,7 @@ def choose_queries(
     mask: bool = False,
     text: str | None = None,
     count: str | None = None,
+    replace: bool = False,
 ) -> Chosen:
     """Draw queries from a log and put them into the golden set.
 
@@ -98,16 +101,22 @@ def choose_queries(
         mask: Replace what is personal by its kind.
         text: The column of queries, if it has no usual name.
         count: The column of counts, if it has no usual name.
+        replace: Whether more than half of an earlier sample may be dropped.
 
     Raises:
         InputError: the log cannot be read, or holds nothing.
-        UsageError: a size, band or quota that cannot be met.
+        UsageError: a size, band or quota that cannot be met; or more than half of an earlier
+            sample would be dropped, and that was not asked for.
     """
-    cleaned = clean(read_query_log(log, text=text, count=count), mask=mask, source=str(log))
+    notes: list[str] = []
+    read = read_query_log(log, text=text, count=count, notes=notes)
+    cleaned = clean(read, mask=mask, source=str(log))
+    cleaned = changed(cleaned, notes=(*notes, *cleaned.notes))
     banded = with_bands(cleaned.frame, THIRDS if bands is None else bands)
     sample = choose(banded, size, salt=opened.golden.salt, quotas=quotas, hard=hard)
     golden = opened.golden
     with opened.store.begin() as connection:
+        golden_sets.hold(connection, golden.id)  # before it is read which queries there are
         before = queries.frame(connection, golden.id)
         origin = pl.col("origin") if "origin" in before.columns else pl.lit(None, pl.String)
         drawn = before.filter(origin.eq_missing(FROM_LOG))
@@ -115,6 +124,8 @@ def choose_queries(
         ids = same_queries(known, sample.queries)
         found = sample.queries.with_columns(pl.col("query_id").replace(ids))
         gone = refreshed(drawn, found, banded).filter(pl.col("change") == "gone")
+        if not replace:
+            _refuse_loss(connection, golden.id, gone, drawn.height)
         by_hand = before.filter(~origin.eq_missing(FROM_LOG))
         put = put_queries(connection, golden.id, _told(known, found, by_hand), now)
         if gone.height:
@@ -127,6 +138,19 @@ def choose_queries(
         added=put.added,
         kept=put.changed + put.same,
         gone=gone,
+    )
+
+
+def _refuse_loss(c: sa.Connection, set_id: int, gone: pl.DataFrame, drawn: int) -> None:
+    """Refuse a sample that drops most of the one before: another log or column, as a rule."""
+    if 2 * gone.height <= drawn:
+        return
+    judged = judgments.current(c, set_id).of(gone["query_id"]).frame["query_id"].n_unique()
+    raise UsageError(
+        f"{gone.height:,} of the {drawn:,} queries drawn before would be dropped, "
+        f"{judged:,} of them judged",
+        fix="see that log, columns and --size are those meant; --replace drops them, and keeps "
+        "their judgments",
     )
 
 

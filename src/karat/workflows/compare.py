@@ -17,11 +17,11 @@ from karat.diagnosis.slices import Slice, slices_of
 from karat.errors import UsageError
 from karat.measures import Measure
 from karat.measures.difference import DifferenceBounds, difference_bounds
-from karat.measures.evidence import Floats
+from karat.measures.evidence import Floats, Mask
 from karat.measures.next_judgments import next_judgments
 from karat.measures.pair import Pair
 from karat.measures.scores import Scores
-from karat.stats.intervals import RESAMPLES, resample
+from karat.stats.intervals import RESAMPLES
 from karat.stats.leaderboard import orders, standings
 from karat.stats.multiplicity import benjamini_hochberg, holm
 from karat.stats.shrinkage import shrink_slices
@@ -128,9 +128,7 @@ def compare(
     scored = asked.scored()
     first, *others = scored
     weighing = Weighing.of(asked.about, first.evidence.query_ids)
-    drawn = None
-    if interval == "bca":
-        drawn = resample(weighing.n, RESAMPLES, np.random.default_rng(seed), weighing.strata)
+    drawn = weighing.drawn(RESAMPLES, seed) if interval == "bca" else None
     testing = Testing(test, drawn, margin, resamples, seed, weighing)
     pairs = [
         Pair(first.run, other.run, asked.qrels, first.evidence, other.evidence, asked.rules.depth)
@@ -140,7 +138,7 @@ def compare(
         _contrasts(first, other, pair, asked) for other, pair in zip(others, pairs, strict=True)
     ]
     every = [contrast for of_run in contrasts for contrast in of_run]
-    whole = Slice(None, None, np.ones(weighing.n, np.bool_))
+    whole = Slice(None, None, first.overall)
     parts = [_slices(asked, wanted, [first, other], held) for other in others]
     rows = testing.decided(testing.measured(every, whole.chosen), holm)
     slices = _sliced(testing, contrasts, parts, rows)
@@ -232,14 +230,17 @@ def _sliced(
 ) -> list[Difference]:
     """Every candidate and measure in every slice, p-values corrected within each attribute."""
     families: dict[str | None, list[Measured]] = {}
+    apart: set[tuple[str, str | None, str | None]] = set()
     for of_run, sliced in zip(contrasts, parts, strict=True):
         for attribute, value, chosen in sliced:
             found = testing.measured(of_run, chosen, attribute, value)
             families.setdefault(attribute, []).extend(found)
+            if not (chosen & of_run[0].candidate.overall).any():
+                apart.add((of_run[0].candidate.run.name, attribute, value))
     return [
         row
         for family in families.values()
-        for row in shrink_slices(wholes, testing.decided(family, benjamini_hochberg, LEVEL))
+        for row in shrink_slices(wholes, testing.decided(family, benjamini_hochberg, LEVEL), apart)
     ]
 
 
@@ -248,9 +249,11 @@ def _queries(
 ) -> list[QueryDifference]:
     difference = contrast.difference
     ours, theirs = contrast.both
-    order = _by_size(difference)
+    overall = contrast.baseline.overall
+    order = _by_size(difference, overall)
     weight = np.ones(weighing.n) if weighing.weights is None else weighing.weights
-    share = difference * weight / weight[order].sum()
+    total = weight[[index for index in order if overall[index]]].sum()
+    share = difference * weight / total if total else np.zeros(weighing.n)
     ids = contrast.baseline.evidence.query_ids
     within: dict[int, dict[str, list[str]]] = {}
     for attribute, value, chosen in sliced:
@@ -273,19 +276,20 @@ def _queries(
 
 
 def _moves(contrast: Contrast, pair: Pair, *, full: bool) -> list[Move]:
-    """Documents that moved, of the queries that gain most and lose most."""
-    difference = contrast.difference
-    order = [index for index in _by_size(difference) if difference[index]]
+    """Documents that moved, of the queries that gain most and lose most, of those that count."""
+    difference, overall = contrast.difference, contrast.baseline.overall
+    order = [index for index in _by_size(difference, overall) if difference[index]]
     if not full:
+        order = [index for index in order if overall[index]]
         signs = ([i for i in order if difference[i] * way > 0][:SHOWN] for way in (1, -1))
         order = [index for chosen in signs for index in chosen]
     return moves(contrast.measure, pair, order)
 
 
-def _by_size(difference: Floats) -> list[int]:
-    """Queries with a difference, the largest first."""
+def _by_size(difference: Floats, overall: Mask) -> list[int]:
+    """Queries with a difference, the largest first; those of weight 0 after all others."""
     used = np.flatnonzero(~np.isnan(difference))
-    order: list[int] = used[np.argsort(-np.abs(difference[used]), kind="stable")].tolist()
+    order: list[int] = used[np.lexsort((-np.abs(difference[used]), ~overall[used]))].tolist()
     return order
 
 
@@ -311,5 +315,5 @@ def _first_page(asked: Settled) -> tuple[int, float]:
 def _answered(scored: Sequence[Scores]) -> list[str]:
     """Queries that count and that no run failed to answer."""
     failed = np.any([scores.answered == "failed" for scores in scored], axis=0)
-    counting = np.flatnonzero(scored[0].topics & ~failed)
+    counting = np.flatnonzero(scored[0].topics & scored[0].overall & ~failed)
     return [scored[0].evidence.query_ids[index] for index in counting]

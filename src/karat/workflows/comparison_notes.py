@@ -13,7 +13,7 @@ from karat.stats.averages import mean
 from karat.stats.intervals import RESAMPLES, TRUSTED_FROM
 from karat.stats.weighing import Weighing
 from karat.tables.comparison import Comparison, Difference
-from karat.workflows.notes import of_run
+from karat.workflows.notes import of_run, of_weights, returned_and_tied
 from karat.workflows.settle import Settled
 
 _MOVED = 0.005  # what changes the second digit
@@ -28,6 +28,7 @@ def of_comparison(
             f"no grade of an unjudged document would move {asked.measures[0]}, so there is nothing "
             "to judge next; a deeper measure may have some (-m R@100)"
         )
+    yield from of_weights(scored[0])
     yield from _shallow(scored)
     yield from _ties(found.differences, scored, asked)
     for scores in scored:
@@ -47,7 +48,7 @@ def of_comparison(
 def _shallow(scored: Sequence[Scores]) -> Iterator[str]:
     """Runs that end before a measure does, where others go on."""
     # Cut by --depth, all runs end together.
-    deepest = [int(scores.evidence.returned.max(initial=0)) for scores in scored]
+    deepest = [int(s.evidence.returned[s.overall].max(initial=0)) for s in scored]
     for scores, most in zip(scored, deepest, strict=True):
         reach = [(measure.depth or max(deepest)) for measure in scores.values]
         beyond = [
@@ -71,6 +72,7 @@ def _ties(rows: Sequence[Difference], scored: Sequence[Scores], asked: Settled) 
         """Lowest and highest mean over all orders of tied documents; of queries both runs have."""
         band = held[scores.run.name][measure]
         used = ~np.isnan(scores.values[measure]) & ~np.isnan(other.values[measure])
+        used &= scores.overall
         if band.low is None or band.high is None or not used.any():
             return None
         weights, _ = weighing.at(used)
@@ -81,7 +83,7 @@ def _ties(rows: Sequence[Difference], scored: Sequence[Scores], asked: Settled) 
         moved = {m: band for m, band in bands.items() if band and band[1] - band[0] >= _MOVED}
         if moved:
             measure, (low, high) = next(iter(moved.items()))
-            returned, tied = int(scores.evidence.returned.sum()), int(scores.evidence.tied.sum())
+            returned, tied = returned_and_tied(scores)
             others = counted(len(moved) - 1, "more measure", "more measures")
             more = f" (and {others})" if len(moved) > 1 else ""
             yield (

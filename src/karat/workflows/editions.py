@@ -11,14 +11,14 @@ import polars as pl
 import sqlalchemy as sa
 
 from karat.errors import InputError, UsageError
+from karat.formats import read_run
 from karat.golden import coverage as covering
 from karat.golden.aggregation import RULE, grades
 from karat.golden.editions import EditionDifference, difference, edition
 from karat.golden.freezing import Freeze, may_freeze
 from karat.golden.freshness import Stale, stale
-from karat.store import documents, editions
+from karat.store import documents, editions, imports, judgments, queries
 from karat.store.editions import EditionRow
-from karat.store.golden_sets import GoldenSetRow
 from karat.tables import Run
 from karat.workflows.agreeing import (
     IMPORT,
@@ -28,10 +28,9 @@ from karat.workflows.agreeing import (
     moment,
 )
 from karat.workflows.kept_runs import keep_runs
+from karat.workflows.known_queries import following, lacking
 from karat.workflows.workspace import Opened
 
-LEAST = 1e-9
-"""The least weight there is: a query that has it has no part in a mean to be spoken of."""
 NOW = "now"
 """What the golden set as it stands, not frozen, is called beside editions."""
 
@@ -58,6 +57,17 @@ class Frozen:
     agreed: Freeze
 
 
+@dataclass(frozen=True, slots=True)
+class Covered(covering.Coverage):
+    """How much of what runs show has a grade, where a workspace keeps the runs.
+
+    Attributes:
+        notes: What a person should know of how they were kept, in sentences.
+    """
+
+    notes: list[str]
+
+
 @dataclass(frozen=True)
 class Standing:
     """A golden set as it stands, or as it stood when an edition of it was frozen.
@@ -75,16 +85,12 @@ class Standing:
     about: dict[str, Any]
 
 
-def standing(held: Moment, golden: GoldenSetRow) -> Standing:
-    """A golden set as it stood at a moment.
-
-    Args:
-        held: The moment.
-        golden: What was declared then.
-    """
+def standing(held: Moment) -> Standing:
+    """A golden set as it stood at a moment."""
     # What nobody is named for was made of several already: it has no vote beside people's.
     people, imported = (grades(held.judgments, RULE, (who,)) for who in ("human", "import"))
     made = pl.concat([people, imported.join(people, on=["query_id", "doc_id"], how="anti")])
+    golden = held.golden
     about = {"scale": list(golden.scale), "rule": RULE, "guideline": golden.guideline}
     return Standing(NOW, held.queries, made, about)
 
@@ -103,7 +109,7 @@ def standing_in(connection: sa.Connection, opened: Opened, name: str) -> Standin
     """
     golden = opened.golden
     if name == NOW:
-        return standing(moment(connection, golden.id), golden)
+        return standing(moment(connection, golden.id))
     row, asked, made = editions.edition(connection, golden.id, name)
     if edition(asked, made, row.about)[1] != row.sha256:
         raise InputError(
@@ -133,10 +139,13 @@ def freeze(opened: Opened, name: str, *, now: int) -> Frozen:
         InputError: there is nothing to freeze.
     """
     if name == NOW or not name.strip():
-        raise UsageError(f"an edition is not called {name!r}", fix="karat golden freeze 2026-03")
+        why = "an edition needs a name"
+        if name == NOW:
+            why = f"{NOW!r} is reserved: the golden set as it stands is called so beside editions"
+        raise UsageError(why, fix="karat golden freeze 2026-03")
     with opened.store.read() as connection:
         held = moment(connection, opened.golden.id)
-    found = standing(held, opened.golden)
+    found = standing(held)
     if not found.grades.height:
         raise InputError("nothing is judged yet", fix="karat judge --terminal, or golden import")
     agreed = agreement_at(held, opened.workspace)
@@ -203,21 +212,39 @@ def coverage(
     now: int,
     name: str | None = None,
     k: int = 10,
-) -> covering.Coverage:
+) -> Covered:
     """How much of the top k of runs is judged; the workspace keeps the runs.
 
     Raises:
         InputError: a run cannot be read.
-        UsageError: no such edition, or k is out of range.
+        UsageError: no such edition, k is out of range, or two runs are of one name.
     """
+    read = [run if isinstance(run, Run) else read_run(run) for run in runs]
+    names = [run.name for run in read]
+    twice = next((each for i, each in enumerate(names) if each in names[:i]), None)
+    if twice is not None:
+        raise UsageError(
+            f"two runs are called {twice!r}", fix="name each once; of two files rename one"
+        )
     found = content_of(opened, name)
-    return covering.coverage(found.queries, found.grades, keep_runs(opened, runs, now=now), k)
+    with opened.store.read() as connection:
+        aliases = imports.aliases(connection, opened.golden.id)
+    kept = keep_runs(opened, read, now=now)
+    where = "the golden set" if found.name == NOW else f"edition {found.name}"
+    known, systems, notes = set(found.queries["query_id"]), [], list(kept.notes)
+    for run in kept.runs:
+        system, said = following(run, known, aliases)
+        systems.append(system)
+        notes += [*said, *lacking(system, known, where)]
+    covered = covering.coverage(found.queries, found.grades, systems, k)
+    return Covered(covered.k, covered.runs, covered.queries, covered.unjudged, notes)
 
 
 def stale_judgments(opened: Opened) -> Stale:
     """Judgments of documents whose text has changed since."""
     with opened.store.read() as connection:
-        said = moment(connection, opened.golden.id).judgments
+        asked = queries.frame(connection, opened.golden.id)["query_id"]
+        said = judgments.current(connection, opened.golden.id).of(asked)
         held = documents.frame(connection, opened.golden.id)
     return stale(said, held.select("doc_id", "sha256"))
 
@@ -229,8 +256,9 @@ def weighed(asked: pl.DataFrame) -> tuple[pl.DataFrame, int]:
         asked: ``query_id`` and perhaps ``weight``, null for what no log counted.
 
     Returns:
-        The queries, ``LEAST`` for a null; and how many got it.
+        The queries, 0 for a null (such a query counts in slices of its own kind only), or without
+        weights where none has one; and how many got the 0.
     """
-    if "weight" not in asked.columns:
-        return asked, 0
-    return asked.with_columns(pl.col("weight").fill_null(LEAST)), asked["weight"].null_count()
+    if "weight" not in asked.columns or not asked["weight"].count():
+        return asked.drop("weight", strict=False), 0
+    return asked.with_columns(pl.col("weight").fill_null(0.0)), asked["weight"].null_count()

@@ -9,10 +9,8 @@ import numpy as np
 
 from karat.diagnosis.slices import slices_of
 from karat.errors import UsageError
-from karat.measures.evidence import Floats
 from karat.measures.no_answer import no_answer
 from karat.measures.scores import Scores
-from karat.stats import resample
 from karat.stats.aggregation import Aggregation
 from karat.stats.intervals import RESAMPLES
 from karat.stats.quantiles import latency_of
@@ -110,11 +108,10 @@ def evaluate(
     scored = asked.scored()
     # trec_eval knows neither weights nor strata.
     weighing = Weighing.of(None if rules.compat else about, scored[0].evidence.query_ids)
-    drawn = _drawn(interval, seed, weighing)
+    drawn = weighing.drawn(RESAMPLES, seed) if interval == "bca" else None
     rows = [Aggregation(scores, weighing, interval, drawn, bounds=bounds) for scores in scored]
-    everything = np.array(
-        [query not in rules.no_answer for query in scored[0].evidence.query_ids], np.bool_
-    )
+    ids = scored[0].evidence.query_ids
+    everything = scored[0].overall & np.array([q not in rules.no_answer for q in ids], np.bool_)
     results = [of_run.row(measure, everything) for of_run in rows for measure in measured]
     slices = [
         of_run.row(measure, chosen, attribute, value)
@@ -147,14 +144,8 @@ def _in_a_notebook(results: Results) -> str:
     return to_html(results)
 
 
-def _drawn(interval: str, seed: int, weighing: Weighing) -> Floats | None:
-    if interval != "bca":
-        return None
-    return resample(weighing.n, RESAMPLES, np.random.default_rng(seed), weighing.strata)
-
-
 def _silent(scored: Sequence[Scores], threshold: float | None) -> list[NoAnswer]:
-    marked = scored[0].rules.no_answer
+    marked = scored[0].rules.silent
     if threshold is not None and scored[0].rules.compat:
         raise UsageError("trec_eval knows no threshold", fix="leave out --compat or --threshold")
     if not marked:

@@ -47,7 +47,7 @@ from karat.workflows.answers import answers_of
 from karat.workflows.baseline import changed, folded, renewal, restored, save_baseline, saved_in
 from karat.workflows.fingerprints import fingerprint
 from karat.workflows.lost import lost
-from karat.workflows.notes import of_run
+from karat.workflows.notes import of_run, of_weights
 from karat.workflows.settle import Settled, check_types, settle
 from karat.workflows.uncounted import Uncounted
 
@@ -154,6 +154,7 @@ def gate(
         known_failures=list(judged.known_failures()),
         hashes=hashes,
         notes=[
+            *of_weights(now),
             *(f"{s.run.name}: {note}" for s in scored for note in of_run(s, asked.rules)),
             *([doubt.reason + renewed] if renewed and doubt and stale is None else []),
             *_same(hashes),
@@ -280,15 +281,16 @@ class _Judged:
         row = Aggregation(self.now, self.weighing, "t", None, bounds=False).row
         measures = {str(measure): measure for measure in self.policy.measures}
         counting = self.now.topics & ~self.known
+        whole = counting & self.now.overall
         parts = {(c.measure, c.attribute, c.slice): chosen for c, chosen in held_against}
-        parts |= {(name, None, None): counting for name in measures}
+        parts |= {(name, None, None): whole for name in measures}
         for (name, attribute, value), chosen in parts.items():
             if name in measures:
                 yield row(measures[name], chosen & counting, attribute, value)
 
     def _parts(self, rule: Rule) -> list[Slice]:
         if rule.attribute is None:
-            return [Slice(None, None, ~self.known)]
+            return [Slice(None, None, self.now.overall & ~self.known)]
         parts = self.slices[rule.attribute]
         if rule.value is None:
             # Slices of which no query counts are named in a note; a rule without any is not held.
@@ -325,7 +327,7 @@ class _Judged:
 
     def left_out(self) -> Iterator[str]:
         """What no rule says anything about: known failures, if many, and slices that count not."""
-        topics = self.now.topics
+        topics = self.now.topics & self.now.overall
         count, known = int((topics & ~self.known).sum()), int((topics & self.known).sum())
         if known and (count < known or count < TRUSTED_FROM):
             counts = "counts" if count == 1 else "count"

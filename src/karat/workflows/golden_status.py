@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from karat.golden.composition import Composition, composition
-from karat.golden.freshness import age_days, stale
-from karat.store import documents, editions, runs
+from karat.golden.freshness import Stale, age_days, stale
+from karat.store import documents, editions, queries, runs
 from karat.tables.agreement import Agreement
 from karat.workflows.agreeing import RATERS, Moment, agreement_at, disagreements_at, moment
-from karat.workflows.editions import changes, standing, standing_in
+from karat.workflows.editions import changes, stale_judgments, standing, standing_in
 from karat.workflows.workspace import Opened
 
 
@@ -68,7 +68,7 @@ def status(opened: Opened, *, now: int) -> Status:
         kept = list(dict.fromkeys(row.name for row in runs.runs(connection, golden.id)))
         newest = next(reversed(editions.editions(connection, golden.id)), None)
         before = standing_in(connection, opened, newest.name) if newest else None
-    stands = standing(held, golden)
+    stands = standing(held)
     agreed = agreement_at(held, opened.workspace)
     unsettled = _unsettled(held)
     of_raters = unsettled.filter(pl.col("between") == RATERS).height
@@ -92,6 +92,15 @@ def status(opened: Opened, *, now: int) -> Status:
     changed = before is None or not changes(before, stands).same
     found.todo.extend(_todo(found, held, changed=changed))
     return found
+
+
+def stale_with_texts(opened: Opened) -> Stale:
+    """Judgments of documents whose text has changed since, each with the ``text`` of its query."""
+    found = stale_judgments(opened)
+    with opened.store.read() as connection:
+        texts = queries.frame(connection, opened.golden.id).select("query_id", "text")
+    joined = found.judgments.join(texts, on="query_id", how="left", maintain_order="left")
+    return replace(found, judgments=joined)
 
 
 def _unsettled(held: Moment) -> pl.DataFrame:
@@ -123,7 +132,10 @@ def _todo(found: Status, held: Moment, *, changed: bool) -> list[tuple[str, str]
         count = f"{found.adjudications:,} disagreement{'' if found.adjudications == 1 else 's'}"
         out.append((f"{count} to settle", "karat judge --terminal --adjudicate"))
     if found.stale:
-        out.append((f"{found.stale:,} judgments of documents that changed", "karat golden stale"))
+        what = "1 judgment of a document that changed"
+        if found.stale > 1:
+            what = f"{found.stale:,} judgments of documents that changed"
+        out.append((what, "karat golden stale"))
     if found.grades and changed:
         out.append(("freeze what is judged", "karat golden freeze NAME"))
     return out

@@ -10,10 +10,12 @@ import polars as pl
 
 from karat.errors import UsageError
 from karat.golden.queue import progress_line
-from karat.store import judgments, pairs, queue
+from karat.store import judgments, queue
 from karat.store.queue import Claim
 from karat.workflows.workspace import Opened
 
+NOBODY = "import"
+"""The rater of imported grades that name nobody; no person can be called that."""
 LATER_US = 3_600_000_000
 """For how long a pair that was put off stays away: an hour."""
 
@@ -56,7 +58,7 @@ class Judging:
         adjudicate: Whether disagreements are wanted, rather than pairs to rate.
 
     Raises:
-        UsageError: the rater has no name.
+        UsageError: the rater has no name, or that of imported grades of nobody.
     """
 
     def __init__(
@@ -64,6 +66,11 @@ class Judging:
     ) -> None:
         if not rater.strip():
             raise UsageError("the rater has no name", fix="--rater NAME")
+        if rater.strip().casefold() == NOBODY:
+            raise UsageError(
+                f"{rater.strip()!r} is what imported grades are called that name nobody",
+                fix="--rater NAME, with another name",
+            )
         self.opened, self.rater, self.clock = opened, rater.strip(), clock
         self.kind = "adjudication" if adjudicate else "rating"
 
@@ -165,17 +172,15 @@ class Judging:
         return f"{line}, {far.later} put off" if far.later else line
 
     def _unsettled(self) -> str:
-        """How many disagreements wait; nobody settles their own."""
-        golden = self.opened.golden
+        """How many disagreements wait for this adjudicator, as ``card`` would deal them."""
         with self.opened.store.read() as connection:
-            queued = pairs.frame(connection, golden.id)
-            said = judgments.current(connection, golden.id).frame
-        own = said.filter((pl.col("rater") == self.rater) & (pl.col("kind") == "rating"))
-        waiting = queued.filter(pl.col("adjudications_open") > 0)
-        count = waiting.join(own, on=["query_id", "doc_id"], how="anti").height
+            count, later = queue.unsettled(
+                connection, self.opened.golden.id, self.rater, self.clock()
+            )
+        line = f"{count:,} disagreement{' waits' if count == 1 else 's wait'} to be settled"
         if not count:
-            return "no disagreement waits for you"
-        return f"{count:,} disagreement{' waits' if count == 1 else 's wait'} to be settled"
+            line = "no disagreement waits for you"
+        return f"{line}, {later:,} put off" if later else line
 
     def _shown(self, claim: Claim) -> Card:
         votes: list[Vote] = []

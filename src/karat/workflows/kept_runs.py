@@ -5,85 +5,109 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import sqlalchemy as sa
 
 from karat.errors import InputError, UsageError, nearest
 from karat.formats import read_run
+from karat.formats.source import shown
 from karat.formats.writing import write_run
 from karat.store import golden_sets, runs
+from karat.store.runs import RunRow
 from karat.tables import Run
+from karat.tables.workspace import Workspace
 from karat.workflows.fingerprints import fingerprint
 from karat.workflows.workspace import Opened
 
 _CHARACTERS, _BYTES = 60, 180  # of a name in the name of a file: with the hash, below 255 bytes
 
 
-def keep_runs(opened: Opened, given: Iterable[str | Path | Run], *, now: int) -> list[Run]:
-    """Read runs and keep them in the workspace; one that is there already stays as it is.
+@dataclass(frozen=True)
+class Kept:
+    """Runs that were kept.
+
+    Attributes:
+        runs: As they were given, in that order.
+        names: The name under which each is kept: another one where its content was there already.
+        notes: A sentence for each run that goes by another name.
+    """
+
+    runs: list[Run]
+    names: list[str]
+    notes: list[str]
+
+
+def keep_runs(opened: Opened, given: Iterable[str | Path | Run], *, now: int) -> Kept:
+    """Read runs and keep them in the workspace; as ``keep_in``, in a transaction of its own.
 
     Args:
         opened: The workspace.
         given: Files, or runs.
         now: Microseconds UTC.
 
-    Returns:
-        The runs, in the order given.
-
     Raises:
         InputError: a file cannot be read, or a run cannot be kept.
     """
     read = [run if isinstance(run, Run) else read_run(run) for run in given]
     with opened.store.begin() as connection:
-        keep_in(connection, opened, read, now=now)
-    return read
+        return keep_in(connection, opened, read, now=now)
 
 
-def keep_in(
-    connection: sa.Connection, opened: Opened, given: Iterable[Run], *, now: int
-) -> list[str]:
-    """Keep runs in a transaction that is open: their files first, which are named by content.
+def keep_in(connection: sa.Connection, opened: Opened, given: Iterable[Run], *, now: int) -> Kept:
+    """Keep runs in a transaction that is open: their files first.
 
-    A run is its content: one that is kept under another name already is not kept again.
+    A run is its content: one that is kept under another name already is not kept again. One that
+    is given again stays as it is, and is the newest of its name.
 
-    Returns:
-        A sentence for each run that goes by another name.
+    Args:
+        connection: A write transaction.
+        opened: The workspace.
+        given: The runs.
+        now: Microseconds UTC.
 
     Raises:
         InputError: a file cannot be written.
     """
-    root, folder = opened.workspace.root, opened.workspace.runs
-    golden_sets.hold(connection, opened.golden.id)
-    there = {row.sha256: row for row in runs.runs(connection, opened.golden.id)}
-    known = {sha256: (row.name, root / row.path) for sha256, row in there.items()}
-    notes = []
+    workspace, set_id = opened.workspace, opened.golden.id
+    golden_sets.hold(connection, set_id)
+    before = runs.runs(connection, set_id)
+    there = {row.sha256: (row.name, _place(workspace, row.name, row.sha256, row.path))
+             for row in before}  # fmt: skip
+    # Each is later than all that were given before it, whatever the clock says.
+    latest = max((row.added_us for row in before), default=now - 1)
+    made = Kept([], [], [])
     for run in given:
+        latest = max(now, latest + 1)
         sha256 = fingerprint(run)
         assert sha256 is not None
-        name, path = known.setdefault(sha256, (run.name, folder / _file_name(run.name, sha256)))
-        if name != run.name:
-            notes.append(f"run {run.name!r} is the same as {name!r}, and kept once, as that")
+        known = there.get(sha256)
+        own = shown(run.name)
+        name, path = known or (own, _place(workspace, own, sha256))
+        if name != own:
+            made.notes.append(f"run {own!r} is the same as {name!r}, and kept once, as that")
         if not path.is_file():
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise InputError(
-                    f"runs cannot be kept there: {error.strerror}", file=str(folder)
-                ) from None
-            write_run(run, path)
-        runs.put(
-            connection,
-            opened.golden.id,
-            name=name,
-            sha256=sha256,
-            path=(path.relative_to(root) if path.is_relative_to(root) else path).as_posix(),
-            queries=len(run.query_ids),
-            rows=len(run),
-            about={"source": run.source},
-            now=now,
-        )
-    return notes
+            _write(run, path)
+        if known is None:
+            root = workspace.root
+            runs.put(
+                connection,
+                set_id,
+                name=name,
+                sha256=sha256,
+                path=(path.relative_to(root) if path.is_relative_to(root) else path).as_posix(),
+                queries=len(run.query_ids),
+                rows=len(run),
+                about={"source": shown(run.source)},
+                now=latest,
+            )
+            there[sha256] = (name, path)
+        else:
+            runs.renew(connection, set_id, sha256, latest)
+        made.runs.append(run)
+        made.names.append(name)
+    return made
 
 
 def kept_runs(opened: Opened, names: Sequence[str] = ()) -> list[Run]:
@@ -93,7 +117,18 @@ def kept_runs(opened: Opened, names: Sequence[str] = ()) -> list[Run]:
         UsageError: no such run.
         InputError: its file is gone or damaged.
     """
-    newest = _newest(opened)
+    with opened.store.read() as connection:
+        rows = find_kept(connection, opened, names)
+    return read_kept(opened, rows)
+
+
+def find_kept(connection: sa.Connection, opened: Opened, names: Sequence[str] = ()) -> list[RunRow]:
+    """What is known of runs by name, the newest of each name; of all if none are named.
+
+    Raises:
+        UsageError: no such run.
+    """
+    newest = _newest(connection, opened)
     unknown = next((name for name in names if name not in newest), None)
     if unknown is not None:
         few = ", ".join(list(newest)[-8:])
@@ -102,18 +137,62 @@ def kept_runs(opened: Opened, names: Sequence[str] = ()) -> list[Run]:
             nearest=nearest(unknown, list(newest), 1),
             fix=f"the newest are {few}" if newest else "karat golden pool FILE… keeps runs",
         )
-    chosen = [newest[name] for name in dict.fromkeys(names) or newest]
-    return [read_run(opened.workspace.root / row.path).named(row.name) for row in chosen]
+    return [newest[name] for name in dict.fromkeys(names) or newest]
+
+
+def read_kept(opened: Opened, rows: Iterable[RunRow]) -> list[Run]:
+    """The runs that were found, read.
+
+    Raises:
+        InputError: a file is gone or damaged.
+    """
+    return [
+        read_run(_place(opened.workspace, row.name, row.sha256, row.path)).named(row.name)
+        for row in rows
+    ]
 
 
 def names_of_kept(opened: Opened) -> list[str]:
     """The names of the runs a workspace keeps, the oldest first."""
-    return list(_newest(opened))
-
-
-def _newest(opened: Opened) -> dict[str, runs.RunRow]:
     with opened.store.read() as connection:
-        return {row.name: row for row in runs.runs(connection, opened.golden.id)}
+        return list(_newest(connection, opened))
+
+
+def _newest(connection: sa.Connection, opened: Opened) -> dict[str, RunRow]:
+    """The newest run of each name; the name that was given last is the last."""
+    newest: dict[str, RunRow] = {}
+    for row in runs.runs(connection, opened.golden.id):
+        newest.pop(row.name, None)
+        newest[row.name] = row
+    return newest
+
+
+def _place(workspace: Workspace, name: str, sha256: str, noted: str | None = None) -> Path:
+    """Where the file of a run is, or is to be.
+
+    A store may be shared: the path in it may be of another workspace, and is followed only to a
+    file that is there and in this one.
+    """
+    root, folder = workspace.root, workspace.runs
+    own = folder / _file_name(name, sha256)
+    if noted is None:
+        return own
+    there = (root / noted).resolve()
+    inside = any(there.is_relative_to(each.resolve()) for each in (root, folder))
+    if inside and there.is_file():
+        return root / noted
+    moved = folder / Path(noted).name
+    return moved if moved.is_file() and not own.is_file() else own
+
+
+def _write(run: Run, path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"runs cannot be kept there: {error.strerror}", file=str(error.filename or path.parent)
+        ) from None
+    write_run(run, path)
 
 
 def _file_name(name: str, sha256: str) -> str:

@@ -30,7 +30,7 @@ def of(
 ) -> list[str]:
     """The notes of one evaluation, most important first."""
     scored = [of_run.scores for of_run in rows]
-    said: list[str] = []
+    said = list(of_weights(scored[0]))
     for scores in scored:
         name = f"{scores.run.name}: " if len(scored) > 1 else ""
         said += [name + note for note in of_run(scores, rules)]
@@ -95,6 +95,25 @@ def _short(curve: Sequence[Silence], point: Silence) -> str:
     return repr(point.threshold)
 
 
+def of_weights(scores: Scores) -> Iterator[str]:
+    """How many queries count, where some have weight 0."""
+    aside = int((scores.topics & ~scores.overall).sum())
+    if aside:
+        every = int(scores.topics.sum())
+        count = "counts" if every - aside == 1 else "count"
+        shown = "is shown in its" if aside == 1 else "are shown in their"
+        yield (
+            f"{every - aside:,} of {_queries(every)} {count}; {aside:,} of weight 0 {shown} slices "
+            "only"
+        )
+
+
+def returned_and_tied(scores: Scores) -> tuple[int, int]:
+    """Documents returned for the queries that count, and how many of them are tied in score."""
+    evidence = scores.evidence
+    return int(evidence.returned[scores.overall].sum()), int(evidence.tied[scores.overall].sum())
+
+
 def of_run(scores: Scores, rules: Rules) -> Iterator[str]:
     """What became of the queries of one run."""
     run, evidence = scores.run, scores.evidence
@@ -108,7 +127,7 @@ def of_run(scores: Scores, rules: Rules) -> Iterator[str]:
         ("missing", "not in the run: scored 0"),
         ("empty", "answered with nothing: scored 0"),
     ):
-        held = (scores.answered == state) & ~_marked(scores)
+        held = (scores.answered == state) & scores.overall & ~_marked(scores)
         what = usual
         if rules.compat and not rules.complete:
             what = f"not in the run: left out, as in {rules.compat.name}"
@@ -116,9 +135,9 @@ def of_run(scores: Scores, rules: Rules) -> Iterator[str]:
             held = held & scores.topics
         if held.any():
             yield _counted(held, evidence.query_ids, what)
-    if scores.unjudged:
-        listed = _list(scores.unjudged)
-        yield f"{_queries(len(scores.unjudged))} of the run without judgments: left out ({listed})"
+    if unjudged := scores.unjudged_counting:
+        listed = _list(unjudged)
+        yield f"{_queries(len(unjudged))} of the run without judgments: left out ({listed})"
     if run.contradicted:
         yield (
             f"ranks contradict scores in {_queries(run.contradicted)}: scores decide, ranks do "
@@ -133,7 +152,7 @@ def _marked(scores: Scores) -> np.ndarray:
 def _of_ties(scored: Sequence[Scores], rows: Sequence[Result]) -> Iterator[str]:
     shares = []
     for scores in scored:
-        returned, tied = int(scores.evidence.returned.sum()), int(scores.evidence.tied.sum())
+        returned, tied = returned_and_tied(scores)
         if tied:
             name = f" of {scores.run.name}" if len(scored) > 1 else ""
             shares.append(f"{percent(tied / returned)}{name}")
@@ -199,8 +218,7 @@ def _unknown(rows: Aggregation, rules: Rules) -> Iterator[str]:
     """Which measures have no band, and why; said where ties or gaps could matter at all."""
     if rules.compat:
         return
-    evidence = rows.scores.evidence
-    if evidence.tied.any():
+    if returned_and_tied(rows.scores)[1]:
         without = [str(measure) for measure in rows.without_band]
         if without:
             yield f"no tie band for {', '.join(without)}: karat knows no best and worst order"
@@ -226,7 +244,8 @@ def _merged(rows: Sequence[Aggregation]) -> dict[str, dict[str, None]]:
 
 def _of_all(qrels: Qrels, scored: Sequence[Scores], rules: Rules) -> Iterator[str]:
     evidence = scored[0].evidence
-    bare = ~scored[0].topics & ~_marked(scored[0])
+    overall = scored[0].overall
+    bare = overall & ~scored[0].topics & ~_marked(scored[0])
     if bare.any() and not rules.compat:
         yield _counted(
             bare,
@@ -234,7 +253,8 @@ def _of_all(qrels: Qrels, scored: Sequence[Scores], rules: Rules) -> Iterator[st
             f"without a document of grade {scored[0].lowest_rel:g} or better: left out (undefined)",
         )
     silent = any(
-        (np.isin(scores.answered, ["missing", "empty"]) & scores.topics).any() for scores in scored
+        (np.isin(scores.answered, ["missing", "empty"]) & scores.topics & overall).any()
+        for scores in scored
     )
     if not rules.compat and not rules.complete and (bare.any() or silent):
         yield (

@@ -58,7 +58,7 @@ def correlate(scored: Sequence[Scores], outcomes: Values) -> tuple[list[Outcome]
         for name, values in outcomes.items():
             beside = np.array([values.get(q, math.nan) for q in scores.evidence.query_ids])
             for measure, measured in scores.values.items():
-                found = outcome(measured, beside)
+                found = outcome(np.where(scores.overall, measured, math.nan), beside)
                 if found.reason:
                     reasons.setdefault(found.reason, {})[f"{measure} with {name}"] = None
                 rows.append(

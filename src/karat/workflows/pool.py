@@ -13,9 +13,10 @@ from karat.errors import InputError, UsageError
 from karat.formats import read_pairs, read_run
 from karat.golden import pooling
 from karat.golden.aggregation import grades
-from karat.store import judgments, pairs, queries
+from karat.store import imports, judgments, pairs, queries
 from karat.tables import Pairs, Run
 from karat.workflows.kept_runs import keep_in
+from karat.workflows.known_queries import following, lacking
 from karat.workflows.workspace import Opened
 
 Method = Literal["depth", "rr", "rbp", "mtf"]
@@ -59,7 +60,8 @@ def pool(
 
     Args:
         opened: The workspace.
-        given: Runs, which the workspace keeps.
+        given: Runs, which the workspace keeps as they are. An id of a query that the golden set
+            lacks is followed where an import told what it is called here.
         now: Microseconds UTC.
         method: ``depth``: the top k of each · ``rr``: the best k by reciprocal rank fusion ·
             ``rbp``: the best k by what they can add to RBP · ``mtf``: move to front, the next
@@ -74,15 +76,21 @@ def pool(
         UsageError: no runs, or a number out of range.
         InputError: a run cannot be read, or none of its queries is in the golden set.
     """
-    systems = [run if isinstance(run, Run) else read_run(run) for run in given]
+    read = [run if isinstance(run, Run) else read_run(run) for run in given]
     golden = opened.golden
     with opened.store.read() as connection:
         ids = queries.frame(connection, golden.id)["query_id"].to_list()
         known = judgments.current(connection, golden.id)
+        aliases = imports.aliases(connection, golden.id)
     if not ids:
         raise UsageError("the golden set has no queries yet", fix="karat golden choose LOG")
+    held, systems, said = set(ids), [], []
+    for run in read:
+        system, notes = following(run, held, aliases)
+        systems.append(system)
+        said += [*notes, *lacking(system, held)]
     answered = {query for run in systems for query in run.query_ids}
-    if systems and not answered & set(ids):
+    if systems and not answered & held:
         raise InputError(
             f"none of its queries is in the golden set, which has {', '.join(ids[:3])}, …",
             file=systems[0].source,
@@ -112,9 +120,9 @@ def pool(
         else:
             found = pooling.rbp_pool(systems, k, p=p, **common)
     with opened.store.begin() as connection:
-        notes = keep_in(connection, opened, systems, now=now)
-    lacking = [query for query in ids if query not in answered]
-    return _queued(opened, found.frame, lacking, notes, now)
+        said = [*keep_in(connection, opened, read, now=now).notes, *said]
+    silent = [query for query in ids if query not in answered]
+    return _queued(opened, found.frame, silent, said, now)
 
 
 def enqueue(opened: Opened, path: str | Path | Pairs, *, now: int) -> Pooled:
@@ -138,7 +146,7 @@ def enqueue(opened: Opened, path: str | Path | Pairs, *, now: int) -> Pooled:
 
 
 def _queued(
-    opened: Opened, frame: pl.DataFrame, lacking: list[str], notes: list[str], now: int
+    opened: Opened, frame: pl.DataFrame, silent: list[str], notes: list[str], now: int
 ) -> Pooled:
     kept = ("query_id", "doc_id", "priority", "chosen_by", "chance", "gold_grade")
     chosen = frame.select(name for name in kept if name in frame.columns)
@@ -150,4 +158,4 @@ def _queued(
         were = "pair that was queued has" if put.golds == 1 else "pairs that were queued have"
         notes = [*notes, f"{put.golds:,} {were} another gold grade now"]
     queries = chosen["query_id"].n_unique()
-    return Pooled(chosen.height, put.added, queries, lacking, waiting, notes)
+    return Pooled(chosen.height, put.added, queries, silent, waiting, notes)

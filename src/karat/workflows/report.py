@@ -185,13 +185,15 @@ def _content(
         for ranking in query.rankings
         for placed in (*ranking.top, *ranking.below)
     }
+    aside = asked.rules.aside
+    drawn = [row for row in results.per_query if row.query_id not in aside]
     return Content(
         measure=str(measure),
         lower=frozenset(_lower(results)),
         k=k,
         rel=rel,
         runs=[run.name for run in asked.runs],
-        results=results,
+        results=replace(results, per_query=drawn),
         comparison=against,
         gate=gate,
         views=views(results, against),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -64,8 +64,10 @@ def settle(
     """
     check_types(rel=rel, depth=depth)
     about = given.about(queries, qrels)
-    marked = frozenset(about.no_answer()) if about and not compat else frozenset()
-    rules = _rules(rel, complete, depth, judged_only, compat, marked)
+    rules = _rules(rel, complete, depth, judged_only, compat)
+    if about is not None and not compat:  # trec_eval knows neither marks nor weights
+        aside = frozenset(query for query, weight in about.weights().items() if weight == 0)
+        rules = replace(rules, no_answer=frozenset(about.no_answer()), aside=aside)
     asked = _asked(names(measures, "measures"), rel, rules)
     if not asked:
         raise UsageError("no measure to compute", fix='measures=["nDCG@10"], or leave it out')
@@ -121,7 +123,6 @@ def _rules(
     depth: int | None,
     judged_only: bool,
     compat: str | None,
-    no_answer: frozenset[str],
 ) -> Rules:
     if compat is not None and compat not in COMPAT:
         raise UsageError(
@@ -135,7 +136,6 @@ def _rules(
         depth=None if depth is None else min(depth, 1 << 62),
         judged_only=judged_only,
         compat=COMPAT[compat] if compat else None,
-        no_answer=no_answer,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+import numpy as np
 import polars as pl
 
 from karat.diagnosis.value_slices import NONE, labelled
@@ -29,7 +30,9 @@ class Uncounted:
 
     def why(self, query_ids: Sequence[str]) -> str:
         """How many of them do not count for each reason, as in ``3 marked no_answer``."""
-        judged = set(self.scores.evidence.query_ids)
+        ids = self.scores.evidence.query_ids
+        judged = set(ids)
+        topics = {ids[index] for index in np.flatnonzero(self.scores.topics)}
         reasons = [
             "marked no_answer"
             if query in self.scores.rules.no_answer
@@ -37,6 +40,8 @@ class Uncounted:
             if query not in judged
             else "known to fail"
             if query in self.known
+            else "of weight 0"
+            if query in self.scores.rules.aside and query in topics
             else "without a relevant document"
             for query in query_ids
         ]

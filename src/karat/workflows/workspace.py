@@ -186,8 +186,11 @@ def _edited(store: Store, found: GoldenSetRow, workspace: Workspace, *, change: 
     """
     if found.scale != workspace.scale:
         raise _other_scale(found, workspace)
-    signs = {**dict.fromkeys(found.grades, ""), **workspace.grades}
-    grades = [f"{each:g}" for each, sign in signs.items() if found.grades.get(each) != sign]
+    signs = [
+        f"{each:g}"
+        for each, sign in workspace.grades.items()
+        if found.grades.get(each, sign) != sign
+    ]
     differ = [
         f"{name} {new:g} (was {old:g})" if change else f"{name} {new:g} (the store: {old:g})"
         for name, new, old in (
@@ -196,8 +199,11 @@ def _edited(store: Store, found: GoldenSetRow, workspace: Workspace, *, change: 
         )
         if new != old
     ]
-    if grades:
-        differ.append(f"the sign of grade {', '.join(grades)}")
+    if signs:
+        differ.append(f"the sign of grade {', '.join(signs)}")
+    gone = [each for each in found.grades if each not in workspace.grades]
+    differ += [f"grade {each:g} is gone" for each in gone]
+    differ += [f"grade {each:g} is new" for each in workspace.grades if each not in found.grades]
     if not differ:
         return workspace
     what = ", ".join(differ)
@@ -224,5 +230,6 @@ def _other_scale(found: GoldenSetRow, workspace: Workspace) -> UsageError:
     return UsageError(
         f"the golden set {found.name} is graded from {low:g} to {high:g}, and karat.toml says "
         f"{least:g} to {most:g}",
-        fix="name another golden set in karat.toml: a scale cannot change under its judgments",
+        fix="put the scale back, or name another golden set in karat.toml: the scale of one with "
+        "judgments is fixed",
     )

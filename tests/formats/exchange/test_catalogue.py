@@ -113,3 +113,18 @@ def test_missing_and_empty_files(tmp_path: Path) -> None:
         read_exchange(tmp_path / "empty")
     with pytest.raises(InputError, match="a folder, and a file is wanted"):
         read_exchange(tmp_path, "csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "says"),
+    [
+        ("query_id\tdoc_id\tgrade\n1\ta\t2\n", "rre", "fix: this looks like csv: --format csv"),
+        ("just words\n", "rre", "fix: rre is RRE's ratings: leave out --format"),
+        ("query_id,doc_id,grade\n1,a,three\n", "csv", "fix: write grades as numbers, such as 2"),
+    ],
+)
+def test_what_is_in_another_format_is_told(text: str, name: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_text(text)
+    with pytest.raises(InputError, match=says):
+        read_exchange(path, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from karat.errors import InputError
+from karat.formats.exchange.foreign import Node
 from karat.formats.exchange.gathering import Gathering, counted
 
 
@@ -79,3 +80,20 @@ def test_nothing_is_an_error() -> None:
 )
 def test_counts_read_as_words(count: int, what: str, want: str) -> None:
     assert counted(count, what) == want
+
+
+def test_two_grades_of_one_rater_have_their_place_in_json() -> None:
+    gathered = Gathering("x", "f.json")
+    query = gathered.query("a")
+    list_ = list(Node([1, 2], ".ratings", "f.json").list())
+    gathered.judge(query, "d", 1, " ann", node=list_[0])
+    with pytest.raises(InputError, match=r"f\.json: \.ratings\[1\]: document d is judged twice"):
+        gathered.judge(query, "d", 2, "ann ", node=list_[1])
+    made = gathered.exchange()
+    assert made.places == {("q1", "d", "ann"): ".ratings[0]"}
+    assert made.made_ids
+
+
+def test_a_file_without_content_says_what_to_do() -> None:
+    with pytest.raises(InputError, match="fix: there is nothing below its header"):
+        Gathering("x", "f").exchange()

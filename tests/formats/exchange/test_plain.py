@@ -104,7 +104,7 @@ def test_trec_qrels_keep_grades_and_say_what_else_there_was(tmp_path: Path) -> N
 
 def test_trec_ids_hold_no_white_space(tmp_path: Path) -> None:
     judged = pl.DataFrame({"query_id": ["a b"], "doc_id": ["x"], "grade": [1.0]})
-    with pytest.raises(InputError, match="white space separates"):
+    with pytest.raises(InputError, match=r"white space separates(?s:.*)fix: --format csv"):
         write_exchange(Exchange("made", judgments=judged), tmp_path / "x", "trec")
     assert list(tmp_path.iterdir()) == []
 
@@ -113,6 +113,9 @@ def test_a_damaged_line_of_trec_is_named(tmp_path: Path) -> None:
     path = tmp_path / "x.qrels"
     path.write_text("1 0 a 3\n1 0 b\n")
     with pytest.raises(InputError, match="line 2"):
+        read_exchange(path)
+    path.write_text("1 0 a 3\n1 0 b 1\n\n1 0 a 2\n")
+    with pytest.raises(InputError, match=r"line 4: .*judged twice"):
         read_exchange(path)
 
 

@@ -161,7 +161,9 @@ def test_a_document_id_with_a_blank_cannot_stand_on_a_line(tmp_path: Path) -> No
 def test_a_decimal_comma_between_commas_is_no_number(tmp_path: Path) -> None:
     path = tmp_path / "case.csv"
     path.write_text('query,docid,rating\nstar wars,11,"1,5"\n')
-    with pytest.raises(InputError, match=r"line 2: the rating '1,5' is no number.*\n.*write 1\.5"):
+    with pytest.raises(
+        InputError, match=r"line 2: .*'1,5' is no number.*\n.*write 1\.5, or separate"
+    ):
         read_exchange(path)
     path.write_text("query;docid;rating\nstar wars;11;1,5\nstar wars;12;1.5\n")
     found = read_exchange(path)
@@ -173,3 +175,11 @@ def test_a_decimal_comma_between_commas_is_no_number(tmp_path: Path) -> None:
     path.write_text("query;docid;rating\nstar wars;11;1.234,5\n")
     with pytest.raises(InputError, match=r"the rating '1\.234,5' is no number"):
         read_exchange(path)
+    # Semicolons help in a sheet with commas alone.
+    for name, text in (
+        ("case.txt", "1,5 qid:1 # 11 star wars\n"),
+        ("case.tsv", "query\tdocid\trating\nstar wars\t11\t1,5\n"),
+    ):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(InputError, match=r"'1,5' is no number.*\n  fix: write 1\.5$"):
+            read_exchange(tmp_path / name)

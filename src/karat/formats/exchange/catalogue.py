@@ -54,6 +54,7 @@ class Peer:
 
 _JUDGED = ("queries", "judgments")
 _ABOUT = ("need", "notes", "options")
+_BEIR = ("queries.jsonl", "corpus.jsonl", "qrels", "qrels/test.tsv")  # what plain.write_beir makes
 
 
 def _folder(content: Foreign) -> Exchange:
@@ -265,12 +266,43 @@ def read_exchange(path: str | Path, format: str | None = None) -> Exchange:  # n
             made = EXCHANGES[format or detect(content)].read(content)
         except RecursionError:
             raise InputError("objects are nested too deeply", file=content.name) from None
+        except InputError as error:
+            if format is None or error.fix is not None:
+                raise
+            raise _with_fix(error, _other(content, format)) from None
     if not made.kept:
         made.kept.extend(held(made))
     return made
 
 
-def write_exchange(exchange: Exchange, path: str | Path, format: str) -> Exchange:  # noqa: A002
+def _with_fix(error: InputError, fix: str | None) -> InputError:
+    """The same error with what to do about it."""
+    return InputError(
+        error.what,
+        file=error.file,
+        line=error.line,
+        query=error.query,
+        doc_id=error.doc_id,
+        fix=fix,
+    )
+
+
+def _other(content: Foreign, name: str) -> str | None:
+    """What to do about a file that cannot be read in a format: name the one that it is in."""
+    try:
+        told = detect(content)
+    except (InputError, RecursionError):
+        return f"{name} is {EXCHANGES[name].what}: leave out --format, or name another"
+    return None if told == name else f"this looks like {told}: --format {told}"
+
+
+def write_exchange(
+    exchange: Exchange,
+    path: str | Path,
+    format: str,  # noqa: A002
+    *,
+    replace: bool = False,
+) -> Exchange:
     """Write a file for another tool; it takes its place at the end, or not at all.
 
     Args:
@@ -278,6 +310,8 @@ def write_exchange(exchange: Exchange, path: str | Path, format: str) -> Exchang
         path: The file; ``.gz``, ``.zst`` and ``.bz2`` compress it, and a book called ``.zip`` is
             put into one; ``-`` is standard output. For ``beir`` a folder that is not there yet.
         format: A name of ``EXCHANGES``.
+        replace: Whether a BEIR folder that is there may be replaced; one that holds anything else
+            is never.
 
     Returns:
         The same tables, with what was kept of them, what the format wants and was assumed, and
@@ -301,7 +335,7 @@ def write_exchange(exchange: Exchange, path: str | Path, format: str) -> Exchang
     if isinstance(content, dict):
         if str(path) == "-":
             raise UsageError(f"{format} is a folder, and cannot be standard output")
-        _write_folder(content, Path(path))
+        _write_folder(content, Path(path), replace=replace)
     elif str(path) == "-":
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
@@ -321,21 +355,56 @@ def _peer(name: str) -> Peer:
     return EXCHANGES[name]
 
 
-def _write_folder(files: Mapping[str, bytes], folder: Path) -> None:
+def _write_folder(files: Mapping[str, bytes], folder: Path, *, replace: bool) -> None:
     """A folder that takes its place when all of its files are written."""
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise InputError(
-            "there is something already, and a new folder is to be written", file=str(folder)
-        )
-    part = folder.with_name(f".{folder.name[:80]}.{secrets.token_hex(4)}.part")
+    there = folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))
+    if there:
+        refuse_there(folder, replace=replace)
+        folder = folder.resolve()  # through a link, to the folder it stands for
+    hidden = f".{folder.name[:80]}.{secrets.token_hex(4)}"
+    part, old = folder.with_name(f"{hidden}.part"), folder.with_name(f"{hidden}.old")
     try:
         part.mkdir()
         for name, data in files.items():
             file = part / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
-        part.replace(folder)
+        if there:
+            folder.replace(old)
+        try:
+            part.replace(folder)
+        except OSError:
+            if there:
+                old.replace(folder)
+            raise
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", file=str(folder)) from None
     finally:
         shutil.rmtree(part, ignore_errors=True)  # it is not there any more if all went well
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def refuse_there(folder: Path, *, replace: bool) -> None:
+    """Refuse a folder that holds something, unless it is to be replaced and holds a BEIR folder.
+
+    Raises:
+        InputError: it may not be replaced, is a file, or holds anything else, which would be gone.
+    """
+    if not folder.is_dir():
+        raise InputError(
+            "there is a file already, and a folder is to be written",
+            file=str(folder),
+            fix="name another folder",
+        )
+    if not replace:
+        raise InputError(
+            "there is something already", file=str(folder), fix="--force replaces a BEIR folder"
+        )
+    inside = sorted(each.relative_to(folder).as_posix() for each in folder.rglob("*"))
+    other = next((name for name in inside if name not in _BEIR), None)
+    if other is not None:
+        raise InputError(
+            f"the folder holds more than is written, such as {other}, and that would be gone",
+            file=str(folder),
+            fix="name another folder",
+        )

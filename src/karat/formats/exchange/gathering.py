@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -34,6 +35,19 @@ UNRATED = "documents without a rating"
 _TEXTS = {column.name for column in (*QUERIES, *DOCUMENTS) if isinstance(column.dtype, pl.String)}
 
 
+@dataclass(frozen=True)
+class Gathered(Exchange):
+    """What a file held, and where.
+
+    Attributes:
+        places: Where judgments stand in JSON, as ``jq`` writes it, by query, document and rater.
+        made_ids: Whether the file knows queries by their text alone, so that their ids are made up.
+    """
+
+    places: dict[tuple[str, str, str | None], str] = field(default_factory=dict)
+    made_ids: bool = False
+
+
 class Gathering:
     """The content of one file as it is read; ``exchange`` is what comes of it.
 
@@ -56,6 +70,7 @@ class Gathering:
         self._documents: dict[str, dict[str, Any]] = {}
         self._judged: dict[tuple[str, str, str | None], tuple[float | None, str | None]] = {}
         self._lines: dict[tuple[str, str, str | None], int] = {}
+        self._places: dict[tuple[str, str, str | None], str] = {}
         self._again = 0
         self._unnamed: Counter[tuple[str, str]] = Counter()
         self._runs: dict[str, dict[str, list[tuple[str, float | None]]]] = {}
@@ -134,6 +149,7 @@ class Gathering:
         rater: str | None = None,
         reason: str | None = None,
         line: int | None = None,
+        node: Node | None = None,
     ) -> None:
         """Note a judgment; one that stands twice with the same grade counts once.
 
@@ -141,25 +157,30 @@ class Gathering:
             query_id: The query.
             doc_id: The document.
             grade: How relevant it is; None if it could not be judged.
-            rater: Who says so; None if nobody is named.
+            rater: Who says so, white space around the name left out; None if nobody is named.
             reason: Why.
             line: Where it stands, in a file of lines.
+            node: Where it stands, in JSON.
 
         Raises:
             InputError: one rater gives one document two grades.
         """
+        rater = (rater or "").strip() or None
         key = (query_id, doc_id, rater)
         if key not in self._judged:
             self._judged[key] = (grade, reason or None)
             if line is not None:
                 self._lines[key] = line
+            if node is not None:
+                self._places[key] = node.path
             return
         if self._judged[key][0] != grade:
             both = " and ".join(_grade(each) for each in (self._judged[key][0], grade))
             by = "" if rater is None else f" by {rater}"
             text = self._queries.get(query_id, {}).get("text", query_id)
+            where = f"{node.path}: " if node is not None else ""
             raise InputError(
-                f"document {doc_id} is judged twice{by}: {both}",
+                f"{where}document {doc_id} is judged twice{by}: {both}",
                 file=self.file,
                 line=line,
                 query=text,
@@ -206,7 +227,7 @@ class Gathering:
                 f"cell: removed from {counted(sheet.restored, 'cell')}"
             )
 
-    def exchange(self) -> Exchange:
+    def exchange(self) -> Gathered:
         """What was gathered.
 
         Raises:
@@ -214,7 +235,11 @@ class Gathering:
         """
         runs = {name: self._run(name, rows) for name, rows in self._runs.items()}
         if not (self._queries or self._judged or runs):
-            raise InputError("the file holds no query and no judgment", file=self.file)
+            raise InputError(
+                "the file holds no query and no judgment",
+                file=self.file,
+                fix="there is nothing below its header or in its lists: export it again",
+            )
         if not self._judged and self._lost[UNRATED]:
             self.assumed.append("nobody has rated anything in the file yet: it gives no judgment")
         if self._made:
@@ -233,13 +258,15 @@ class Gathering:
             self.assumed.append(f"{more} that stood twice with the same grade counted once")
         rows = [(*key[:2], grade, key[2], why) for key, (grade, why) in self._judged.items()]
         judgments = pl.DataFrame(rows, schema=JUDGED, orient="row") if rows else None
-        made = Exchange(
+        made = Gathered(
             self.format,
             queries=_frame("query_id", self._queries),
             documents=_frame("doc_id", self._documents),
             judgments=judgments,
             runs=runs,
             lines=self._lines,
+            places=self._places,
+            made_ids=self._made,
             assumed=self.assumed,
             lost=[
                 f"{what}, {count} times" if count > 1 else what

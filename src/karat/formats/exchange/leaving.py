@@ -147,7 +147,7 @@ class Leaving:
                 raise InputError(
                     f"{text!r} holds {min(found)!r}, which cannot stand in {what}",
                     file=self.file,
-                    fix="write csv, which holds any text",
+                    fix="--format csv, which holds any text",
                 )
 
     def told(self) -> Exchange:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -88,7 +90,8 @@ def read_csv(foreign: Foreign) -> Exchange:
                 )
             continue
         none = grade.casefold() in _NONE
-        value = None if none else graded(sheet.number(grade), foreign.name, line, query)
+        number = sheet.number(grade)
+        value = None if none else graded(number, foreign.name, line, query, sheet.separator)
         rater = cells.get("rater", "")
         pairs, said = True, said or bool(grade or cells.get("reason", "").strip())
         gathered.judge(
@@ -125,7 +128,22 @@ def read_trec(foreign: Foreign) -> Exchange:
     frame = parse(Chunk(foreign.data, 1), QRELS, foreign.name)
     if not frame.height:
         raise InputError("the file holds no judgment", file=foreign.name)
-    return _judged("trec", Qrels(frame, source=foreign.name))
+    try:
+        return _judged("trec", Qrels(frame, source=foreign.name))
+    except InputError as error:
+        raise error.at_line(_line(foreign, error)) from None
+
+
+def _line(foreign: Foreign, error: InputError) -> int | None:
+    """The last line of a pair of qrels, which is the one too many where it stands twice."""
+    if error.line is not None or error.doc_id is None:
+        return error.line
+    found = None
+    for line, text in foreign.lines():
+        query, _, doc, *_ = [*text.split(), "", "", ""]
+        if (query, doc) == (error.query, error.doc_id):
+            found = line
+    return found
 
 
 def _judged(name: str, qrels: Qrels) -> Exchange:
@@ -148,8 +166,24 @@ def _qrels(leaving: Leaving) -> Qrels:
 def write_trec(leaving: Leaving) -> bytes:
     """TREC qrels."""
     out = io.BytesIO()
-    write_qrels(_qrels(leaving), out)
+    with _by_format():
+        write_qrels(_qrels(leaving), out)
     return out.getvalue()
+
+
+@contextmanager
+def _by_format() -> Iterator[None]:
+    """A refusal that names formats of an exchange where it would name endings of files."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(
+            error.what,
+            file=error.file,
+            query=error.query,
+            doc_id=error.doc_id,
+            fix="--format csv, which holds any text",
+        ) from None
 
 
 def read_beir(folder: Path) -> Exchange:
@@ -181,7 +215,8 @@ def write_beir(leaving: Leaving) -> dict[str, bytes]:
     out = {}
     for name, (role, table) in tables.items():
         stream = io.BytesIO()
-        BEIR.writers[role](table, stream)
+        with _by_format():
+            BEIR.writers[role](table, stream)
         out[name] = stream.getvalue()
     return out
 
@@ -207,10 +242,12 @@ def read_rankquest(foreign: Foreign) -> Exchange:
         for rating in case.each("ratings"):
             why = rating.get("comment")
             gathered.leave(rating, ("documentId", "rating", "comment"), "a rating")
+            grade = rating.need("rating")
             gathered.judge(
                 query,
                 rating.need("documentId").identifier(),
-                rating.need("rating").number(),
+                grade.number(),
                 reason=why.text() if why and why.value != "" else None,
+                node=grade,
             )
     return gathered.exchange()

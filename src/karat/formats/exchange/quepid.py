@@ -42,7 +42,7 @@ def read_csv(foreign: Foreign) -> Exchange:
                 "a rating without a document", file=foreign.name, line=line, query=text
             )
         if doc.strip() and rating:
-            grade = graded(sheet.number(rating), foreign.name, line, text)
+            grade = graded(sheet.number(rating), foreign.name, line, text, sheet.separator)
             gathered.judge(query, doc, grade, line=line)
         elif doc.strip():
             gathered.lose(UNRATED)
@@ -50,8 +50,15 @@ def read_csv(foreign: Foreign) -> Exchange:
     return gathered.exchange()
 
 
-def graded(cell: str, file: str, line: int, query: str) -> float:
+def graded(cell: str, file: str, line: int, query: str, separator: str | None = None) -> float:
     """The number in a cell.
+
+    Args:
+        cell: The cell.
+        file: What messages call the file.
+        line: Where it stands.
+        query: Of which it is.
+        separator: Between cells, if it stands in a sheet.
 
     Raises:
         InputError: there is none.
@@ -59,13 +66,15 @@ def graded(cell: str, file: str, line: int, query: str) -> float:
     value = number(cell)
     if value is None:
         shown = cell if len(cell) <= 60 else f"{cell[:60]}…"
+        # Of a sheet with commas alone the whole can be said otherwise.
+        apart = ", or separate the cells by semicolons" if separator == "," else ""
         comma = number(pointed(cell)) is not None
         raise InputError(
             f"the rating {shown!r} is no number",
             file=file,
             line=line,
             query=query,
-            fix=f"write {pointed(cell)}, or separate the cells by semicolons" if comma else None,
+            fix=f"write {pointed(cell)}{apart}" if comma else "write grades as numbers, such as 2",
         )
     return value
 
@@ -109,7 +118,7 @@ def by_document(gathered: Gathering, query: str, ratings: Node) -> None:
         if rating.value is None:
             gathered.lose(UNRATED)
         else:
-            gathered.judge(query, doc, rating.number())
+            gathered.judge(query, doc, rating.number(), node=rating)
 
 
 def write_json(leaving: Leaving) -> bytes:
@@ -148,7 +157,7 @@ def read_api(foreign: Foreign) -> Exchange:
             gathered.leave(item, ("query_text", "doc_id", "rating"), "a rating")
             doc, rating = item.get("doc_id"), item.get("rating")
             if doc is not None and rating is not None:
-                gathered.judge(query, doc.identifier(), rating.number())
+                gathered.judge(query, doc.identifier(), rating.number(), node=rating)
             elif doc is not None:
                 gathered.lose(UNRATED)
     return gathered.exchange()

@@ -57,7 +57,8 @@ def read_csv(foreign: Foreign) -> Exchange:
         for judge, cell in zip(judges, cells, strict=True):
             if cell.strip():
                 rater = None if judge == ANONYMOUS else judge
-                grade = graded(sheet.number(cell.strip()), foreign.name, line, text)
+                number = sheet.number(cell.strip())
+                grade = graded(number, foreign.name, line, text, sheet.separator)
                 gathered.judge(query, doc, grade, rater, line=line)
         if not any(cell.strip() for cell in cells):
             gathered.lose(UNRATED)
@@ -149,7 +150,7 @@ def _judge(gathered: Gathering, query: str, doc: str, node: Node) -> None:
     if rater is None:
         # Quepid lets nobody judge a pair more than once; they may be different people.
         rater = gathered.nameless(query, doc)
-    gathered.judge(query, doc, grade, rater, reason)
+    gathered.judge(query, doc, grade, rater, reason, node=rating or node)
 
 
 def write(leaving: Leaving) -> bytes:

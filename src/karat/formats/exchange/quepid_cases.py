@@ -51,7 +51,7 @@ def read(foreign: Foreign) -> Exchange:
                 gathered.lose(UNRATED)
                 continue
             rater = email.text() if email is not None and email.value != "" else None
-            gathered.judge(query, doc, grade.number(), rater)
+            gathered.judge(query, doc, grade.number(), rater, node=grade)
     return gathered.exchange()
 
 
@@ -117,7 +117,7 @@ def read_csv(foreign: Foreign) -> Exchange:
         gathered.document(doc, {"title": cells.get("title")} | {name: row[name] for name in fields})
         rating = cells.get("rating", "").strip()
         if rating and rating not in ("null", "undefined", "--"):
-            grade = graded(sheet.number(rating), foreign.name, line, text)
+            grade = graded(sheet.number(rating), foreign.name, line, text, sheet.separator)
             gathered.judge(query, doc, grade, line=line)
         if place := cells.get("doc position", "").strip():
             position(foreign, line, place)

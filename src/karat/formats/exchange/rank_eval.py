@@ -57,7 +57,8 @@ def read_request(foreign: Foreign) -> Exchange:
         gathered.leave(item, ("id", "ratings", *_ASKED), "a request")
         for rating in item.each("ratings"):
             gathered.leave(rating, ("_index", "_id", "rating"), "a rating")
-            gathered.judge(query, indices.document(rating), rating.need("rating").number())
+            grade = rating.need("rating")
+            gathered.judge(query, indices.document(rating), grade.number(), node=grade)
     made = gathered.exchange()
     if made.queries is not None and "text" not in made.queries.columns:
         made.assumed.append("what was typed stands in no fixed place of a request: no text")
@@ -125,7 +126,7 @@ def read_response(foreign: Foreign) -> Exchange:
             gathered.rank(foreign.stem, query, doc, None if score is None else _score(score))
             gathered.leave(found, ("_index", "_id", "_score", "_type"), "a hit")
             if (rating := hit.get("rating")) is not None:
-                gathered.judge(query, doc, rating.number())
+                gathered.judge(query, doc, rating.number(), node=rating)
         if any(detail.has(key) for key in ("metric_score", "quality_level", "metric_details")):
             gathered.lose("the score of a query, which karat computes by itself")
     if (failures := root.get("failures")) is not None:

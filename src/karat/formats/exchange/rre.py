@@ -82,7 +82,7 @@ def _documents(gathered: Gathering, query: str, node: Node) -> None:
     if isinstance(node.value, list):
         for each in node.list():
             if isinstance(each.value, str):
-                _unsaid(gathered, query, each.value)
+                _unsaid(gathered, query, each.value, each)
             else:
                 _documents(gathered, query, each)
         return
@@ -94,25 +94,25 @@ def _documents(gathered: Gathering, query: str, node: Node) -> None:
             if gain is None:
                 raise value.wrong(f"the documents of a gain: {key!r} is no number")
             for doc in value.list():
-                gathered.judge(query, doc.identifier(), gain)
+                gathered.judge(query, doc.identifier(), gain, node=doc)
         elif isinstance(value.value, int | float | str) and not isinstance(value.value, bool):
-            gathered.judge(query, key, value.number())
+            gathered.judge(query, key, value.number(), node=value)
         elif value.value is None:
-            _unsaid(gathered, query, key)
+            _unsaid(gathered, query, key, value)
         else:
             gathered.leave(value, ("gain", "rating"), "a document")
             said = value.get("gain") or value.get("rating")
             if said is None:
-                _unsaid(gathered, query, key)
+                _unsaid(gathered, query, key, value)
             else:
-                gathered.judge(query, key, said.number())
+                gathered.judge(query, key, said.number(), node=said)
 
 
-def _unsaid(gathered: Gathering, query: str, doc: str) -> None:
+def _unsaid(gathered: Gathering, query: str, doc: str, node: Node) -> None:
     what = f"documents without a gain have grade {GAIN:g}, as RRE's nDCG counts them"
     if what not in gathered.assumed:
         gathered.assumed.append(what)
-    gathered.judge(query, doc, GAIN)
+    gathered.judge(query, doc, GAIN, node=node)
 
 
 def write(leaving: Leaving) -> bytes:

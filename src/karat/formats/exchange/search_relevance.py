@@ -36,7 +36,8 @@ def read_judgments(foreign: Foreign) -> Exchange:
         for rating in item.each("ratings"):
             doc = rating.need("docId").identifier()
             gathered.leave(rating, ("docId", "rating"), "a rating")
-            gathered.judge(query, doc, rating.need("rating").number(), rater)
+            grade = rating.need("rating")
+            gathered.judge(query, doc, grade.number(), rater, node=grade)
         for _ in item.each("failures"):
             gathered.lose("documents whose judging failed")
     return gathered.exchange()

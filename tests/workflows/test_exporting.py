@@ -1,0 +1,221 @@
+"""What goes out: where it may be written, what it holds, and what is said to be left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from karat.errors import InputError, UsageError
+from karat.formats import read_run
+from karat.store import judgments
+from karat.store.opening import Store
+from karat.tables import Run
+from karat.workflows.editions import content_of
+from karat.workflows.exchanging import take_in
+from karat.workflows.exporting import give_out
+from karat.workflows.kept_runs import keep_runs, kept_runs
+from karat.workflows.workspace import Opened, make_workspace, open_workspace
+
+Tick = Callable[[], int]
+HEAD = "query_id,query,doc_id,grade,rater,reason\n"
+
+
+def filled(shop: Opened, folder: Path, tick: Tick) -> None:
+    """Two queries, two documents and three grades by nobody."""
+    rows = "q1,door,d1,3,,\nq1,door,d2,0,,\nq2,wall,d2,1,,\n"
+    (folder / "grades.csv").write_text(HEAD + rows, encoding="utf-8")
+    (folder / "texts.csv").write_text("doc_id,text\nd1,A door\nd2,A wall\n", encoding="utf-8")
+    for name in ("grades.csv", "texts.csv"):
+        take_in(shop, folder / name, now=tick())
+
+
+@pytest.fixture
+def said(shop: Opened, tick: Tick, tmp_path: Path) -> Opened:
+    """Three queries, judged by ann; ben could not judge d1 of the second."""
+    rows = "q1,door,d1,2,ann,\nq1,door,d2,0,ann,\nq2,wall,d1,,ben,language\nq3,roof,d1,1,ann,\n"
+    (tmp_path / "said.csv").write_text(HEAD + rows, encoding="utf-8")
+    take_in(shop, tmp_path / "said.csv", now=tick())
+    return shop
+
+
+@pytest.mark.parametrize("each_rater", [False, True])
+def test_what_goes_out_comes_back_in(
+    each_rater: bool, shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    rows = "q1,door,d1,2,ann,\nq1,door,d1,3,ben,nice\nq2,wall,d1,,ann,language\n"
+    (tmp_path / "said.csv").write_text(HEAD + rows, encoding="utf-8")
+    take_in(shop, tmp_path / "said.csv", now=tick())
+    told = give_out(shop, tmp_path / "out.csv", "csv", each_rater=each_rater)
+    made_one = [
+        "who judged: 2 raters; --each-rater keeps them apart",
+        "the reasons of 2 judgments; --each-rater writes them",
+        "that 1 document could not be judged",
+    ]
+    assert told.lost == ([] if each_rater else made_one)
+    make_workspace(tmp_path / "other", now=tick())
+    with open_workspace(tmp_path / "other", now=tick()) as other:
+        take_in(other, tmp_path / "out.csv", now=tick())
+        # By the rule: two votes, no majority, so the lower of the two.
+        mine, theirs = (content_of(each).grades.rows(named=True) for each in (shop, other))
+        assert [row["grade"] for row in mine] == [row["grade"] for row in theirs] == [2]
+        with other.store.read() as c:
+            frame = judgments.current(c, other.golden.id).frame
+        if each_rater:
+            assert frame.select("rater", "grade", "reason", "source").rows() == [
+                ("ann", 2, None, "human"),
+                ("ben", 3, "nice", "human"),
+                ("ann", None, "language", "human"),
+            ]
+        else:
+            assert frame.select("rater", "grade", "source").rows() == [("import", 2, "import")]
+
+
+def test_what_is_no_raters_is_said_to_be_left_out(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    rows = "q1,door,d1,2,ann,\nq1,door,d1,1,,\nq1,door,d2,3,,\n"
+    (tmp_path / "said.csv").write_text(HEAD + rows, encoding="utf-8")
+    take_in(shop, tmp_path / "said.csv", now=tick())
+    clicked = {"query_id": ["q1"], "doc_id": ["d3"], "grade": [1.0], "rater": ["log"]}
+    with shop.store.begin() as c:
+        facts = pl.DataFrame(clicked).with_columns(
+            source=pl.lit("clicks"), time_us=pl.lit(tick()), reason=pl.lit(None, pl.String)
+        )
+        judgments.record(c, shop.golden.id, facts, None)
+    told = give_out(shop, tmp_path / "out.csv", "csv", each_rater=True)
+    assert told.lost == [
+        "1 judgment of no rater: of clicks",
+        "2 judgments of no rater: imported, with nobody named",
+    ]
+    made_one = give_out(shop, tmp_path / "one.csv", "csv").lost
+    assert made_one == ["who judged: 1 rater; --each-rater keeps them apart"]
+
+
+def test_all_that_goes_out_is_of_one_moment(
+    shop: Opened, tick: Tick, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(shop, tmp_path, tick)
+    keep_runs(shop, [Run.from_dict({"q1": {"d2": 2.5}}, "lexical")], now=tick())
+    reads = []
+    read = Store.read
+    monkeypatch.setattr(Store, "read", lambda store: (reads.append(store), read(store))[1])
+    give_out(shop, tmp_path / "out.json", "quepid-snapshot", runs=["lexical"])
+    assert len(reads) == 1
+
+
+def test_kept_runs_go_out(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    filled(shop, tmp_path, tick)
+    first = Run.from_dict({"q1": {"d2": 2.5, "d1": 1}, "q2": {}}, "lexical")
+    other = Run.from_dict({"q1": {"d1": 9}}, "dense")
+    keep_runs(shop, [first, other], now=tick())
+    with pytest.raises(UsageError, match=r"none is named\n.*lexical, dense"):
+        give_out(shop, tmp_path / "x.json", "quepid-snapshot")
+    with pytest.raises(UsageError, match="trec holds no runs"):
+        give_out(shop, tmp_path / "x", "trec", runs=["dense"])
+    with pytest.raises(UsageError, match="several runs"):
+        give_out(shop, tmp_path / "x.trec", "run", runs=["dense", "lexical"])
+    with pytest.raises(UsageError, match="holds no grades"):
+        give_out(shop, tmp_path / "x.trec", "run", runs=["dense"], edition="one")
+    for name in ("quepid-snapshot", "quepid-snapshot-csv"):
+        told = give_out(shop, tmp_path / name, name, runs=["lexical", "dense"])
+        assert told.kept == ["2 documents", "2 runs"]
+        assert "that 1 query got no answer, of run 'lexical'" in told.lost
+        make_workspace(tmp_path / f"of {name}", now=tick())
+        with open_workspace(tmp_path / f"of {name}", now=tick()) as theirs:
+            take_in(theirs, tmp_path / name, now=tick())
+            back = {run.name: run.to_dict() for run in kept_runs(theirs)}
+        # Places, and no scores.
+        ranked = {run: [list(docs) for docs in each.values()] for run, each in back.items()}
+        assert ranked == {"lexical": [["d2", "d1"]], "dense": [["d1"]]}
+    for ending, lost in (("trec", 1), ("jsonl", 0), ("parquet", 0)):
+        told = give_out(shop, tmp_path / f"out.{ending}", "run", runs=["lexical"])
+        assert (told.kept, len(told.lost)) == (["run 'lexical': 2 rows of 1 query"], lost)
+        again = read_run(tmp_path / f"out.{ending}")
+        assert again.to_dict()["q1"] == {"d2": 2.5, "d1": 1}
+        assert again.answers.height == 2 - lost
+
+
+def test_what_is_there_is_replaced_only_by_force(said: Opened, tmp_path: Path) -> None:
+    source, folder = tmp_path / "src.csv", tmp_path / "set"
+    source.write_text("mine", encoding="utf-8")
+    with pytest.raises(InputError, match=r"a file already\n  fix: --force"):
+        give_out(said, source, "csv")
+    assert source.read_text(encoding="utf-8") == "mine"
+    give_out(said, source, "csv", force=True)
+    assert source.read_text(encoding="utf-8").startswith("query_id,query")
+    give_out(said, folder, "beir")
+    (folder / "qrels/test.tsv").write_text("old", encoding="utf-8")
+    with pytest.raises(InputError, match=r"something already\n  fix: --force"):
+        give_out(said, folder, "beir")
+    give_out(said, folder, "beir", force=True)
+    assert "q3\td1\t1" in (folder / "qrels/test.tsv").read_text(encoding="utf-8")
+    # A folder of anything else is never replaced: what is in it would be gone.
+    (folder / "qrels/notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(InputError, match=r"holds more than is written, such as qrels/notes\.txt"):
+        give_out(said, folder, "beir", force=True)
+    with pytest.raises(InputError, match="a folder is to be written"):
+        give_out(said, source, "beir", force=True)
+    with pytest.raises(InputError, match="a file is wanted"):
+        give_out(said, folder, "csv", force=True)
+    (tmp_path / "empty").touch()  # as mktemp makes it: there is nothing to lose
+    give_out(said, tmp_path / "empty", "csv")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"src.csv", "set", "empty", "said.csv", "shop"}
+
+
+def test_a_run_too_is_replaced_only_by_force(said: Opened, tick: Tick, tmp_path: Path) -> None:
+    keep_runs(said, [Run.from_dict({"q1": {"d1": 1.0}}, "one")], now=tick())
+    (tmp_path / "one.trec").write_text("mine", encoding="utf-8")
+    with pytest.raises(InputError, match="--force"):
+        give_out(said, tmp_path / "one.trec", "run", runs=["one"])
+    give_out(said, tmp_path / "one.trec", "run", runs=["one"], force=True)
+    assert read_run(tmp_path / "one.trec").to_dict() == {"q1": {"d1": 1.0}}
+
+
+def test_a_folder_that_is_not_there_is_named(said: Opened, tmp_path: Path) -> None:
+    for name in ("csv", "beir"):
+        with pytest.raises(InputError, match=r"nodir does not exist\n  fix: mkdir -p"):
+            give_out(said, tmp_path / "nodir/x", name)
+
+
+@pytest.mark.parametrize("name", ["quepid-csv", "rre", "rank-eval", "csv", "trec"])
+def test_what_could_not_be_judged_is_said_to_be_left_out(
+    name: str, said: Opened, tmp_path: Path
+) -> None:
+    lost = give_out(said, tmp_path / "x", name).lost
+    assert "that 1 document could not be judged" in lost
+    assert any(each.startswith("who judged: 2 raters") for each in lost)
+    assert any(each.startswith("the reasons of 1 judgment") for each in lost)
+
+
+def test_what_is_no_rating_is_said_to_be_left_out(said: Opened, tick: Tick, tmp_path: Path) -> None:
+    kinds = ["adjudication", "repeat", "repeat", "gold"]
+    facts = pl.DataFrame(
+        {
+            "query_id": ["q1"] * 4,
+            "doc_id": ["d1", "d1", "d2", "d2"],
+            "grade": [2.0, 2.0, 0.0, 0.0],
+            "rater": ["eve", "ann", "ann", "ann"],
+            "kind": kinds,
+        }
+    ).with_columns(source=pl.lit("human"), time_us=pl.lit(tick()), reason=pl.lit(None, pl.String))
+    with said.store.begin() as c:
+        judgments.record(c, said.golden.id, facts, None)
+    told = give_out(said, tmp_path / "x.csv", "csv", each_rater=True)
+    assert told.kept[0] == "4 judgments of 3 queries"
+    assert told.lost == ["1 adjudication", "1 gold judgment", "2 repeated judgments"]
+
+
+def test_a_run_goes_out_under_the_ids_of_the_golden_set(
+    said: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    keep_runs(said, [Run.from_dict({"1": {"d1": 1.0}, "9": {}}, "one")], now=tick())
+    (tmp_path / "q.csv").write_text("query_id,text\n1,Door\n", encoding="utf-8")
+    take_in(said, tmp_path / "q.csv", now=tick())
+    told = give_out(said, tmp_path / "one.jsonl", "run", runs=["one"])
+    assert read_run(tmp_path / "one.jsonl").to_dict() == {"q1": {"d1": 1.0}, "9": {}}
+    (known_as,) = told.assumed
+    assert known_as.endswith(
+        "of run 'one' is known here under another id since an earlier import, such as 1 → q1"
+    )

@@ -1,0 +1,49 @@
+"""Files to import: what they are taken for, and where what is refused stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from karat.errors import InputError
+from karat.workflows.import_files import check_judgments, check_there, read_file
+
+BOOK = """{"query_doc_pairs": [{"query_text": "x", "doc_id": "a",
+ "judgements": [{"rating": 1, "user_email": "import"}]}]}"""
+
+
+def test_binary_is_said_to_be_that(tmp_path: Path) -> None:
+    path = tmp_path / "ls"
+    path.write_bytes(b"\x7fELF\x02\x01\x01\x00 one two three 4 5.0 six\n" * 9)
+    with pytest.raises(InputError, match="binary data, not text"):
+        read_file(path)
+
+
+def test_what_is_missing_is_seen_before_anything_is_read(tmp_path: Path) -> None:
+    (tmp_path / "there.csv").write_text("x", encoding="utf-8")
+    check_there([tmp_path / "there.csv", tmp_path, "-"])
+    with pytest.raises(InputError, match=r"theer\.csv: there is no such file\n.*there\.csv"):
+        check_there([tmp_path / "there.csv", tmp_path / "theer.csv"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.csv", "query_id,doc_id,grade,rater\n1,a,1,ann\n1,b,1,Import\n", "line 3: a rater is"),
+        (
+            "a.json",
+            BOOK,
+            r"query_doc_pairs\[0\].judgements\[0\].rating: a rater is called 'import'",
+        ),
+        ("b.json", '{"ratings": [{"query_text": "x", "doc_id": "a", "rating": 9}]}',
+         r"b.json: \.ratings\[0\]\.rating: grade 9 .*query x"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_taken_in_has_its_place(
+    name: str, content: str, says: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=says):
+        check_judgments(read_file(path), (0, 3), str(path))
