@@ -252,7 +252,10 @@ def test_one_submission_sent_twice_is_one_judgment(c: sa.Connection, shop: int) 
     first = judgments.submit(c, shop, claim.slot_id, "ann", grade=1, now=NOW, token="t")
     assert judgments.submit(c, shop, claim.slot_id, "ann", grade=1, now=NOW, token="t") == first
     judgments.undo(c, shop, "ann", NOW)
-    assert judgments.submit(c, shop, claim.slot_id, "ann", grade=1, now=NOW, token="t") == first
+    there = judgments.history(c, shop, claim.query_id, claim.doc_id).height
+    with pytest.raises(judgments.Overtaken, match="taken back since"):
+        judgments.submit(c, shop, claim.slot_id, "ann", grade=1, now=NOW, token="t")
+    assert judgments.history(c, shop, claim.query_id, claim.doc_id).height == there == 2
     queue.later(c, shop, claim.slot_id, "ann", NOW)
     other = claimed(c, shop, "ben")
     with pytest.raises(UsageError, match="token"):

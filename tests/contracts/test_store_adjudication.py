@@ -270,3 +270,28 @@ def test_what_waits_is_what_would_be_dealt(c: sa.Connection) -> None:
     assert unsettled(c, set_id, "cat") == (0, 1)
     assert unsettled(c, set_id, "cat", NOW + SECOND) == (1, 0)
     assert unsettled(c, set_id, "dan") == (1, 0)
+
+
+def test_who_has_put_three_disagreements_off_puts_off_no_fourth(c: sa.Connection) -> None:
+    set_id = with_pool(c, 1, 5)
+    rate(c, set_id, "ann", *[0] * 5)
+    rate(c, set_id, "bob", *[3] * 5)
+    queue.open_adjudications(c, set_id, pool(1, 5), NOW)
+    late, read = NOW + 3600 * SECOND, []
+    for _ in range(3):
+        held = claimed(c, set_id, "cat", kind="adjudication")
+        read.append(held.slot_id)
+        queue.later(c, set_id, held.slot_id, "cat", late, NOW)
+    fourth = claimed(c, set_id, "cat", kind="adjudication")
+    with pytest.raises(queue.TooManyPutOff, match="3 disagreements"):
+        queue.later(c, set_id, fourth.slot_id, "cat", late, NOW)
+    # (It was let go in this transaction, which whoever is refused does not end well.)
+    fourth = claimed(c, set_id, "cat", kind="adjudication")
+    judgments.submit(c, set_id, fourth.slot_id, "cat", grade=2, now=NOW)
+    fifth = claimed(c, set_id, "cat", kind="adjudication")
+    with pytest.raises(queue.TooManyPutOff):
+        queue.later(c, set_id, fifth.slot_id, "cat", late, NOW)
+    # What comes back counts no more; nor does what others put off.
+    queue.later(c, set_id, claimed(c, set_id, "dan", kind="adjudication").slot_id, "dan", late, NOW)
+    again = claimed(c, set_id, "cat", late, "adjudication")
+    queue.later(c, set_id, again.slot_id, "cat", late + SECOND, late)

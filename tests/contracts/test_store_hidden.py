@@ -226,3 +226,51 @@ def test_a_correction_brings_no_repeat_forward(c: sa.Connection) -> None:
         )
         assert judgments.record(c, set_id, facts, None).corrected == old.height
     assert n_repeats > 5
+
+
+def test_of_filled_places_only_the_newest_is_corrected_if_asked_so(c: sa.Connection) -> None:
+    set_id = with_pool(c, 1, 3)
+    first, second = (claimed_and_judged(c, set_id) for _ in range(2))
+    held = queue.claim(c, set_id, "ann", now=NOW)
+    assert held is not None
+
+    def again(slot_id: int, **more: object) -> int:
+        values = {"grade": 3, "now": NOW, "newest_only": True} | more
+        return judgments.submit(c, set_id, slot_id, "ann", **values)  # type: ignore[arg-type]
+
+    with pytest.raises(judgments.Overtaken, match="another since"):
+        again(first)
+    new = again(second)
+    assert judgments.superseded_by(c, new) == (1,)
+    assert again(second) > new
+    again(held.slot_id)
+    with pytest.raises(judgments.Overtaken):
+        again(second)
+    for _ in range(2):
+        judgments.undo(c, set_id, "ann", NOW)
+    again(first)  # by undoing one gets there
+    assert again(first, newest_only=False)
+    with pytest.raises(judgments.LeaseLost):  # as if its slot had gone, and left its number
+        again(first, pair_shown=judgments.pair_key("q0", "elsewhere"))
+
+
+def claimed_and_judged(c: sa.Connection, set_id: int) -> int:
+    """Judge ann's next pair; returns its slot."""
+    claim = queue.claim(c, set_id, "ann", now=NOW)
+    assert claim is not None
+    number = judgments.submit(c, set_id, claim.slot_id, "ann", grade=1, now=NOW)
+    assert judgments.superseded_by(c, number) is None
+    return claim.slot_id
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"), [(0, 0), (86_400, 86_400), (86_401, None), (1e300, None), (-1, None)]
+)
+def test_a_time_that_cannot_be_is_not_kept(
+    c: sa.Connection, said: float, kept: float | None
+) -> None:
+    set_id = with_pool(c, 1, 1)
+    claim = queue.claim(c, set_id, "ann", now=NOW)
+    assert claim is not None
+    judgments.submit(c, set_id, claim.slot_id, "ann", grade=1, seconds=said, now=NOW)
+    assert judgments.current(c, set_id).frame["seconds"].to_list() == [kept]

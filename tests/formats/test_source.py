@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from karat.errors import InputError
-from karat.formats.source import NothingIn, Source
+from karat.formats.source import NothingIn, Source, zstd
 
 
 def test_chunks_are_whole_lines_and_know_their_number(tmp_path: Path) -> None:
@@ -67,3 +67,11 @@ def test_an_empty_file_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(NothingIn, match="the file is empty") as caught:
         Source(tmp_path / "x")
     assert "write it again" in (caught.value.fix or "")
+
+
+def test_a_bomb_of_short_lines_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
+    # 80 MiB from a few kilobytes; a run of it would take ten times that in memory.
+    (tmp_path / "x").write_bytes(zstd.compress(b"q1 Q0 d1 1 1.0 runs\n" * (4 << 20)))
+    with Source(tmp_path / "x") as source, pytest.raises(InputError, match="more than 250 times"):
+        list(source.chunks())
+    assert source.stored == (tmp_path / "x").stat().st_size

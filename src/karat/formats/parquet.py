@@ -13,8 +13,11 @@ from karat.formats.cells import Careful, fast, run_rows
 from karat.formats.columns import choose
 from karat.formats.format import Format, Rows
 from karat.formats.outgoing import frame_writers
-from karat.formats.source import Source
+from karat.formats.parquet_footer import read_footer
+from karat.formats.source import BOMB_RATIO, Source
 
+_BOMB_FROM = 1 << 28
+_CELL = 8  # bytes that a value takes in memory, about
 _BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
@@ -35,6 +38,7 @@ def read_attributes(source: Source, role: str) -> Rows:
     key = "query_id" if role == "queries" else "doc_id"
     chosen = choose(names, role, source.name)
     frame = _collected(plan, source)
+    _refuse_bomb(weight(frame), source)
     _refuse_floats(frame[chosen[key]].dtype, chosen[key], source)
     renamed = {name: column for column, name in chosen.items()}
     clash = [c for n, c in renamed.items() if n != c and c in names]
@@ -50,7 +54,17 @@ def read_attributes(source: Source, role: str) -> Rows:
 
 def _scan(source: Source) -> tuple[pl.LazyFrame, list[str]]:
     whole_path = source.again if source.compressed is None else None
-    plan = pl.scan_parquet(whole_path or io.BytesIO(source.whole()), glob=False)
+    if whole_path is not None:
+        with whole_path.open("rb") as stream:
+            said = read_footer(stream)
+        plan = pl.scan_parquet(whole_path, glob=False)
+    else:
+        held = io.BytesIO(source.whole())
+        said = read_footer(held)
+        held.seek(0)
+        plan = pl.scan_parquet(held, glob=False)
+    if said is not None:
+        _refuse_bomb(max(said.uncompressed, _CELL * max(said.values, said.rows)), source)
     try:
         return plan, plan.collect_schema().names()
     except _BROKEN as error:
@@ -59,9 +73,11 @@ def _scan(source: Source) -> tuple[pl.LazyFrame, list[str]]:
 
 def _parts(plan: pl.LazyFrame, chosen: dict[str, str], source: Source) -> Iterator[pl.DataFrame]:
     """Batches as Polars reads them: the next is read while one is settled."""
-    start = 1
+    start, total = 1, 0
     try:
         for part in plan.collect_batches(maintain_order=True):
+            total += weight(part)
+            _refuse_bomb(total, source)
             done = fast(part, chosen)
             if done is None:
                 careful = Careful(source.name, unit="row")
@@ -72,6 +88,39 @@ def _parts(plan: pl.LazyFrame, chosen: dict[str, str], source: Source) -> Iterat
             yield done
     except _BROKEN as error:
         raise _damaged(error, source) from None
+
+
+def weight(frame: pl.DataFrame) -> int:
+    """Bytes of a frame, about, if no two cells share a string, as rows of a store do not."""
+    return sum(map(_weight, frame.get_columns()))
+
+
+def _weight(column: pl.Series) -> int:
+    kind = column.dtype
+    if isinstance(kind, pl.Struct):
+        return weight(column.struct.unnest()) if kind.fields else 0
+    if isinstance(kind, pl.Array):
+        column, kind = column.arr.to_list(), pl.List(kind.inner)
+    if isinstance(kind, pl.List):
+        return _weight(column.explode())
+    cells = _CELL * len(column)
+    if kind in (pl.Categorical, pl.Enum):
+        column, kind = column.cast(pl.String), pl.String()
+    if kind == pl.String:
+        return cells + int(column.str.len_bytes().cast(pl.UInt64).sum() or 0)
+    if kind == pl.Binary:
+        return cells + int(column.bin.size().cast(pl.UInt64).sum() or 0)
+    return cells
+
+
+def _refuse_bomb(size: int, source: Source) -> None:
+    """Refuse what is many times as large as the file it came from, as no real data is."""
+    if size > _BOMB_FROM and size > BOMB_RATIO * source.stored:
+        raise InputError(
+            f"the Parquet file expands more than {BOMB_RATIO} times, which real data does not",
+            file=source.name,
+            fix="if it is sound, write it as JSON Lines",
+        )
 
 
 def _collected(plan: pl.LazyFrame, source: Source) -> pl.DataFrame:

@@ -33,8 +33,10 @@ TAIL = 1 << 12
 LONGEST_LINE = 1 << 26
 """64 MiB: no line of a qrels, run, query or document file is longer."""
 _ALIKE = 0.65  # names of files, one of which may be meant by the other
-_BOMB_FROM = 1 << 28
-_BOMB_RATIO = 250  # real text compresses 4 to 40 times; gzip can do 1,030 times
+_BOMB_FROM = 1 << 26  # what short lines become in memory is ten times that, and more
+BOMB_RATIO = 250
+"""How many times as large as it lies a file may become: real text compresses 4 to 40 times, gzip
+can do 1,030 times, zstd and Parquet more than 10,000."""
 
 BOM = b"\xef\xbb\xbf"
 """UTF-8's byte order mark. Polars drops one at the start of any piece it is given."""
@@ -234,6 +236,13 @@ class Source:
             raise _too_long(self.name, line + data.count(b"\n"))
         return rest
 
+    @property
+    def stored(self) -> int:
+        """Bytes of the file as it lies; of standard input and pipes, as far as it was read."""
+        if self.again is not None:
+            return self.again.stat().st_size
+        return self._consumed.count if self.compressed else self._produced
+
     def whole(self) -> bytes:
         """The whole file, its lines unbounded; may be called once, instead of ``chunks``."""
         return self.head + b"".join(iter(lambda: self._read(CHUNK), b""))
@@ -300,9 +309,9 @@ class Source:
         self._produced += len(data)
         if self.compressed and self._produced > _BOMB_FROM:
             ratio = self._produced / max(1, self._consumed.count)
-            if ratio > _BOMB_RATIO:
+            if ratio > BOMB_RATIO:
                 raise InputError(
-                    f"the {self.compressed} file expands more than {_BOMB_RATIO} times, which "
+                    f"the {self.compressed} file expands more than {BOMB_RATIO} times, which "
                     "real data does not",
                     file=self.name,
                     fix="if it is sound, decompress it first",

@@ -16,7 +16,15 @@ from karat.formats.source import Source
 from karat.formats.writing import beside
 from karat.golden.queue import read_lease
 from karat.tables.scale import read_scale
-from karat.tables.workspace import GRADES, KAPPA_WEIGHTS, ORDERS, KappaWeights, Order, Workspace
+from karat.tables.workspace import (
+    GRADES,
+    KAPPA_WEIGHTS,
+    ORDERS,
+    Card,
+    KappaWeights,
+    Order,
+    Workspace,
+)
 
 NAME = "karat.toml"
 STORE = "KARAT_STORE"
@@ -26,7 +34,11 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "workspace": ("store", "runs"),
     "golden": ("name", "scale", "raters", "repeats", "golds", "order", "lease", "grades"),
     "agreement": ("weights", "at_least", "refuse"),
+    "card": ("title", "body", "image", "url", "more"),
+    "web": ("images", "histories"),
 }
+_HISTORIES = ("history.jsonl",)
+_ORIGIN = re.compile(r"https?://[\w.-]+(:\d{1,5})?")
 _SECRETS = ("password", "sslpassword")
 _TEMPLATE = """\
 # A karat workspace: what is right for one search, who said so, and what systems returned.
@@ -50,6 +62,17 @@ lease = "10 min"  # for how long a rater has a pair alone
 weights = "quadratic"  # none | linear | quadratic
 at_least = 0.7  # what kappa should surely be above when an edition is frozen
 refuse = false  # true: no edition below it; false: a warning
+
+[card]  # what raters see of a document in the browser: names of its attributes
+title = "title"
+body = "text"
+url = "url"
+# image = "image_url"  # and [web] images says where pictures may come from
+# more = ["brand", "price"]
+
+[web]
+histories = ["history.jsonl"]  # what --history writes, for the pages of trends
+# images = ["https://cdn.example.org"]
 """
 _GUIDELINE = """\
 # Guideline
@@ -232,6 +255,9 @@ class _Written:
             weights=cast(KappaWeights, weights),
             at_least=self._number("agreement", "at_least", 0.7, -1, 1),
             refuse=self._truth("agreement", "refuse"),
+            card=self._card(),
+            images=self._origins(),
+            histories=tuple(root / name for name in self._texts("web", "histories", _HISTORIES)),
             notes=tuple(notes),
         )
 
@@ -252,6 +278,36 @@ class _Written:
         if not isinstance(value, str) or not value.strip():
             raise self._wrong(f"[{section}] {key} is {value!r}, not a text", f'{key} = "{default}"')
         return value
+
+    def _texts(self, section: str, key: str, default: tuple[str, ...]) -> tuple[str, ...]:
+        value = self._value(section, key, list(default))
+        if not isinstance(value, list) or not all(isinstance(v, str) and v.strip() for v in value):
+            raise self._wrong(
+                f"[{section}] {key} is {value!r}, not a list of texts", f'{key} = ["…"]'
+            )
+        return tuple(value)
+
+    def _card(self) -> Card:
+        image = None
+        if self._value("card", "image", None) is not None:
+            image = self._text("card", "image", "image_url")
+        return Card(
+            title=self._text("card", "title", "title"),
+            body=self._text("card", "body", "text"),
+            image=image,
+            url=self._text("card", "url", "url"),
+            more=self._texts("card", "more", ()),
+        )
+
+    def _origins(self) -> tuple[str, ...]:
+        origins = self._texts("web", "images", ())
+        for origin in origins:
+            if not _ORIGIN.fullmatch(origin):
+                raise self._wrong(
+                    f"[web] images holds {origin!r}, which is no origin",
+                    'images = ["https://cdn.example.org"]',
+                )
+        return origins
 
     def _number(
         self,

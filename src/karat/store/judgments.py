@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
+import json
 from dataclasses import dataclass
+from hashlib import sha256
 
 import polars as pl
 import sqlalchemy as sa
@@ -11,7 +12,7 @@ import sqlalchemy as sa
 from karat.errors import InputError, UsageError
 from karat.golden.queue import checked_submission
 from karat.store import golden_sets
-from karat.store.queue import LEASE_US
+from karat.store.queue import LEASE_US, newest
 from karat.store.schema import document, judgment, pair, slot
 from karat.store.slots import OWN, Claim, claim_again, disagree, hold_rater, hold_raters
 from karat.tables.judgments import Judgments
@@ -19,6 +20,7 @@ from karat.tables.schema import JUDGMENTS
 
 _NAMES = {"id": "judgment", "document_sha256": "document_hash"}  # as schema.JUDGMENTS has them
 _FURTHER = ("supersedes", "import_id")
+_MOST_S = 86_400.0  # nobody looks at a pair for longer than a day
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,15 @@ class LeaseLost(UsageError):
     """The pair is not this rater's to judge: another took it, it went, or it needs no settling."""
 
 
+class Overtaken(LeaseLost):
+    """An answer that came too late: its pair was judged since, and corrected, undone or left."""
+
+
+def pair_key(query_id: str, doc_id: str) -> str:
+    """A short name of a pair, for ``submit(pair=…)``: 32 hexadecimal digits, of any ids."""
+    return sha256(json.dumps([query_id, doc_id]).encode()).hexdigest()[:32]
+
+
 def submit(
     c: sa.Connection,
     set_id: int,
@@ -71,6 +82,8 @@ def submit(
     token: str | None = None,
     shown: str | None = None,
     guideline: str | None = None,
+    pair_shown: str | None = None,
+    newest_only: bool = False,
 ) -> int:
     """Record what a rater said of the pair they hold.
 
@@ -86,16 +99,21 @@ def submit(
         grade: With ``graded``.
         reason: With ``cannot_judge`` one of ``golden.queue.REASONS``; else free.
         state: ``graded`` | ``cannot_judge``.
-        seconds: How long it took.
+        seconds: How long it took; not kept if it cannot be (below 0, beyond a day).
         now: Microseconds UTC.
         token: Whatever the sender drew for this submission: sent twice, it is one judgment.
         shown: Hash of the document as it was shown; as it is now, if None.
         guideline: Version of the guideline that was shown; the newest, if None.
+        pair_shown: ``pair_key`` of what was shown; not checked if None.
+        newest_only: Whether of the slots the rater has filled only the one filled last may be
+            corrected: else who comes upon a hidden repeat could make the first answer match.
 
     Returns:
         The judgment's number.
 
     Raises:
+        Overtaken: what was sent again was corrected or taken back since; or, with ``newest_only``,
+            another pair was judged since.
         LeaseLost: the pair is another's now, or nobody's; or it is an adjudication, and the raters
             have come to agree.
         UsageError: what was said cannot be recorded (``golden.queue.checked_submission``), or the
@@ -121,7 +139,14 @@ def submit(
             now_and_then = (set_id, rater, *(held[-2:] if held else (sent.query_id, sent.doc_id)))
             if now_and_then != (sent.golden_set_id, sent.rater, sent.query_id, sent.doc_id):
                 raise UsageError("the token was used for another judgment", fix="draw a new one")
+            if c.execute(sa.select(judgment.c.id).where(judgment.c.supersedes == sent.id)).first():
+                raise Overtaken(
+                    "this answer was recorded, and corrected or taken back since",
+                    fix="ask for the next; nothing was recorded",
+                )
             return int(sent.id)
+    if held is not None and pair_shown not in {None, pair_key(held.query_id, held.doc_id)}:
+        held = None  # its slot went, and another pair's has its number
     if held is None or held.rater != rater:
         whose = "nobody holds it" if held is None or held.rater is None else "it is another's now"
         raise LeaseLost(
@@ -132,6 +157,11 @@ def submit(
             "there is nothing to settle: the raters agree now, or took a rating back",
             fix="ask for the next; nothing was recorded",
         )
+    kind = "adjudication" if held.kind == "adjudication" else "rating"
+    if newest_only and held.judgment_id not in {None, newest(c, set_id, rater, kind)}:
+        raise Overtaken(
+            "you have judged this pair, and another since", fix="undo goes back to it, one by one"
+        )
     declared = golden_sets.by_id(c, set_id)
     said = checked_submission(
         state, grade, reason, scale=declared.scale, grades=list(declared.grades)
@@ -139,7 +169,7 @@ def submit(
     if shown is None:
         chosen = sa.select(document.c.sha256).where(document.c.golden_set_id == set_id)
         shown = c.execute(chosen.where(document.c.doc_id == held.doc_id)).scalar_one_or_none()
-    if seconds is not None and not 0 <= seconds < math.inf:
+    if seconds is not None and not 0 <= seconds <= _MOST_S:
         seconds = None
     old = held.judgment_id
     if old is None and held.kind == "rating":
@@ -340,6 +370,27 @@ def _apart(c: sa.Connection, pair_id: int) -> bool:
     """Whether the ratings of a pair that count now lie apart."""
     chosen = sa.select(pair.c.id).where(pair.c.id == pair_id, disagree())
     return c.execute(chosen).first() is not None
+
+
+def superseded_by(c: sa.Connection, number: int) -> tuple[float | None] | None:
+    """The grade that a judgment corrects, of one cell; None if it corrects none."""
+    old = judgment.alias("old")
+    chosen = sa.select(old.c.grade).join(judgment, judgment.c.supersedes == old.c.id)
+    row = c.execute(chosen.where(judgment.c.id == number)).one_or_none()
+    return None if row is None else (row.grade,)
+
+
+def settled_by(c: sa.Connection, set_id: int, rater: str) -> tuple[float | None, ...]:
+    """What each adjudication of a rater that counts took, in seconds, the oldest first."""
+    later = judgment.alias()
+    chosen = sa.select(judgment.c.seconds).where(
+        judgment.c.golden_set_id == set_id,
+        judgment.c.rater == rater,
+        judgment.c.kind == "adjudication",
+        judgment.c.state != "withdrawn",
+        ~sa.exists().where(later.c.supersedes == judgment.c.id),
+    )
+    return tuple(c.execute(chosen.order_by(judgment.c.id)).scalars())
 
 
 def _without_slot(

@@ -16,7 +16,7 @@ from karat.errors import UsageError
 from karat.golden.queue import Standing, checked_order, left, shuffle_keys
 from karat.store import golden_sets
 from karat.store.hidden import due, stands, unseen_golds
-from karat.store.schema import judgment, pair, query, slot
+from karat.store.schema import deferred, judgment, pair, query, slot
 from karat.store.slots import (
     OWN,
     Claim,
@@ -27,6 +27,7 @@ from karat.store.slots import (
     let_go,
     note,
     put_off,
+    query_of_pair,
     read_claim,
     show_votes,
     take,
@@ -38,9 +39,13 @@ from karat.tables.schema import PAIRS
 __all__ = [
     "LEASE_US",
     "Claim",
+    "PairRefused",
     "Progress",
+    "TooManyPutOff",
     "claim",
+    "claim_pair",
     "later",
+    "newest",
     "open_adjudications",
     "progress",
     "unsettled",
@@ -49,6 +54,8 @@ LEASE_US = 600_000_000
 """How long a pair stays the rater's own unless the workspace says otherwise: ten minutes."""
 GOLDS = 0.05
 """Share of gold items unless the workspace says otherwise."""
+MOST_PUT_OFF = 3
+"""Disagreements that a rater may have put off at once: who puts one off has read what was said."""
 _RECENT = 50  # judgments whose seconds the progress tells
 
 
@@ -69,6 +76,14 @@ class Progress:
     total: int
     later: int
     seconds: tuple[float | None, ...]
+
+
+class PairRefused(UsageError):
+    """A pair that was asked for by name is not this rater's to rate."""
+
+
+class TooManyPutOff(UsageError):
+    """A disagreement is not put off, because others are."""
 
 
 def claim(
@@ -129,7 +144,72 @@ def claim(
     return read_claim(c, slot_id, declared)
 
 
-def later(c: sa.Connection, set_id: int, slot_id: int, rater: str, until: int) -> None:
+def claim_pair(
+    c: sa.Connection,
+    set_id: int,
+    rater: str,
+    query_id: str,
+    doc_id: str,
+    *,
+    now: int,
+    lease_us: int = LEASE_US,
+) -> Claim:
+    """Lease one pair to a rater, whatever the queue would deal next; never beyond its places.
+
+    A pair the rater rated in the queue is theirs again: what they submit corrects what they said.
+
+    Args:
+        c: A write transaction.
+        set_id: The golden set.
+        rater: Who asks.
+        query_id: The query.
+        doc_id: The document.
+        now: Microseconds UTC.
+        lease_us: How long the pair is theirs, microseconds.
+
+    Raises:
+        PairRefused: every place is filled or another's for now, the rater has seen what others
+            said of it, or it is not in the queue.
+        UsageError: no rater.
+    """
+    hold_rater(c, set_id, rater)
+    of_pair = (pair.c.query_id == query_id) & (pair.c.doc_id == doc_id)
+    rated = (
+        sa.select(slot.c.id)
+        .join(pair, pair.c.id == slot.c.pair_id)
+        .join(query, query_of_pair())
+        .where(pair.c.golden_set_id == set_id, of_pair, query.c.dropped_us.is_(None))
+        .where(slot.c.kind == "rating", slot.c.rater == rater, slot.c.judgment_id.is_not(None))
+    )
+    slot_id = c.execute(rated).scalar_one_or_none()
+    if slot_id is None:
+        own_first = sa.case((slot.c.rater == rater, 0), else_=1)
+        free = unfilled(own=True).where(of_pair).order_by(own_first, slot.c.place).limit(1)
+        values = {"set_id": set_id, "the_rater": rater, "the_kind": "rating", "now": now}
+        slot_id = c.execute(
+            free.with_for_update(of=slot, skip_locked=True), values
+        ).scalar_one_or_none()
+        if slot_id is None:
+            raise PairRefused(_why_not(c, set_id, rater, query_id, doc_id, now))
+        leased = {"rater": rater, "leased_until_us": now + lease_us}
+        c.execute(sa.update(slot).where(slot.c.id == slot_id).values(leased))
+    return read_claim(c, slot_id, golden_sets.by_id(c, set_id))
+
+
+def newest(c: sa.Connection, set_id: int, rater: str, kind: str = "rating") -> int | None:
+    """Number of the judgment that ``judgments.undo`` would withdraw; None if there is none."""
+    kinds = OWN if kind == "rating" else (kind,)
+    chosen = (
+        sa.select(sa.func.max(slot.c.judgment_id))
+        .join(pair, pair.c.id == slot.c.pair_id)
+        .where(pair.c.golden_set_id == set_id, slot.c.rater == rater, slot.c.kind.in_(kinds))
+    )
+    return c.execute(chosen).scalar_one_or_none()
+
+
+def later(
+    c: sa.Connection, set_id: int, slot_id: int, rater: str, until: int, now: int = 0
+) -> None:
     """Put a pair off: it goes back into the queue, and this rater is not shown it before then.
 
     Args:
@@ -138,12 +218,21 @@ def later(c: sa.Connection, set_id: int, slot_id: int, rater: str, until: int) -
         slot_id: Of the claim.
         rater: Who holds it.
         until: Microseconds UTC.
+        now: Likewise; of what was put off, what has come back by then counts no more.
 
     Raises:
+        TooManyPutOff: it is a disagreement, and ``MOST_PUT_OFF`` are put off.
         UsageError: the rater does not hold it.
     """
     hold_rater(c, set_id, rater)
-    note(c, let_go(c, set_id, slot_id, rater), rater, until_us=until)
+    pair_id = let_go(c, set_id, slot_id, rater)
+    kind = c.execute(sa.select(slot.c.kind).where(slot.c.id == slot_id)).scalar_one_or_none()
+    if kind == "adjudication" and _put_off_now(c, set_id, rater, now) >= MOST_PUT_OFF:
+        raise TooManyPutOff(
+            f"{MOST_PUT_OFF} disagreements are put off already",
+            fix="settle this one, or say why it cannot be judged",
+        )
+    note(c, pair_id, rater, until_us=until)
 
 
 def progress(
@@ -293,6 +382,40 @@ def open_adjudications(c: sa.Connection, set_id: int, pairs: pl.DataFrame, now: 
     if opened:
         c.execute(sa.insert(slot), opened)
     return len(opened)
+
+
+def _put_off_now(c: sa.Connection, set_id: int, rater: str, now: int) -> int:
+    """How many unsettled disagreements a rater has put off until later than now."""
+    counted = (
+        sa.select(sa.func.count(slot.c.id))
+        .join(pair, pair.c.id == slot.c.pair_id)
+        .join(deferred, (deferred.c.pair_id == pair.c.id) & (deferred.c.rater == rater))
+        .where(pair.c.golden_set_id == set_id, slot.c.kind == "adjudication")
+        .where(slot.c.judgment_id.is_(None), deferred.c.until_us > now)
+    )
+    return int(c.execute(counted).scalar_one())
+
+
+def _why_not(
+    c: sa.Connection, set_id: int, rater: str, query_id: str, doc_id: str, now: int
+) -> str:
+    """Why a rater cannot have a pair, as far as a rater may know."""
+    rows = c.execute(
+        sa.select(slot.c.kind, slot.c.rater, slot.c.leased_until_us, slot.c.judgment_id)
+        .select_from(pair)
+        .join(query, query_of_pair())
+        .outerjoin(slot, slot.c.pair_id == pair.c.id)
+        .where(pair.c.golden_set_id == set_id, query.c.dropped_us.is_(None))
+        .where(pair.c.query_id == query_id, pair.c.doc_id == doc_id)
+    ).all()
+    if not rows:
+        return "it is not in the queue"
+    places = [row for row in rows if row.kind == "rating" and row.judgment_id is None]
+    if not places:
+        return "it has as many ratings as it may have"
+    if all(row.rater not in {None, rater} and row.leased_until_us > now for row in places):
+        return "another rater has it just now"
+    return "you have rated it elsewhere, or seen what others said of it"
 
 
 def _pair_ids(c: sa.Connection, set_id: int) -> dict[tuple[str, str], int]:

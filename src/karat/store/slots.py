@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
 from typing import Any
@@ -48,6 +48,7 @@ class Claim:
         document_sha256: Hash of the document as shown, for ``submit(shown=…)``.
         guideline: Version of the guideline in force, for ``submit(guideline=…)``.
         guideline_text: Its text.
+        attributes: Of the document, by name.
     """
 
     slot_id: int
@@ -63,6 +64,7 @@ class Claim:
     document_sha256: str | None
     guideline: str
     guideline_text: str
+    attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
 # Who waits for whom. A transaction takes locks in this order, and never one of an earlier kind
@@ -360,6 +362,7 @@ def _reading() -> sa.Select[*tuple[Any, ...]]:
             document.c.text,
             document.c.url,
             document.c.sha256,
+            document.c.attributes,
         )
         .select_from(slot)
         .join(pair, pair.c.id == slot.c.pair_id)
@@ -419,6 +422,7 @@ def read_claim(c: sa.Connection, slot_id: int, declared: golden_sets.GoldenSetRo
         document_sha256=row.sha256,
         guideline=declared.guideline,
         guideline_text=declared.guideline_text,
+        attributes=row.attributes or {},
     )
 
 

@@ -13,6 +13,8 @@ from karat.tables.schema import JUDGMENTS
 
 STATES = ("graded", "cannot_judge")
 SOURCES = ("human", "clicks", "llm", "import")
+NOBODY = "import"
+"""The rater of imported grades that name nobody; no person can be called that."""
 KINDS = ("rating", "repeat", "gold", "adjudication")
 
 

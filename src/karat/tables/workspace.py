@@ -23,6 +23,25 @@ GRADES: Mapping[float, str] = {
 
 
 @dataclass(frozen=True)
+class Card:
+    """Which attributes of a document a rater sees, and as what.
+
+    Attributes:
+        title: Its heading; the id where a document has none.
+        body: Its text.
+        image: Address of a picture; None for none.
+        url: Where it lies, to be opened beside.
+        more: Further attributes, each with its name.
+    """
+
+    title: str = "title"
+    body: str = "text"
+    image: str | None = None
+    url: str = "url"
+    more: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Workspace:
     """What ``karat.toml`` says.
 
@@ -41,6 +60,9 @@ class Workspace:
         weights: How far apart two grades count as, in Cohen's kappa.
         at_least: What kappa should be above, before an edition is frozen.
         refuse: Whether an edition is refused otherwise; else it is frozen with a warning.
+        card: What a rater sees of a document in the browser.
+        images: Origins that pictures of documents may come from, as ``https://cdn.example.org``.
+        histories: Files that ``--history`` writes, for the pages of trends.
         notes: What is to be known of the file, in sentences.
         guideline: The file with the guideline for raters.
     """
@@ -59,6 +81,9 @@ class Workspace:
     weights: KappaWeights = "quadratic"
     at_least: float = 0.7
     refuse: bool = False
+    card: Card = field(default_factory=Card)
+    images: tuple[str, ...] = ()
+    histories: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

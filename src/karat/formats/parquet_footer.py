@@ -1,0 +1,129 @@
+"""The footer of a Parquet file: how much it says it holds, before any of it is read.
+
+After the format's parquet.thrift (FileMetaData, RowGroup, ColumnChunk, ColumnMetaData) in Thrift's
+compact protocol; what is of no use here is passed over.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+_MAGIC = b"PAR1"
+_TAIL = 8  # length of the footer, and the magic bytes
+_LARGEST = 1 << 28
+_DEEPEST = 16
+_BOOLS = (1, 2)
+
+
+@dataclass(frozen=True)
+class Footer:
+    """What a Parquet file says of itself.
+
+    Attributes:
+        rows: Rows.
+        values: Values of all columns, nulls among them.
+        uncompressed: Bytes of all pages when they are decompressed; strings that many rows share
+            count once.
+    """
+
+    rows: int
+    values: int
+    uncompressed: int
+
+
+def read_footer(file: BinaryIO) -> Footer | None:
+    """The footer of an open file; None if it has none that can be read.
+
+    Args:
+        file: Can be sought in; where it stands afterwards is anywhere.
+    """
+    end = file.seek(0, io.SEEK_END)
+    if end < _TAIL + len(_MAGIC):
+        return None
+    file.seek(end - _TAIL)
+    tail = file.read(_TAIL)
+    length = int.from_bytes(tail[:4], "little")
+    if tail[4:] != _MAGIC or length > min(end - _TAIL, _LARGEST):
+        return None
+    file.seek(end - _TAIL - length)
+    try:
+        return _footer(_Thrift(file.read(length)).struct())
+    except (IndexError, KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _footer(said: dict[int, Any]) -> Footer:
+    columns = [chunk[3] for group in said.get(4, []) for chunk in group.get(1, []) if 3 in chunk]
+    return Footer(
+        rows=int(said[3]),
+        values=sum(int(column[5]) for column in columns),
+        uncompressed=sum(int(column[6]) for column in columns),
+    )
+
+
+class _Thrift:
+    """Reads Thrift's compact protocol into dicts (by field number), lists, numbers and bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at, self._depth = data, 0, 0
+        self._readers: dict[int, Callable[[], Any]] = {
+            3: lambda: self._take(1)[0],
+            4: self._number,
+            5: self._number,
+            6: self._number,
+            7: lambda: self._take(8),
+            8: lambda: self._take(self._varint()),
+            9: self._list,
+            10: self._list,
+            12: self.struct,
+        }
+
+    def struct(self) -> dict[int, Any]:
+        """A struct: its fields by number."""
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise ValueError("nested too deep")
+        found: dict[int, Any] = {}
+        number = 0
+        while head := self._take(1)[0]:
+            kind, step = head & 0x0F, head >> 4
+            number = number + step if step else self._number()
+            found[number] = kind == 1 if kind in _BOOLS else self._readers[kind]()
+        self._depth -= 1
+        return found
+
+    def _list(self) -> list[Any]:
+        head = self._take(1)[0]
+        kind, size = head & 0x0F, head >> 4
+        if size == 0x0F:
+            size = self._varint()
+        if size > len(self._data):  # each takes a byte at least
+            raise ValueError("longer than its file")
+        if kind in _BOOLS:
+            return [each == 1 for each in self._take(size)]
+        return [self._readers[kind]() for _ in range(size)]
+
+    def _number(self) -> int:
+        value = self._varint()
+        return (value >> 1) ^ -(value & 1)
+
+    def _varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self._take(1)[0]
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+            if shift > 63:
+                raise ValueError("no number")
+
+    def _take(self, size: int) -> bytes:
+        piece = self._data[self._at : self._at + size]
+        if len(piece) < size:
+            raise ValueError("ends early")
+        self._at += size
+        return piece

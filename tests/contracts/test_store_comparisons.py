@@ -1,0 +1,214 @@
+"""Comparisons in the store: one computes at a time, and what was judged since is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+import pytest
+import sqlalchemy as sa
+
+from karat.store import comparisons, documents, golden_sets, judgments, pairs, queries, queue, runs
+from karat.store.comparisons import LEASE_US
+from karat.store.opening import Store
+
+NOW = 1_700_000_000_000_000
+
+
+@pytest.fixture
+def c(store: Store) -> Iterator[sa.Connection]:
+    with store.begin() as connection:
+        yield connection
+
+
+def a_set(c: sa.Connection, name: str = "shop") -> int:
+    made = {"scale": (0, 3), "grades": {}, "repeats": 0, "salt": "s", "guideline": "", "now": NOW}
+    set_id = golden_sets.make(c, name, raters=2, **made)
+    queries.put(c, set_id, pl.DataFrame({"query_id": ["q0", "q1"], "text": ["a", "b"]}), NOW)
+    return set_id
+
+
+def asked(c: sa.Connection, set_id: int, name: str = "new against old") -> int:
+    settings = {"measures": ["AP"], "by": [], "margin": None, "edition": "now"}
+    return comparisons.put(
+        c, set_id, name=name, runs=[1, 2], settings=settings, made_by="ann", now=NOW
+    )
+
+
+def rated(c: sa.Connection, set_id: int, doc_id: str, grade: float, rater: str = "ann") -> int:
+    row = pl.DataFrame({"query_id": ["q0"], "doc_id": [doc_id]})
+    pairs.put(c, set_id, row, 2, NOW)
+    claim = queue.claim_pair(c, set_id, rater, "q0", doc_id, now=NOW)
+    return judgments.submit(c, set_id, claim.slot_id, rater, grade=grade, now=NOW)
+
+
+def test_what_was_asked_is_there_as_it_was_asked(c: sa.Connection) -> None:
+    set_id, other = a_set(c), a_set(c, "other")
+    first, second = asked(c, set_id), asked(c, set_id, "again")
+    asked(c, other)
+    row = comparisons.find(c, first)
+    assert row is not None
+    assert (row.set_id, row.name, row.runs, row.state) == (
+        set_id,
+        "new against old",
+        (1, 2),
+        "waiting",
+    )
+    assert row.settings["measures"] == ["AP"]
+    assert [each.id for each in comparisons.comparisons(c, set_id)] == [second, first]
+    assert comparisons.find(c, 999) is None
+
+
+def test_one_computes_until_it_shows_no_sign_of_life(c: sa.Connection) -> None:
+    made = asked(c, a_set(c))
+    first = comparisons.start(c, made, NOW)
+    assert first is not None
+    assert comparisons.start(c, made, NOW + LEASE_US - 1) is None
+    assert comparisons.alive(c, made, first, NOW + LEASE_US - 1)
+    assert comparisons.start(c, made, NOW + LEASE_US) is None  # it beat since
+    assert comparisons.start(c, made, NOW + 2 * LEASE_US - 1)  # now it died
+
+
+def test_who_lost_it_changes_nothing_any_more(c: sa.Connection) -> None:
+    made = asked(c, a_set(c))
+    slow = comparisons.start(c, made, NOW)
+    quick = comparisons.start(c, made, NOW + LEASE_US)
+    assert slow is not None
+    assert quick is not None
+    for _ in range(2):  # while another computes it, and after it did
+        before = comparisons.find(c, made)
+        assert not comparisons.alive(c, made, slow, NOW + 9 * LEASE_US)
+        assert not comparisons.finish(c, made, slow, 3, NOW + 9 * LEASE_US)
+        assert not comparisons.fail(c, made, slow, "too late", NOW + 9 * LEASE_US)
+        assert comparisons.find(c, made) == before
+        comparisons.finish(c, made, quick, 7, NOW + LEASE_US + 1)
+    row = comparisons.find(c, made)
+    assert row is not None
+    assert (row.state, row.judgment_id, row.attempt) == ("done", 7, quick)
+
+
+def test_what_is_done_is_computed_again_only_when_somebody_asks(c: sa.Connection) -> None:
+    made = asked(c, a_set(c))
+    assert not comparisons.again(c, made)  # somebody is about to
+    first = comparisons.start(c, made, NOW)
+    assert first is not None
+    assert not comparisons.again(c, made)  # while it is running this changes nothing
+    assert comparisons.finish(c, made, first, 7, NOW + 1)
+    row = comparisons.find(c, made)
+    assert row is not None
+    assert (row.state, row.judgment_id, row.computed_us) == ("done", 7, NOW + 1)
+    assert comparisons.start(c, made, NOW + 9 * LEASE_US) is None
+    assert comparisons.again(c, made)
+    second = comparisons.start(c, made, NOW)
+    assert second not in {None, first}
+    assert comparisons.fail(c, made, str(second), "the run is gone", NOW)
+    row = comparisons.find(c, made)
+    assert row is not None
+    assert (row.state, row.error) == ("failed", "the run is gone")
+
+
+def test_two_that_start_at_once_are_one(store: Store) -> None:
+    with store.begin() as c:
+        made = asked(c, a_set(c))
+    got = []
+    for _ in range(2):
+        with store.begin() as c:
+            got.append(comparisons.start(c, made, NOW))
+    assert [each is not None for each in got] == [True, False]
+
+
+def test_the_clock_moves_with_whatever_numbers_are_computed_from(c: sa.Connection) -> None:
+    set_id, other = a_set(c), a_set(c, "other")
+
+    def now(*, live: bool = True, with_documents: bool = True) -> str:
+        return comparisons.clock(c, set_id, live=live, with_documents=with_documents)
+
+    def moved(*, live: bool = True, with_documents: bool = True) -> bool:
+        """Whether it is another than when it was last looked at."""
+        before, seen[live, with_documents] = (
+            seen[live, with_documents],
+            now(live=live, with_documents=with_documents),
+        )
+        return before != seen[live, with_documents]
+
+    both = [(live, documents) for live in (True, False) for documents in (True, False)]
+    seen = {(live, docs): now(live=live, with_documents=docs) for live, docs in both}
+    assert not moved()
+    queries.put(c, other, pl.DataFrame({"query_id": ["q9"], "text": ["x"]}), NOW)
+    assert not moved()
+    rated(c, set_id, "d0", 1)
+    assert moved()
+    frame = pl.DataFrame({"query_id": ["q0"], "text": ["a"], "weight": [2.0]})
+    queries.put(c, set_id, frame, NOW)  # a weight alone, at the same microsecond
+    assert moved()
+    queries.put(c, set_id, frame.with_columns(colour=pl.lit("red")), NOW)
+    assert moved()
+    queries.drop(c, set_id, ["q1"], NOW)
+    assert moved()
+    assert not moved(live=False)  # of an edition nothing moves so far
+    documents.put(c, set_id, pl.DataFrame({"doc_id": ["d0"], "source": ["a"]}), NOW)
+    assert moved()
+    assert moved(live=False)
+    assert not moved(live=False, with_documents=False)
+    documents.put(c, set_id, pl.DataFrame({"doc_id": ["d0"], "source": ["b"]}), NOW + 1)
+    assert moved(live=False)
+
+
+def test_judgments_since_are_counted_in_their_own_set(c: sa.Connection) -> None:
+    set_id, other = a_set(c), a_set(c, "other")
+    assert comparisons.newest_judgment(c, set_id) == 0
+    first = rated(c, set_id, "d0", 1)
+    assert comparisons.newest_judgment(c, set_id) == first
+    rated(c, other, "d0", 1)
+    last = rated(c, set_id, "d1", 2)
+    assert comparisons.judged_since(c, set_id, first) == 1
+    assert comparisons.judged_since(c, set_id, last) == 0
+
+
+def test_the_judgments_of_a_query_are_those_that_count(c: sa.Connection) -> None:
+    set_id = a_set(c)
+    rated(c, set_id, "d0", 1)
+    rated(c, set_id, "d0", 3)  # a correction: the first counts no more
+    rated(c, set_id, "d1", 2, "ben")
+    found = comparisons.judgments_of(c, set_id, "q0").frame
+    every = judgments.current(c, set_id).frame
+    assert found.equals(every)
+    assert sorted(found.select("doc_id", "grade").iter_rows()) == [("d0", 3.0), ("d1", 2.0)]
+    assert comparisons.judgments_of(c, set_id, "q1").frame.height == 0
+
+
+def test_a_query_is_there_until_it_is_dropped(c: sa.Connection) -> None:
+    set_id, other = a_set(c), a_set(c, "other")
+    queries.drop(c, set_id, ["q1"], NOW)
+    assert comparisons.query_ids(c, set_id) == {"q0"}
+    for name in ("q0", "q1", "q2", ""):
+        assert comparisons.has_query(c, set_id, name) == (name == "q0")
+    assert comparisons.has_query(c, other, "q1")
+
+
+def test_documents_are_called_by_their_titles_or_how_they_begin(c: sa.Connection) -> None:
+    set_id = a_set(c)
+    frame = pl.DataFrame(
+        {
+            "doc_id": ["d0", "d1", "d2", "d3"],
+            "title": ["Red  shoes", None, "d2", None],
+            "text": ["x", "word " * 100, None, None],
+        }
+    )
+    documents.put(c, set_id, frame, NOW)
+    named = comparisons.titles(c, set_id, ["d0", "d1", "d2", "d3", "d4"])
+    assert named["d0"] == "Red shoes"
+    assert named["d1"].startswith("word word")
+    assert len(named["d1"]) == 120
+    assert set(named) == {"d0", "d1"}
+    assert comparisons.titles(c, set_id, []) == {}
+
+
+def test_a_run_is_found_by_its_number(c: sa.Connection) -> None:
+    set_id = a_set(c)
+    held = {"name": "old", "sha256": "0" * 64, "path": "runs/old", "queries": 1, "rows": 2}
+    made = runs.put(c, set_id, **held, about={}, now=NOW)
+    found = comparisons.find_run(c, made)
+    assert found is not None
+    assert (found[0], found[1].name) == (set_id, "old")
+    assert comparisons.find_run(c, made + 1) is None
