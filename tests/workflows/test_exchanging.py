@@ -397,3 +397,21 @@ def test_a_file_that_contradicts_most_of_what_is_there_warns_first(
     assert most.exchange.assumed[0].startswith("13 of 25 grades that were there are others")
     few = take_in(shop, sheet([3] * 19), now=tick())  # too few to tell
     assert (few.corrected, few.exchange.assumed) == (19, [])
+
+
+def test_attributes_beyond_count_are_refused(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    def sheet(key: str, count: int, first: int = 0) -> Path:
+        names = [f"a{k}" for k in range(first, first + count)]
+        rows = [",".join([key, "text", *names]), ",".join(["x1", "t", *["1"] * count])]
+        path = tmp_path / "sheet.csv"
+        path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+        return path
+
+    for key, kind in (("query_id", "queries"), ("doc_id", "documents")):
+        with pytest.raises(InputError, match=f"the {kind} would have 101 attributes; a golden set"):
+            take_in(shop, sheet(key, 101), now=tick(), format=kind)
+        take_in(shop, sheet(key, 100), now=tick(), format=kind)
+        take_in(shop, sheet(key, 100), now=tick(), format=kind)
+        with pytest.raises(InputError, match="would have 101 attributes, 100 of which are there"):
+            take_in(shop, sheet(key, 1, first=100), now=tick(), format=kind)
+    assert held(shop) == (1, 1, 0)

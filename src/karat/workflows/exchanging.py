@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
 
-from karat.errors import UsageError
+from karat.errors import InputError, UsageError
 from karat.formats.exchange.gathering import Gathered
 from karat.store import documents, golden_sets, imports, judgments, queries
+from karat.store.given import given_here
 from karat.store.judgments import Recorded
+from karat.store.slots import hold_raters
 from karat.tables import Run
 from karat.tables.exchange import Exchange
+from karat.tables.judgments import NOBODY
 from karat.workflows.choosing import put_queries
-from karat.workflows.import_files import NOBODY, check_judgments, read_file
+from karat.workflows.import_files import check_judgments, read_file
 from karat.workflows.kept_runs import keep_in
 from karat.workflows.known_queries import changes, over, same_queries, shared_texts, told_ids
 from karat.workflows.workspace import Opened
 
+MOST_ATTRIBUTES = 100
+"""Attributes that the queries of a golden set have at most, and its documents."""
 _OVERLAP = 20  # grades of which most are others now: of fewer that may be
 _SHOWN = 3  # names of raters that are alike
 
@@ -37,6 +42,7 @@ class TakenIn:
         corrected: Judgments that take the place of what the same rater said before.
         changed: Queries and documents that were there and are not as they were.
         runs: Names under which the runs it held are kept.
+        raters: How many judgments the file holds of each rater it names.
     """
 
     exchange: Exchange
@@ -46,6 +52,7 @@ class TakenIn:
     corrected: int
     changed: int
     runs: list[str]
+    raters: Mapping[str, int] = field(default_factory=dict)
 
 
 def take_in(
@@ -55,6 +62,8 @@ def take_in(
     now: int,
     format: str | None = None,  # noqa: A002 - as it is typed
     rater: str | None = None,
+    called: str | None = None,
+    may_correct: Collection[str] | None = None,
 ) -> TakenIn:
     """Import a file of karat's formats or of another tool: all of it, or nothing.
 
@@ -69,14 +78,25 @@ def take_in(
         format: A name of ``karat.formats.exchange.catalogue.EXCHANGES``, or ``queries`` or
             ``documents`` for a file of these; told by content if None.
         rater: Who judged, where the file names nobody.
+        called: What the store calls the file, if ``path`` is a copy of it.
+        may_correct: As in ``take_exchange``.
 
     Raises:
-        InputError: it cannot be read, is damaged, a grade is off the scale, or a rater's name is
-            reserved.
+        InputError: it cannot be read, is damaged, a grade is off the scale, a rater's name is
+            reserved, or it would correct what somebody judged here and may not.
         UsageError: there is no such format, or ``rater`` is no name.
     """
     found = read_file(path, format)
-    return take_exchange(opened, found, file=str(path), sha256=_sha256(path), now=now, rater=rater)
+    name = called or str(path)
+    return take_exchange(
+        opened,
+        found,
+        file=name,
+        sha256=_sha256(path),
+        now=now,
+        rater=rater,
+        may_correct=may_correct,
+    )
 
 
 def take_exchange(
@@ -87,6 +107,7 @@ def take_exchange(
     sha256: str,
     now: int,
     rater: str | None = None,
+    may_correct: Collection[str] | None = None,
 ) -> TakenIn:
     """Import what a file held: all of it, or nothing; every import is noted in the store.
 
@@ -97,10 +118,13 @@ def take_exchange(
         sha256: Of its bytes.
         now: Microseconds UTC.
         rater: Who judged, where it names nobody.
+        may_correct: Raters whose judgments given here, not imported, the file may correct; all if
+            None, as for whoever holds the store itself.
 
     Raises:
-        InputError: a grade is off the scale, a rater's name is reserved, or a rater judges a pair
-            twice.
+        InputError: a grade is off the scale, a rater's name is reserved, a rater judges a pair
+            twice, the file would correct what somebody judged here and may not, or it has more than
+            ``MOST_ATTRIBUTES`` attributes.
         UsageError: ``rater`` is no name.
     """
     golden, rater = opened.golden, _named(rater)
@@ -110,6 +134,7 @@ def take_exchange(
         golden_sets.hold(connection, golden.id)  # before it is read which queries there are
         before = queries.frame(connection, golden.id, dropped=True)
         there = before.drop("dropped_us")
+        _refuse_wide(there, found.queries, queries.SCHEMA, "queries", file)
         asked, aliases = _asked(found), imports.aliases(connection, golden.id)
         ids = same_queries(there, asked, aliases)
         found.assumed.extend(shared_texts(asked, ids))
@@ -122,6 +147,7 @@ def take_exchange(
         added, changed = 0, put.changed
         if found.documents is not None:
             known = documents.frame(connection, golden.id).drop("sha256")
+            _refuse_wide(known, found.documents, documents.SCHEMA, "documents", file)
             given = over(known, found.documents, "doc_id")
             placed = documents.put(connection, golden.id, given, now)
             if placed.changed:
@@ -133,7 +159,12 @@ def take_exchange(
         found.assumed.extend(rankings.notes)
         facts = _facts(said, rater, now) if said.height else None
         if facts is not None:
+            # Else one of them may judge between what is read here and what is written.
+            hold_raters(connection, golden.id, facts["rater"].unique())
             there = judgments.current(connection, golden.id).frame
+            if may_correct is not None:
+                here = given_here(connection, golden.id)
+                _refuse_forged(there.join(here.to_frame(), on="judgment"), facts, may_correct, file)
             found.assumed[:0] = _contradicted(there, facts)
             found.assumed.extend(_alike(there, facts))
         import_id = imports.put(
@@ -153,7 +184,10 @@ def take_exchange(
         done = Recorded(0, 0)
         if facts is not None:
             done = judgments.record(connection, golden.id, facts, import_id)
-    return TakenIn(found, put.added, added, done.added, done.corrected, changed, rankings.names)
+    raters = {} if facts is None else _counted(facts)
+    return TakenIn(
+        found, put.added, added, done.added, done.corrected, changed, rankings.names, raters
+    )
 
 
 def _named(rater: str | None) -> str | None:
@@ -168,6 +202,68 @@ def _named(rater: str | None) -> str | None:
             fix="--rater with another name, or leave it out",
         )
     return rater.strip()
+
+
+def _refuse_wide(
+    there: pl.DataFrame,
+    given: pl.DataFrame | None,
+    schema: Mapping[str, pl.DataType],
+    kind: str,
+    file: str,
+) -> None:
+    """Refuse more attributes than a golden set holds: each is a column of every page and table."""
+    if given is None:
+        return
+    old = set(there.columns) - set(schema)
+    both = old | (set(given.columns) - set(schema))
+    if len(both) > max(MOST_ATTRIBUTES, len(old)):
+        so = f", {len(old):,} of which are there" if old else ""
+        raise InputError(
+            f"the {kind} would have {len(both):,} attributes{so}; a golden set holds "
+            f"{MOST_ATTRIBUTES}",
+            file=file,
+            fix="leave out the columns or fields that nobody filters or slices by",
+        )
+
+
+def _refuse_forged(
+    here: pl.DataFrame, facts: pl.DataFrame, may_correct: Collection[str], file: str
+) -> None:
+    """Refuse facts that would take the place of what others judged here themselves.
+
+    Args:
+        here: Judgments that people gave here and that count.
+        facts: What the file says.
+        may_correct: Raters whose judgments it may correct.
+        file: What messages call it.
+    """
+    key = ["query_id", "doc_id", "rater", "source"]
+    old = here.filter(pl.col("kind") == "rating").select(*key, was="grade", because="reason")
+    both = facts.join(old, on=key, maintain_order="left")
+    differs = pl.col("grade").ne_missing(pl.col("was"))
+    if "reason" in facts.columns:
+        said = pl.col("reason").is_not_null()
+        differs |= said & pl.col("reason").ne_missing(pl.col("because"))
+    other = both.filter(differs, ~pl.col("rater").is_in(list(may_correct)))
+    if not other.height:
+        return
+    first = other.row(0, named=True)
+    count = other.filter(pl.col("rater") == first["rater"]).height
+    many = f"{count:,} judgments" if count > 1 else "a judgment"
+    raise InputError(
+        f"the file would correct {many} that {first['rater']!r} gave here",
+        file=file,
+        query=first["query_id"],
+        doc_id=first["doc_id"],
+        fix="name the rater of the file otherwise, or leave these rows out; whoever holds the "
+        "store may take it in with karat golden import",
+    )
+
+
+def _counted(facts: pl.DataFrame) -> dict[str, int]:
+    """How many facts there are of each rater, most first."""
+    named = facts.filter(pl.col("source") == "human").group_by("rater").len()
+    return dict(named.sort("len", "rater", descending=[True, False]).rows())
 
 
 def _contradicted(there: pl.DataFrame, facts: pl.DataFrame) -> list[str]:

@@ -20,12 +20,11 @@ from karat.formats.exchange.gathering import Gathered, held
 from karat.formats.folder import in_folder
 from karat.formats.source import Source
 from karat.tables.exchange import Exchange
+from karat.tables.judgments import NOBODY
 from karat.tables.scale import Scale
 from karat.workflows.linting import roles
 
 _TEXTS = ("queries", "documents")
-NOBODY = "import"
-"""Who judged, where a file names nobody."""
 
 
 def check_there(paths: Iterable[str | Path]) -> None:

@@ -1,0 +1,195 @@
+"""Noted: what people do to a golden set from the browser, with their name beside it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from karat.errors import InputError, UsageError, nearest
+from karat.store import audit, queue
+from karat.workflows.agreeing import IMPORT, RATERS, disagreements_at, moment
+from karat.workflows.editions import Frozen, freeze
+from karat.workflows.exchanging import TakenIn, take_in
+from karat.workflows.kept_runs import kept_runs
+from karat.workflows.pool import METHODS, Pooled, pool
+from karat.workflows.workspace import Opened
+
+_LONGEST = 120  # characters of a name of a file
+_NAMED = 50  # raters of a file whom the audit names
+
+
+def put_before_adjudicator(
+    opened: Opened,
+    chosen: Sequence[tuple[str, str]] | None,
+    *,
+    person: str,
+    now: int,
+    between: str = RATERS,
+) -> int:
+    """Put disagreements into the queue of adjudicators.
+
+    Args:
+        opened: The workspace.
+        chosen: Query and document of each; all there are between ``between`` if None. What is no
+            disagreement, or no more, is left out.
+        person: Who asks for it.
+        now: Microseconds UTC.
+        between: ``raters``, or ``import`` for imported grades that raters contradict.
+
+    Returns:
+        How many are new there.
+
+    Raises:
+        UsageError: none is chosen, or an unknown ``between``.
+    """
+    if between not in (RATERS, IMPORT):
+        raise UsageError(f"disagreements are between raters, or with an import, not {between!r}")
+    if chosen is not None and not chosen:
+        raise UsageError("none is chosen", fix="choose some, or put all before an adjudicator")
+    with opened.store.begin() as connection:
+        found = disagreements_at(moment(connection, opened.golden.id))
+        found = found.filter(pl.col("between") == between).select("query_id", "doc_id")
+        if chosen is not None:
+            schema = {"query_id": pl.String(), "doc_id": pl.String()}
+            wanted = pl.DataFrame(list(chosen), schema=schema, orient="row").unique()
+            found = found.join(wanted, on=["query_id", "doc_id"], how="semi")
+        if not found.height:
+            return 0
+        count = queue.open_adjudications(connection, opened.golden.id, found, now)
+        if count:
+            about = {"pairs": count, "between": between}
+            audit.note(connection, person, "ask adjudicator", opened.golden.name, now, about)
+    return count
+
+
+def freeze_noted(opened: Opened, name: str, *, person: str, now: int) -> Frozen:
+    """Make an edition, as ``editions.freeze``, and note who made it."""
+    made = freeze(opened, name.strip(), now=now)
+    about = {"golden set": opened.golden.name, "sha256": made.sha256, "grades": made.grades}
+    _note(opened, person, "freeze edition", made.name, now, about)
+    return made
+
+
+def take_upload(
+    opened: Opened,
+    path: Path,
+    called: str,
+    *,
+    person: str,
+    now: int,
+    format: str | None = None,  # noqa: A002 - as the command line has it
+    rater: str | None = None,
+) -> TakenIn:
+    """Import a file that somebody sent, as ``exchanging.take_in``, and note who sent it.
+
+    Of what people judged here themselves it corrects the sender's own, and nobody else's.
+
+    Args:
+        opened: The workspace.
+        path: Where it lies for now; messages do not name this place.
+        called: What its sender calls it.
+        person: Who sent it.
+        now: Microseconds UTC.
+        format: As in ``take_in``.
+        rater: As in ``take_in``.
+
+    Raises:
+        InputError: as ``take_in`` raises it, about ``called``; or it would correct what another
+            person judged here.
+        UsageError: as ``take_in``.
+    """
+    with _about(path, called):
+        done = take_in(
+            opened,
+            path,
+            now=now,
+            format=format or None,
+            rater=rater or None,
+            called=called,
+            may_correct={person},
+        )
+    about = {
+        "file": called,
+        "format": done.exchange.format,
+        "queries": done.queries,
+        "documents": done.documents,
+        "judgments": done.judgments,
+        "corrected": done.corrected,
+    }
+    if done.raters:
+        about["raters"] = _told(done.raters)
+    _note(opened, person, "import file", opened.golden.name, now, about)
+    return done
+
+
+def pool_noted(
+    opened: Opened,
+    runs: Sequence[str],
+    *,
+    person: str,
+    now: int,
+    method: str = "depth",
+    k: int = 10,
+    budget: int | None = None,
+) -> Pooled:
+    """Choose pairs from kept runs, as ``pool.pool``, and note who chose.
+
+    Raises:
+        UsageError: no such run or method, or a number out of range.
+    """
+    known = next((each for each in METHODS if each == method), None)
+    if known is None:
+        raise UsageError(f"pairs are not chosen by {method!r}", nearest=nearest(method, METHODS, 1))
+    chosen = kept_runs(opened, runs)
+    done = pool(opened, chosen, now=now, method=known, k=k, budget=budget)
+    about = {"runs": ", ".join(runs), "method": method, "depth": k, "new": done.added}
+    _note(opened, person, "choose pairs", opened.golden.name, now, about)
+    return done
+
+
+def file_name(called: str | None) -> str:
+    """A stranger's name of a file as one that is safe to keep it under; its endings stay."""
+    last = re.split(r"[/\\]", unicodedata.normalize("NFC", called or ""))[-1]
+    safe = re.sub(r"[^\w.-]+", "_", last).lstrip(".-_")
+    while len(safe.encode()) > _LONGEST:
+        safe = safe[1:]
+    return safe.lstrip(".-_") or "upload"
+
+
+def _told(raters: Mapping[str, int]) -> str:
+    """Raters and how many judgments they gave: those of most, and how many more there are."""
+    first = ", ".join(f"{name} {count:,}" for name, count in list(raters.items())[:_NAMED])
+    rest = len(raters) - _NAMED
+    return f"{first}, and {rest:,} more" if rest > 0 else first
+
+
+@contextmanager
+def _about(path: Path, called: str) -> Iterator[None]:
+    """Let an error speak of the file by the name its sender knows."""
+    try:
+        yield
+    except InputError as error:
+        if error.file is None or not str(error.file).startswith(str(path)):
+            raise
+        fix = error.fix.replace(str(path), called) if error.fix else None
+        raise InputError(
+            error.what.replace(str(path), called),
+            file=called,
+            line=error.line,
+            query=error.query,
+            doc_id=error.doc_id,
+            fix=fix,
+        ) from None
+
+
+def _note(
+    opened: Opened, person: str, action: str, subject: str, now: int, about: dict[str, Any]
+) -> None:
+    with opened.store.begin() as connection:
+        audit.note(connection, person, action, subject, now, about)

@@ -1,0 +1,62 @@
+"""Rating a pair where it is seen: what is kept is of what was looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+import pytest
+
+from karat.store import documents, judgments, queries
+from karat.store.queue import PairRefused
+from karat.workflows.rating_in_place import Seen, rate, seen_of
+from karat.workflows.workspace import Opened
+
+Tick = Callable[[], int]
+
+
+@pytest.fixture
+def known(shop: Opened, tick: Tick) -> Opened:
+    """A query and one document."""
+    with shop.store.begin() as c:
+        asked = pl.DataFrame({"query_id": ["q1"], "text": ["door"]})
+        queries.put(c, shop.golden.id, asked, tick())
+    describe(shop, "A door", tick())
+    return shop
+
+
+def describe(opened: Opened, text: str, now: int) -> None:
+    with opened.store.begin() as c:
+        told = pl.DataFrame({"doc_id": ["d1"], "text": [text]})
+        documents.put(c, opened.golden.id, told, now)
+
+
+def facts(opened: Opened) -> pl.DataFrame:
+    with opened.store.read() as c:
+        return judgments.current(c, opened.golden.id).frame
+
+
+def test_what_was_seen_is_what_is_kept(known: Opened, tick: Tick) -> None:
+    seen = seen_of(known, ["d1", "d2"])
+    assert seen["d2"] == Seen(None, "1")
+    for doc_id in seen:
+        rate(known, "ann", "q1", doc_id, 2, now=tick(), seen=seen[doc_id])
+    kept = facts(known).sort("doc_id")
+    assert kept["document_hash"].to_list() == [seen["d1"].document_sha256, None]
+    assert kept["document_hash"][0] is not None
+
+
+@pytest.mark.parametrize("doc_id", ["d1", "d2"])
+def test_what_changed_or_came_since_is_refused_and_the_queue_left_as_it_is(
+    known: Opened, tick: Tick, doc_id: str
+) -> None:
+    seen = seen_of(known, [doc_id])[doc_id]
+    with known.store.begin() as c:
+        new = pl.DataFrame({"doc_id": [doc_id], "text": ["A window"]})
+        documents.put(c, known.golden.id, new, tick())
+    with pytest.raises(PairRefused, match="document changed since you looked"):
+        rate(known, "ann", "q1", doc_id, 2, now=tick(), seen=seen)
+    with pytest.raises(PairRefused, match="document and guideline changed"):
+        rate(known, "ann", "q1", doc_id, 2, now=tick(), seen=Seen("0", "0"))
+    assert facts(known).is_empty()
+    assert rate(known, "ann", "q1", doc_id, 2, now=tick())  # not checked
