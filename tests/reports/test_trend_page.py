@@ -146,3 +146,35 @@ def test_strangers_put_nothing_into_the_page() -> None:
     assert "<script" not in page
     assert "<b>" not in page
     assert "\x1b" not in page
+
+
+def test_what_happened_stands_between_the_points_before_and_after_it() -> None:
+    marks = trend(points(4)).series[0].marks  # at 02:00 of four days
+
+    def at(time: str) -> float | None:
+        return trend_page._at(marks, time)
+
+    assert at("2026-03-01T01:59:59Z") is None, "before all that is shown"
+    assert at("2026-03-02T02:00:00.000000Z") == 1
+    assert at("2026-03-02T14:00:00Z") == 1.5, "half way, by the time between"
+    assert at("2026-03-02T02:00:01Z") == 1.15, "not upon the point"
+    assert at("2026-03-03T01:59:59Z") == 1.85
+    assert 3 < (at("2027-01-01T00:00:00Z") or 0) < 3.5, "after all, and within the chart"
+
+
+def test_remarks_are_drawn_with_their_labels_and_told() -> None:
+    series = trend(points(4)).series[0]
+    remarks = [
+        trend_page.Remark("2026-03-02T14:00:00Z", "7", "<b>out</b>"),
+        trend_page.Remark("2026-02-01T00:00:00Z", "8", "long before"),
+    ]
+    found = trend_page.section(series, series.marks, remarks)
+    assert "mark 7 on 2026-03-02: <b>out</b>" in found["described"]
+    assert "long before" not in found["described"]
+    for drawn in found["charts"].values():
+        assert ">7</text>" in drawn
+        assert ">8</text>" not in drawn
+        assert "<b>" not in drawn
+        assert not re.search(r"<[^>]* (?:role|aria-\w+)=", drawn)
+    assert found["remarked"]
+    assert not trend_page.section(series, series.marks)["remarked"]

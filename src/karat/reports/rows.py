@@ -97,11 +97,14 @@ def _csv(rows: list[dict[str, Any]]) -> str:
     if rows:
         writer = csv.DictWriter(out, rows[0], lineterminator="\n")
         writer.writeheader()
-        writer.writerows({key: _safe(value) for key, value in row.items()} for row in rows)
+        writer.writerows(
+            {key: spreadsheet_safe(value) for key, value in row.items()} for row in rows
+        )
     return out.getvalue()
 
 
-def _safe(value: Any) -> Any:
+def spreadsheet_safe(value: Any) -> Any:
+    """A cell of a CSV file that no spreadsheet takes for a formula."""
     if not isinstance(value, str):
         return value
     # Python's csv leaves a carriage return unquoted, where other readers end the row.

@@ -5,7 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
+from bisect import bisect_right
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -19,6 +25,25 @@ MOST = 500
 """Points of a series on a page, if nobody asked for more."""
 _WIDE, _NARROW = (660, 220, 7), (300, 190, 3)  # pixels across, pixels down, dates below
 _INK = {"ink": "var(--ink)", "faint": "var(--line)", "line": "var(--up)", "back": "var(--back)"}
+_TAG = re.compile(r"<[^>]*>")
+_ROLES = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
+_NAMED = 5  # remarks that the words beside a chart name
+_EDGE = 0.15  # how near to a point a remark stands that is between two, in steps
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What happened at a moment, to be drawn into a chart.
+
+    Attributes:
+        time: In UTC, as ``2026-03-01T02:00:00Z``.
+        label: What stands beside its line, as short as ``3``.
+        text: What happened.
+    """
+
+    time: str
+    label: str
+    text: str
 
 
 def to_html(trend: Trend) -> str:
@@ -31,43 +56,15 @@ def to_html(trend: Trend) -> str:
         import jinja2
     except ImportError:
         raise MissingExtra("jinja2", "report", "a page of a trend") from None
-    try:
-        import vl_convert
-    except ImportError:
-        raise MissingExtra("vl-convert-python", "report", "a page of a trend") from None
     environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: _part(f"html/{name}")),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
         finalize=lambda value: value.translate(CONTROLS) if type(value) is str else value,
     )
-    sections = []
-    for series in trend.series:
-        shown = last_of(series, trend.last or MOST)
-        drawn = {
-            size: vl_convert.vegalite_to_svg(json.dumps(_chart(shown, *pixels)))
-            for size, pixels in (("wide", _WIDE), ("narrow", _NARROW))
-        }
-        off = [mark.value for mark in shown if mark.value is not None and not mark.counts]
-        low, high = _domain(shown)
-        sections.append(
-            {
-                "title": f"{series.name} of {series.run}",
-                "sentence": words.sentence(series),
-                "strong": series.alarms or not series.told,
-                "described": _described(series, shown),
-                "charts": drawn,
-                "troubles": words.troubles(shown),
-                "hollow": bool(off),
-                "beyond": any(not low <= value <= high for value in off),
-                "lacking": any(mark.value is None for mark in shown),
-                "broken": any(mark.breaks for mark in shown),
-                "verdicts": any(words.verdict(mark) for mark in shown),
-                "rows": [_row(mark) for mark in reversed(shown)],
-                "total": len(series.marks),
-            }
-        )
+    sections = [section(series, last_of(series, trend.last or MOST)) for series in trend.series]
     style = _part("trend.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     page = environment.from_string(_part("trend.html.j2")).render(
@@ -83,11 +80,77 @@ def to_html(trend: Trend) -> str:
     return page.encode("utf-8", "replace").decode()
 
 
+def section(
+    series: Series,
+    shown: Sequence[Mark],
+    remarks: Sequence[Remark] = (),
+    wide: tuple[int, int, int] = _WIDE,
+) -> dict[str, Any]:
+    """What a page shows of a series: its charts as SVG, these in words, its rows, its troubles.
+
+    Args:
+        series: The series.
+        shown: Those of its points that are shown, one or more, oldest first.
+        remarks: What happened meanwhile; earlier ones are left out.
+        wide: Pixels across and down of the chart for a wide screen, and its dates.
+
+    Raises:
+        MissingExtra: vl-convert-python is not installed.
+    """
+    off = [mark.value for mark in shown if mark.value is not None and not mark.counts]
+    low, high = _domain(shown)
+    told = [remark for remark in remarks if _at(shown, remark.time) is not None]
+    return {
+        "title": f"{series.name} of {series.run}",
+        "sentence": words.sentence(series),
+        "strong": series.alarms or not series.told,
+        "described": _described(series, shown, told),
+        "charts": _drawn(shown, told, wide),
+        "troubles": words.troubles(shown),
+        "hollow": bool(off),
+        "beyond": any(not low <= value <= high for value in off),
+        "lacking": any(mark.value is None for mark in shown),
+        "broken": any(mark.breaks for mark in shown),
+        "remarked": bool(told),
+        "verdicts": any(words.verdict(mark) for mark in shown),
+        "rows": [_row(mark) for mark in reversed(shown)],
+        "total": len(series.marks),
+    }
+
+
+def _drawn(
+    shown: Sequence[Mark], remarks: Sequence[Remark], wide: tuple[int, int, int]
+) -> dict[str, str]:
+    """The chart as SVG, for a wide screen and for a telephone."""
+    try:
+        import vl_convert
+    except ImportError:
+        raise MissingExtra("vl-convert-python", "report", "a page of a trend") from None
+    return {
+        size: _silent(vl_convert.vegalite_to_svg(json.dumps(_chart(shown, *pixels, remarks))))
+        for size, pixels in (("wide", wide), ("narrow", _NARROW))
+    }
+
+
+@cache
+def ready() -> None:
+    """Draw nothing, once: the first drawing of a process takes most of a second longer."""
+    with suppress(ImportError):
+        import vl_convert
+
+        vl_convert.vegalite_to_svg(json.dumps({"data": {"values": []}, "mark": "point"}))
+
+
+def _silent(svg: str) -> str:
+    """A picture without roles and names of its parts: what is heard is said around it."""
+    return _TAG.sub(lambda tag: _ROLES.sub("", tag[0]), svg)
+
+
 def _part(name: str) -> str:
     return resources.files("karat.reports").joinpath(name).read_text("utf-8")
 
 
-def _described(series: Series, marks: Sequence[Mark]) -> str:
+def _described(series: Series, marks: Sequence[Mark], remarks: Sequence[Remark] = ()) -> str:
     """The chart in words."""
     counting = [mark for mark in marks if mark.counts]
     said = f"{len(marks):,} points from {words.day(marks[0].time)} to {words.day(marks[-1].time)}"
@@ -103,6 +166,8 @@ def _described(series: Series, marks: Sequence[Mark]) -> str:
     said += f"; {left_out:,} left out" if left_out else ""
     breaks = sum(mark.breaks for mark in marks)
     said += f"; broken {'once' if breaks == 1 else f'{breaks:,} times'}" if breaks else ""
+    for one in remarks[-_NAMED:]:
+        said += f"; mark {one.label} on {words.day(one.time)}: {one.text}"
     return f"{series.name} over time with 95 % intervals, {said}. {words.sentence(series)}."
 
 
@@ -128,7 +193,9 @@ def _row(mark: Mark) -> dict[str, str | bool]:
     }
 
 
-def _chart(marks: Sequence[Mark], width: int, height: int, dates: int) -> dict[str, Any]:
+def _chart(
+    marks: Sequence[Mark], width: int, height: int, dates: int, remarks: Sequence[Remark] = ()
+) -> dict[str, Any]:
     """The chart of a series, in Vega-Lite: points in order, evenly, whatever time lies between."""
     (least, most), (low, high) = value_range(marks), _domain(marks)
     stretch, rows = 0, []
@@ -171,6 +238,7 @@ def _chart(marks: Sequence[Mark], width: int, height: int, dates: int) -> dict[s
         return {"transform": [{"filter": test}], "mark": mark, "encoding": encoding}
 
     rule = {"type": "rule", "stroke": _INK["ink"], "opacity": 0.7}
+    at_times = [{"place": _at(marks, one.time), "label": one.label} for one in remarks]
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "width": width,
@@ -180,6 +248,7 @@ def _chart(marks: Sequence[Mark], width: int, height: int, dates: int) -> dict[s
         "data": {"values": rows},
         "encoding": {"x": x},
         "layer": [
+            *_remarked([row for row in at_times if row["place"] is not None]),
             of("datum.cut", rule | {"strokeDash": [5, 4]}, x=x | {"field": "before"}),
             of("datum.kind == 'none'", rule | {"strokeDash": [1, 4]}),
             of(
@@ -215,6 +284,38 @@ def _chart(marks: Sequence[Mark], width: int, height: int, dates: int) -> dict[s
             "axisX": {"grid": False},
         },
     }
+
+
+def _remarked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Upright lines with a label above each."""
+    if not rows:
+        return []
+    text = {"type": "text", "fontSize": 12, "fill": _INK["ink"], "dy": -8}
+    line = {"type": "rule", "stroke": _INK["ink"], "strokeWidth": 1, "opacity": 0.55}
+    label = {"text": {"field": "label", "type": "nominal"}, "y": {"value": 0}}
+    return [
+        {"data": {"values": rows}, "mark": line},
+        {"data": {"values": rows}, "mark": text, "encoding": label},
+    ]
+
+
+def _at(marks: Sequence[Mark], time: str) -> float | None:
+    """Where a moment stands among points that stand evenly; None before the first of them."""
+    times = [_moment(mark.time) for mark in marks]
+    moment = _moment(time)
+    if moment < times[0]:
+        return None
+    place = bisect_right(times, moment) - 1
+    if times[place] == moment:
+        return float(place)
+    if place == len(times) - 1:
+        return place + 0.3
+    share = (moment - times[place]) / (times[place + 1] - times[place])
+    return place + min(max(share, _EDGE), 1 - _EDGE)
+
+
+def _moment(time: str) -> datetime:
+    return datetime.fromisoformat(time)
 
 
 def _domain(marks: Sequence[Mark]) -> tuple[float, float]:

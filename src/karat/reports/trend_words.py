@@ -24,6 +24,22 @@ def sentence(series: Series) -> str:
     return f"cannot tell: {untold(series)}; before that: {_said(series)}"
 
 
+def verdict_of(series: Series) -> str:
+    """What ``sentence`` says, in a word or two, for a list of series."""
+    lean, said = series.lean, []
+    if not series.told:
+        said.append("cannot tell")
+    if lean.drop is not None or (lean.below_start and not lean.drifts):
+        said.append("WORSE")
+    if lean.drifts:
+        said.append("DRIFT")
+    if said:
+        return ", ".join(said)
+    if lean.change is None:
+        return "nothing to compare"
+    return "getting better" if lean.rises else "no drift found"
+
+
 def untold(series: Series) -> str:
     """Why the newest point of a series does not tell how the search is now."""
     newest = series.marks[-1]

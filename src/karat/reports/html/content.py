@@ -114,6 +114,7 @@ class Content:
         sources: What it was computed from.
         rules: How it was computed, in words: option and value.
         version: Of karat.
+        paged: Whether the queries stand elsewhere, on pages: then numbers lead there.
     """
 
     measure: str
@@ -132,3 +133,9 @@ class Content:
     sources: Sequence[Source]
     rules: Sequence[tuple[str, str]]
     version: str
+    paged: bool = False
+
+    @property
+    def leads(self) -> bool:
+        """Whether a number can lead to its queries."""
+        return self.paged or bool(self.queries)

@@ -65,7 +65,7 @@ class Sliced:
 
 def ids_of_views(content: Content) -> dict[View, str]:
     """For each measure (of each candidate) the part of the page that leads to its queries."""
-    return {view: f"by-{at}" for at, view in enumerate(content.views)} if content.queries else {}
+    return {view: f"by-{at}" for at, view in enumerate(content.views)} if content.leads else {}
 
 
 def by_measure(rows: Sequence[Result]) -> list[Result]:
@@ -122,7 +122,7 @@ def of_slices(content: Content) -> Iterator[Sliced]:
         measure = next(iter(rows))
         names = dict.fromkeys(str(row.slice) for row in own)
         ids = {name: f"in-{at}-{place}" for place, name in enumerate(names)}
-        leads = ids if content.queries else {}
+        leads = ids if content.leads else {}
         title = f"{measure} by {attribute}"
         if comparison is not None:
             title += f": {subject} minus {comparison.baseline}"
