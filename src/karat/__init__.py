@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from karat.connectors.server import Client
     from karat.errors import InputError, KaratError, MissingExtra, UsageError
     from karat.formats import (
         read_certificate,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from karat.workflows.golden_set import GoldenSet
 
 _HOMES = {
+    "karat.connectors.server": ("Client",),
     "karat.errors": ("InputError", "KaratError", "MissingExtra", "UsageError"),
     "karat.formats": (
         "read_certificate",
@@ -66,6 +68,7 @@ _HOMES = {
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Client",
     "Documents",
     "GoldenSet",
     "InputError",

@@ -1,0 +1,1 @@
+"""The web app: karat on pages, and its JSON API."""

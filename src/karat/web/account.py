@@ -1,0 +1,188 @@
+"""One's own account: password, where one is signed in, and tokens for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, cast
+
+from fastapi import APIRouter, Form, Request, Response
+from fastapi.responses import RedirectResponse
+
+from karat.errors import UsageError
+from karat.store.sessions import SessionRow, TokenRow
+from karat.tables.people import SCOPES_OF, Scope
+from karat.web.access import Asking, Signed
+from karat.web.errors import NotFound
+from karat.web.ids import Id
+from karat.web.page import Page, show
+from karat.web.site import Site, TheSite
+from karat.workflows.accounts import SignInRefused
+from karat.workflows.tokens import MOST_DAYS
+
+ROUTER = APIRouter()
+MEANT: Mapping[Scope, str] = {
+    "judge": "judge pairs in the queue",
+    "read": "read golden sets, runs and comparisons",
+    "write": "change golden sets, upload runs, compare",
+    "admin": "what only owners may do",
+}
+"""What each scope is good for, in words."""
+DAYS = (30, 90, 365)
+"""For how long a token may be good, besides for ever."""
+EVER = "ever"
+"""How a form says that a token is good for ever."""
+_BROWSERS = ("Edg", "OPR", "Firefox", "Chrome", "Safari", "curl", "python")
+_NAMES = {"Edg": "Edge", "OPR": "Opera", "python": "Python"}
+_SYSTEMS = {
+    "Android": "Android",
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Windows": "Windows",
+    "Mac OS": "macOS",
+    "CrOS": "ChromeOS",
+    "Linux": "Linux",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccountPage(Page):
+    """One's own account.
+
+    Attributes:
+        password: Whether one signs in by a password, and can change it.
+        sessions: Where one is signed in, and how the browser is called; last seen first.
+        tokens: One's tokens, the newest first.
+        scopes: What a new token may be good for, and what that is in words.
+        days: For how many days a new token may be good.
+        ever: What the form says of one that is good for ever.
+        secret: The token that was just made; it is shown once. None if none was.
+        wrong: What did not work; None if nothing was wrong.
+        done: What worked; None if nothing was done.
+    """
+
+    template: ClassVar[str] = "account.html.j2"
+    section: ClassVar[str] = "account"
+    password: bool
+    sessions: Sequence[tuple[SessionRow, str]]
+    tokens: Sequence[TokenRow]
+    scopes: Sequence[tuple[Scope, str]]
+    days: Sequence[int] = DAYS
+    ever: str = EVER
+    secret: str | None = None
+    wrong: str | None = None
+    done: str | None = None
+
+
+@ROUTER.get("/account")
+def account(request: Request, site: TheSite, asking: Signed, done: str = "") -> Response:
+    """One's own account."""
+    said = "The password is changed, and every other browser is signed out."
+    return show(request, _page(site, asking, done=said if done == "password" else None))
+
+
+@ROUTER.post("/account/password")
+def change_password(
+    request: Request,
+    site: TheSite,
+    asking: Signed,
+    old: Annotated[str, Form()],
+    password: Annotated[str, Form()],
+    again: Annotated[str, Form()],
+) -> Response:
+    """Change one's password; every other session ends."""
+    if not site.settings.accounts:
+        raise NotFound("there are no passwords where karat is for whoever started it")
+    try:
+        if password != again:
+            raise UsageError("the two new passwords differ")
+        site.accounts.change_password(asking.person, old, password, asking.session)
+    except SignInRefused as refused:
+        return _refused(request, site, asking, refused)
+    except UsageError as error:
+        return show(request, _page(site, asking, wrong=error.what), 400)
+    return RedirectResponse(f"{site.settings.base}/account?done=password", 303)
+
+
+@ROUTER.post("/account/tokens")
+def make_token(
+    request: Request,
+    site: TheSite,
+    asking: Signed,
+    name: Annotated[str, Form()],
+    scopes: Annotated[list[str] | None, Form()] = None,
+    days: Annotated[str, Form()] = "90",
+    password: Annotated[str, Form()] = "",
+) -> Response:
+    """Make a token for programs, and show it once; it outlives the session, so that whoever
+    makes it says the password.
+    """
+    try:
+        wanted = cast("list[Scope]", scopes or [])
+        limit = _days(days)
+        if site.settings.accounts:
+            site.accounts.confirm(asking.person, password)
+        made = site.accounts.make_token(asking.person, name, wanted, limit)
+    except SignInRefused as refused:
+        return _refused(request, site, asking, refused)
+    except UsageError as error:
+        return show(request, _page(site, asking, wrong=error.what), 400)
+    return show(request, _page(site, asking, secret=made.text))
+
+
+@ROUTER.post("/account/tokens/{token_id}/revoke")
+def revoke(site: TheSite, asking: Signed, token_id: Id) -> Response:
+    """Revoke one of one's own tokens."""
+    try:
+        site.accounts.revoke(asking.person, token_id)
+    except UsageError as error:
+        raise NotFound(error.what) from None
+    return RedirectResponse(f"{site.settings.base}/account", 303)
+
+
+def browser(agent: str) -> str:
+    """A browser as people call it, from what it calls itself: ``Firefox on Linux``."""
+    called = next((name for name in _BROWSERS if name in agent), None)
+    system = next((name for part, name in _SYSTEMS.items() if part in agent), None)
+    if called is None:
+        return agent[:60] or "A browser that does not say its name"
+    return _NAMES.get(called, called) + (f" on {system}" if system else "")
+
+
+def _days(said: str) -> int | None:
+    """Days as the form says them; None for ever."""
+    if said.strip() == EVER:
+        return None
+    try:
+        return int(said) if len(said) <= 10 else MOST_DAYS + 1
+    except ValueError:
+        raise UsageError(f"{said!r} is no number of days") from None
+
+
+def _refused(request: Request, site: Site, asking: Asking, refused: SignInRefused) -> Response:
+    page = _page(site, asking, wrong=refused.what)
+    response = show(request, page, 429 if refused.wait_s else 403)
+    if refused.wait_s:
+        response.headers["retry-after"] = str(refused.wait_s)
+    return response
+
+
+def _page(
+    site: Site,
+    asking: Asking,
+    *,
+    secret: str | None = None,
+    wrong: str | None = None,
+    done: str | None = None,
+) -> AccountPage:
+    rows = site.accounts.sessions(asking.person, asking.session)
+    return AccountPage(
+        title="Account",
+        password=site.settings.accounts,
+        sessions=[(row, browser(row.agent)) for row in rows],
+        tokens=site.accounts.tokens(asking.person),
+        scopes=[(scope, MEANT[scope]) for scope in SCOPES_OF[asking.person.role]],
+        secret=secret,
+        wrong=wrong,
+        done=done,
+    )

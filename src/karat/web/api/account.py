@@ -1,0 +1,53 @@
+"""One's own account: who asks, and the tokens one has."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from karat.errors import UsageError
+from karat.tables.people import SCOPES_OF
+from karat.web.access import AReader, Signed
+from karat.web.api.answers import Number, Paged, said
+from karat.web.errors import NotFound
+from karat.web.site import TheSite
+
+ROUTER = APIRouter(prefix="/api", tags=["account"])
+_TOKEN = ("id", "name", "scopes", "created_us", "used_us", "ends_us")
+
+
+@ROUTER.get(
+    "/me",
+    response_description="`name`, `role`, `scopes` (what tokens of theirs may be good for), "
+    "`signed_in_by` (`session` or `token`), `golden` (the golden set of the workspace).",
+)
+def me(site: TheSite, asking: AReader) -> Response:
+    """Who asks."""
+    return said(
+        {
+            "name": asking.person.name,
+            "role": asking.person.role,
+            "scopes": SCOPES_OF[asking.person.role],
+            "signed_in_by": "token" if asking.session is None else "session",
+            "golden": site.workspace.golden.name,
+        }
+    )
+
+
+@ROUTER.get(
+    "/tokens",
+    response_description="List of `id`, `name`, `scopes`, `created_us`, `used_us`, `ends_us`.",
+)
+def tokens(site: TheSite, asking: Signed, page: Paged) -> Response:
+    """List one's own tokens; their secrets are not kept."""
+    rows = site.accounts.tokens(asking.person)
+    return page.over([{name: getattr(row, name) for name in _TOKEN} for row in rows])
+
+
+@ROUTER.delete("/tokens/{token_id}", response_description="`revoked`: its number.")
+def revoke(site: TheSite, asking: Signed, token_id: Number) -> Response:
+    """Revoke one of one's own tokens."""
+    try:
+        site.accounts.revoke(asking.person, token_id)
+    except UsageError as error:
+        raise NotFound(error.what) from None
+    return said({"revoked": token_id})

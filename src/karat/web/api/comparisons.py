@@ -1,0 +1,204 @@
+"""Comparisons: asked for, computed beside, kept."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Annotated, Any
+
+import polars as pl
+from fastapi import APIRouter, Depends, Query, Response
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+
+from karat.errors import UsageError
+from karat.store import comparisons as stored
+from karat.store.comparisons import ComparisonRow
+from karat.web.access import AnEngineer, AReader
+from karat.web.api.answers import Number, Paged, printed, said
+from karat.web.api.bodies import Body, Said
+from karat.web.api.runs import Golden, of_golden
+from karat.web.kept import compute, find, look, older
+from karat.web.site import Site, TheSite
+from karat.workflows import kept_comparisons
+from karat.workflows.editions import NOW
+from karat.workflows.kept_comparisons import Asked, KeptComparison
+from karat.workflows.over_kept_runs import find_runs
+from karat.workflows.workspace import Opened
+
+ROUTER = APIRouter(prefix="/api", tags=["comparisons"])
+COMPARISON = (
+    "`id`, `golden`, `name`, `runs` (`id` and `name`, the baseline first), `settings`, `made_by`, "
+    "`created_us`, `state` (`waiting`, `running`, `done`, `failed`), `error`, `computed_us`, "
+    "`verdict` (in words, or null), `older` (judgments given since, that would count)"
+)
+Name = Annotated[str, Field(max_length=500)]
+_WAIT_S, _LOOK_S = 1.0, 0.2  # how long whoever asks waits, and between two looks
+
+
+class Compare(Said):
+    """What is to be compared.
+
+    Attributes:
+        baseline: A kept run, by name or number.
+        candidates: Others.
+        measures: Names of measures; the usual ones if empty.
+        by: Attributes to slice by.
+        margin: Differences smaller than this do not matter.
+        edition: Name of an edition; `now` is the golden set as it stands.
+        name: What it is called; made of the runs' names if empty.
+        golden: Name of the golden set; that of the workspace if empty.
+    """
+
+    baseline: int | str
+    candidates: list[int | str] = Field(min_length=1, max_length=100)
+    measures: list[Name] = Field(default_factory=list, max_length=200)
+    by: list[Name] = Field(default_factory=list, max_length=50)
+    margin: float | None = None
+    edition: str = NOW
+    name: str = Field("", max_length=200)
+    golden: Name = ""
+
+
+@ROUTER.get("/comparisons", response_description=f"List of {COMPARISON}.")
+def list_comparisons(site: TheSite, _asking: AReader, page: Paged, golden: Golden = "") -> Response:
+    """List the comparisons that are kept."""
+    found = of_golden(site, golden)
+    with found.store.read() as connection:
+        rows = stored.comparisons(connection, found.golden.id)
+    return page.over(rows, lambda row: _told(found, row))
+
+
+@ROUTER.post(
+    "/comparisons",
+    status_code=201,
+    response_description=f"The comparison, done or to be asked for again: {COMPARISON}.",
+)
+def make(
+    site: TheSite, asking: AnEngineer, asked: Annotated[Compare, Depends(Body(Compare))]
+) -> Response:
+    """Ask for a comparison, which is computed beside; the answer waits a little for it."""
+    found = of_golden(site, asked.golden)
+    rows = find_runs(found, [asked.baseline, *asked.candidates])
+    wanted = Asked(
+        [row.id for row in rows],
+        asked.measures,
+        asked.by,
+        asked.margin,
+        asked.edition,
+        asked.name,
+    )
+    made = kept_comparisons.ask(found, wanted, by=asking.person.name, now=site.clock())
+    compute(site, found, made, _WAIT_S)
+    return _one(site, made, 201)
+
+
+@ROUTER.get("/comparisons/{comparison_id}", response_description=COMPARISON)
+async def one_comparison(
+    site: TheSite,
+    _asking: AReader,
+    comparison_id: Number,
+    wait: Annotated[float, Query(ge=0, le=30, description="Seconds to wait for it.")] = 0,
+) -> Response:
+    """What is known of a comparison; one that waits is computed."""
+
+    def ended() -> bool:
+        found, row = find(site, comparison_id)
+        if not kept_comparisons.to_compute(found, row, kept_comparisons.kept(found, row)):
+            return True
+        compute(site, found, row.id, 0.0)
+        return False
+
+    until = time.monotonic() + wait
+    # No thread waits, and no event tells: another process may compute it.
+    while not await run_in_threadpool(ended) and time.monotonic() < until:  # noqa: ASYNC110
+        await asyncio.sleep(_LOOK_S)
+    return await run_in_threadpool(_one, site, comparison_id)
+
+
+@ROUTER.get(
+    "/comparisons/{comparison_id}/result",
+    response_description="As `karat compare --format json`; its `queries`, of each measure and "
+    "candidate, with the largest contribution first.",
+)
+def result(site: TheSite, _asking: AReader, comparison_id: Number) -> Response:
+    """What came out."""
+    kept = _done(site, comparison_id)
+    queries = [
+        {name: value for name, value in row.items() if name != "outcome"}
+        | {"slices": _by_attribute(row["slices"])}
+        for row in kept.frame.iter_rows(named=True)
+    ]
+    return printed(kept.to_dict() | {"queries": queries})
+
+
+@ROUTER.get(
+    "/comparisons/{comparison_id}/queries",
+    response_description="List of `candidate`, `measure`, `query_id`, `text`, `outcome` (better, "
+    "same, worse), `baseline_value`, `candidate_value`, `difference`, `share`, `slices`; the "
+    "largest contribution first.",
+)
+def comparison_queries(
+    site: TheSite, _asking: AReader, page: Paged, comparison_id: Number
+) -> Response:
+    """The queries of a comparison."""
+    frame: pl.DataFrame = _done(site, comparison_id).frame
+    return page.of(frame)
+
+
+@ROUTER.post("/comparisons/{comparison_id}/again", response_description=COMPARISON)
+def again(site: TheSite, asking: AnEngineer, comparison_id: Number) -> Response:
+    """Compute a comparison again, with the judgments of now."""
+    found, row = find(site, comparison_id)
+    kept_comparisons.ask_again(found, row, by=asking.person.name, now=site.clock())
+    compute(site, found, row.id, _WAIT_S)
+    return _one(site, comparison_id)
+
+
+@ROUTER.post(
+    "/comparisons/{comparison_id}/queue",
+    response_description="`added` (pairs that are new in the queue), `raised` (that go earlier "
+    "now), `golds`.",
+)
+def queue_next(site: TheSite, asking: AnEngineer, comparison_id: Number) -> Response:
+    """Put the pairs whose grades could turn the sign into the queue, first of all."""
+    kept = _done(site, comparison_id)
+    found, row = find(site, comparison_id)
+    who = asking.person.name
+    return said(kept_comparisons.queue_next(found, row, kept, by=who, now=site.clock()))
+
+
+def _done(site: Site, comparison_id: int) -> KeptComparison:
+    _, row, kept = look(site, comparison_id)
+    if kept is None:
+        if row.state == "failed":
+            raise UsageError(row.error or "the comparison failed", fix="compute it again")
+        raise UsageError("the comparison is not computed yet", fix="wait until its state is done")
+    return kept
+
+
+def _one(site: Site, comparison_id: int, status: int = 200) -> Response:
+    found, row = find(site, comparison_id)
+    return said(_told(found, row), status)
+
+
+def _told(found: Opened, row: ComparisonRow) -> dict[str, Any]:
+    runs = kept_comparisons.runs_of(found, row)
+    names = ("settings", "made_by", "created_us", "state", "error", "computed_us")
+    return {
+        "id": row.id,
+        "golden": found.golden.name,
+        "name": row.name,
+        "runs": [{"id": run.id, "name": run.name} for run in runs],
+        **{name: getattr(row, name) for name in names},
+        "verdict": kept_comparisons.verdict_of(found, row),
+        "older": older(found, row),
+    }
+
+
+def _by_attribute(slices: list[str]) -> dict[str, list[str]]:
+    out: dict[str, list[str]] = {}
+    for each in slices:
+        attribute, _, value = each.partition("=")
+        out.setdefault(attribute, []).append(value)
+    return out

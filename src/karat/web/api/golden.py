@@ -1,0 +1,83 @@
+"""Golden sets: which there are, where one stands, and how far raters and runs are."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from starlette.requests import Request
+
+from karat.web.access import AReader
+from karat.web.api.answers import Paged, in_turn, said
+from karat.web.golden import opened
+from karat.web.site import TheSite
+from karat.workflows.agreeing import agreement_in
+from karat.workflows.editions import NOW
+from karat.workflows.golden_status import stale_with_texts, status
+from karat.workflows.over_kept_runs import coverage_kept
+
+ROUTER = APIRouter(prefix="/api", tags=["golden sets"])
+
+
+@ROUTER.get(
+    "/golden",
+    response_description="List of `name`, `scale` (lowest and highest grade), `raters` (of each "
+    "pair), `guideline` (version), `created_us`.",
+)
+def list_golden_sets(site: TheSite, _asking: AReader, page: Paged) -> Response:
+    """List the golden sets."""
+    names = ("name", "scale", "raters", "guideline", "created_us")
+    return page.over([{n: getattr(row, n) for n in names} for row in site.golden_sets()])
+
+
+@ROUTER.get(
+    "/golden/{golden}/status",
+    response_description="As `karat golden status --format json`.",
+)
+def golden_status(site: TheSite, _asking: AReader, golden: str) -> Response:
+    """Say where a golden set stands, and what to do next."""
+    return said(status(opened(site, golden), now=site.clock()))
+
+
+@ROUTER.get(
+    "/golden/{golden}/agreement",
+    response_description="As `karat golden agreement --format json`.",
+)
+def agreement(
+    site: TheSite,
+    _asking: AReader,
+    golden: str,
+    by: Annotated[str | None, Query(description="Class by class, by this attribute.")] = None,
+) -> Response:
+    """Say how far raters agree, and how sure that is."""
+    return said(agreement_in(opened(site, golden), by))
+
+
+@ROUTER.get(
+    "/golden/{golden}/stale",
+    response_description="As `karat golden stale --format json`.",
+)
+def stale(site: TheSite, _asking: AReader, golden: str) -> Response:
+    """List judgments of documents whose text has changed since they were shown."""
+    return said(stale_with_texts(opened(site, golden)))
+
+
+@ROUTER.get(
+    "/golden/{golden}/coverage",
+    response_description="As `karat golden coverage --format json`.",
+)
+async def coverage(
+    request: Request,
+    site: TheSite,
+    _asking: AReader,
+    golden: str,
+    run: Annotated[list[str], Query(description="A kept run, by name or number; repeat it.")],
+    edition: Annotated[str, Query(description="An edition.")] = NOW,
+    k: Annotated[int, Query(ge=1, lt=2**31, description="Documents of each query.")] = 10,
+) -> Response:
+    """Say how much of the top k of runs is judged, and what is not."""
+    return said(
+        await in_turn(
+            request, lambda: coverage_kept(opened(site, golden), run, edition=edition, k=k)
+        )
+    )

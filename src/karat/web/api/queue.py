@@ -1,0 +1,73 @@
+"""The queue: what is to be judged, chosen from kept runs or sent as a file of pairs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Request, Response
+from pydantic import Field
+
+from karat.web.access import AnEngineer
+from karat.web.api.answers import in_turn, said
+from karat.web.api.bodies import Body, Said, Uploaded
+from karat.web.golden import opened
+from karat.web.site import TheSite
+from karat.workflows.over_kept_runs import enqueue_upload, pool_kept
+
+ROUTER = APIRouter(prefix="/api", tags=["judging"])
+Count = Annotated[int, Field(ge=1, lt=2**31)]
+
+
+class Pool(Said):
+    """What is to be pooled.
+
+    Attributes:
+        runs: Kept runs, by name or number.
+        method: As `karat golden pool --method`.
+        k: Depth, or documents of each query.
+        p: Persistence of RBP.
+        budget: The most pairs in all.
+        per_query: The most pairs of a query.
+        bands: Parts of each pool that are judged one after the other.
+    """
+
+    runs: list[int | str] = Field(min_length=1, max_length=1000)
+    method: Literal["depth", "rr", "rbp", "mtf"] = "depth"
+    k: Count = 10
+    p: float = 0.8
+    budget: Count | None = None
+    per_query: Count | None = None
+    bands: Count = 1
+
+
+@ROUTER.post(
+    "/golden/{golden}/pool",
+    response_description="As `karat golden pool --format json`.",
+)
+async def pool(
+    request: Request,
+    site: TheSite,
+    asking: AnEngineer,
+    golden: str,
+    asked: Annotated[Pool, Depends(Body(Pool))],
+) -> Response:
+    """Put what kept runs return into the queue; what is judged already stays out."""
+    settings: dict[str, Any] = asked.model_dump(exclude={"runs"})
+    settings |= {"person": asking.person.name, "now": site.clock()}
+    return said(
+        await in_turn(request, lambda: pool_kept(opened(site, golden), asked.runs, **settings))
+    )
+
+
+@ROUTER.post(
+    "/golden/{golden}/queue",
+    response_description="As `karat golden queue --format json`.",
+)
+def queue(site: TheSite, asking: AnEngineer, golden: str, file: Uploaded) -> Response:
+    """Put the pairs of a file into the queue, in its order, such as `karat compare` writes."""
+    found = opened(site, golden)
+    with file.named():
+        made = enqueue_upload(
+            found, file.path, file.called, person=asking.person.name, now=site.clock()
+        )
+    return said(made)

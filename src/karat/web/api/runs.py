@@ -1,0 +1,160 @@
+"""Runs: which are kept, bringing one, and getting one back."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from starlette.background import BackgroundTask
+from starlette.responses import FileResponse
+
+from karat.formats import write_run
+from karat.store import comparisons, golden_sets
+from karat.store import runs as stored
+from karat.store.runs import RunRow
+from karat.web.access import AnEngineer, AReader
+from karat.web.api.answers import Number, Paged, in_turn, printed, said
+from karat.web.api.bodies import Uploaded
+from karat.web.errors import NotFound
+from karat.web.golden import opened
+from karat.web.site import Site, TheSite
+from karat.workflows.editions import NOW
+from karat.workflows.kept_evaluations import bring
+from karat.workflows.kept_runs import read_kept
+from karat.workflows.noted import file_name
+from karat.workflows.over_kept_runs import explain_kept
+from karat.workflows.workspace import Opened
+
+ROUTER = APIRouter(prefix="/api", tags=["runs"])
+RUN = "`id`, `golden`, `name`, `sha256`, `queries`, `rows`, `about`, `added_us`"
+_ENDINGS = {
+    "parquet": ".parquet",
+    "json": ".json",
+    "jsonl": ".jsonl",
+    "csv": ".csv",
+    "tsv": ".tsv",
+    "trec": ".trec",
+}
+Format = Literal["parquet", "json", "jsonl", "csv", "tsv", "trec"]
+Golden = Annotated[
+    str, Query(max_length=200, description="The golden set; else that of the workspace.")
+]
+
+
+@ROUTER.get("/runs", response_description=f"List of {RUN}; the newest first.")
+def list_runs(site: TheSite, _asking: AReader, page: Paged, golden: Golden = "") -> Response:
+    """List the runs that are kept."""
+    found = of_golden(site, golden)
+    with found.store.read() as connection:
+        rows = stored.runs(connection, found.golden.id)[::-1]
+    return page.over([_told(row, found) for row in rows])
+
+
+@ROUTER.post("/runs", status_code=201, response_description=f"The run as it is kept: {RUN}.")
+async def bring_run(
+    request: Request,
+    site: TheSite,
+    asking: AnEngineer,
+    file: Uploaded,
+    run: Annotated[
+        str, Query(max_length=200, description="What the run is called; else as its file says.")
+    ] = "",
+    golden: Golden = "",
+) -> Response:
+    """Keep a run; one of the same content is kept once, under the name that it has."""
+    found, who, now = of_golden(site, golden), asking.person.name, site.clock()
+
+    def brought() -> Response:
+        with file.named():
+            return said(_told(bring(found, file.path, name=run, by=who, now=now), found), 201)
+
+    return await in_turn(request, brought)
+
+
+@ROUTER.get("/runs/{run_id}", response_description=RUN)
+def one_run(site: TheSite, _asking: AReader, run_id: Number) -> Response:
+    """What is known of one run."""
+    found, row = _run(site, run_id)
+    return said(_told(row, found))
+
+
+@ROUTER.get(
+    "/runs/{run_id}/file",
+    response_description="The run as a file.",
+    response_class=FileResponse,
+)
+async def run_file(
+    request: Request,
+    site: TheSite,
+    _asking: AReader,
+    run_id: Number,
+    format: Annotated[  # noqa: A002 - as the command line has it
+        Format,
+        Query(description="All but `trec` keep which queries failed or got nothing."),
+    ] = "parquet",
+) -> Response:
+    """Get a run back."""
+    found, row = _run(site, run_id)
+
+    def written() -> Response:
+        [run] = read_kept(found, [row])
+        folder = tempfile.mkdtemp(prefix="karat-")
+        try:
+            path = Path(folder) / f"{file_name(row.name)}{_ENDINGS[format]}"
+            write_run(run, path)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return FileResponse(
+            path,
+            media_type="application/octet-stream",
+            filename=path.name,
+            background=BackgroundTask(shutil.rmtree, folder, ignore_errors=True),
+        )
+
+    return await in_turn(request, written)
+
+
+@ROUTER.get(
+    "/runs/{run_id}/explain",
+    response_description="As `karat explain --format json`.",
+)
+async def explain(
+    request: Request,
+    site: TheSite,
+    _asking: AReader,
+    run_id: Number,
+    query_id: str,
+    measure: Annotated[str, Query(max_length=500)] = "nDCG@10",
+    edition: Annotated[str, Query(description="An edition.")] = NOW,
+) -> Response:
+    """Explain one value: which documents add what."""
+    found, row = _run(site, run_id)
+    made = await in_turn(request, lambda: explain_kept(found, row.id, query_id, measure, edition))
+    return printed(made.to_dict())
+
+
+def of_golden(site: Site, golden: str) -> Opened:
+    """The workspace with a golden set; with its own if none is named.
+
+    Raises:
+        NotFound: there is none of that name.
+    """
+    return opened(site, golden or site.workspace.golden.name)
+
+
+def _run(site: Site, run_id: int) -> tuple[Opened, RunRow]:
+    with site.workspace.store.read() as connection:
+        found = comparisons.find_run(connection, run_id)
+        if found is None:
+            raise NotFound(f"there is no run {run_id}", fix="GET /api/runs lists them")
+        name = golden_sets.by_id(connection, found[0]).name
+    return site.opened(name), found[1]
+
+
+def _told(row: RunRow, found: Opened) -> dict[str, Any]:
+    names = ("name", "sha256", "queries", "rows", "about", "added_us")
+    return {"id": row.id, "golden": found.golden.name} | {n: getattr(row, n) for n in names}

@@ -1,0 +1,66 @@
+"""Trends: each measure over time, from the histories that a workspace names."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from karat.errors import nearest
+from karat.web.access import AReader
+from karat.web.api.answers import Paged, in_turn, printed
+from karat.web.api.bodies import about
+from karat.web.errors import NotFound
+from karat.web.site import TheSite
+from karat.workflows.kept_trends import History, find_history, histories_of
+from karat.workflows.trend import trend as trended
+
+ROUTER = APIRouter(prefix="/api", tags=["numbers"])
+
+
+@ROUTER.get(
+    "/trends",
+    response_description="List of `name` (of the file), `points`, `series` (how many), `lacking` "
+    "(why there are none, or null).",
+)
+def list_trends(site: TheSite, _asking: AReader, page: Paged) -> Response:
+    """List the histories that karat.toml names."""
+
+    def told(found: History) -> dict[str, Any]:
+        counts = {"points": len(found.points), "series": len(found.series)}
+        return {"name": found.name, **counts, "lacking": found.lacking}
+
+    return page.over(histories_of(site.workspace), told)
+
+
+@ROUTER.get("/trends/{history:path}", response_description="As `karat trend --format json`.")
+async def trend(
+    request: Request,
+    site: TheSite,
+    _asking: AReader,
+    history: str,
+    measure: Annotated[list[str] | None, Query(description="A measure; repeat it.")] = None,
+    slice: Annotated[  # noqa: A002 - as the command line has it
+        str | None, Query(description="One slice, as `class=name`.")
+    ] = None,
+    run: Annotated[str | None, Query(description="One run.")] = None,
+    last: Annotated[int | None, Query(ge=1, lt=2**31, description="Show so many points.")] = None,
+) -> Response:
+    """Each measure over time, what changed between points, drops, and drift."""
+
+    def made() -> Response:
+        found = find_history(site.workspace, history)
+        if found is None:
+            names = [each.name for each in histories_of(site.workspace)]
+            raise NotFound(
+                f"the workspace has no history {history!r}",
+                nearest=nearest(history, names, 1),
+                fix="name its file in karat.toml, [web] histories",
+            )
+        if not found.path.is_file():
+            raise NotFound(f"{found.name}: {found.lacking}", fix=found.fix)
+        with about(found.path, found.name):
+            wanted = trended(found.path, measure or None, slice=slice, run=run, last=last)
+        return printed(wanted.to_dict())
+
+    return await in_turn(request, made)

@@ -1,0 +1,123 @@
+"""The app: its pages and its API put together, over one workspace."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute, iter_route_contexts
+
+from karat.formats.workspace import find_workspace, read_workspace
+from karat.web import (
+    account,
+    agreement,
+    api,
+    audit_log,
+    comparisons,
+    disagreements,
+    editions,
+    errors,
+    exchange,
+    golden,
+    golden_pairs,
+    golden_queries,
+    home,
+    judge_table,
+    judging,
+    people,
+    runs,
+    side_by_side,
+    signing_in,
+    static_files,
+    trends,
+)
+from karat.web.access import Needs
+from karat.web.guards import Guards
+from karat.web.page import templates
+from karat.web.settings import Settings
+from karat.web.site import Site
+from karat.workflows.accounts import Accounts
+from karat.workflows.workspace import open_workspace
+
+PAGES = (
+    static_files.ROUTER,
+    signing_in.ROUTER,
+    home.ROUTER,
+    golden.ROUTER,
+    golden_queries.ROUTER,
+    golden_pairs.ROUTER,
+    agreement.ROUTER,
+    disagreements.ROUTER,
+    editions.ROUTER,
+    exchange.ROUTER,
+    judging.ROUTER,
+    judge_table.ROUTER,
+    runs.ROUTER,
+    comparisons.ROUTER,
+    side_by_side.ROUTER,
+    trends.ROUTER,
+    account.ROUTER,
+    people.ROUTER,
+    audit_log.ROUTER,
+    *api.ROUTERS,
+)
+"""Everything that answers; a page or a part of the API adds its router here."""
+
+
+def _clock() -> int:
+    return time.time_ns() // 1000
+
+
+def create_app(
+    settings: Settings | None = None,
+    clock: Callable[[], int] = _clock,
+    routers: Sequence[APIRouter] = PAGES,
+) -> FastAPI:
+    """The app.
+
+    Args:
+        settings: How to serve; from the environment if None, as worker processes do.
+        clock: Gives microseconds UTC, now.
+        routers: What answers.
+    """
+    held = settings or Settings.from_environment()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        templates()  # so that nobody's first page waits for them
+        with open_workspace(held.workspace, now=clock()) as opened:
+            accounts = Accounts(opened.store, clock)
+            app.state.site = Site(held, opened, accounts, clock)
+            yield
+
+    app = FastAPI(
+        title="karat",
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    for router in routers:
+        app.include_router(router)
+    errors.install(app)
+    for route in iter_route_contexts(app.routes):
+        need_of(route.original_route)
+    images = read_workspace(find_workspace(held.workspace)).images
+    app.add_middleware(Guards, hosts=held.hosts, images=images, secure=held.secure)
+    return app
+
+
+def need_of(route: object) -> Needs:
+    """What a route asks of who calls it.
+
+    Raises:
+        TypeError: it does not say: a route that was forgotten would be open to everybody.
+    """
+    found: list[Needs] = []
+    if isinstance(route, APIRoute):
+        found = [each.call for each in route.dependant.dependencies if isinstance(each.call, Needs)]
+    if len(found) != 1:
+        raise TypeError(f"{getattr(route, 'path', route)} does not say who may call it")
+    return found[0]

@@ -1,0 +1,416 @@
+"""Comparisons: which there are, asking for one, and what came out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+from urllib.parse import quote, urlencode
+
+import polars as pl
+from fastapi import APIRouter, Form, Request, Response
+from fastapi.responses import RedirectResponse
+from pydantic import Field
+
+from karat.errors import UsageError
+from karat.measures import DEFAULTS
+from karat.reports.html import words
+from karat.stats.effects import TIED
+from karat.store import comparisons as stored
+from karat.store import runs
+from karat.store.comparisons import ComparisonRow
+from karat.store.runs import RunRow
+from karat.tables.comparison import Comparison, Difference
+from karat.tables.results import Result
+from karat.web.access import AnEngineer, AReader
+from karat.web.figures import Charts, charts
+from karat.web.ids import Id
+from karat.web.kept import WAIT_S, axes, compute, find, look, older
+from karat.web.listing import Ask, Column, Listed, listed
+from karat.web.page import Page, show
+from karat.web.site import TheSite
+from karat.workflows import kept_comparisons
+from karat.workflows.editions import NOW, list_editions
+from karat.workflows.kept_comparisons import Asked, KeptComparison
+from karat.workflows.kept_evaluations import attributes_of
+from karat.workflows.kept_files import Spoilt
+from karat.workflows.workspace import Opened
+
+ROUTER = APIRouter()
+WAYS = ("better", "same", "worse")
+Number = Annotated[int, Field(ge=1, lt=2**63)]
+_MOST_RUNS = 100
+_SAID = {
+    "waiting": "is waiting to be computed",
+    "running": "being computed",
+    "failed": "could not be computed",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonsPage(Page):
+    """The comparisons that are kept.
+
+    Attributes:
+        golden: Name of the golden set.
+        comparisons: The comparisons, the newest first.
+        several: Whether there are runs to compare.
+    """
+
+    template: ClassVar[str] = "comparisons.html.j2"
+    section: ClassVar[str] = "comparisons"
+    golden: str
+    comparisons: Listed
+    several: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewPage(Page):
+    """What to compare.
+
+    Attributes:
+        runs: To choose among, the newest first.
+        baseline: Number of the run that is chosen as the baseline.
+        candidates: Numbers of those that are chosen to be compared with it.
+        measures: The usual measures.
+        attributes: What can be sliced by.
+        editions: The editions to choose from.
+    """
+
+    template: ClassVar[str] = "comparison_new.html.j2"
+    section: ClassVar[str] = "comparisons"
+    runs: Sequence[RunRow]
+    baseline: int | None
+    candidates: Sequence[int]
+    measures: Sequence[str]
+    attributes: Sequence[str]
+    editions: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonPage(Page):
+    """What came out of a comparison.
+
+    Attributes:
+        row: What was asked, by whom, and how far it is.
+        runs: The runs, the baseline first.
+        older: Judgments that were given since it was computed.
+        numbers: What ``karat compare --format json`` says, but for its queries; None before it is
+            computed.
+        lead: What may be said, in sentences.
+        comparison: The same, as components of a report take it.
+        results: Each run by itself.
+        measure: The measure of the list.
+        candidate: The candidate of the list.
+        slice: The slice that the list is of, as ``lang=de``; empty for all.
+        counts: How many queries of the list's measure are better, the same, worse.
+        queries: The queries, the largest contribution first.
+        listing: Whether the address asks for something of the list.
+        charts: The charts.
+        view_ids: Where the name of a measure leads.
+        parts: The slices by candidate and attribute, then by measure.
+        leads: Where a slice leads, by candidate and attribute.
+        ways: Where the counts of a measure lead.
+    """
+
+    template: ClassVar[str] = "comparison.html.j2"
+    section: ClassVar[str] = "comparisons"
+    row: ComparisonRow
+    runs: Sequence[RunRow]
+    older: int = 0
+    numbers: Mapping[str, Any] | None = None
+    lead: Sequence[str] = ()
+    comparison: Comparison | None = field(default=None, repr=False)
+    results: Sequence[Result] = ()
+    measure: str = ""
+    candidate: str = ""
+    slice: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    queries: Listed | None = None
+    listing: bool = field(default=False, repr=False)
+    charts: Charts | None = field(default=None, repr=False)
+    view_ids: Mapping[Any, str] = field(default_factory=dict, repr=False)
+    parts: Mapping[Any, Mapping[str, Sequence[Difference]]] = field(
+        default_factory=dict, repr=False
+    )
+    leads: Mapping[Any, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    ways: Mapping[Any, Mapping[str, str]] = field(default_factory=dict, repr=False)
+
+
+@ROUTER.get("/comparisons")
+def list_comparisons(request: Request, site: TheSite, _asking: AReader) -> Response:
+    """The comparisons that are kept."""
+    opened = site.opened(site.workspace.golden.name)
+    with opened.store.read() as connection:
+        rows = stored.comparisons(connection, opened.golden.id)
+        known = {row.id: row for row in runs.runs(connection, opened.golden.id)}
+    frame = pl.DataFrame(
+        [
+            {
+                "id": row.id,
+                "name": row.name,
+                "said": _verdict(opened, row, known) or _SAID.get(row.state),
+                "baseline": known[row.runs[0]].name if row.runs[0] in known else None,
+                "edition": row.settings["edition"],
+                "computed": row.computed_us if row.state == "done" else None,
+                "by": row.made_by,
+                "state": row.state,
+            }
+            for row in rows
+        ],
+        schema={
+            "id": pl.Int64,
+            "name": pl.String,
+            "said": pl.String,
+            "baseline": pl.String,
+            "edition": pl.String,
+            "computed": pl.Int64,
+            "by": pl.String,
+            "state": pl.String,
+        },
+    )
+    columns = [
+        Column("name", "comparison", link=lambda row: f"/comparisons/{row['id']}"),
+        Column("said", "verdict"),
+        Column("baseline", "baseline", choices=True),
+        Column("edition", "grades of"),
+        Column("computed", "computed", "time"),
+        Column("by", "by"),
+        Column("id", "number", "count", shown=False),
+        Column("state", "state", shown=False),
+    ]
+    page = ComparisonsPage(
+        title="Comparisons",
+        golden=opened.golden.name,
+        comparisons=listed(frame, columns, Ask.of(request), search=["name", "said"]),
+        several=len(known) > 1,
+    )
+    return show(request, page)
+
+
+@ROUTER.get("/comparisons/new")
+def choose(
+    request: Request, site: TheSite, _asking: AnEngineer, baseline: Number | None = None
+) -> Response:
+    """What to compare; runs may be chosen in the address."""
+    opened = site.opened(site.workspace.golden.name)
+    with opened.store.read() as connection:
+        rows = runs.runs(connection, opened.golden.id)[::-1]
+    said = request.query_params.getlist("candidate")[:_MOST_RUNS]
+    wanted = [int(each) for each in said if each.isdecimal() and len(each) < 19]
+    page = NewPage(
+        title="Compare runs",
+        crumbs=[("Comparisons", "/comparisons")],
+        runs=rows,
+        baseline=baseline if baseline is not None or not rows else rows[-1].id,
+        candidates=wanted or [row.id for row in rows[:1] if len(rows) > 1],
+        measures=DEFAULTS,
+        attributes=attributes_of(opened),
+        editions=[row.name for row in list_editions(opened)],
+    )
+    return show(request, page)
+
+
+@ROUTER.post("/comparisons/new")
+def make(
+    site: TheSite,
+    asking: AnEngineer,
+    baseline: Annotated[Number, Form()],
+    candidate: Annotated[list[Number], Form(max_length=_MOST_RUNS)] = [],  # noqa: B006 - FastAPI copies it
+    measure: Annotated[list[str], Form()] = [],  # noqa: B006
+    other: Annotated[str, Form(max_length=500)] = "",
+    by: Annotated[list[str], Form()] = [],  # noqa: B006
+    by_other: Annotated[str, Form(max_length=200)] = "",
+    margin: Annotated[str, Form(max_length=30)] = "",
+    edition: Annotated[str, Form()] = NOW,
+    name: Annotated[str, Form(max_length=200)] = "",
+) -> Response:
+    """Ask for a comparison, and compute it: at once if that is quick."""
+    opened = site.opened(site.workspace.golden.name)
+    others = [each for each in candidate if each != baseline]
+    asked = Asked(
+        [baseline, *others],
+        [*measure, *(each.strip() for each in other.split(";") if each.strip())],
+        [*by, *([by_other.strip()] if by_other.strip() else [])],
+        _margin(margin),
+        edition,
+        name,
+    )
+    made = kept_comparisons.ask(opened, asked, by=asking.person.name, now=site.clock())
+    compute(site, opened, made, WAIT_S)
+    return RedirectResponse(f"{site.settings.base}/comparisons/{made}", 303)
+
+
+@ROUTER.get("/comparisons/{comparison_id}")
+def one_comparison(
+    request: Request, site: TheSite, _asking: AReader, comparison_id: Id
+) -> Response:
+    """What came out, and its queries."""
+    opened, row, found = look(site, comparison_id)
+    numbers: Mapping[str, Any] = {}
+    if found is not None and request.query_params.get("format") == "json":
+        try:
+            numbers = found.to_dict()
+        except Spoilt:
+            opened, row, found = look(site, comparison_id)
+            numbers = found.to_dict() if found is not None else {}
+    said: dict[str, Any] = {
+        "title": row.name,
+        "crumbs": [("Comparisons", "/comparisons")],
+        "row": row,
+        "runs": kept_comparisons.runs_of(opened, row),
+    }
+    if found is None:
+        return show(request, ComparisonPage(**said))
+    comparison = found.comparison
+    measures, candidates = axes(comparison)
+    measure = request.query_params.get("measure", measures[0])
+    candidate = request.query_params.get("candidate", candidates[0])
+    if measure not in measures or candidate not in candidates:
+        what = measure if measure not in measures else candidate
+        raise UsageError(f"the comparison has no {what!r}", nearest=[*measures, *candidates])
+    part = request.query_params.get("slice", "")
+    several = len(candidates) > 1
+    sides = f"{site.settings.base}/comparisons/{row.id}/queries/"
+
+    def address(lead: Mapping[str, str]) -> str:
+        if "query" in lead:
+            return sides + quote(lead["query"], safe="")
+        held = {name: value for name, value in lead.items() if value}
+        if not several:
+            held.pop("candidate", None)
+        return f"?{urlencode(held)}#queries"
+
+    parts: dict[Any, dict[str, list[Difference]]] = {}
+    leads: dict[Any, dict[str, str]] = {}
+    for each in comparison.slices:
+        key = each.candidate, str(each.attribute)
+        parts.setdefault(key, {}).setdefault(each.measure, []).append(each)
+        lead = {"slice": f"{each.attribute}={each.slice}", "candidate": each.candidate}
+        leads.setdefault(key, {})[str(each.slice)] = address(lead)
+    own = found.frame.filter(candidate=candidate, measure=measure)
+    if part:
+        own = own.filter(pl.col("slices").list.contains(part))
+    counts = dict(own.group_by("outcome").len().iter_rows())
+    heads = [
+        words.headline(next(each for each in comparison.differences if each.candidate == name))
+        for name in candidates
+    ]
+    page = ComparisonPage(
+        **said,
+        older=older(opened, row),
+        numbers=numbers,
+        lead=[
+            *words.unanswered(_first(found), compared=True),
+            *words.verdicts(comparison),
+            *(
+                f"{name}: {head}" if several else head
+                for name, head in zip(candidates, heads, strict=True)
+            ),
+        ],
+        comparison=comparison,
+        results=found.results.results,
+        measure=measure,
+        candidate=candidate,
+        slice=part,
+        counts={way: counts.get(way, 0) for way in WAYS},
+        queries=_queries(request, row, found, own, measure, candidate),
+        listing=bool(request.query_params),
+        charts=charts(found.drawn, address),
+        view_ids={
+            (each.measure, each.candidate): address(
+                {"measure": each.measure, "candidate": each.candidate}
+            )
+            for each in comparison.differences
+        },
+        parts=parts,
+        leads=leads,
+        ways={
+            (each.measure, each.candidate): {
+                way: address({"measure": each.measure, "candidate": each.candidate, "outcome": way})
+                for way in WAYS
+            }
+            for each in comparison.differences
+        },
+    )
+    return show(request, page)
+
+
+@ROUTER.post("/comparisons/{comparison_id}/again")
+def make_again(site: TheSite, asking: AnEngineer, comparison_id: Id) -> Response:
+    """Compute a comparison again, with the judgments of now; its page says so while it goes on."""
+    opened, row = find(site, comparison_id)
+    kept_comparisons.ask_again(opened, row, by=asking.person.name, now=site.clock())
+    compute(site, opened, row.id, WAIT_S)
+    return RedirectResponse(f"{site.settings.base}/comparisons/{row.id}", 303)
+
+
+@ROUTER.post("/comparisons/{comparison_id}/queue")
+def queue_next(site: TheSite, asking: AnEngineer, comparison_id: Id) -> Response:
+    """Put the pairs whose grades could turn the sign into the queue."""
+    opened, row, found = look(site, comparison_id)
+    if found is None:
+        raise UsageError("the comparison is not computed yet", fix="wait, and try again")
+    by, now = asking.person.name, site.clock()
+    put = kept_comparisons.queue_next(opened, row, found, by=by, now=now)
+    said = urlencode({"queued": put.added, "raised": put.raised})
+    return RedirectResponse(f"{site.settings.base}/comparisons/{row.id}?{said}#next", 303)
+
+
+def _queries(
+    request: Request,
+    row: ComparisonRow,
+    found: KeptComparison,
+    own: pl.DataFrame,
+    measure: str,
+    candidate: str,
+) -> Listed:
+    """A row for each query: its change under one measure, and under the others beside."""
+    measures = axes(found.comparison)[0]
+    plain = ["query_id", "text", "outcome", "baseline_value", "candidate_value", "difference"]
+    frame = own.select(*plain, "share").with_columns(query=pl.coalesce("text", "query_id"))
+    others = [name for name in measures if name != measure]
+    for name in others:
+        beside = found.frame.filter(candidate=candidate, measure=name)
+        beside = beside.select("query_id", pl.col("difference").alias(name))
+        frame = frame.join(beside, on="query_id", how="left", maintain_order="left")
+    said = {"measure": measure} if measure != measures[0] else {}
+    tail = f"?{urlencode(said)}" if said else ""
+    weighed = own.filter(pl.col("difference").abs() > TIED)
+    ratio = weighed["share"] / weighed["difference"]
+    unequal = weighed.height > 0 and float(ratio.max() or 0) > float(ratio.min() or 0) * 1.000001  # type: ignore[arg-type]
+
+    def link(each: Mapping[str, Any]) -> str:
+        return f"/comparisons/{row.id}/queries/{quote(each['query_id'], safe='')}{tail}"
+
+    columns = [
+        Column("query", "query", link=link, longest=90),
+        Column("query_id", "id"),
+        Column("outcome", "outcome", choices=True),
+        Column("baseline_value", "from", "number"),
+        Column("candidate_value", "to", "number"),
+        Column("difference", f"change, {measure}", "signed"),
+        Column("share", "adds", "signed", shown=unequal),
+        *(Column(name, name, "signed") for name in others),
+        Column("text", "text", shown=False),
+    ]
+    return listed(frame, columns, Ask.of(request), search=["query_id", "text"])
+
+
+def _verdict(opened: Opened, row: ComparisonRow, known: Mapping[int, RunRow]) -> str | None:
+    of_it = [known[each] for each in row.runs if each in known]
+    return kept_comparisons.verdict_of(opened, row, of_it)
+
+
+def _first(found: KeptComparison) -> list[Any]:
+    rows = found.results.results
+    return [row for row in rows if row.measure == rows[0].measure]
+
+
+def _margin(said: str) -> float | None:
+    if not said.strip():
+        return None
+    try:
+        return float(said)
+    except ValueError:
+        raise UsageError(f"the margin {said!r} is no number", fix="0.01, for example") from None

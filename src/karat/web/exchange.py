@@ -1,0 +1,247 @@
+"""Exchange: files of karat's formats and of other tools into a golden set, and out of it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+from urllib.parse import quote, urlencode
+
+import polars as pl
+from fastapi import APIRouter, File, Form, Request, Response, UploadFile
+from starlette.background import BackgroundTask
+from starlette.responses import FileResponse
+
+from karat.errors import KaratError, UsageError
+from karat.formats.exchange.catalogue import EXCHANGES
+from karat.tables.exchange import Exchange
+from karat.web.access import AnEngineer, AReader
+from karat.web.errors import Said, told
+from karat.web.golden import GoldenPage, crumbs, opened
+from karat.web.listing import Ask, Column, Listed, listed
+from karat.web.page import show
+from karat.web.site import TheSite
+from karat.workflows.browsing import imports_in
+from karat.workflows.editions import list_editions
+from karat.workflows.exchanging import TakenIn
+from karat.workflows.exporting import give_out
+from karat.workflows.kept_runs import names_of_kept
+from karat.workflows.noted import file_name, take_upload
+from karat.workflows.workspace import Opened
+
+ROUTER = APIRouter()
+READ = {
+    "queries": "queries, in karat's own formats",
+    "documents": "documents, in karat's own formats",
+    **{peer.name: peer.what for peer in EXCHANGES.values() if peer.name != "beir"},
+}
+WRITTEN = {peer.name: peer.what for peer in EXCHANGES.values() if peer.write is not None}
+"""What is read from an upload, and what can be downloaded: names and what they are."""
+_ENDINGS = {"trec": ".qrels", "beir": ".zip", "quepid-ltr": ".txt"}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be exported.
+
+    Attributes:
+        to: Name of the format.
+        edition: Name of the edition; empty for the golden set as it stands.
+        each_rater: Whether every rater's judgment is wanted, not the grade of all.
+        runs: Names of kept runs, for a format that holds runs.
+    """
+
+    to: str = "beir"
+    edition: str = ""
+    each_rater: bool = False
+    runs: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExchangePage(GoldenPage):
+    """Files in and out.
+
+    Attributes:
+        read: Formats that are read: name and what it is.
+        written: Formats that are written, likewise.
+        editions: Names of the editions, the newest first.
+        runs: Names of the kept runs.
+        wanted: What the form of the export says.
+        file: What the file that was sent is called; None if none was.
+        taken: What became of it; None if none was taken in.
+        leaving: What an export would keep, assume and lose; None if nobody asked.
+        download: Where that export is downloaded from, without the base path.
+        wrong_in: Why a file was not taken in; None if nothing went wrong.
+        wrong_out: Why nothing was exported, likewise.
+        imports: Files that were taken in before, the newest first.
+    """
+
+    template: ClassVar[str] = "exchange.html.j2"
+    tab: ClassVar[str] = "exchange"
+    read: Sequence[tuple[str, str]]
+    written: Sequence[tuple[str, str]]
+    editions: Sequence[str]
+    runs: Sequence[str]
+    wanted: Wanted
+    file: str | None = None
+    taken: TakenIn | None = None
+    leaving: Exchange | None = None
+    download: str | None = None
+    wrong_in: Said | None = None
+    wrong_out: Said | None = None
+    imports: Listed
+
+
+@ROUTER.get("/golden/{name}/exchange")
+def exchange(request: Request, site: TheSite, _asking: AReader, name: str) -> Response:
+    """Show the forms; with ``?to=`` what such an export would keep, assume and lose."""
+    found, wanted = opened(site, name), _wanted(request)
+    if "to" not in request.query_params:
+        return show(request, _page(found, request, wanted=wanted))
+    try:
+        with exported(found, wanted) as (_, leaving):
+            pass
+    except KaratError as error:
+        status, wrong = told(error)
+        return show(request, _page(found, request, wanted=wanted, wrong_out=wrong), status)
+    asked = {"to": wanted.to, "edition": wanted.edition, "run": wanted.runs}
+    asked |= {"each_rater": "true"} if wanted.each_rater else {}
+    query = urlencode({key: value for key, value in asked.items() if value}, doseq=True)
+    download = f"/golden/{quote(name, safe='')}/exchange/file?{query}"
+    page = _page(found, request, wanted=wanted, leaving=leaving, download=download)
+    return show(request, page)
+
+
+@ROUTER.get("/golden/{name}/exchange/file")
+def download(request: Request, site: TheSite, _asking: AReader, name: str) -> Response:
+    """The golden set, or an edition of it, as a file for another tool."""
+    found, wanted = opened(site, name), _wanted(request)
+    folder = tempfile.mkdtemp(prefix="karat-")
+    try:
+        with exported(found, wanted) as (made, _):
+            kept = Path(folder) / made.name
+            shutil.move(made, kept)
+    except KaratError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        status, wrong = told(error)
+        return show(request, _page(found, request, wanted=wanted, wrong_out=wrong), status)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    gone = BackgroundTask(shutil.rmtree, folder, ignore_errors=True)
+    kind = "application/octet-stream"  # whatever it holds, no browser is to run or show it
+    return FileResponse(kept, media_type=kind, filename=kept.name, background=gone)
+
+
+@ROUTER.post("/golden/{name}/exchange")
+def upload(
+    request: Request,
+    site: TheSite,
+    asking: AnEngineer,
+    name: str,
+    file: Annotated[UploadFile | None, File()] = None,
+    name_of_format: Annotated[str, Form()] = "",
+    rater: Annotated[str, Form()] = "",
+) -> Response:
+    """Take a file in, all of it or nothing, and say what was kept, assumed and lost."""
+    found, called = opened(site, name), None
+    try:
+        if file is None or not file.filename:
+            raise UsageError("no file is chosen", fix="choose one")
+        called = Path(file.filename.replace("\\", "/")).name[:200] or "upload"
+        with tempfile.TemporaryDirectory(prefix="karat-") as folder:
+            where = Path(folder) / file_name(file.filename)
+            with where.open("wb") as stream:
+                shutil.copyfileobj(file.file, stream, 1 << 20)
+            taken = take_upload(
+                found,
+                where,
+                called,
+                person=asking.person.name,
+                now=site.clock(),
+                format=name_of_format.strip(),
+                rater=rater.strip(),
+            )
+    except KaratError as error:
+        status, wrong = told(error)
+        return show(request, _page(found, request, file=called, wrong_in=wrong), status)
+    return show(request, _page(found, request, file=called, taken=taken))
+
+
+@contextmanager
+def exported(found: Opened, wanted: Wanted) -> Iterator[tuple[Path, Exchange]]:
+    """An export as one file, which is gone afterwards; of a folder a ZIP file."""
+    with tempfile.TemporaryDirectory(prefix="karat-") as folder:
+        stem = file_name(f"{found.golden.name}-{wanted.edition or 'now'}")
+        ending = _ENDINGS.get(wanted.to, ".csv" if wanted.to.endswith("csv") else ".json")
+        where = Path(folder) / (stem if wanted.to == "beir" else f"{stem}{ending}")
+        leaving = give_out(
+            found,
+            where,
+            wanted.to,
+            edition=wanted.edition or None,
+            each_rater=wanted.each_rater,
+            runs=wanted.runs,
+        )
+        if where.is_dir():
+            packed = Path(folder) / f"{stem}.zip"
+            with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+                for each in sorted(where.rglob("*")):
+                    archive.write(each, f"{stem}/{each.relative_to(where).as_posix()}")
+            where = packed
+        yield where, leaving
+
+
+def _wanted(request: Request) -> Wanted:
+    said = request.query_params
+    return Wanted(
+        to=said.get("to", "beir"),
+        edition=said.get("edition", ""),
+        each_rater=said.get("each_rater", "") in {"true", "1", "on"},
+        runs=said.getlist("run"),
+    )
+
+
+def _page(
+    found: Opened,
+    request: Request,
+    *,
+    wanted: Wanted | None = None,
+    file: str | None = None,
+    taken: TakenIn | None = None,
+    leaving: Exchange | None = None,
+    download: str | None = None,
+    wrong_in: Said | None = None,
+    wrong_out: Said | None = None,
+) -> ExchangePage:
+    name = found.golden.name
+    frame = imports_in(found).with_columns(
+        pl.col("file").str.split("/").list.last().alias("file")  # not where it once lay
+    )
+    columns = (
+        Column("file", "File"),
+        Column("format", "Format"),
+        Column("time_us", "When", "time"),
+    )
+    return ExchangePage(
+        title=f"Import and export of {name}",
+        crumbs=crumbs(name),
+        golden=name,
+        read=list(READ.items()),
+        written=list(WRITTEN.items()),
+        editions=[row.name for row in reversed(list_editions(found))],
+        runs=names_of_kept(found),
+        wanted=wanted or Wanted(),
+        file=file,
+        taken=taken,
+        leaving=leaving,
+        download=download,
+        wrong_in=wrong_in,
+        wrong_out=wrong_out,
+        imports=listed(frame, columns, Ask.of(request), search=["file"]),
+    )

@@ -1,0 +1,107 @@
+"""Kept comparisons as pages look at them: found, computed where they are not, told how old."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from karat.store import comparisons as stored
+from karat.store import golden_sets
+from karat.store.comparisons import ComparisonRow
+from karat.tables.comparison import Comparison
+from karat.web.computing import COMPUTING
+from karat.web.errors import NotFound
+from karat.web.site import Site
+from karat.workflows import kept_comparisons
+from karat.workflows.editions import NOW
+from karat.workflows.kept_comparisons import KeptComparison
+from karat.workflows.kept_files import Spoilt
+from karat.workflows.workspace import Opened
+
+RANKS, DEEPEST = 20, 100
+"""Ranks side by side, and those at most."""
+WAIT_S = 1.0
+"""How long a request waits at most for what it asked to be computed."""
+_T = TypeVar("_T")
+
+
+def find(site: Site, comparison_id: int) -> tuple[Opened, ComparisonRow]:
+    """A comparison, and the workspace with its golden set.
+
+    Raises:
+        NotFound: there is none.
+    """
+    with site.workspace.store.read() as connection:
+        row = stored.find(connection, comparison_id)
+        if row is None:
+            raise NotFound(
+                f"there is no comparison {comparison_id}", fix="go to the list of comparisons"
+            )
+        name = golden_sets.by_id(connection, row.set_id).name
+    return site.opened(name), row
+
+
+def look(site: Site, comparison_id: int) -> tuple[Opened, ComparisonRow, KeptComparison | None]:
+    """A comparison with its numbers; what has none is computed, and waited for a little.
+
+    Raises:
+        NotFound: there is none.
+    """
+    opened, row = find(site, comparison_id)
+    found = kept_comparisons.kept(opened, row)
+    if kept_comparisons.to_compute(opened, row, found):
+        compute(site, opened, row.id, 0.0 if found else WAIT_S)
+        row = find(site, comparison_id)[1]
+        found = kept_comparisons.kept(opened, row)
+    return opened, row, found
+
+
+def compute(site: Site, opened: Opened, comparison_id: int, wait_s: float) -> None:
+    """Have a comparison computed beside the request, and wait for it a little."""
+    key = "comparison", opened.store.url, comparison_id
+    # Why it failed stands in the store, and whoever asks for it again has it tried at once.
+    COMPUTING.run(
+        key,
+        lambda: kept_comparisons.compute(opened, comparison_id, site.clock),
+        min(wait_s, WAIT_S),
+        remembered_s=0.0,
+    )
+
+
+def shown(
+    site: Site, comparison_id: int, use: Callable[[Opened, ComparisonRow, KeptComparison], _T]
+) -> tuple[ComparisonRow, _T | None]:
+    """Make something of a comparison's numbers; computed again if their files turn out damaged.
+
+    Returns:
+        The comparison, and None in place of the other while it has no numbers.
+
+    Raises:
+        NotFound: there is none.
+    """
+    for _ in range(2):
+        opened, row, found = look(site, comparison_id)
+        if found is None:
+            break
+        try:
+            return row, use(opened, row, found)
+        except Spoilt:
+            continue
+    return row, None
+
+
+def older(opened: Opened, row: ComparisonRow) -> int:
+    """Judgments that were given since a comparison was computed, if they would count in it."""
+    if row.settings["edition"] != NOW or row.judgment_id is None:
+        return 0
+    with opened.store.read() as connection:
+        return stored.judged_since(connection, opened.golden.id, row.judgment_id)
+
+
+def axes(comparison: Comparison) -> tuple[list[str], list[str]]:
+    """The measures and the candidates of a comparison."""
+    rows = comparison.differences
+    return (
+        list(dict.fromkeys(row.measure for row in rows)),
+        list(dict.fromkeys(row.candidate for row in rows)),
+    )

@@ -1,0 +1,304 @@
+"""Lists: filtered, sorted and paged here, by an address worth sharing; whole as CSV and JSON."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+import polars as pl
+from fastapi import Request
+
+Kind = Literal["text", "number", "signed", "share", "grade", "count", "time", "flag"]
+PER_PAGE = 50
+_MOST_CHOICES = 30
+MOST_WORDS = 20
+"""Words that are searched for at once; further ones are passed over."""
+OWN = {"q", "sort", "page", "format"}
+"""What an address says of every list; no column can be filtered by under these names."""
+NONE = "none"
+"""What a filter calls the lack of a value."""
+SOME = "some"
+"""What a filter of numbers, times and flags calls any value."""
+_NUMBER = r"[+-]?\d{1,20}(?:\.\d{1,20})?(?:[eE][+-]?\d{1,3})?\s?%?"
+_DAY = r"\d{4}-\d{2}-\d{2}"
+_COMPARED: dict[str, Callable[[pl.Expr, Any], pl.Expr]] = {
+    ">=": pl.Expr.ge,
+    "<=": pl.Expr.le,
+    ">": pl.Expr.gt,
+    "<": pl.Expr.lt,
+}
+_YES, _NO = {"1", "true", "yes"}, {"0", "false", "no"}
+_DAY_US = 86_400_000_000
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a list.
+
+    Attributes:
+        name: In the frame, and in addresses.
+        head: What stands above it.
+        kind: How its values are printed and filtered.
+        link: From a row to the address it leads to, without the base path; None for no link.
+        shown: Whether it stands in the table; in CSV and JSON it does in any case.
+        choices: Whether its values are few, and are offered to filter by.
+        longest: Characters of a text that the table shows; all of them stand in CSV and JSON.
+    """
+
+    name: str
+    head: str
+    kind: Kind = "text"
+    link: Callable[[Mapping[str, Any]], str | None] | None = None
+    shown: bool = True
+    choices: bool = False
+    longest: int = 300
+
+    @property
+    def hint(self) -> str:
+        """How to filter by it, in an example; empty where its text is to be typed."""
+        if self.kind == "time":
+            return "2026-03-01, or >=2026-03-01"
+        if self.kind == "flag":
+            return "yes or no"
+        if self.kind == "text":
+            return ""
+        return "50%, or >=50%" if self.kind == "share" else "2, >=2, or 1..3"
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What an address asks of a list.
+
+    Attributes:
+        search: Text that a row must contain; empty for all.
+        where: By column, what its value must be: a text; for numbers ``2``, ``>=1``, ``0..1``,
+            ``50%``; for times a day (UTC) or days, likewise; ``yes`` or ``no``; ``none``, or
+            ``some``. A page may put more here, which no column is called.
+        sort: Column to sort by, ``-name`` for the largest first; None for the list's own order.
+        page: From 1.
+    """
+
+    search: str = ""
+    where: Mapping[str, str] = field(default_factory=dict)
+    sort: str | None = None
+    page: int = 1
+
+    @classmethod
+    def of(cls, request: Request) -> Ask:
+        """What the address of a request asks; what it cannot mean is left out."""
+        said = request.query_params
+        page = said.get("page", "1")
+        return cls(
+            search=said.get("q", "").strip(),
+            where={key: value for key, value in said.items() if key not in OWN and value != ""},
+            sort=said.get("sort") or None,
+            page=max(1, int(page)) if page.isdecimal() and len(page) < 9 else 1,
+        )
+
+    def address(self, **changed: Any) -> str:
+        """The same address with some of it changed; ``None`` takes it out."""
+        held: dict[str, Any] = {**self.where, "q": self.search, "sort": self.sort}
+        held |= {"page": self.page if self.page > 1 else None} | changed
+        return "?" + urlencode({k: v for k, v in held.items() if v not in (None, "")})
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One page of a list.
+
+    Attributes:
+        columns: Those that stand in the table.
+        rows: By name of the column; ``_links`` leads from a name to an address.
+        every: All rows that were found, for CSV and JSON.
+        found: How many were found.
+        total: How many there are.
+        ask: What was asked.
+        pages: How many pages there are, 1 or more.
+        choices: By column, the values to filter by.
+        heads: What stands above each column, those included that the table does not show.
+        passed_over: Filters that cannot be understood, and were left out; ``q`` if too many words
+            were searched for.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Mapping[str, Any]]
+    every: pl.DataFrame
+    found: int
+    total: int
+    ask: Ask
+    pages: int
+    choices: Mapping[str, Sequence[str]]
+    heads: Mapping[str, str]
+    passed_over: Sequence[str] = ()
+
+    @property
+    def by_hand(self) -> Sequence[Column]:
+        """Columns that are filtered by typing: numbers and times."""
+        return [c for c in self.columns if c.kind != "text" and c.name not in self.choices]
+
+    @property
+    def carried(self) -> Mapping[str, str]:
+        """What the form that filters has no field for, and must keep."""
+        fields = {*self.choices, *(column.name for column in self.by_hand)}
+        return {name: value for name, value in self.ask.where.items() if name not in fields}
+
+    @property
+    def narrowed(self) -> Mapping[str, str]:
+        """Filters that hold, by the heads of their columns."""
+        return {
+            self.heads[name]: value
+            for name, value in self.ask.where.items()
+            if name in self.heads and name not in self.passed_over
+        }
+
+    def sort_by(self, name: str) -> str:
+        """The address that sorts by a column; by the one sorted by already, the other way."""
+        turned = f"-{name}" if self.ask.sort == name else name
+        return self.ask.address(sort=turned, page=None)
+
+    def sorted_as(self, name: str) -> str | None:
+        """``ascending`` or ``descending`` if sorted by this column."""
+        if self.ask.sort is None or self.ask.sort.removeprefix("-") != name:
+            return None
+        return "descending" if self.ask.sort.startswith("-") else "ascending"
+
+    def without(self) -> str:
+        """The address of all rows, in the order they are in now."""
+        kept = {name: value for name, value in self.ask.where.items() if name not in self.every}
+        return Ask(where=kept, sort=self.ask.sort).address()
+
+
+def listed(
+    frame: pl.DataFrame,
+    columns: Sequence[Column],
+    ask: Ask,
+    *,
+    search: Sequence[str],
+    per_page: int = PER_PAGE,
+) -> Listed:
+    """The page of a list that is asked for.
+
+    Args:
+        frame: All of it, in its own order; it may hold columns that are not shown, for links.
+        columns: What it shows.
+        ask: What is asked. An unknown column, or a value that no number can be, finds nothing
+            less: it is passed over.
+        search: Columns of text that are searched: a row is found that holds every word, in
+            whichever of them, whatever the case.
+        per_page: Rows of a page.
+    """
+    by_name = {column.name: column for column in columns}
+    offered = {column.name: _choices(column, frame) for column in columns if column.choices}
+    found, passed_over = frame, []
+    for name, value in ask.where.items():
+        if name in by_name:
+            wanted = _wanted(by_name[name], value)
+            if wanted is None:
+                passed_over.append(name)
+            else:
+                found = found.filter(wanted.fill_null(value=False))
+    words = list(dict.fromkeys(_lower(word) for word in ask.search.split()))
+    if words:
+        folded = found.select(_folded(pl.col(name)).alias(name) for name in search)
+        held = [
+            pl.any_horizontal(pl.col(name).str.contains(word, literal=True) for name in search)
+            for word in words[:MOST_WORDS]
+        ]
+        found = found.filter(folded.select(pl.all_horizontal(held)).to_series())
+    if len(words) > MOST_WORDS:
+        passed_over.append("q")
+    key = (ask.sort or "").removeprefix("-")
+    if key in by_name:
+        down = str(ask.sort).startswith("-")
+        text = frame.schema[key] == pl.String
+        by = [_folded(pl.col(key)), pl.col(key)] if text else [pl.col(key)]
+        known = pl.col(key).is_null()  # what has no value stands last, whichever way
+        found = found.sort(known, *by, descending=[False] + [down] * len(by), maintain_order=True)
+    pages = max(1, -(-found.height // per_page))
+    ask = ask if ask.page <= pages else Ask(ask.search, ask.where, ask.sort, pages)
+    shown = found.slice((ask.page - 1) * per_page, per_page)
+    rows = []
+    for row in shown.iter_rows(named=True):
+        links = {c.name: c.link(row) for c in columns if c.link is not None}
+        rows.append(row | {"_links": links})
+    return Listed(
+        columns=[column for column in columns if column.shown],
+        rows=rows,
+        every=found.select(list(by_name)),
+        found=found.height,
+        total=frame.height,
+        ask=ask,
+        pages=pages,
+        choices={name: values for name, values in offered.items() if values},
+        heads={column.name: column.head for column in columns},
+        passed_over=passed_over,
+    )
+
+
+def _folded(text: pl.Expr) -> pl.Expr:
+    """As it is compared: small letters, and one small sigma."""
+    return text.cast(pl.String).fill_null("").str.to_lowercase().str.replace_all("ς", "σ")
+
+
+def _lower(word: str) -> str:
+    return word.lower().replace("ς", "σ")
+
+
+def _choices(column: Column, frame: pl.DataFrame) -> list[str]:
+    values = frame[column.name]
+    unique = values.drop_nulls().unique().sort()
+    if len(unique) > _MOST_CHOICES:
+        return []
+    if column.kind == "flag":
+        said = ["yes" if value else "no" for value in unique.to_list()]
+    else:
+        said = [
+            f"{v:g}" if isinstance(v, float) and float(f"{v:g}") == v else str(v)
+            for v in unique.to_list()
+        ]
+    return said + [NONE] * (values.null_count() > 0 and bool(said) and NONE not in said)
+
+
+def _wanted(column: Column, value: str) -> pl.Expr | None:
+    """What a row must meet; None if the value cannot be understood."""
+    it = pl.col(column.name)
+    if column.kind == "text":
+        same = it.cast(pl.String) == value
+        return same | it.is_null() if value == NONE else same
+    if value in (NONE, SOME):
+        return it.is_null() if value == NONE else it.is_not_null()
+    if column.kind == "flag":
+        said = value.strip().casefold()
+        return it if said in _YES else ~it if said in _NO else None
+    one = _DAY if column.kind == "time" else _NUMBER
+    match = re.fullmatch(
+        rf"(>=|<=|>|<|≥|≤|=)?\s*({one})(?:\s*(?:\.\.|–)\s*({one}))?", value.strip(), re.ASCII
+    )
+    if match is None or (match[1] and match[3]):
+        return None
+    compared = {"≥": ">=", "≤": "<="}.get(match[1] or "=", match[1] or "=")
+    spans = [_span(column, said) for said in match.groups()[1:] if said is not None]
+    if any(span is None for span in spans):
+        return None
+    known = [span for span in spans if span is not None]
+    if match[3] is not None or compared == "=":
+        return it.is_between(known[0][0], known[-1][1])
+    # After a day is after its end, before it before its beginning.
+    return _COMPARED[compared](it, known[0][int(compared in {">", "<="})])
+
+
+def _span(column: Column, said: str) -> tuple[float, float] | None:
+    """The least and the greatest value that is meant: of a day its ends, else one number."""
+    if column.kind == "time":
+        try:
+            day = dt.datetime.fromisoformat(said).replace(tzinfo=dt.UTC)
+        except ValueError:
+            return None
+        begins = int(day.timestamp()) * 1_000_000
+        return begins, begins + _DAY_US - 1
+    number = float(said.removesuffix("%")) / (100 if said.endswith("%") else 1)
+    return number, number

@@ -1,0 +1,437 @@
+"""Runs: which are kept, bringing one, and what one of them is worth, query by query."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+from urllib.parse import quote, urlencode
+
+import polars as pl
+from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
+from fastapi.responses import RedirectResponse
+
+from karat.errors import InputError, KaratError, UsageError
+from karat.measures import DEFAULTS
+from karat.reports.html import words
+from karat.reports.html.content import Content, ShownQuery
+from karat.store import comparisons, golden_sets, runs
+from karat.store.runs import RunRow
+from karat.tables import Results
+from karat.web.access import AnEngineer, AReader
+from karat.web.computing import COMPUTING
+from karat.web.errors import NotFound
+from karat.web.figures import Charts, charts
+from karat.web.ids import Id
+from karat.web.kept import DEEPEST, RANKS, WAIT_S
+from karat.web.listing import Ask, Column, Listed, listed
+from karat.web.page import Page, show
+from karat.web.site import Site, TheSite
+from karat.workflows import kept_evaluations
+from karat.workflows.editions import NOW, list_editions
+from karat.workflows.kept_evaluations import KeptEvaluation, Rules
+from karat.workflows.kept_files import Spoilt
+from karat.workflows.workspace import Opened
+
+ROUTER = APIRouter()
+_LISTED = 3  # measures beside each run
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunsPage(Page):
+    """The runs that are kept.
+
+    Attributes:
+        golden: Name of the golden set they belong to.
+        runs: The runs, the newest first.
+        several: Whether two can be compared.
+        most: Megabytes of one upload.
+    """
+
+    template: ClassVar[str] = "runs.html.j2"
+    section: ClassVar[str] = "runs"
+    golden: str
+    runs: Listed
+    several: bool
+    most: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPage(Page):
+    """One run by itself.
+
+    Attributes:
+        run: What is known of it.
+        kept_by: Who brought it, if the audit tells.
+        edition: Whose grades count, or ``now``.
+        by: What it is sliced by.
+        editions: The editions to choose from.
+        attributes: What can be sliced by.
+        error: Why there are no numbers; None if there are, or will be.
+        computed: Whether there are numbers.
+        older: Whether judgments, queries or documents changed since they were computed.
+        lead: The answer in sentences.
+        results: The numbers; None before they are computed.
+        outcomes: How many queries got no plain answer, by what became of them.
+        measure: The measure of the list.
+        measures: All measures.
+        slice: The slice that the list is of, as ``lang=de``; empty for all.
+        queries: The queries, the worst first.
+        charts: The charts.
+        view_ids: Where the name of a measure leads.
+        leads: Where a slice leads, by attribute.
+    """
+
+    template: ClassVar[str] = "run.html.j2"
+    section: ClassVar[str] = "runs"
+    run: RunRow
+    kept_by: str | None
+    edition: str
+    by: Sequence[str]
+    editions: Sequence[str]
+    attributes: Sequence[str] = field(repr=False)
+    error: str | None = None
+    computed: bool = False
+    older: bool = False
+    lead: Sequence[str] = ()
+    results: Results | None = None
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+    measure: str = ""
+    measures: Sequence[str] = ()
+    slice: str = ""
+    queries: Listed | None = None
+    charts: Charts | None = field(default=None, repr=False)
+    view_ids: Mapping[Any, str] = field(default_factory=dict, repr=False)
+    leads: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunQueryPage(Page):
+    """One query of a run, with its ranking.
+
+    Attributes:
+        query_id: The query.
+        text: What was typed, if it is known.
+        measure: What documents are said to add to.
+        measures: All measures.
+        where: Address of this page.
+        ranks: Ranks that are shown, at most.
+        query: Its values and its ranking.
+        content: What the components of a report are given.
+        changed: How many of its grades changed since the numbers were computed.
+        now: By measure its value by the grades of now, where any changed.
+    """
+
+    template: ClassVar[str] = "comparison_query.html.j2"
+    section: ClassVar[str] = "runs"
+    query_id: str
+    text: str | None
+    measure: str
+    measures: Sequence[str]
+    where: str
+    ranks: int
+    query: ShownQuery
+    content: Content = field(repr=False)
+    changed: int
+    now: Mapping[str, Sequence[float | None]]
+
+
+@ROUTER.get("/runs")
+def list_runs(request: Request, site: TheSite, _asking: AReader) -> Response:
+    """The runs that are kept."""
+    opened = site.opened(site.workspace.golden.name)
+    with opened.store.read() as connection:
+        rows = runs.runs(connection, opened.golden.id)[::-1]
+        who = comparisons.who_kept(connection, kept_evaluations.KEPT)
+    names = list(DEFAULTS)[:_LISTED]
+    frame = pl.DataFrame(
+        [
+            {
+                "id": row.id,
+                "name": row.name,
+                "queries": row.queries,
+                "documents": row.rows,
+                "kept": row.added_us,
+                "by": who.get(row.sha256),
+                **_values(opened, row, names),
+            }
+            for row in rows
+        ],
+        schema={
+            "id": pl.Int64,
+            "name": pl.String,
+            "queries": pl.Int64,
+            "documents": pl.Int64,
+            "kept": pl.Int64,
+            "by": pl.String,
+            **dict.fromkeys(names, pl.Float64),
+        },
+    )
+    columns = [
+        Column("name", "run", link=lambda row: f"/runs/{row['id']}"),
+        *(Column(name, name, "number") for name in names),
+        Column("queries", "queries", "count"),
+        Column("documents", "documents", "count"),
+        Column("kept", "kept", "time"),
+        Column("by", "by"),
+        Column("id", "number", "count", shown=False),
+    ]
+    found = listed(frame, columns, Ask.of(request), search=["name"])
+    page = RunsPage(
+        title="Runs",
+        golden=opened.golden.name,
+        runs=found,
+        several=len(rows) > 1,
+        most=site.settings.max_upload // 2**20,
+    )
+    return show(request, page)
+
+
+@ROUTER.post("/runs")
+def bring_run(
+    site: TheSite,
+    asking: AnEngineer,
+    file: Annotated[UploadFile | None, File()] = None,
+    name: Annotated[str, Form(max_length=200)] = "",
+    path: Annotated[str, Form(max_length=1000)] = "",
+) -> Response:
+    """Keep a run: one that is uploaded, or a file that lies in the workspace's folder."""
+    opened = site.opened(site.workspace.golden.name)
+    settled = {"name": name, "by": asking.person.name, "now": site.clock()}
+    if file is not None and file.filename:
+        with tempfile.TemporaryDirectory(prefix="karat-") as folder:
+            held = Path(folder) / _safe(file.filename)
+            with held.open("wb") as out:
+                shutil.copyfileobj(file.file, out, 1 << 20)
+            row = _brought(opened, held, held.name, settled)
+    elif path.strip():
+        row = _brought(opened, kept_evaluations.within(opened, path), path.strip(), settled)
+    else:
+        raise UsageError("no file was chosen", fix="choose one, or name one of the workspace")
+    return RedirectResponse(f"{site.settings.base}/runs/{row.id}", 303)
+
+
+@ROUTER.get("/runs/{run_id}")
+def one_run(
+    request: Request, site: TheSite, _asking: AReader, run_id: Id, edition: str = NOW
+) -> Response:
+    """One run: its measures, its slices, and its queries, the worst first."""
+    opened, row = _run(site, run_id)
+    rules = _rules(request, edition)
+    with opened.store.read() as connection:
+        who = comparisons.who_kept(connection, kept_evaluations.KEPT).get(row.sha256)
+    said: dict[str, Any] = {
+        "title": row.name,
+        "crumbs": [("Runs", "/runs")],
+        "run": row,
+        "kept_by": who,
+        "edition": edition,
+        "by": sorted(set(rules.by)),
+        "editions": [each.name for each in list_editions(opened)],
+        "attributes": kept_evaluations.attributes_of(opened),
+    }
+    try:
+        rules = kept_evaluations.known(opened, rules)
+        found = _evaluated(opened, row, rules)
+    except KaratError as error:
+        return show(request, RunPage(**said, error=str(error)))
+    if found is None:
+        return show(request, RunPage(**said))
+    measures = list(dict.fromkeys(each.measure for each in found.results.results))
+    chosen = request.query_params.get("measure", measures[0])
+    if chosen not in measures:
+        raise UsageError(f"the run has no value of {chosen!r}", nearest=measures)
+    part = request.query_params.get("slice", "")
+
+    def address(lead: Mapping[str, str]) -> str:
+        kept = [(name, value) for name, value in request.query_params.multi_items()]
+        kept = [pair for pair in kept if pair[0] in {"edition", "by"}]
+        return f"?{urlencode([*kept, *((n, v) for n, v in lead.items() if v)])}#queries"
+
+    first = [each for each in found.results.results if each.measure == measures[0]]
+    counted = {name: getattr(first[0], name) for name in ("failed", "missing", "empty", "unjudged")}
+    page = RunPage(
+        **said,
+        computed=True,
+        older=kept_evaluations.is_older(opened, found),
+        lead=[*words.unanswered(first, compared=False), *words.means(found.results.results)],
+        results=found.results,
+        outcomes={name: count for name, count in counted.items() if count},
+        measure=chosen,
+        measures=measures,
+        slice=part,
+        queries=_queries(request, row, found, chosen, part, measures),
+        charts=charts(found.drawn, address),
+        view_ids={(name, None): address({"measure": name}) for name in measures},
+        leads={
+            attribute: {
+                str(each.slice): address({"slice": f"{attribute}={each.slice}"})
+                for each in found.results.slices
+                if each.attribute == attribute
+            }
+            for attribute in rules.by
+        },
+    )
+    return show(request, page)
+
+
+@ROUTER.get("/runs/{run_id}/queries/{query_id:path}")
+def one_query(
+    request: Request,
+    site: TheSite,
+    _asking: AReader,
+    run_id: Id,
+    query_id: str,
+    edition: str = NOW,
+    measure: str = "",
+    ranks: Annotated[int, Query(ge=1, le=DEEPEST)] = RANKS,
+) -> Response:
+    """One query of a run."""
+    opened, row = _run(site, run_id)
+    rules = kept_evaluations.known(opened, _rules(request, edition))
+    for _ in range(2):  # its files may turn out damaged: then they are computed again
+        found = _evaluated(opened, row, rules)
+        if found is not None:
+            with suppress(Spoilt):
+                return show(request, _query_page(opened, row, found, query_id, measure, ranks))
+    return RedirectResponse(f"{site.settings.base}/runs/{row.id}", 303)
+
+
+def _query_page(
+    opened: Opened,
+    row: RunRow,
+    found: KeptEvaluation,
+    query_id: str,
+    measure: str,
+    ranks: int,
+) -> RunQueryPage:
+    measures = list(dict.fromkeys(each.measure for each in found.results.results))
+    chosen = measure or measures[0]
+    if chosen not in measures:
+        raise UsageError(f"the run has no value of {chosen!r}", nearest=measures)
+    side = kept_evaluations.side(opened, found, query_id, chosen, ranks)
+    if side is None:
+        raise NotFound(f"the run has no query {query_id!r}")
+    text = found.frame.filter(query_id=query_id)["text"][0]
+    return RunQueryPage(
+        title=text or query_id,
+        crumbs=[("Runs", "/runs"), (row.name, f"/runs/{row.id}")],
+        query_id=query_id,
+        text=text,
+        measure=chosen,
+        measures=measures,
+        where=f"/runs/{row.id}/queries/{quote(query_id, safe='')}",
+        ranks=ranks,
+        query=side.query,
+        content=side.content,
+        changed=side.changed,
+        now=side.now,
+    )
+
+
+def _run(site: Site, run_id: int) -> tuple[Opened, RunRow]:
+    with site.workspace.store.read() as connection:
+        found = comparisons.find_run(connection, run_id)
+        if found is None:
+            raise NotFound(f"there is no run {run_id}", fix="go to the list of runs")
+        name = golden_sets.by_id(connection, found[0]).name
+    return site.opened(name), found[1]
+
+
+def _rules(request: Request, edition: str) -> Rules:
+    by = [each for each in request.query_params.getlist("by") if each.strip()]
+    return Rules(edition=edition, by=list(dict.fromkeys(by)))
+
+
+def _evaluated(opened: Opened, row: RunRow, rules: Rules) -> KeptEvaluation | None:
+    """The numbers of a run; computed now if need be, None while that takes long."""
+    found = kept_evaluations.kept(opened, row, rules)
+    if found is None or kept_evaluations.is_older(opened, found):
+        # By what it is computed from too: what failed is tried again once that changes.
+        what = kept_evaluations.clock(opened, rules)
+        key = (str(kept_evaluations.folder_of(opened, row, rules)), what)
+        COMPUTING.run(key, lambda: kept_evaluations.compute(opened, row, rules), WAIT_S)
+        found = kept_evaluations.kept(opened, row, rules)
+    return found
+
+
+def _values(opened: Opened, row: RunRow, names: Sequence[str]) -> dict[str, float | None]:
+    found = kept_evaluations.kept(opened, row, Rules())
+    known = {} if found is None else {each.measure: each.value for each in found.results.results}
+    return {name: known.get(name) for name in names}
+
+
+def _queries(
+    request: Request,
+    row: RunRow,
+    found: KeptEvaluation,
+    measure: str,
+    part: str,
+    measures: Sequence[str],
+) -> Listed:
+    """A row for each query: its value under one measure, and under the others beside."""
+    frame = found.frame.filter(measure=measure)
+    if part:
+        frame = frame.filter(pl.col("slices").list.contains(part))
+    frame = frame.select("query_id", "text", "value", "state")
+    frame = frame.with_columns(query=pl.coalesce("text", "query_id"))
+    others = [name for name in measures if name != measure]
+    for name in others:
+        own = found.frame.filter(measure=name).select("query_id", pl.col("value").alias(name))
+        frame = frame.join(own, on="query_id", how="left", maintain_order="left")
+    said = {"measure": measure} if measure != measures[0] else {}
+    said |= {"edition": found.rules.edition} if found.rules.edition != NOW else {}
+
+    def link(each: Mapping[str, Any]) -> str:
+        pairs = [*said.items(), *(("by", name) for name in found.rules.by)]
+        tail = f"?{urlencode(pairs)}" if pairs else ""
+        return f"/runs/{row.id}/queries/{quote(each['query_id'], safe='')}{tail}"
+
+    columns = [
+        Column("query", "query", link=link),
+        Column("query_id", "id"),
+        Column("value", measure, "number"),
+        Column("state", "answer", choices=True),
+        *(Column(name, name, "number") for name in others),
+        Column("text", "text", shown=False),
+    ]
+    return listed(frame, columns, Ask.of(request), search=["query_id", "text"])
+
+
+def _brought(opened: Opened, path: Path, called: str, settled: Mapping[str, Any]) -> RunRow:
+    """Keep a run; what is wrong with it is said of the file as its owner calls it."""
+
+    def told(text: str) -> str:
+        # Not where the file lies on this machine.
+        for name in {str(path), str(path.resolve())}:
+            text = text.replace(name, called)
+        root = opened.workspace.root
+        for folder in sorted({f"{each}" for each in (path.parent, root, root.resolve())})[::-1]:
+            text = text.replace(f"{folder}/", "").replace(folder, "the folder")
+        return text
+
+    try:
+        return kept_evaluations.bring(opened, path, **settled)
+    except InputError as error:
+        raise InputError(
+            told(error.what),
+            file=called,
+            line=error.line,
+            query=error.query,
+            doc_id=error.doc_id,
+            fix=None if error.fix is None else told(error.fix),
+        ) from None
+    except UsageError as error:
+        fix = None if error.fix is None else told(error.fix)
+        raise UsageError(told(error.what), nearest=error.nearest, fix=fix) from None
+
+
+def _safe(filename: str) -> str:
+    """The name of a file that was uploaded, without any folder or odd letter."""
+    last = re.split(r"[\\/]", filename)[-1]
+    return re.sub(r"[^\w.-]+", "_", last).lstrip(".")[-120:] or "run"

@@ -1,0 +1,191 @@
+"""One query of a comparison: the rankings side by side, and judging what nobody judged."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+from urllib.parse import quote, urlencode
+
+import polars as pl
+from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi.responses import RedirectResponse
+
+from karat.errors import UsageError
+from karat.reports.html.content import Content, ShownQuery
+from karat.store import comparisons as stored
+from karat.store.comparisons import ComparisonRow
+from karat.web.access import AnEngineer, AReader
+from karat.web.errors import NotFound
+from karat.web.ids import Id
+from karat.web.kept import DEEPEST, RANKS, axes, find, older, shown
+from karat.web.page import Page, show
+from karat.web.site import TheSite
+from karat.workflows import kept_comparisons
+from karat.workflows.editions import NOW
+from karat.workflows.kept_comparisons import KeptComparison
+from karat.workflows.rating_in_place import rate
+from karat.workflows.workspace import Opened
+
+ROUTER = APIRouter()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SidePage(Page):
+    """One query of a comparison.
+
+    Attributes:
+        row: The comparison.
+        older: Judgments that were given since it was computed.
+        query_id: The query.
+        text: What was typed, if it is known.
+        measure: What documents are said to add to.
+        measures: All measures.
+        where: Address of this page.
+        ranks: Ranks that are shown, at most.
+        changes: By candidate and measure: both values, the difference, and what it adds.
+        query: Its values and its rankings.
+        content: What the components of a report are given.
+        changed: How many of its grades changed since the comparison was computed.
+        now: By measure the values of the runs by the grades of now, where any changed.
+        grades: What a grade means, by grade; empty if nothing can be judged here.
+        tokens: By document what a form says, so that a rating sent twice counts once.
+        before: The query that contributes next more, and where it is; None for the first.
+        after: The query that contributes next less; None for the last.
+    """
+
+    template: ClassVar[str] = "comparison_query.html.j2"
+    section: ClassVar[str] = "comparisons"
+    row: ComparisonRow
+    older: int
+    query_id: str
+    text: str | None
+    measure: str
+    measures: Sequence[str]
+    where: str
+    ranks: int
+    changes: Sequence[Mapping[str, Any]]
+    query: ShownQuery
+    content: Content = field(repr=False)
+    changed: int
+    now: Mapping[str, Sequence[float | None]]
+    grades: Mapping[float, str]
+    tokens: Mapping[str, str] = field(repr=False)
+    before: str | None
+    after: str | None
+
+
+@ROUTER.get("/comparisons/{comparison_id}/queries/{query_id:path}")
+def one_query(
+    request: Request,
+    site: TheSite,
+    _asking: AReader,
+    comparison_id: Id,
+    query_id: str,
+    measure: str = "",
+    ranks: Annotated[int, Query(ge=1, le=DEEPEST)] = RANKS,
+) -> Response:
+    """The rankings of one query side by side."""
+
+    def made(opened: Opened, row: ComparisonRow, found: KeptComparison) -> SidePage:
+        return _page(opened, row, found, query_id, measure, ranks)
+
+    row, page = shown(site, comparison_id, made)
+    if page is None:
+        return RedirectResponse(f"{site.settings.base}/comparisons/{row.id}", 303)
+    return show(request, page)
+
+
+def _page(
+    opened: Opened,
+    row: ComparisonRow,
+    found: KeptComparison,
+    query_id: str,
+    measure: str,
+    ranks: int,
+) -> SidePage:
+    measures, candidates = axes(found.comparison)
+    chosen = measure or measures[0]
+    if chosen not in measures:
+        raise UsageError(f"the comparison has no {chosen!r}", nearest=measures)
+    side = kept_comparisons.side(opened, found, row, query_id, chosen, ranks)
+    if side is None:
+        raise NotFound(f"the comparison has no query {query_id!r}")
+    own = found.frame.filter(query_id=query_id)
+    order = found.frame.filter(candidate=candidates[0], measure=chosen)["query_id"]
+    at = order.index_of(query_id)
+    with opened.store.read() as connection:
+        there = stored.has_query(connection, opened.golden.id, query_id)
+    judging = there and row.settings["edition"] == NOW
+    lacking = {
+        one.doc_id
+        for ranking in side.query.rankings
+        for one in (*ranking.top, *ranking.below)
+        if one.grade is None
+    }
+    tail = f"?{urlencode({'measure': chosen})}" if chosen != measures[0] else ""
+
+    def address(place: int | None) -> str | None:
+        if place is None or not 0 <= place < len(order):
+            return None
+        return f"/comparisons/{row.id}/queries/{quote(order[place], safe='')}{tail}"
+
+    text = own["text"].drop_nulls().first() if own.height else None
+    return SidePage(
+        title=str(text or query_id),
+        crumbs=[("Comparisons", "/comparisons"), (row.name, f"/comparisons/{row.id}")],
+        row=row,
+        older=older(opened, row),
+        query_id=query_id,
+        text=None if text is None else str(text),
+        measure=chosen,
+        measures=measures,
+        where=f"/comparisons/{row.id}/queries/{quote(query_id, safe='')}",
+        ranks=ranks,
+        changes=own.filter(pl.col("measure") == chosen).drop("text", "query_id").to_dicts(),
+        query=side.query,
+        content=side.content,
+        changed=side.changed,
+        now=side.now,
+        grades=opened.golden.grades if judging else {},
+        tokens={doc: secrets.token_hex(16) for doc in lacking} if judging else {},
+        before=address(None if at is None else at - 1),
+        after=address(None if at is None else at + 1),
+    )
+
+
+@ROUTER.post("/comparisons/{comparison_id}/queries/{query_id:path}")
+def judge(
+    site: TheSite,
+    asking: AnEngineer,
+    comparison_id: Id,
+    query_id: str,
+    doc_id: Annotated[str, Form(max_length=2_000)],
+    grade: Annotated[float, Form()],
+    token: Annotated[str, Form(max_length=100)] = "",
+    measure: Annotated[str, Form(max_length=200)] = "",
+) -> Response:
+    """Record a grade of one's own for a document of this query."""
+    row, there = shown(
+        site,
+        comparison_id,
+        lambda _, __, found: kept_comparisons.returned(found, query_id, doc_id),
+    )
+    if there is None:
+        raise UsageError("the comparison is not computed yet", fix="wait, and try again")
+    opened, row = find(site, comparison_id)
+    if not there:
+        raise NotFound("no run of the comparison has this document for this query")
+    rate(
+        opened,
+        asking.person.name,
+        query_id,
+        doc_id,
+        grade,
+        now=site.clock(),
+        token=token or None,
+    )
+    tail = f"?{urlencode({'measure': measure})}" if measure else ""
+    where = f"/comparisons/{row.id}/queries/{quote(query_id, safe='')}"
+    return RedirectResponse(f"{site.settings.base}{where}{tail}", 303)

@@ -1,0 +1,84 @@
+// Lists and grades in place: the same addresses and forms as without a script, without leaving.
+const said = (words) => {
+  const place = document.querySelector("#said");
+  if (place) place.textContent = words;
+};
+
+const fresh = async (answer, id, signal) => {
+  const text = await answer.text();
+  signal?.throwIfAborted();
+  const page = new DOMParser().parseFromString(text, "text/html");
+  const [old, found] = [document, page].map((each) => each.getElementById(id));
+  if (!answer.ok || !old || !found) {
+    const why = page.querySelector("main p");
+    throw new Error(why ? why.textContent.trim() : "It did not work; reload the page.");
+  }
+  old.replaceWith(found);
+  return found;
+};
+
+// A grade: sent, and the rankings shown as they are then; after several, as after the last.
+let sent = new AbortController();
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!form.matches("form[data-in-place]")) return;
+  event.preventDefault();
+  const held = new FormData(form, event.submitter);
+  const busy = document.getElementById("beside");
+  busy.dataset.busy = "";
+  sent.abort();  // of the answer, that is: what was sent is recorded
+  const { signal } = (sent = new AbortController());
+  try {
+    await fresh(await fetch(form.action, { method: "POST", body: held }), "beside", signal);
+    said(`Grade ${held.get("grade")} is recorded for ${held.get("doc_id")}.`);
+    const next = document.querySelector("form[data-in-place] button[name=grade]");
+    if (next) next.focus({ preventScroll: true });
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    delete busy.dataset.busy;
+    said(error.message);
+  }
+});
+
+// The list of queries: filtered, sorted and paged without the rest of the page.
+// Of several that were asked for, the last is shown, whichever is answered first.
+let asked = new AbortController();
+const list = async (address, push) => {
+  asked.abort();
+  const { signal } = (asked = new AbortController());
+  const answer = await fetch(address, { signal });
+  const found = await fresh(answer, "queries", signal);
+  if (push) history.pushState({ list: true }, "", address);
+  found.focus({ preventScroll: true });
+  if (found.getBoundingClientRect().top < 0) found.scrollIntoView();
+};
+const go = async (address, push = true) => {
+  try {
+    await list(address, push);
+    return true;
+  } catch (error) {
+    if (error.name !== "AbortError") location.assign(address);
+    return false;
+  }
+};
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest?.("#queries a[href^='?'], a[href^='?'][href$='#queries']");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button) return;
+  if (event.defaultPrevented) return;
+  if (!document.getElementById("queries") || /[?&]format=/.test(link.search)) return;
+  event.preventDefault();
+  const away = !link.closest("#queries");
+  go(link.href).then((shown) => shown && away && document.getElementById("queries").scrollIntoView());
+});
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (!form.matches("#queries form.filters")) return;
+  event.preventDefault();
+  const fields = [...new FormData(form)].filter(([, value]) => value !== "");
+  go(`${location.pathname}?${new URLSearchParams(fields)}`);
+});
+addEventListener("popstate", () => document.getElementById("queries") && go(location.href, false));
+
+// What is being computed: looked at again until it is there.
+if (document.querySelector("[data-waits]")) setTimeout(() => location.reload(), 2000);

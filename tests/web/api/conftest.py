@@ -1,0 +1,71 @@
+"""Programs that call the API, and the command line beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+from tests.web.conftest import ClientOf
+
+from karat.tables.people import SCOPES_OF, Role
+
+Printed = Callable[..., Any]
+ProgramOf = Callable[[Role], TestClient]
+
+
+@pytest.fixture
+def program_of(app: FastAPI, client_of: ClientOf) -> ProgramOf:
+    """Programs with a token of rita, egon or olga, good for all they may."""
+
+    def made(role: Role) -> TestClient:
+        person = client_of(role).person
+        assert person is not None
+        secret = app.state.site.accounts.make_token(person, "test", SCOPES_OF[role]).text
+        return TestClient(
+            app, base_url="http://127.0.0.1", headers={"authorization": f"Bearer {secret}"}
+        )
+
+    return made
+
+
+@pytest.fixture
+def program(program_of: ProgramOf) -> TestClient:
+    """A program with a token of egon, an engineer."""
+    return program_of("engineer")
+
+
+@pytest.fixture
+def printed(workspace: Path) -> Printed:
+    """What a command prints, from its JSON; ``-w`` is the workspace."""
+
+    def run(*words: str, within: bool = True) -> Any:
+        from karat.cli.main import karat
+
+        place = ["-w", str(workspace)] if within else []
+        done = CliRunner().invoke(karat, [*words, *place], standalone_mode=False)
+        assert done.exception is None, done.output
+        return json.loads(done.stdout) if done.stdout.strip() else None
+
+    return run
+
+
+def rows_of(program: TestClient, path: str, **params: Any) -> list[dict[str, Any]]:
+    """All rows of a list."""
+    answer = program.get(path, params={"per": 1000, **params})
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()["items"]
+    assert answer.json()["next"] is None
+    return found
+
+
+def error_of(answer: Any) -> tuple[int, str, str]:
+    """Status, code and words of an error."""
+    said = answer.json()["error"]
+    assert set(said) == {"code", "message", "where", "nearest", "fix"}
+    return answer.status_code, said["code"], said["message"]

@@ -1,0 +1,161 @@
+"""Editions: made as the command line makes them, and compared."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import axe_playwright_python
+import polars as pl
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from tests.web.conftest import NOW, Browser, ClientOf
+
+from karat.store import audit
+from karat.workflows.editions import list_editions
+from karat.workflows.workspace import open_workspace
+
+
+def test_an_edition_is_made_once_and_noted(client_of: ClientOf) -> None:
+    browser = client_of("engineer")
+    assert "It would hold 4 queries and 16 grades." in browser.get("/golden/shop/editions").text
+    answer = browser.fill("/golden/shop/editions", edition=" 2026/03 ")
+    assert answer.status_code == 303  # type: ignore[attr-defined]
+    where = answer.headers["location"]  # type: ignore[attr-defined]
+    assert where == "/golden/shop/editions/2026%2F03"
+    page = browser.get(where, params={"format": "json"}).json()
+    assert (page["name"], page["queries"], len(page["grades"])) == ("2026/03", 4, 16)
+    made = list_editions(browser.site.opened("shop"))
+    assert [(row.name, row.sha256) for row in made] == [("2026/03", page["sha256"])]
+    again = browser.fill("/golden/shop/editions", edition="2026/03")
+    assert again.status_code == 400  # type: ignore[attr-defined]
+    said = unescape(again.text)  # type: ignore[attr-defined]
+    assert "There is an edition '2026/03'" in said
+    assert "editions never change: a new name" in said
+    with browser.site.workspace.store.read() as c:
+        noted = audit.frame(c).filter(pl.col("action") == "freeze edition")
+    assert noted.select("person", "subject").rows() == [("egon", "2026/03")]
+
+
+@pytest.mark.parametrize("name", ["", "  ", "now"])
+def test_a_name_that_is_none_is_refused(client_of: ClientOf, name: str) -> None:
+    browser = client_of("engineer")
+    answer = browser.fill("/golden/shop/editions", edition=name)
+    assert answer.status_code == 400  # type: ignore[attr-defined]
+    assert not list_editions(browser.site.opened("shop"))
+
+
+def test_the_policy_refuses(client_of: ClientOf) -> None:
+    browser = client_of("engineer")
+    site = browser.site
+    policy = replace(site.workspace.workspace, refuse=True)
+    strict = replace(site, workspace=replace(site.workspace, workspace=policy))
+    browser.app.state.site = strict  # type: ignore[attr-defined]
+    page = browser.get("/golden/shop/editions").text
+    assert "Raters do not agree enough, and the policy refuses" in page
+    answer = browser.fill("/golden/shop/editions", edition="first")
+    assert answer.status_code == 400  # type: ignore[attr-defined]
+    assert "judge more, or change [agreement]" in answer.text  # type: ignore[attr-defined]
+    assert not list_editions(site.opened("shop"))
+
+
+def test_what_changed_is_told(client_of: ClientOf) -> None:
+    browser = client_of("engineer")
+    browser.fill("/golden/shop/editions", edition="first")
+    same = browser.get("/golden/shop/changes", params={"old": "first"})
+    assert "Queries and grades are the same." in same.text
+    csv = "query_id,doc_id,grade,rater\nq1,d1,3,rita\nq1,d1,3,ben\nq1,d5,1,ben\n"
+    browser.post(
+        "/golden/shop/exchange",
+        data={"csrf": browser.csrf},
+        files={"file": ("more.csv", csv.encode())},
+    )
+    where = {"old": "first", "new": "now", "format": "json"}
+    found = browser.get("/golden/shop/changes", params=where).json()
+    # d1 of q1 had 0, 1 and 2, whose median is 1, and has 3, 3 and 2 now; d5 had none.
+    told = {(r["query_id"], r["doc_id"], r["change"], r["old"], r["new"]) for r in found["grades"]}
+    assert told == {("q1", "d1", "changed", 1, 3), ("q1", "d5", "added", None, 1)}
+    text = browser.get("/golden/shop/changes", params={"old": "first"}).text
+    assert "1 grade added, 0 removed, 1 changed, 15 the same." in text
+    assert browser.get("/golden/shop/changes", params={"old": "frist"}).status_code == 400
+
+
+def test_there_is_no_such_edition(client_of: ClientOf) -> None:
+    browser = client_of("engineer")
+    for name in ("nothing", "now"):
+        assert browser.get(f"/golden/shop/editions/{name}").status_code == 404
+
+
+@pytest.fixture
+def served(app: FastAPI) -> Iterator[str]:
+    """The app, on a port of this machine."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join(10)
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+def test_people_freeze_and_export_by_clicking(
+    client_of: ClientOf, served: str, size: tuple[int, int]
+) -> None:
+    playwright = pytest.importorskip("playwright.sync_api")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    program = next(filter(None, map(shutil.which, names)), None)
+    if program is None:
+        pytest.skip("needs Chromium")
+    axe = next(Path(axe_playwright_python.__file__).parent.rglob("axe.min.js")).read_text("utf-8")
+    browser: Browser = client_of("engineer")
+    with playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        context = chromium.new_context(
+            viewport={"width": size[0], "height": size[1]}, bypass_csp=True
+        )
+        context.add_cookies([{"name": browser.site.cookie, "value": browser.secret, "url": served}])
+        page = context.new_page()
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+
+        def sound() -> None:
+            page.evaluate(axe)
+            found = page.evaluate("axe.run()")["violations"]
+            assert not [v for v in found if v["impact"] in ("serious", "critical")]
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+        page.goto(f"{served}/golden/shop/disagreements")
+        page.get_by_label("All rows of this page").check()
+        sound()
+        page.get_by_role("button", name="Put the chosen").click()
+        page.get_by_text("16 pairs put before an adjudicator.").wait_for()
+        page.get_by_role("link", name="Editions", exact=True).click()
+        page.get_by_label("Name of the edition").fill("first")
+        sound()
+        page.get_by_role("button", name="Freeze").click()
+        page.get_by_role("heading", name="first").wait_for()
+        sound()
+        page.get_by_role("link", name="other formats").click()
+        page.get_by_label("Format").last.select_option("trec")
+        sound()
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Download").first.click()
+        lines = Path(download.value.path()).read_text("utf-8").splitlines()
+        assert download.value.suggested_filename == "shop-first.qrels"
+        assert len(lines) == 16
+        page.goto(f"{served}/golden/shop/queries")
+        page.locator("tbody a").first.focus()
+        page.keyboard.press("ArrowDown")
+        assert page.evaluate("document.activeElement.textContent.trim()") == "garden hose"
+        assert not errors
+        chromium.close()
+    with open_workspace(browser.site.settings.workspace, now=NOW, environment={}) as opened:
+        assert [row.name for row in list_editions(opened)] == ["first"]

@@ -1,0 +1,181 @@
+"""Exchange: files of strangers come in whole or not at all, and go out as they were asked for."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from html import unescape
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.web.conftest import Browser, ClientOf
+
+from karat.formats.exchange import foreign
+from karat.store import audit
+from karat.web.exchange import READ, WRITTEN
+
+CSV = b"query_id,query,doc_id,grade,rater\nq7,blue door,d1,2,ann\nq7,blue door,d2,0,ann\n"
+
+
+def send(browser: Browser, name: str, data: bytes, **fields: str) -> tuple[int, str]:
+    """Send a file, as the form does: the status, and the page's text."""
+    answer = browser.post(
+        "/golden/shop/exchange",
+        data={"csrf": browser.csrf, **fields},
+        files={"file": (name, data)},
+    )
+    return answer.status_code, unescape(answer.text)
+
+
+def held(browser: Browser) -> tuple[int, int]:
+    """How many queries and judgments the golden set has."""
+    found = [
+        len(browser.get(f"/golden/shop/{key}", params={"format": "json"}).json()[key])
+        for key in ("queries", "judgments")
+    ]
+    return found[0], found[1]
+
+
+def test_a_file_comes_in_and_is_noted(client_of: ClientOf) -> None:
+    browser = client_of("engineer")
+    status, text = send(browser, "C:\\ann\\<b>ratings</b>.csv", CSV)
+    assert status == 200, text
+    assert "(csv) was taken in: 1 new query, 0 new documents, 2 new judgments" in text
+    assert "Kept" in text
+    assert "Lost" in text
+    assert held(browser) == (5, 50)
+    with browser.site.workspace.store.read() as c:
+        noted = audit.frame(c).filter(pl.col("action") == "import file")
+    assert noted["person"].to_list() == ["egon"]
+    assert "file b>.csv" in noted["about"][0]  # the last part of the name, as text
+    page = browser.get("/golden/shop/exchange").text
+    assert "<b>" not in page.replace("<bdi>", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "named", "said"),
+    [
+        ("empty.csv", b"", "", "empty"),
+        ("photo.png", b"\x89PNG\r\n\x1a\n\x00\x00", "", ""),
+        ("grades.csv", CSV.replace(b",2,", b",9,"), "", "not on the golden set's scale"),
+        ("twice.csv", CSV + b"q7,blue door,d1,1,ann\n", "", ""),
+        ("bad.json", b'{"a": [1, 2', "quepid-json", ""),
+        ("deep.json", b"[" * 100_000, "rre", ""),
+        ("run.trec", b"q1 Q0 d1 1 2.5 bm25\n", "", "this is a run"),
+        ("x.csv", CSV, "magic", "no exchange format called 'magic'"),
+        ("x.csv", CSV, "beir", "BEIR folder"),
+        ("half.zip", b"PK\x03\x04 not a zip", "", ""),
+        ("x.gz", b"\x1f\x8b\x08 broken", "", ""),
+        ("nul.csv", CSV.replace(b"blue", b"bl\x00ue"), "", ""),
+        ("latin.csv", CSV.replace(b"blue", b"bl\xe9"), "", ""),
+    ],
+)
+def test_what_cannot_come_in_leaves_nothing_behind(
+    client_of: ClientOf, name: str, data: bytes, named: str, said: str
+) -> None:
+    browser = client_of("engineer")
+    before = held(browser)
+    status, text = send(browser, name, data, name_of_format=named)
+    assert status == 400, text
+    assert said.casefold() in text.casefold()
+    assert f"Nothing of {name} was taken in." in text.replace("<bdi>", "").replace("</bdi>", "")
+    assert "karat-" not in text  # where it lay is nobody's to know
+    assert held(browser) == before
+
+
+def test_a_zip_bomb_is_refused(client_of: ClientOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foreign, "MOST", 1 << 20)
+    monkeypatch.setattr(foreign, "_BOMB_FROM", 1 << 18)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("book.json", b" " * (1 << 22))
+    browser = client_of("engineer")
+    before = held(browser)
+    status, text = send(browser, "book.zip", packed.getvalue())
+    assert status == 400, text
+    assert held(browser) == before
+
+
+@pytest.mark.parametrize("name", ["..", ".", "../../etc/passwd", "a\nb.csv", "é" * 400 + ".csv"])
+def test_names_of_files_are_only_names(client_of: ClientOf, name: str) -> None:
+    status, text = send(client_of("engineer"), name, CSV, name_of_format="csv")
+    assert status == 200, text
+
+
+def test_no_file_is_no_import(client_of: ClientOf) -> None:
+    browser = client_of("engineer")
+    answer = browser.fill("/golden/shop/exchange")
+    assert answer.status_code == 400  # type: ignore[attr-defined]
+    assert "No file is chosen" in answer.text  # type: ignore[attr-defined]
+    broken = browser.post(
+        "/golden/shop/exchange",
+        content=b"--x\r\nContent-Disposition: form-data; name=",
+        headers={"content-type": "multipart/form-data; boundary=x", "x-csrf": browser.csrf},
+    )
+    assert broken.status_code == 400
+
+
+def test_a_form_of_another_site_is_refused(client_of: ClientOf) -> None:
+    browser = client_of("engineer")
+    answer = browser.post(
+        "/golden/shop/exchange", data={"csrf": "guessed"}, files={"file": ("x.csv", CSV)}
+    )
+    assert answer.status_code == 403
+    assert held(browser) == (4, 48)
+
+
+def test_every_format_that_is_written_is_downloaded(client_of: ClientOf) -> None:
+    browser = client_of("engineer")
+    for to in WRITTEN:
+        runs = "&run=old" if "snapshot" in to else ""
+        answer = browser.get(f"/golden/shop/exchange/file?to={to}{runs}")
+        assert answer.status_code == 200, (to, answer.text)
+        assert answer.headers["content-type"] == "application/octet-stream"
+        assert 'filename="shop-now' in answer.headers["content-disposition"]
+        told = browser.get(f"/golden/shop/exchange?to={to}{runs}")
+        assert f"{to} would hold" in told.text
+    assert "queries" in READ
+    packed = browser.get("/golden/shop/exchange/file?to=beir").content
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        names = archive.namelist()
+        queries = archive.read("shop-now/queries.jsonl").decode().splitlines()
+    assert "shop-now/qrels/test.tsv" in names
+    assert next(json.loads(line)["text"] for line in queries) == "red shoes"
+
+
+def test_what_cannot_go_out_is_said_on_the_page(client_of: ClientOf) -> None:
+    browser = client_of("engineer")
+    for query, said in (
+        ("to=magic", "no exchange format called 'magic'"),
+        ("to=rankquest", "only read"),
+        ("to=trec&edition=none", "no edition 'none'"),
+        ("to=trec&run=old", "trec holds no runs"),
+        ("to=quepid-snapshot", "none is named"),
+    ):
+        for page in ("exchange", "exchange/file"):
+            answer = browser.get(f"/golden/shop/{page}?{query}")
+            assert answer.status_code == 400
+            assert said.casefold() in unescape(answer.text).casefold()
+            assert "<h1>" in answer.text
+
+
+def test_each_raters_judgments_go_out(client_of: ClientOf) -> None:
+    browser = client_of("engineer")
+    lines = browser.get("/golden/shop/exchange/file?to=csv&each_rater=true").text.splitlines()
+    assert len(lines) == 1 + 48
+
+
+def test_nothing_is_left_on_the_disk(
+    client_of: ClientOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    browser = client_of("engineer")
+    send(browser, "x.csv", CSV)
+    send(browser, "x.csv", b"\x00")
+    browser.get("/golden/shop/exchange/file?to=beir")
+    browser.get("/golden/shop/exchange/file?to=magic")
+    assert list(place.iterdir()) == []

@@ -1,0 +1,216 @@
+"""Lists: what is found, in which order, on which page, is what plain Python finds."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.requests import Request
+
+from karat.web.listing import Ask, Column, Listed, listed
+from karat.web.page import environment, to_csv
+
+COLUMNS = (
+    Column("name", "Name"),
+    Column("band", "Band", choices=True),
+    Column("n", "Number", "count"),
+    Column("share", "Share", "share"),
+    Column("ok", "Right", "flag", choices=True),
+    Column("at", "When", "time"),
+)
+SCHEMA = {
+    "name": pl.String(),
+    "band": pl.String(),
+    "n": pl.Int64(),
+    "share": pl.Float64(),
+    "ok": pl.Boolean(),
+    "at": pl.Int64(),
+}
+DAY = 86_400_000_000
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "name": st.one_of(st.none(), st.text("aAbBΣσςß 1", max_size=4)),
+            "band": st.sampled_from([None, "head", "torso", "none"]),
+            "n": st.one_of(st.none(), st.integers(-3, 3)),
+            "share": st.sampled_from([None, 0.0, 0.25, 0.5, 1.0]),
+            "ok": st.sampled_from([None, True, False]),
+            "at": st.one_of(st.none(), st.integers(0, 3 * DAY)),
+        }
+    ),
+    max_size=30,
+)
+
+
+def found_in(rows: list[dict[str, Any]], ask: Ask, per_page: int = 7) -> Listed:
+    """The list of rows, searched by name."""
+    frame = pl.DataFrame(rows, schema=SCHEMA)
+    return listed(frame, COLUMNS, ask, search=["name"], per_page=per_page)
+
+
+def request(query: str) -> Request:
+    """A request of an address."""
+    return Request({"type": "http", "query_string": query.encode(), "headers": []})
+
+
+@given(ROWS, st.sampled_from([None, "name", "-name", "n", "-n", "share", "-at", "nothing"]))
+def test_pages_part_what_was_found(rows: list[dict[str, Any]], sort: str | None) -> None:
+    first = found_in(rows, Ask(sort=sort))
+    shown: list[Any] = []
+    for page in range(1, first.pages + 1):
+        shown += [
+            {name: row[name] for name in SCHEMA}
+            for row in found_in(rows, Ask(sort=sort, page=page)).rows
+        ]
+    assert shown == first.every.to_dicts()
+    assert first.found == first.total == len(rows)
+    beyond = found_in(rows, Ask(sort=sort, page=99))
+    assert beyond.ask.page == beyond.pages
+
+
+@given(ROWS, st.booleans())
+def test_sorting_is_stable_and_puts_what_is_lacking_last(
+    rows: list[dict[str, Any]], down: bool
+) -> None:
+    shown = found_in(rows, Ask(sort="-n" if down else "n")).every["n"].to_list()
+    at = found_in(rows, Ask(sort="-n" if down else "n")).every.to_dicts()
+    known = [row for row in rows if row["n"] is not None]
+    known.sort(key=lambda row: -row["n"] if down else row["n"])  # Python's sort is stable
+    assert at == known + [row for row in rows if row["n"] is None]
+    assert len(shown) == len(rows)
+
+
+@given(
+    ROWS,
+    st.sampled_from(
+        [
+            ("n", "2", lambda v: v == 2),
+            ("n", ">=1", lambda v: v is not None and v >= 1),
+            ("n", "≤0", lambda v: v is not None and v <= 0),
+            ("n", "-1..1", lambda v: v is not None and -1 <= v <= 1),
+            ("n", "none", lambda v: v is None),
+            ("n", "some", lambda v: v is not None),
+            ("share", "50%", lambda v: v == 0.5),
+            ("share", "< 0.5", lambda v: v is not None and v < 0.5),
+            ("band", "head", lambda v: v == "head"),
+            ("band", "none", lambda v: v in (None, "none")),
+            ("ok", "yes", lambda v: v is True),
+            ("ok", "False", lambda v: v is False),
+            ("ok", "none", lambda v: v is None),
+            ("at", "1970-01-02", lambda v: v is not None and DAY <= v < 2 * DAY),
+            ("at", ">1970-01-01", lambda v: v is not None and v >= DAY),
+            ("at", ">=1970-01-02", lambda v: v is not None and v >= DAY),
+            ("at", "<=1970-01-01", lambda v: v is not None and v < DAY),
+            ("at", "1970-01-01..1970-01-02", lambda v: v is not None and v < 2 * DAY),
+            ("n", "many", lambda v: True),
+            ("n", "1e", lambda v: True),
+            ("at", "1970-13-45", lambda v: True),
+            ("ok", "perhaps", lambda v: True),
+            ("unknown", "1", lambda v: True),
+        ]
+    ),
+)
+def test_filters_are_those_of_plain_python(rows: list[dict[str, Any]], case: Any) -> None:
+    column, said, meets = case
+    found = found_in(rows, Ask(where={column: said}))
+    assert found.every.to_dicts() == [row for row in rows if meets(row.get(column))]
+    not_understood = {"many", "1e", "1970-13-45", "perhaps"}
+    assert list(found.passed_over) == ([column] if said in not_understood else [])
+
+
+@given(ROWS, st.text("aABbΣσς 1", max_size=3))
+def test_search_finds_rows_with_every_word(rows: list[dict[str, Any]], words: str) -> None:
+    def small(text: str | None) -> str:
+        return (text or "").lower().replace("ς", "σ")
+
+    wanted = [row for row in rows if all(small(w) in small(row["name"]) for w in words.split())]
+    assert found_in(rows, Ask(search=words)).every.to_dicts() == wanted
+
+
+def test_so_many_words_are_searched_and_no_more() -> None:
+    rows = [dict.fromkeys(SCHEMA) | {"name": " ".join(f"w{i}" for i in range(10, 30))}]
+    twenty = [f"W{i}" for i in range(10, 30)]
+    found = found_in(rows, Ask(search=" ".join(twenty * 3)))
+    assert (found.found, list(found.passed_over)) == (1, [])  # each counts once
+    more = found_in(rows, Ask(search=" ".join([*twenty, "other"])))
+    assert (more.found, list(more.passed_over)) == (1, ["q"])
+    assert "Only the first 20 words" in html(more)
+    frame = pl.DataFrame({"name": ["a word " * 20] * 20_000}).with_columns(
+        pl.lit(None, kind).alias(name) for name, kind in SCHEMA.items() if name != "name"
+    )
+    many = Ask(search=" ".join(f"{i}" for i in range(2_000)))
+    began = time.perf_counter()
+    listed(frame, COLUMNS, many, search=["name"])
+    assert time.perf_counter() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("query", "page"),
+    [("page=3", 3), ("page=²", 1), ("page=-1", 1), ("page=1" + "0" * 30, 1), ("page=", 1)],
+)
+def test_pages_that_are_no_number_are_the_first(query: str, page: int) -> None:
+    assert Ask.of(request(query)).page == page
+
+
+def test_an_address_keeps_what_was_asked() -> None:
+    ask = Ask.of(request("q=red+shoes&band=head&a=ann&sort=-n&page=2&format=csv&n="))
+    assert ask == Ask("red shoes", {"band": "head", "a": "ann"}, "-n", 2)
+    again = Ask.of(request(ask.address().removeprefix("?")))
+    assert again == ask
+    assert "page" not in ask.address(page=None)
+
+
+def html(found: Listed, **how: Any) -> str:
+    """The list as a page shows it."""
+    macro = environment().get_template("list.html.j2").module
+    return str(macro.table(found, "/base", 0, "Things", **how))  # type: ignore[attr-defined]
+
+
+def test_a_list_says_why_it_is_empty() -> None:
+    assert "Come later." in html(found_in([], Ask()), nothing="Come later.")
+    rows = [dict.fromkeys(SCHEMA) | {"name": "door", "n": 1}, dict.fromkeys(SCHEMA)]
+    none = html(found_in(rows, Ask(search="window")))
+    assert "Nothing matches." in none
+    assert "Show all" in none
+    said = html(found_in(rows, Ask(where={"n": "many"})))
+    assert "“many” is no filter for a number" in said
+    assert 'aria-invalid="true"' in said
+
+
+def test_boxes_stand_before_rows_for_the_form_they_belong_to() -> None:
+    rows = [dict.fromkeys(SCHEMA) | {"name": '"><script>alert(1)</script>', "n": 1}]
+    said = html(found_in(rows, Ask()), pick={"form": "bulk", "name": "chosen", "column": "name"})
+    assert 'form="bulk" name="chosen" value="&#34;&gt;&lt;script&gt;' in said
+    assert "<script>" not in said
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_no_cell_of_csv_is_a_formula(start: str) -> None:
+    rows = [dict.fromkeys(SCHEMA) | {"name": f"{start}HYPERLINK(1)"}]
+    lines = list(csv.reader(io.StringIO(to_csv(found_in(rows, Ask())))))
+    assert lines[1][0].startswith("'")
+    assert len(lines) == 2
+
+
+def test_ten_thousand_rows_are_listed_fast() -> None:
+    frame = pl.DataFrame(
+        {
+            "name": [f"query number {i}" for i in range(10_000)],
+            "band": ["head", "tail"] * 5_000,
+            "n": list(range(10_000)),
+            "share": [0.5] * 10_000,
+            "ok": [True, False] * 5_000,
+            "at": list(range(10_000)),
+        }
+    )
+    ask = Ask("number 9", {"band": "head", "n": ">=100"}, "-name", 2)
+    html(listed(frame, COLUMNS, ask, search=["name"]))  # the template is compiled
+    began = time.perf_counter()
+    html(listed(frame, COLUMNS, ask, search=["name"]))
+    assert time.perf_counter() - began < 0.3
