@@ -45,9 +45,9 @@ REQUIREMENTS = ROOT / "requirements"
 FILES = {"core": ("core.txt", "build.txt"), "dev": ("dev.txt",)}
 # The order matters: the later ones are held to the versions of dev.txt.
 PINNED = {
-    "dev.txt": ("pyproject.toml", "--extra", "report", "--extra", "postgres", "--group", "dev"),
-    # What the demo needs: a page of its gate, and a workspace for its golden set.
-    "core.txt": ("pyproject.toml", "--extra", "report", "--extra", "store"),
+    "dev.txt": ("pyproject.toml", "--extra", "web", "--extra", "postgres", "--group", "dev"),
+    # What the demo needs: a page of its gate, a workspace for its golden set, and a server of it.
+    "core.txt": ("pyproject.toml", "--extra", "web"),
     "build.txt": ("--group", "build"),
 }
 

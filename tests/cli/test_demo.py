@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from karat.cli import demo
 from karat.cli.main import main
 from karat.demo import documents
+from karat.web.serving import Serving
 
 
 @pytest.fixture
@@ -58,6 +61,38 @@ def test_it_shows_three_systems_and_leaves_a_folder(
     page = folder / "karat-demo" / "report.html"
     assert f"as a page: {page.relative_to(folder)}" in out
     assert "hybrid" in page.read_text(encoding="utf-8")
+
+
+def test_it_ends_without_a_terminal_and_serves_where_it_is_asked_to(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The servers that would not end are stood in for: what they are told is what is looked at."""
+    told: list[tuple[Serving, bool]] = []
+    monkeypatch.setattr(demo, "go", lambda where, *, browser: told.append((where, browser)) or 0)
+    monkeypatch.setenv("KARAT_STORE", "sqlite:////a/team.db")
+    monkeypatch.setenv("KARAT_RATER", "anna")
+    code, out, err = typed(monkeypatch, capsys)
+    assert (code, told) == (0, []), err
+    assert "history.jsonl holds how the search came about" in out
+    assert "serve -w karat-demo" in out
+    code, out, err = typed(monkeypatch, capsys, "--serve", "--no-browser", "--port", "0")
+    assert code == 0, err
+    (where, browser), *_ = told
+    assert (where.settings.workspace, browser) == ((folder / "karat-demo").resolve(), False)
+    assert (where.settings.accounts, where.settings.owner, where.host) == (
+        False,
+        "anna",
+        "127.0.0.1",
+    )
+    assert "KARAT_STORE" not in os.environ  # the demo stays out of a team's store
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    typed(monkeypatch, capsys, "--no-serve")
+    assert len(told) == 1
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "uvicorn" else 1)
+    code, out, err = typed(monkeypatch, capsys, "--serve")
+    assert (code, len(told)) == (0, 1), err
+    assert "Not served: karat serve needs the package uvicorn" in out
 
 
 def test_without_the_packages_of_a_page_it_says_how_to_get_them(

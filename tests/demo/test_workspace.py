@@ -9,7 +9,7 @@ import pytest
 
 from karat.demo import documents
 from karat.demo.build import build
-from karat.demo.workspace import EDITION, keep
+from karat.demo.workspace import EDITION, keep, keep_comparison
 from karat.tables import Pairs
 
 
@@ -34,3 +34,7 @@ def test_it_is_kept_once_and_in_no_store_of_others(
     assert first.agreement.pairs == 200  # those graded twice: see golden-set.md
     assert (first.notes, again.notes) == ([], [])
     assert not (tmp_path / "team.db").exists()
+    called = keep_comparison(made, lambda: 1_800_000_002_000_000)
+    assert keep_comparison(made, lambda: 1_800_000_003_000_000) == called  # once for the same runs
+    kept = made.directory / "comparisons"
+    assert len(list(kept.iterdir()) if kept.exists() else []) <= 1

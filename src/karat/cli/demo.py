@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import sys
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from karat.cli import options
+from karat.cli.serve import address, go, need_web, who
 from karat.cli.workspace import clock, need_store
 from karat.errors import MissingExtra
 
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
     from karat.demo.build import Demo
     from karat.tables.comparison import Comparison
 
-NEXT = 3
-"""Pairs to judge next that are shown."""
+NEXT, QUEUED = 3, 20
+"""Pairs to judge next: that are shown, and that wait in the queue."""
 
 
 @click.command()
@@ -35,10 +37,24 @@ NEXT = 3
     help="Your own embedding function in the semantic system's place: it takes a list of texts "
     "and returns one vector for each. MODULE may lie in the current folder.",
 )
-def demo(directory: Path, embed: str | None = None) -> None:
+@click.option(
+    "--serve/--no-serve",
+    "served",
+    default=None,
+    help="Whether to serve it as web pages at the end.  [default: in a terminal]",
+)
+@address
+def demo(
+    directory: Path,
+    embed: str | None = None,
+    served: bool | None = None,
+    port: int = 8000,
+    no_browser: bool = False,
+) -> int:
     """Search Python's own documentation with three systems, and see which is better.
 
-    Leaves the documents, queries, judgments and runs in DIR (karat-demo), to go on with.
+    Leaves the documents, queries, judgments and runs in DIR (karat-demo), to go on with; and
+    serves them as web pages, on this machine alone.
     """
     from karat.demo import embedding
     from karat.demo.build import build
@@ -71,14 +87,14 @@ def demo(directory: Path, embed: str | None = None) -> None:
     words, *others = made.runs
     found = compare(made.directory, words, others, MEASURES, queries=queries, by="class")
     show_paragraphs("What this shows", conclusions(results, found, made), screen)
-    deep = compare(made.directory, words, others[-1:], MEASURES[-1], judge_next=NEXT)
+    deep = compare(made.directory, words, others[-1:], MEASURES[-1], judge_next=QUEUED)
     if deep.judge_next:
         screen.print(
             f"\nJudge next, as it says most about {MEASURES[-1]} of {others[-1].stem}:",
             style="bold",
         )
-        show_judge_next(deep, screen)
-    _keep(made, deep, screen)
+        show_judge_next(replace(deep, judge_next=deep.judge_next[:NEXT]), screen)
+    kept = _keep(made, deep, screen)
     held = gate(made.policy, made.directory, words, others[-1])
     screen.print(f"\nMay {held.candidate} take {held.baseline}'s place? (gate.toml)", style="bold")
     screen.print(f"{word(held.verdict)}: {why(held)}")
@@ -107,18 +123,43 @@ def demo(directory: Path, embed: str | None = None) -> None:
         f"{karat} golden status -w {where}",
         f"{karat} explain {where} {where}/runs/{system}.trec q01",
         f"{karat} lint {where} {where}/runs/*.trec",
+        f"{karat} trend {where}/history.jsonl",
+        f"{karat} serve -w {where}",
     ):
         screen.print(f"  {command}", soft_wrap=True)
+    wanted = sys.stdin.isatty() and sys.stdout.isatty() if served is None else served
+    if not wanted or not kept:
+        return 0
+    try:
+        need_web()
+    except MissingExtra as lacking:
+        screen.print(f"\nNot served: {lacking}", soft_wrap=True)
+        return 0
+    return _serve(made.directory, port, browser=not no_browser)
 
 
-def _keep(made: Demo, found: Comparison, screen: Console) -> None:
-    """Make a workspace of the demo, where what keeps one is installed."""
+def _serve(directory: Path, port: int, *, browser: bool) -> int:
+    """Serve the demo on this machine; on another port if somebody has this one."""
+    from karat.formats.workspace import STORE
+    from karat.web.serving import LOCAL, Serving, free
+    from karat.web.settings import Settings
+
+    os.environ.pop(STORE, None)  # the demo stays out of a team's store
+    print()
+    settings = Settings(directory.resolve(), accounts=False, owner=who(), hosts=LOCAL)
+    where = Serving(settings, port=port)
+    return go(replace(where, port=free(where.host, port)), browser=browser)
+
+
+def _keep(made: Demo, found: Comparison, screen: Console) -> bool:
+    """Make a workspace of the demo, where what keeps one is installed; whether it is."""
     try:
         need_store()
     except MissingExtra as lacking:
         screen.print(f"\nNo workspace of it: {lacking}", soft_wrap=True)
-        return
-    from karat.demo.workspace import keep
+        return False
+    from karat.demo.steps import RUN, keep_steps
+    from karat.demo.workspace import keep, keep_comparison
     from karat.reports.terminal import show_notes
 
     kept = keep(made, found.to_judge(), now=clock())
@@ -131,3 +172,16 @@ def _keep(made: Demo, found: Comparison, screen: Console) -> None:
         highlight=False,
     )
     show_notes(kept.notes, screen)
+    history = keep_steps(made, clock)
+    screen.print(
+        f"{history} holds how the search came about, step by step: karat trend shows {RUN}.",
+        soft_wrap=True,
+        highlight=False,
+    )
+    try:
+        need_web()
+    except MissingExtra:
+        return True
+    if (called := keep_comparison(made, clock)) is not None:
+        screen.print(f"The comparison {called!r} is kept for its page.", highlight=False)
+    return True

@@ -12,6 +12,7 @@ import sys
 import click
 
 from karat.cli import (
+    backup,
     compare,
     demo,
     evaluate,
@@ -24,6 +25,8 @@ from karat.cli import (
     lint,
     measures,
     mistakes,
+    people,
+    serve,
     trend,
 )
 
@@ -73,6 +76,7 @@ def karat() -> None:
 
 
 for command in (
+    backup.backup,
     compare.compare,
     demo.demo,
     evaluate.evaluate,
@@ -84,6 +88,9 @@ for command in (
     judge.judge,
     lint.lint,
     measures.measures,
+    people.people,
+    backup.restore,
+    serve.serve,
     trend.trend,
 ):
     karat.add_command(command)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 
 import polars as pl
 
 from karat.demo.build import Demo
+from karat.demo.words import MEASURES
 from karat.formats import read_documents, read_queries
 from karat.formats.workspace import NAME
+from karat.store import comparisons, runs
 from karat.tables import Pairs
 from karat.tables.agreement import Agreement
 from karat.tables.exchange import Exchange
 from karat.workflows.agreeing import agreement_in
 from karat.workflows.editions import freeze, list_editions
 from karat.workflows.exchanging import take_exchange
+from karat.workflows.kept_comparisons import Asked, ask, compute
 from karat.workflows.kept_runs import keep_runs
 from karat.workflows.pool import enqueue
 from karat.workflows.workspace import make_workspace, open_workspace
@@ -42,6 +46,33 @@ class Kept:
     grades: int
     waiting: int
     notes: list[str]
+
+
+def keep_comparison(demo: Demo, clock: Callable[[], int]) -> str | None:
+    """Compare the runs in the demo's workspace, for its page; once for the same runs.
+
+    Args:
+        demo: Where it lies; ``keep`` made its workspace.
+        clock: Gives microseconds UTC, now.
+
+    Returns:
+        What the comparison is called; None if it could not be computed, which its page explains.
+    """
+    with open_workspace(demo.directory, now=clock(), environment=_ALONE) as opened:
+        with opened.store.read() as connection:
+            known = {row.name: row.id for row in runs.runs(connection, opened.golden.id)}
+            there = comparisons.comparisons(connection, opened.golden.id)
+        chosen = list(dict.fromkeys(known[path.stem] for path in demo.runs if path.stem in known))
+        if len(chosen) < 2:
+            return None
+        found = next((row for row in there if list(row.runs) == chosen), None)
+        if found is None:
+            asked = Asked(chosen, MEASURES, ("class",))
+            number = ask(opened, asked, by="karat demo", now=clock())
+            compute(opened, number, clock)
+            with opened.store.read() as connection:
+                found = comparisons.find(connection, number)
+        return found.name if found is not None and found.state == "done" else None
 
 
 def keep(demo: Demo, to_judge: Pairs, *, now: int) -> Kept:

@@ -1,0 +1,135 @@
+"""karat people."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from karat.cli import options
+from karat.cli.workspace import clock, folder, opened, tell
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from karat.store.people import PersonRow
+    from karat.workflows.accounts import Accounts, Secret
+
+_ROLE = click.Choice(("rater", "engineer", "owner"))
+_URL = click.option(
+    "--url",
+    metavar="URL",
+    help="Where karat is served, as https://karat.example.org; the whole link is printed then.",
+)
+
+
+@click.group()
+def people() -> None:
+    """Say who may use a karat that is served: accounts, and links to come by.
+
+    \b
+    karat people invite anna --role owner    the first owner
+    karat people list
+    """  # noqa: D301 - click wants a real backspace before what it must not wrap
+
+
+@people.command("list")
+@folder
+@options.output("table", "json")
+def list_people(start: Path, output: str) -> None:
+    """List everybody with an account."""
+    with _accounts(start) as accounts:
+        tell(accounts.everybody(), output, _show)
+
+
+@people.command()
+@click.argument("name")
+@folder
+@click.option("--role", type=_ROLE, default="rater", show_default=True, help="As what.")
+@_URL
+def invite(name: str, start: Path, role: str, url: str | None) -> None:
+    """Print a link by which somebody makes their account; it works once, for a week."""
+    from karat.tables.people import ROLES
+
+    with _accounts(start) as accounts:
+        which = next(each for each in ROLES if each == role)
+        _say(accounts.invite(name, which, _who()), url)
+
+
+@people.command("new-password")
+@click.argument("name")
+@folder
+@_URL
+def new_password(name: str, start: Path, url: str | None) -> None:
+    """Print a link by which somebody who has an account chooses a new password."""
+    with _accounts(start) as accounts:
+        _say(accounts.renew(name, _who()), url)
+
+
+@people.command("role")
+@click.argument("name")
+@click.argument("role", type=_ROLE)
+@folder
+def set_role(name: str, role: str, start: Path) -> None:
+    """Give somebody another role; they have to sign in again."""
+    from karat.tables.people import ROLES
+
+    with _accounts(start) as accounts:
+        accounts.set_role(name, next(each for each in ROLES if each == role), _who())
+
+
+@people.command("shut-out")
+@click.argument("name")
+@folder
+def shut_out(name: str, start: Path) -> None:
+    """End somebody's sessions and tokens, at once; what they judged stays."""
+    with _accounts(start) as accounts:
+        accounts.disable(name, _who())
+
+
+@people.command("let-in")
+@click.argument("name")
+@folder
+def let_in(name: str, start: Path) -> None:
+    """Let somebody in again who was shut out."""
+    with _accounts(start) as accounts:
+        accounts.enable(name, _who())
+
+
+@contextmanager
+def _accounts(start: Path) -> Iterator[Accounts]:
+    with opened(start) as found:
+        from karat.workflows.accounts import Accounts
+
+        yield Accounts(found.store, clock)
+
+
+def _who() -> str:
+    """Who types this, as the audit calls them: not by the name of an account."""
+    return f"{getpass.getuser()} (command line)"
+
+
+def _say(secret: Secret, url: str | None) -> None:
+    print(f"{(url or '').rstrip('/')}/invited/{secret.text}")
+
+
+def _show(rows: Sequence[PersonRow], out: Console) -> None:
+    from rich.table import Table
+
+    from karat.cli.mistakes import printable
+    from karat.web.times import exact
+
+    if not rows:
+        out.print("Nobody has an account yet: karat people invite NAME --role owner")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in ("name", "role", "state", "last seen"):
+        table.add_column(head)
+    for row in rows:
+        state = "may come in" if row.disabled_us is None else "shut out"
+        table.add_row(printable(row.person.name), row.person.role, state, exact(row.seen_us) or "–")
+    out.print(table)

@@ -1,0 +1,132 @@
+"""karat serve: what it prints and refuses; how it serves is tested in tests/web/test_serving.py."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karat.cli import serve
+from karat.web import serving
+from karat.web.serving import Serving, listen
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[Serving]:
+    """How it would have served: nothing is served here."""
+    told: list[Serving] = []
+
+    def run(where: Serving, _listening: object) -> int:
+        told.append(where)
+        return 0
+
+    monkeypatch.setattr(serving, "run", run)
+    return told
+
+
+@pytest.fixture
+def opens(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Links that a browser was opened for."""
+    told: list[str] = []
+    monkeypatch.setattr(serve, "_open", told.append)
+    return told
+
+
+def test_on_this_machine_a_link_lets_in_whoever_typed_it(
+    typed: Any, runs: list[Serving], opens: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "has_screen", lambda _: True)
+    monkeypatch.setenv("KARAT_RATER", "anna")
+    typed("init")
+    said = typed("serve --port 0").out
+    where = runs[0].settings
+    assert (where.accounts, where.owner, where.hosts) == (False, "anna", serving.LOCAL)
+    assert opens == [said.split("(it works once): ")[1].splitlines()[0]]
+    assert opens[0].startswith(f"http://127.0.0.1:{runs[0].port}/link/")
+    typed("serve --port 0 --no-browser")
+    assert len(opens) == 1
+
+
+def test_for_others_it_asks_for_accounts_and_prints_the_first_owners_link_once(
+    typed: Any, runs: list[Serving], opens: list[str]
+) -> None:
+    typed("init")
+    line = "serve --port 0 --host 0.0.0.0 --name karat.example.org --base-path karat/ --log json"
+    done = typed(f"{line} --https --proxy 10.0.0.1 --max-upload 1.5MB --workers 3")
+    assert "https://karat.example.org/karat/invited/" in done.out
+    assert done.err == ""
+    where = runs[0]
+    assert (where.workers, where.proxies, where.log) == (3, ("10.0.0.1",), "json")
+    assert (where.settings.base, where.settings.max_upload) == ("/karat", 3 * 2**19)
+    assert where.settings.secure
+    again = typed(line)
+    assert "/invited/" not in again.out
+    assert "passwords go unencrypted" in again.err
+    assert opens == []
+
+
+@pytest.mark.parametrize("option", ["--name karat.example.org", "--proxy 127.0.0.1", "--https"])
+def test_behind_a_proxy_on_this_machine_there_are_accounts_too(
+    typed: Any, runs: list[Serving], option: str
+) -> None:
+    """Else whoever comes by the proxy would need nothing but a link that was printed."""
+    typed("init")
+    typed(f"serve --port 0 {option}")
+    assert runs[0].settings.accounts
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("serve", "is in no workspace"),
+        ("serve --workers 0", "not in the range"),
+        ("serve --max-upload much", "no size of a file"),
+        ("serve --max-upload 0", "no size of a file"),
+        ("serve --log xml", "did you mean"),
+        ("serve --port 70000", "not in the range"),
+    ],
+)
+def test_mistakes_are_said_with_what_to_do(typed: Any, line: str, said: str) -> None:
+    err = typed(line, code=2).err
+    assert said in err or "is not one of" in err
+    assert "fix: " in err
+
+
+def test_a_port_that_is_taken_is_said(typed: Any) -> None:
+    typed("init")
+    with listen("127.0.0.1", 0) as held:
+        err = typed(f"serve --port {held.getsockname()[1]}", code=2).err
+    assert "is taken" in err
+    assert "which is free" in err
+
+
+def test_without_its_packages_it_says_how_to_get_them(
+    typed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "argon2" else 1)
+    err = typed("serve", code=2).err
+    assert "karat serve needs the package argon2" in err
+    assert "pip install 'karat[web]'" in err
+
+
+def test_who_types_it_and_whether_there_is_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody() -> str:
+        raise OSError("no such user")
+
+    monkeypatch.delenv("KARAT_RATER", raising=False)
+    monkeypatch.setattr(getpass, "getuser", nobody)
+    assert serve.who() == "owner"
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert not serve.has_screen({})
+    assert serve.has_screen({"WAYLAND_DISPLAY": "wayland-0"})
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert serve.has_screen({})
+    assert not serve.has_screen({"SSH_CONNECTION": "1"})
+
+
+def test_a_folder_that_holds_no_workspace_says_how_to_make_one(typed: Any, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert "karat init" in typed("serve -w empty", code=2).err
