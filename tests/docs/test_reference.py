@@ -1,6 +1,6 @@
 """The reference says what the code says.
 
-Four pages are printed from the code; after a change, print them again:
+Five pages are printed from the code; after a change, print them again:
 
     python tests/docs/test_reference.py
 
@@ -122,6 +122,90 @@ def python() -> str:
     return "\n".join(part for part in out if part)
 
 
+def api() -> str:
+    """Every route of the API: who may call it, what it takes, what it answers."""
+    from karat.web import api as routes
+    from karat.web.openapi import ABOUT, ERROR, described
+
+    told = described([route for router in routes.ROUTERS for route in router.routes])
+    fields = ERROR["properties"]["error"]["properties"]
+    out = [
+        "# API\n",
+        f"Printed from its routes {BY}. [Use the API](../how-to/use-the-api.md) shows how.\n",
+        f"{ABOUT.replace('docs/reference/json.md', '[JSON](json.md)')}\n",
+        (
+            'A request that is not answered gets one shape, `{"error": {…}}`, with `code` '
+            f"({', '.join(f'`{code}`' for code in fields['code']['enum'])}), `message`, `where` "
+            "(`file`, `line`, `query`, `doc_id` or `field`, as far as known), `nearest` (the "
+            "nearest valid choices) and `fix` (or null). The status is 400 for what is asked "
+            "wrongly or what is wrong with the data, 401 and 403 for who may not, 404, 409 where "
+            "another was first, 413, 429, 501 where something is not installed, 503 where the "
+            "server cannot do it now.\n"
+        ),
+    ]
+    tags: dict[str, list[str]] = {}
+    for path, methods in told["paths"].items():
+        for method, each in methods.items():
+            tags.setdefault(each["tags"][0], []).append(_route(method, path, each))
+    for tag, parts in tags.items():
+        out += [f"## {tag[0].upper()}{tag[1:]}\n", *parts]
+    return "\n".join(out)
+
+
+def _route(method: str, path: str, each: dict[str, Any]) -> str:
+    """A route of the API."""
+    role, scope = each["x-needs"]["role"], each["x-needs"]["scope"]
+    by = f"token for `{scope}`, or session" if scope else "session"
+    good = next(a for status, a in each["responses"].items() if status.startswith("2"))
+    out = [
+        f"### {method.upper()} {path}\n",
+        f"{each['summary']} Needs: {role}; {by}.\n",
+    ]
+    rows = [
+        (p["name"], p["in"], p["schema"], p.get("description", ""), p.get("required", False))
+        for p in each.get("parameters", ())
+        if p["in"] != "path"
+    ]
+    kinds = each.get("requestBody", {}).get("content", {})
+    body = kinds.get("application/json", {}).get("schema", {})
+    rows += [
+        (name, "body", schema, schema["description"], name in body.get("required", ()))
+        for name, schema in body.get("properties", {}).items()
+    ]
+    if "application/octet-stream" in kinds:
+        rows.append(("", "body", {"type": "file"}, "The file, as it is.", True))
+    if rows:
+        head = ["| takes | in | type | default | what |", "| --- | --- | --- | --- | --- |"]
+        lines = [
+            f"| {f'`{name}`' if name else ''} | {place} | {_kind(schema)} "
+            f"| {_default(schema, required=required)} | {_cell(what)} |"
+            for name, place, schema, what, required in rows
+        ]
+        out.append(
+            "\n".join([*head, *(re.sub(r"\|  (?=\|)", "| ", line) for line in lines)]) + "\n"
+        )
+    out.append(f"Answers: {good['description']}\n")
+    return "\n".join(out)
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    """A type of JSON Schema in words."""
+    if "anyOf" in schema:
+        return " or ".join(_kind(each) for each in schema["anyOf"])
+    if "enum" in schema:
+        return " or ".join(f"`{each}`" for each in schema["enum"])
+    if schema.get("type") == "array" and "items" in schema:
+        return f"array of {_kind(schema['items'])}"
+    return str(schema.get("type", "any"))
+
+
+def _default(schema: dict[str, Any], *, required: bool) -> str:
+    if required:
+        return "needed"
+    held = schema.get("default")
+    return "" if held in (None, "", []) else f"`{str(held).lower()}`"
+
+
 def _members(thing: type) -> Iterator[str]:
     fields = dataclasses.fields(thing) if dataclasses.is_dataclass(thing) else ()
     meanings = _attributes(thing)
@@ -203,6 +287,7 @@ PRINTED = {
     "cli.md": cli,
     "tables.md": tables,
     "python.md": python,
+    "api.md": api,
 }
 
 
