@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from karat.errors import InputError, KaratError, UsageError
 from karat.store import (
+    audit,
     documents,
     editions,
     golden_sets,
@@ -368,6 +369,7 @@ def test_what_was_judged_or_frozen_is_never_changed(store: Store, table: str, ve
             grades=frozen,
             now=NOW,
         )
+        audit.note(c, "ann", "freeze edition", "e", NOW)
     chosen = METADATA.tables[table]
     column = list(chosen.c)[-1]
     change = sa.delete(chosen) if verb == "delete" else sa.update(chosen).values({column: None})
