@@ -39,6 +39,7 @@ from karat.store.opening import open_store
 from karat.store.schema import judgment, slot
 from karat.tables import Pairs
 from karat.web.access import csrf_of
+from karat.web.cards import Ticket
 from karat.web.settings import Settings
 from karat.web.site import Site
 from karat.workflows.accounts import Accounts
@@ -47,7 +48,7 @@ from karat.workflows.pool import enqueue
 from karat.workflows.workspace import make_workspace, open_workspace
 
 SET, RATERS_OF_A_PAIR = "web", 2
-FIELD = re.compile(r'name="(slot|token|ticket)" value="([^"]*)"')
+FIELD = re.compile(r'name="(ticket)" value="([^"]*)"')
 PATIENCE_S = 60.0
 """After which a rater gives up on a server that does not come back."""
 
@@ -61,6 +62,7 @@ class Team:
         url: Its store.
         cookie: Name of the session's cookie.
         sessions: Each rater's session.
+        key: What the tickets of its golden set are sealed with, and the set's number.
         wanted: Judgments that all the pairs take.
     """
 
@@ -68,6 +70,7 @@ class Team:
     url: str
     cookie: str
     sessions: dict[str, str]
+    key: tuple[str, int]
     wanted: int
 
 
@@ -115,7 +118,8 @@ def gathered(root: Path, url: str, raters: int, pairs: int) -> Team:
             with opened.store.begin() as c:
                 person = people.add(c, f"rater {n}", "rater", None, clock())
             sessions[person.name] = accounts.start_session(person, "a browser")
-    return Team(root, url, cookie, sessions, pairs * RATERS_OF_A_PAIR)
+    key = opened.golden.salt, opened.golden.id
+    return Team(root, url, cookie, sessions, key, pairs * RATERS_OF_A_PAIR)
 
 
 class Server:
@@ -183,7 +187,7 @@ class Rater(threading.Thread):
 
     def __init__(self, port: int, team: Team, name: str, pause: float) -> None:
         super().__init__(name=name, daemon=True)
-        self.port, self.pause, self.done = port, pause, Done()
+        self.port, self.pause, self.done, self.key = port, pause, Done(), team.key
         secret = team.sessions[name]
         self.headers = {
             "cookie": f"{team.cookie}={secret}",
@@ -206,7 +210,9 @@ class Rater(threading.Thread):
                 start = time.perf_counter()
                 card = self.ask("POST", form)
                 self.done.took.append(time.perf_counter() - start)
-                self.done.kept[shown["token"]] = grade
+                ticket = Ticket.unseal(shown["ticket"], *self.key, self.name, "rating")
+                assert ticket is not None
+                self.done.kept[ticket.token] = grade
                 card = self.ask("POST", form)
         except Exception as error:  # noqa: BLE001 - a thread's error is nobody's otherwise
             self.done.errors.append(repr(error))

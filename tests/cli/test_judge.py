@@ -57,6 +57,13 @@ def test_keys_do_what_they_say(typed: Typed, shop: Path) -> None:
     assert "it goes with the grade" in done.out
 
 
+def test_without_a_terminal_both_ways_are_named(typed: Typed, shop: Path) -> None:
+    done = typed("judge --rater zoe -w shop", code=2)
+    for way in ("karat serve", "karat judge --terminal"):
+        assert way in done.err
+    assert not said(shop)
+
+
 def test_a_reason_goes_with_its_own_card_alone(typed: Typed, shop: Path) -> None:
     typed("judge --terminal --rater zoe -w shop", given="e for this one\nl\n3\nq\n")
     assert said(shop) == [("zoe", 3, None)]

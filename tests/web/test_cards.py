@@ -220,7 +220,8 @@ def test_a_ticket_tells_no_slot_by_what_it_says_or_how_long_it_is() -> None:
 def test_the_time_is_the_browser_s_if_it_can_be(
     now_s: int, said: float | None, seconds: float | None
 ) -> None:
-    assert Ticket(None, None, 1_000_000).seconds(now_s * 1_000_000, said) == seconds
+    ticket = Ticket(None, None, 1_000_000, 7, "token", "cd")
+    assert ticket.seconds(now_s * 1_000_000, said) == seconds
 
 
 def golden(grades: dict[float, str], scale: tuple[float, float] = (0, 3)) -> GoldenSetRow:

@@ -78,6 +78,21 @@ def test_chosen_rows_get_a_grade_as_one_s_own(egon: Any, opened: Opened) -> None
     assert grades(opened)["q1", "d5"] == 0.0
 
 
+def test_a_correction_after_others_rated_says_what_stays(
+    egon: Any, opened: Opened, clock: Any
+) -> None:
+    assert (
+        "correct"
+        not in egon.fill(WHERE, pair=[pair("q1"), pair("q2")], grade="2")
+        .text.split('role="status"')[1]
+        .split("</div>")[0]
+    )
+    rate_pairs(opened, "ann", [("q1", "d5")], 0, now=clock())
+    told = egon.fill(WHERE, pair=[pair("q1"), pair("q2")], grade="0").text
+    assert "1 of them corrects what you said" in told
+    assert grades(opened)["q1", "d5"] == 0.0
+
+
 def test_what_is_not_theirs_is_refused_row_by_row(egon: Any, opened: Opened, clock: Any) -> None:
     for name in ("ann", "ben"):  # both places of q1, and both of q2 for a while
         assert rate_pairs(opened, name, [("q1", "d5")], 1, now=clock())[0].judgment is not None

@@ -108,7 +108,7 @@ def test_a_reload_shows_the_same_card(rita: Any) -> None:
     assert query_on(pages[0]) == query_on(pages[1])
     first, again = map(hidden, pages)
     assert first["ticket"] != again["ticket"]
-    assert first["token"] != again["token"]
+    assert first["ticket"] != again["ticket"]
 
 
 def test_undo_goes_back_to_the_first_and_an_undo_sent_twice_is_one(
@@ -246,7 +246,7 @@ def test_nothing_tells_who_or_what_kind(rita: Any, clock: Any) -> None:
     held = json.loads(text)
     assert set(held["card"]) == {
         *("query", "need", "title", "body", "rest", "more", "image", "link", "address"),
-        *("votes", "token", "ticket"),
+        *("votes", "ticket"),
     }
     page = rita.get(WHERE).text
     for word in ("cleo", "egon", "repeat", "priority", "chosen_by"):

@@ -45,7 +45,7 @@ def test_no_page_tells_the_number_of_the_place(rita: Any) -> None:
     page = rita.get(WHERE).text
     assert "slot" not in page
     assert "slot" not in rita.get(f"{WHERE}?format=json").text
-    assert set(hidden(page)) == {"csrf", "token", "ticket", "seconds", "newest"}
+    assert set(hidden(page)) == {"csrf", "ticket", "seconds", "newest"}
 
 
 def test_an_earlier_card_is_not_rewritten_and_the_newest_is_with_a_word(

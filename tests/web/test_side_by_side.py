@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 
+import polars as pl
 import pytest
 from tests.web.conftest import NOW, Browser, ClientOf
 
+from karat.store import browsing, documents, judgments
 from karat.store import comparisons as stored
-from karat.store import judgments
 from karat.web import comparisons, kept
-from karat.workflows.rating_in_place import rate
+from karat.workflows.rating_in_place import own_of, rate
 
 EVIL = "<script>alert(1)</script>"
 
@@ -50,24 +52,28 @@ def test_both_rankings_stand_side_by_side(egon: Browser, where: str) -> None:
     assert sum(effects) + new["rest"] == pytest.approx(row["difference"])
 
 
+def token_on(page: str, doc_id: str = "d5") -> str:
+    """What the form beside a document says of what was shown."""
+    field = rf'name="doc_id" value="{doc_id}"><input type="hidden" name="token" value="([^"]+)"'
+    token = re.search(field, page)
+    assert token is not None
+    return unescape(token[1])
+
+
 def test_a_grade_given_there_shows_at_once(egon: Browser, where: str) -> None:
     address = f"{where}/queries/q1"
     page = egon.get(address).text
-    token = re.search(
-        r'name="doc_id" value="d5"><input type="hidden" name="token" value="(\w+)"', page
-    )
-    assert token is not None
-    said = {"doc_id": "d5", "grade": "3", "token": token[1], "measure": "nDCG@3"}
+    said = {"doc_id": "d5", "grade": "3", "token": token_on(page), "measure": "nDCG@3"}
     for _ in range(2):  # sent twice, it is one judgment
         answer = egon.fill(address, **said)
         assert answer.status_code == 303, answer.text  # type: ignore[attr-defined]
     found = egon.get(f"{address}?format=json").json()
     assert found["query"]["rankings"][1]["top"][0]["grade"] == 3.0
-    assert found["older"] == 1
+    assert found["since"] == "1 judgment was given since this was computed."
     assert found["changed"] == 1
     assert found["now"]["nDCG@3"] != found["query"]["values"]["nDCG@3"]
     page = egon.get(address).text
-    assert "older than 1 judgment" in page
+    assert found["since"] in page
     assert "Compute it again" in page
     opened = egon.site.opened("shop")
     with opened.store.read() as c:
@@ -78,11 +84,59 @@ def test_a_grade_given_there_shows_at_once(egon: Browser, where: str) -> None:
     ]
 
 
+def test_what_changed_since_it_was_shown_is_not_graded(egon: Browser, where: str) -> None:
+    address, opened = f"{where}/queries/q1", egon.site.opened("shop")
+    said = {"doc_id": "d5", "grade": "3", "token": token_on(egon.get(address).text)}
+    with opened.store.begin() as c:
+        new = pl.DataFrame({"doc_id": ["d5"], "title": ["Another"], "text": ["Of boats."]})
+        documents.put(c, opened.golden.id, new, NOW)
+    answer = egon.fill(address, **said)
+    assert answer.status_code == 400  # type: ignore[attr-defined]
+    assert "document changed since you looked" in answer.text  # type: ignore[attr-defined]
+    assert not own_of(opened, "egon", "q1")
+    done = egon.fill(address, **(said | {"token": token_on(egon.get(address).text)}))
+    assert done.status_code == 303  # type: ignore[attr-defined]
+    with opened.store.read() as c:
+        mine = judgments.current(c, opened.golden.id).frame.filter(rater="egon")
+        assert (
+            mine["document_hash"].to_list()
+            == browsing.hashes(c, opened.golden.id, ["d5"])["sha256"].to_list()
+        )
+
+
+@pytest.mark.parametrize("token", ["", "x", "[]", '["a"]', '["a", null, null]', '["", null, "1"]'])
+def test_a_form_that_does_not_say_what_was_shown_is_refused(
+    egon: Browser, where: str, token: str
+) -> None:
+    answer = egon.fill(f"{where}/queries/q1", doc_id="d5", grade="3", token=token)
+    assert answer.status_code == 400  # type: ignore[attr-defined]
+    assert "what was shown" in answer.text  # type: ignore[attr-defined]
+
+
+def test_a_grade_is_taken_back_where_it_was_given(egon: Browser, where: str) -> None:
+    address, opened = f"{where}/queries/q1", egon.site.opened("shop")
+    said = {"doc_id": "d5", "grade": "3", "token": token_on(egon.get(address).text)}
+    egon.fill(address, **said)
+    own = egon.get(f"{address}?format=json").json()["yours"]["d5"]
+    assert (own["grade"], own["newest"]) == (3.0, True)
+    for _ in range(2):  # sent twice, it is one
+        answer = egon.fill(address, doc_id="d5", undo=own["judgment"])
+        assert answer.status_code == 303  # type: ignore[attr-defined]
+    found = egon.get(f"{address}?format=json").json()
+    assert found["yours"] == {}
+    assert found["query"]["rankings"][1]["top"][0]["grade"] is None
+    said["token"] = token_on(egon.get(address).text)
+    assert egon.fill(address, **(said | {"grade": "1"})).status_code == 303  # type: ignore[attr-defined]
+    assert own_of(opened, "egon", "q1")["d5"].grade == 1.0
+    assert egon.fill(address, doc_id="d5").status_code == 400  # type: ignore[attr-defined]
+
+
 def test_the_cap_of_raters_holds(egon: Browser, where: str) -> None:
     opened = egon.site.opened("shop")
+    token = token_on(egon.get(f"{where}/queries/q1").text)
     for rater in ("ann", "ben"):
         rate(opened, rater, "q1", "d5", 1.0, now=NOW)
-    answer = egon.fill(f"{where}/queries/q1", doc_id="d5", grade="3")
+    answer = egon.fill(f"{where}/queries/q1", doc_id="d5", grade="3", token=token)
     assert answer.status_code in {400, 409}  # type: ignore[attr-defined]
     assert "as many ratings" in answer.text  # type: ignore[attr-defined]
 
@@ -99,7 +153,8 @@ def test_the_cap_of_raters_holds(egon: Browser, where: str) -> None:
 def test_what_cannot_be_judged_is_refused(
     egon: Browser, where: str, query_id: str, fields: dict[str, str], status: int
 ) -> None:
-    answer = egon.fill(f"{where}/queries/{query_id}", **fields)
+    token = token_on(egon.get(f"{where}/queries/q1").text)
+    answer = egon.fill(f"{where}/queries/{query_id}", **fields, token=token)
     assert answer.status_code == status  # type: ignore[attr-defined]
     opened = egon.site.opened("shop")
     with opened.store.read() as c:
@@ -132,8 +187,6 @@ def test_what_strangers_wrote_stays_text(egon: Browser) -> None:
 def test_queries_with_odd_names_are_reached(egon: Browser) -> None:
     odd = "a/b?c#d %é"
     opened = egon.site.opened("shop")
-    import polars as pl
-
     from karat.workflows.choosing import put_queries
 
     with opened.store.begin() as c:

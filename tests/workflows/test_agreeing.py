@@ -13,11 +13,14 @@ import pytest
 from karat.demo import bm25, hybrid, semantic
 from karat.errors import UsageError
 from karat.formats import read_documents, read_qrels, read_queries
+from karat.store import queries
 from karat.tables import Run
 from karat.workflows.agreeing import agreement_in, disagreements_in
+from karat.workflows.browsing import pairs_in
 from karat.workflows.exchanging import take_in
 from karat.workflows.judging import Judging
 from karat.workflows.pool import pool
+from karat.workflows.rating_in_place import rate
 from karat.workflows.workspace import Opened
 
 Tick = Callable[[], int]
@@ -213,3 +216,16 @@ def test_an_imported_grade_that_raters_contradict_is_listed(
         eve.submit(card, 0)
     assert settled == {"d1", "d2"}
     assert disagreements_in(contradicted, now=tick()).frame.is_empty()
+
+
+def test_a_correction_with_votes_in_sight_changes_no_agreement(shop: Opened, tick: Tick) -> None:
+    with shop.store.begin() as c:
+        queries.put(c, shop.golden.id, pl.DataFrame({"query_id": ["q1"], "text": ["door"]}), tick())
+    for doc_id, ann, ben in (("d1", 0, 3), ("d2", 2, 2)):
+        for rater, grade in (("ann", ann), ("ben", ben)):
+            rate(shop, rater, "q1", doc_id, grade, now=tick())
+    before = agreement_in(shop)
+    rate(shop, "ann", "q1", "d1", 3, now=tick())
+    assert agreement_in(shop).confusion == before.confusion
+    row = pairs_in(shop).filter(doc_id="d1").row(0, named=True)
+    assert (row["grades"], row["said"]) == ([0.0, 3.0], "ann 3, ben 3")

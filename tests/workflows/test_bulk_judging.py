@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from karat.errors import UsageError
-from karat.store import documents, judgments
+from karat.store import documents, judgments, ratings
 from karat.workflows.bulk_judging import pairs_of, rate_pairs
 from karat.workflows.exchanging import take_in
 from karat.workflows.pool import pool
@@ -76,6 +76,24 @@ def test_what_changed_since_it_was_looked_at_is_refused(queued: Opened, tick: Ti
     assert second.judgment is not None
     with queued.store.read() as c:
         assert judgments.current(c, queued.golden.id).frame["doc_id"].to_list() == ["d2"]
+
+
+def test_a_correction_with_votes_in_sight_leaves_the_first_to_agreement(
+    queued: Opened, tick: Tick
+) -> None:
+    pair = ("q1", "d1")
+    rate_pairs(queued, "ann", [pair], 1, now=tick())
+    (alone,) = rate_pairs(queued, "ann", [pair], 2, now=tick())  # nobody else has rated it
+    rate_pairs(queued, "ben", [pair], 0, now=tick())
+    (told,) = rate_pairs(queued, "ann", [pair], 0, now=tick())
+    assert (alone.first_stays, told.first_stays) == (False, True)
+    with queued.store.read() as c:
+        said = judgments.current(c, queued.golden.id)
+        first = ratings.first(c, queued.golden.id, said).frame
+    columns = ["rater", "grade"]
+    assert said.frame.select(columns).rows() == [("ben", 0.0), ("ann", 0.0)]
+    assert first.select(columns).rows() == [("ann", 1.0), ("ben", 0.0)]
+    assert first.schema == said.frame.schema
 
 
 def test_nothing_waits_in_a_new_set(shop: Opened) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from karat.store import documents, judgments, queries
 from karat.store.queue import PairRefused
-from karat.workflows.rating_in_place import Seen, rate, seen_of
+from karat.workflows.judging import Judging
+from karat.workflows.rating_in_place import Seen, own_of, rate, seen_of, take_back
 from karat.workflows.workspace import Opened
 
 Tick = Callable[[], int]
@@ -60,3 +61,38 @@ def test_what_changed_or_came_since_is_refused_and_the_queue_left_as_it_is(
         rate(known, "ann", "q1", doc_id, 2, now=tick(), seen=Seen("0", "0"))
     assert facts(known).is_empty()
     assert rate(known, "ann", "q1", doc_id, 2, now=tick())  # not checked
+
+
+def test_the_newest_is_taken_back_once_and_may_be_given_again(known: Opened, tick: Tick) -> None:
+    first = rate(known, "ann", "q1", "d1", 2, now=tick())
+    second = rate(known, "ann", "q1", "d2", 3, now=tick())
+    held = own_of(known, "ann", "q1")
+    assert {doc: (one.grade, one.newest) for doc, one in held.items()} == {
+        "d1": (2.0, False),
+        "d2": (3.0, True),
+    }
+    assert not own_of(known, "ben", "q1")
+    with pytest.raises(PairRefused, match="judged another pair since"):
+        take_back(known, "ann", "q1", "d1", first, now=tick())
+    assert not take_back(known, "ben", "q1", "d2", second, now=tick())  # it is not ben's
+    assert not take_back(known, "ann", "q1", "d1", second, now=tick())  # nor of this pair
+    assert take_back(known, "ann", "q1", "d2", second, now=tick())
+    assert not take_back(known, "ann", "q1", "d2", second, now=tick())  # sent twice
+    assert facts(known)["doc_id"].to_list() == ["d1"]
+    assert take_back(known, "ann", "q1", "d1", first, now=tick())
+    assert rate(known, "ann", "q1", "d1", 0, now=tick())
+    assert facts(known)["grade"].to_list() == [0.0]
+
+
+def test_what_was_taken_back_waits_for_others_and_not_for_who_saw_their_votes(
+    known: Opened, tick: Tick
+) -> None:
+    number = rate(known, "ann", "q1", "d1", 3, now=tick())
+    rate(known, "ben", "q1", "d1", 1, now=tick())
+    assert take_back(known, "ann", "q1", "d1", number, now=tick())
+    with pytest.raises(PairRefused, match="seen what others said"):
+        rate(known, "ann", "q1", "d1", 1, now=tick())
+    assert Judging(known, "ann", tick).card() is None
+    card = Judging(known, "eve", tick).card()
+    assert card is not None
+    assert card.claim.doc_id == "d1"

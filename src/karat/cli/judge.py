@@ -41,7 +41,10 @@ def judge(start: Path, rater: str | None, terminal: bool, adjudicate: bool) -> N
     line of it is a key, with words behind u and e: "u language", "e talks about version 2".
     """  # noqa: D301 - click wants a real backspace before what it must not wrap
     if not terminal:
-        raise UsageError("judging is done in the terminal so far", fix="karat judge --terminal")
+        raise UsageError(
+            "it is not said where to judge",
+            fix="karat serve for the browser, or karat judge --terminal for here",
+        )
     with opened(start) as found:
         from karat.workflows.judging import Judging
 

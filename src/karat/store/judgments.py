@@ -336,7 +336,7 @@ def current(c: sa.Connection, set_id: int) -> Judgments:
     declared = golden_sets.by_id(c, set_id)
     later = judgment.alias()
     chosen = (
-        sa.select(*_columns())
+        sa.select(*columns())
         .where(
             judgment.c.golden_set_id == set_id,
             judgment.c.state != "withdrawn",
@@ -344,7 +344,7 @@ def current(c: sa.Connection, set_id: int) -> Judgments:
         )
         .order_by(judgment.c.id)
     )
-    return Judgments(_frame(c, chosen), declared.scale, f"golden set {declared.name}")
+    return Judgments(frame_of(c, chosen), declared.scale, f"golden set {declared.name}")
 
 
 def history(c: sa.Connection, set_id: int, query_id: str, doc_id: str) -> pl.DataFrame:
@@ -355,12 +355,12 @@ def history(c: sa.Connection, set_id: int, query_id: str, doc_id: str) -> pl.Dat
         judgment that this one corrects or withdraws, ``import_id``, and ``counts``: whether it
         counts now.
     """
-    chosen = sa.select(*_columns(), *(judgment.c[name] for name in _FURTHER)).where(
+    chosen = sa.select(*columns(), *(judgment.c[name] for name in _FURTHER)).where(
         judgment.c.golden_set_id == set_id,
         judgment.c.query_id == query_id,
         judgment.c.doc_id == doc_id,
     )
-    frame = _frame(c, chosen.order_by(judgment.c.id), _FURTHER)
+    frame = frame_of(c, chosen.order_by(judgment.c.id), _FURTHER)
     gone = frame["supersedes"].drop_nulls().implode()
     counts = ~pl.col("judgment").is_in(gone) & (pl.col("state") != "withdrawn")
     return frame.with_columns(counts.alias("counts"))
@@ -411,16 +411,18 @@ def _without_slot(
     return c.execute(chosen.order_by(judgment.c.id.desc()).limit(1)).scalar_one_or_none()
 
 
-def _columns() -> list[sa.ColumnElement[object]]:
+def columns() -> list[sa.ColumnElement[object]]:
+    """What ``frame_of`` wants selected: ``schema.JUDGMENTS``, by its names."""
     inside = {new: old for old, new in _NAMES.items()}
     return [
         judgment.c[inside.get(column.name, column.name)].label(column.name) for column in JUDGMENTS
     ]
 
 
-def _frame(
+def frame_of(
     c: sa.Connection, chosen: sa.Select[*tuple[object, ...]], further: tuple[str, ...] = ()
 ) -> pl.DataFrame:
+    """Judgments that were selected by ``columns``, and further whole numbers by their names."""
     schema = {column.name: column.dtype for column in JUDGMENTS}
     schema |= dict.fromkeys(further, pl.Int64())
     rows = [tuple(row) for row in c.execute(chosen)]

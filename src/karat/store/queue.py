@@ -1,12 +1,12 @@
 """The queue: which pair a rater judges next, leased to them for a while.
 
-What is due when is decided by ``karat.golden.queue``; here it is done in one transaction, so that
-any number of raters may ask at once.
+What is due is decided by ``karat.golden.queue``; each step here is one transaction.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import polars as pl
@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from karat.errors import UsageError
 from karat.golden.queue import Standing, checked_order, left, shuffle_keys
 from karat.store import golden_sets
+from karat.store.deferring import note, note_votes, show_votes
 from karat.store.hidden import due, stands, unseen_golds
 from karat.store.schema import deferred, judgment, pair, query, slot
 from karat.store.slots import (
@@ -25,11 +26,9 @@ from karat.store.slots import (
     hold_rater,
     holding,
     let_go,
-    note,
     put_off,
     query_of_pair,
     read_claim,
-    show_votes,
     take,
     unfilled,
 )
@@ -157,6 +156,8 @@ def claim_pair(
     """Lease one pair to a rater, whatever the queue would deal next; never beyond its places.
 
     A pair the rater rated in the queue is theirs again: what they submit corrects what they said.
+    If others have rated it, whoever asks by name may have seen how: the rater is no blind one of
+    it from then on, and what they said first stays what agreement is of (``ratings.first``).
 
     Args:
         c: A write transaction.
@@ -182,7 +183,9 @@ def claim_pair(
         .where(slot.c.kind == "rating", slot.c.rater == rater, slot.c.judgment_id.is_not(None))
     )
     slot_id = c.execute(rated).scalar_one_or_none()
-    if slot_id is None:
+    if slot_id is not None:
+        note_votes(c, set_id, slot_id, rater, query_id, doc_id)
+    else:
         own_first = sa.case((slot.c.rater == rater, 0), else_=1)
         free = unfilled(own=True).where(of_pair).order_by(own_first, slot.c.place).limit(1)
         values = {"set_id": set_id, "the_rater": rater, "the_kind": "rating", "now": now}
@@ -258,24 +261,9 @@ def progress(
     declared = golden_sets.by_id(c, set_id)
     a, b = shuffle_keys(declared.salt, rater)
     values = {"set_id": set_id, "the_rater": rater, "the_kind": "rating", "now": now}
-    n_pairs = sa.func.count(pair.c.id.distinct()).label("n")
-    off = unfilled(own=True).with_only_columns(n_pairs).where(put_off())
-    in_order = (pair.c.priority, at_place(query.c.shuffle).label("at"), query.c.id)
-    counted = (
-        unfilled(own=True)
-        .with_only_columns(query.c.query_id, n_pairs, *in_order)
-        .group_by(*in_order, query.c.query_id)
-        .order_by(*in_order)
-    )
-    rows = c.execute(counted, {**values, "a": a, "b": b})
+    rows = c.execute(_waiting(), {**values, "a": a, "b": b}).all()
     at, runs = _ahead(c, values, order, [(row.query_id, row.n) for row in rows])
-    seconds = c.execute(
-        sa.select(judgment.c.seconds)
-        .join(slot, slot.c.judgment_id == judgment.c.id)
-        .where(judgment.c.golden_set_id == set_id, slot.c.rater == rater, slot.c.kind.in_(OWN))
-        .order_by(judgment.c.id.desc())
-        .limit(_RECENT)
-    ).scalars()
+    seconds = c.execute(_seconds(), {"set_id": set_id, "the_rater": rater}).scalars()
     shares: dict[str, Any] = {
         "repeats": declared.repeats,
         "golds": golds,
@@ -286,8 +274,45 @@ def progress(
         done=at.done,
         left=to_give,
         total=at.done + to_give,
-        later=int(c.execute(off, values).scalar_one()),
+        later=_put_off_of(c, values),
         seconds=tuple(seconds)[::-1],
+    )
+
+
+# Statements are built once, as in ``slots``.
+@cache
+def _waiting() -> sa.Select[*tuple[Any, ...]]:
+    """Pairs that wait for a rater, query by query in their order: how many."""
+    number = sa.func.count(pair.c.id.distinct())
+    in_order = (pair.c.priority, at_place(query.c.shuffle).label("at"), query.c.id)
+    return (
+        unfilled(own=True)
+        .with_only_columns(query.c.query_id, number.label("n"), *in_order)
+        .group_by(*in_order, query.c.query_id)
+        .order_by(*in_order)
+    )
+
+
+def _put_off_of(c: sa.Connection, values: dict[str, Any]) -> int:
+    """How many of the pairs that wait for a rater are put off."""
+    own = (deferred.c.rater == values["the_rater"]) & (deferred.c.until_us > values["now"])
+    if c.execute(sa.select(deferred.c.pair_id).where(own).limit(1)).first() is None:
+        return 0  # nearly always, and soon found
+    number = sa.func.count(pair.c.id.distinct())
+    off = unfilled(own=True).with_only_columns(number).where(put_off())
+    return int(c.execute(off, values).scalar_one())
+
+
+@cache
+def _seconds() -> sa.Select[float | None]:
+    of_set = judgment.c.golden_set_id == sa.bindparam("set_id", type_=sa.BigInteger)
+    of_rater = slot.c.rater == sa.bindparam("the_rater", type_=sa.Text)
+    return (
+        sa.select(judgment.c.seconds)
+        .join(slot, slot.c.judgment_id == judgment.c.id)
+        .where(of_set, of_rater, slot.c.kind.in_(OWN))
+        .order_by(judgment.c.id.desc())
+        .limit(_RECENT)
     )
 
 

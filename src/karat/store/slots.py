@@ -152,8 +152,8 @@ def goes_on(
 ) -> bool:
     """Whether a pair of this query waits for the rater, of this priority or before it."""
     values = {"set_id": set_id, "the_rater": rater, "the_kind": "rating", "now": now}
-    more = unfilled(own=False).where(pair.c.query_id == query_id, pair.c.priority <= priority)
-    return c.execute(more.limit(1), values).first() is not None
+    values |= {"of_query": query_id, "at_most": priority}
+    return c.execute(_more(), values).first() is not None
 
 
 def upcoming(
@@ -197,6 +197,14 @@ def disagree() -> sa.ColumnElement[bool]:
     )
 
 
+@cache
+def _more() -> sa.Select[int]:
+    of_query = pair.c.query_id == sa.bindparam("of_query", type_=sa.Text)
+    before = pair.c.priority <= sa.bindparam("at_most", type_=sa.Integer)
+    return unfilled(own=False).where(of_query, before).limit(1)
+
+
+@cache
 def unfilled(*, own: bool) -> sa.Select[int]:
     """Slots without a judgment that a rater may fill, of pairs the rater has not rated.
 
@@ -205,7 +213,7 @@ def unfilled(*, own: bool) -> sa.Select[int]:
     Args:
         own: With those the rater holds and those put off; else without.
     """
-    other, rated = slot.alias("other"), judgment.alias("rated")
+    other, rated, saw = slot.alias("other"), judgment.alias("rated"), deferred.alias("saw")
     free: sa.ColumnElement[bool] = slot.c.rater.is_(None) | (slot.c.leased_until_us <= _NOW)
     to_rate: sa.ColumnElement[bool] = pair.c.gold_grade.is_(None)
     if own:
@@ -222,19 +230,22 @@ def unfilled(*, own: bool) -> sa.Select[int]:
             slot.c.judgment_id.is_(None),
             free,
             (_KIND != "rating") | to_rate,  # a pair whose grade is known tests raters
-            # Nobody rates a pair twice, settles their own case, or rates what they settle.
-            ~sa.exists().where(
-                other.c.pair_id == slot.c.pair_id,
-                other.c.kind.in_(["rating", "adjudication"]),
-                other.c.rater == _RATER,
-                other.c.judgment_id.is_not(None) | (other.c.kind != _KIND) if own else sa.true(),
+            # Nobody rates a pair twice, settles their own case, or rates what they settle. What is
+            # the rater's is looked up once for all pairs, which halves the time.
+            pair.c.id.not_in(
+                sa.select(other.c.pair_id).where(
+                    other.c.kind.in_(["rating", "adjudication"]),
+                    other.c.rater == _RATER,
+                    other.c.judgment_id.is_not(None) | (other.c.kind != _KIND)
+                    if own
+                    else sa.true(),
+                )
             ),
             (_KIND == "rating") | disagree(),  # they may have come to agree since
-            ~sa.exists().where(
-                _KIND == "rating",
-                deferred.c.pair_id == slot.c.pair_id,
-                deferred.c.rater == _RATER,
-                deferred.c.saw_votes,
+            pair.c.id.not_in(
+                sa.select(saw.c.pair_id).where(
+                    _KIND == "rating", saw.c.rater == _RATER, saw.c.saw_votes
+                )
             ),
             # What came from elsewhere fills no slot; what fills one is found above already.
             # OFFSET 0 has PostgreSQL look up each pair by the index: without fresh statistics it
@@ -258,23 +269,8 @@ def unfilled(*, own: bool) -> sa.Select[int]:
 
 def put_off() -> sa.ColumnElement[bool]:
     """Whether the rater put ``pair`` off until later than now: ``the_rater`` and ``now``."""
-    of_rater = (deferred.c.pair_id == pair.c.id) & (deferred.c.rater == _RATER)
-    return sa.exists().where(of_rater, deferred.c.until_us > _NOW)
-
-
-def show_votes(c: sa.Connection, slot_id: int, rater: str) -> None:
-    """Remember who was dealt an adjudication, however it ends: such a one is no blind rater."""
-    chosen = sa.select(slot.c.pair_id).where(slot.c.id == slot_id)
-    note(c, int(c.execute(chosen).scalar_one()), rater, saw_votes=True)
-
-
-def note(c: sa.Connection, pair_id: int, rater: str, **values: int | bool) -> None:
-    """Keep of a pair and a rater until when it is put off, or that the rater saw the votes."""
-    of_rater = (deferred.c.pair_id == pair_id) & (deferred.c.rater == rater)
-    if c.execute(sa.update(deferred).where(of_rater).values(values)).rowcount:
-        return
-    row = {"pair_id": pair_id, "rater": rater, "until_us": 0} | values
-    c.execute(sa.insert(deferred).values(row))
+    off = sa.select(deferred.c.pair_id)
+    return pair.c.id.in_(off.where(deferred.c.rater == _RATER, deferred.c.until_us > _NOW))
 
 
 @cache

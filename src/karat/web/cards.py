@@ -11,10 +11,11 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from karat.errors import UsageError
 from karat.golden.queue import REASONS
 from karat.reports.card import keys_of
 from karat.store.golden_sets import GoldenSetRow
@@ -22,7 +23,8 @@ from karat.store.judgments import pair_key
 from karat.store.queue import Claim
 from karat.tables.workspace import Workspace
 from karat.web import sealing
-from karat.workflows.judging import Card, Vote
+from karat.web.ids import storable
+from karat.workflows.judging import Card, Judging, Vote
 
 Pieces = Sequence[tuple[str, bool]]
 """A text in pieces, each with whether it is a word of the query."""
@@ -79,9 +81,6 @@ class Shown:
         link: Where it lies, if a browser may be sent there.
         address: Where it lies, as a text.
         votes: In an adjudication what raters said, the lowest grade first; else empty.
-        slot: Number of the place that is judged. No rater may see it: those of hidden repeats and
-            gold items are made later than the rest, and so are greater.
-        token: Names this showing: what is sent twice counts once.
         ticket: What was shown and when, sealed by the server.
     """
 
@@ -95,9 +94,13 @@ class Shown:
     link: str | None
     address: str | None
     votes: Sequence[Vote]
-    slot: int = field(repr=False)
-    token: str
     ticket: str
+
+
+def dealt(card: Card, judging: Judging, origin: str) -> Shown:
+    """A card as its page shows it from now on to whom it was dealt; ``origin`` as in ``shown``."""
+    ticket = Ticket.of(card, judging.clock()).seal(*_good_for(judging))
+    return shown(card, judging.opened.workspace, origin, ticket)
 
 
 def shown(card: Card, workspace: Workspace, origin: str, ticket: str) -> Shown:
@@ -128,8 +131,6 @@ def shown(card: Card, workspace: Workspace, origin: str, ticket: str) -> Shown:
         link=safe_link(address),
         address=address,
         votes=card.votes,
-        slot=claim.slot_id,
-        token=card.token,
         ticket=ticket,
     )
 
@@ -142,17 +143,18 @@ class Ticket:
         document_sha256: Hash of the document as it was shown.
         guideline: Version of the guideline that was shown.
         since_us: When it was shown, microseconds UTC.
-        slot: Number of the place that is judged.
-        token: Names this showing.
+        slot: Number of the place that is judged. No rater may see it: those of hidden repeats and
+            gold items are made later than the rest, and so are greater.
+        token: Names this showing: what is sent twice counts once.
         pair: What was shown, as ``pair_key`` has it: a slot that went may leave another its number.
     """
 
     document_sha256: str | None
     guideline: str | None
     since_us: int
-    slot: int = 0
-    token: str = ""
-    pair: str | None = None
+    slot: int
+    token: str
+    pair: str
 
     @classmethod
     def of(cls, card: Card, now: int) -> Ticket:
@@ -196,6 +198,80 @@ class Ticket:
         if said is not None and 0 <= said <= min(since + 1, _MOST_S):
             return round(said, 1)
         return round(since, 1) if 0 <= since <= _MOST_S else None
+
+
+@dataclass(frozen=True)
+class Door:
+    """How answers come in: a page or the API, each of which has its own way out of a mistake.
+
+    Attributes:
+        no_answer: What to do where nothing is said of a card.
+        no_ticket: What to do where it is not said of which.
+    """
+
+    no_answer: str
+    no_ticket: str
+
+    def ticket(self, judging: Judging, sealed: str) -> Ticket:
+        """The card an answer is of.
+
+        Raises:
+            UsageError: it is a card of nobody's, of another's, or of another desk.
+        """
+        found = Ticket.unseal(sealed, *_good_for(judging))
+        if found is None:
+            raise UsageError("the answer does not say which card it is of", fix=self.no_ticket)
+        return found
+
+    def record(self, judging: Judging, said: Said) -> int:
+        """Record what was said of a card; returns the judgment's number.
+
+        Raises:
+            UsageError: there is no answer, or it is two; it is of no card (``ticket``), or cannot
+                be recorded (``Judging.record``).
+        """
+        if said.grade is None and not said.cannot:
+            raise UsageError("there is no answer", fix=self.no_answer)
+        if said.grade is not None and said.cannot:
+            raise UsageError("there is a grade, and a reason why there can be none", fix="give one")
+        reason = said.reason.strip()
+        if said.cannot:
+            reason = f"{said.cannot}: {reason}" if reason else said.cannot
+        ticket = self.ticket(judging, said.ticket)
+        return judging.record(
+            ticket.slot,
+            ticket.token,
+            said.grade,
+            reason or None,
+            seconds=ticket.seconds(judging.clock(), said.seconds),
+            shown=ticket.document_sha256,
+            guideline=ticket.guideline,
+            pair_shown=ticket.pair,
+        )
+
+
+class Said(Protocol):
+    """What somebody says of a card."""
+
+    @property
+    def grade(self) -> float | None:
+        """The grade; None if it cannot be judged."""
+
+    @property
+    def cannot(self) -> str:
+        """Why it cannot be judged, one of ``karat.golden.queue.REASONS``; empty with a grade."""
+
+    @property
+    def reason(self) -> str:
+        """In words; may be empty."""
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took; None if that is not said."""
+
+    @property
+    def ticket(self) -> str:
+        """As the card had it."""
 
 
 def grades_of(golden: GoldenSetRow) -> list[Grade]:
@@ -272,6 +348,29 @@ def safe_image(address: str | None, origins: Iterable[str]) -> str | None:
     parts = _split(address)
     allowed = {found for each in origins if (found := _split(each))}
     return address.strip() if parts and parts in allowed else None
+
+
+def packed(*texts: str | None) -> str:
+    """Texts as one, which a form says of what it shows."""
+    return json.dumps(texts, ensure_ascii=False)
+
+
+def unpacked(text: str, number: int) -> list[str | None] | None:
+    """The texts that ``packed`` was given; None if it does not hold so many that can be kept."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, list) or len(found) != number:
+        return None
+    good = all(each is None or (isinstance(each, str) and storable(each)) for each in found)
+    return found if good else None
+
+
+def _good_for(judging: Judging) -> tuple[str, int, str, str]:
+    """What a ticket is sealed with: the key, and for whom and what it is good."""
+    golden = judging.opened.golden
+    return golden.salt, golden.id, judging.rater, judging.kind
 
 
 def _split(address: str | None) -> tuple[str, str] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -14,7 +13,7 @@ from fastapi import APIRouter, Form, Request, Response
 from karat.errors import UsageError
 from karat.golden.queue import Pair
 from karat.web.access import AnEngineer
-from karat.web.cards import Block, Grade, grades_of, guideline_blocks
+from karat.web.cards import Block, Grade, grades_of, guideline_blocks, packed, unpacked
 from karat.web.judging import opened_of
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.page import Page, show
@@ -55,6 +54,7 @@ class JudgeTablePage(Page):
         guideline: The guideline.
         version: Its version.
         graded: How many pairs were graded just now.
+        corrected: Of these, how many had a rating that agreement goes on being computed of.
         refused: Pairs that were not, by query and document, and why.
         address: Where the form goes: this page, filtered as it is.
     """
@@ -67,6 +67,7 @@ class JudgeTablePage(Page):
     guideline: Sequence[Block]
     version: str
     graded: int
+    corrected: int
     refused: Sequence[tuple[str, str]]
     address: str
 
@@ -121,28 +122,19 @@ def _page(request: Request, opened: Opened, who: str, rated: Sequence[Rated]) ->
         guideline=guideline_blocks(golden.guideline_text),
         version=golden.guideline,
         graded=len(rated) - len(refused),
+        corrected=sum(each.first_stays for each in rated),
         refused=refused,
         address=f"?{query}" if query else "",
     )
 
 
 def _key(row: dict[str, str | None]) -> str:
-    return json.dumps([row[name] for name in _KEY], ensure_ascii=False)
+    return packed(*(row[name] for name in _KEY))
 
 
 def _pair(text: str) -> tuple[Pair, Seen]:
     """A pair, and what was shown of it, as ``_key`` has them."""
-    try:
-        query_id, doc_id, document, guideline = json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        query_id = doc_id = document = guideline = None
-    if not all(map(_is_text, (query_id, doc_id, document or "", guideline))):
+    query_id, doc_id, document, guideline = unpacked(text, len(_KEY)) or [None] * len(_KEY)
+    if query_id is None or doc_id is None or guideline is None:
         raise UsageError("a row does not say which pair it is", fix="reload the page")
     return (query_id, doc_id), Seen(document, guideline)
-
-
-def _is_text(value: object) -> bool:
-    """Whether a value is a text that can be kept: of Unicode characters, none of them NUL."""
-    if not isinstance(value, str) or "\0" in value:
-        return False
-    return not any("\ud800" <= c <= "\udfff" for c in value)

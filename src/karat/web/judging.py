@@ -17,7 +17,17 @@ from karat.golden.queue import seconds_left
 from karat.store.judgments import LeaseLost, Overtaken
 from karat.store.queue import MOST_PUT_OFF, Progress, TooManyPutOff
 from karat.web.access import ARater, Asking, Refused
-from karat.web.cards import Block, Grade, Shown, Ticket, grades_of, guideline_blocks, reasons, shown
+from karat.web.cards import (
+    Block,
+    Door,
+    Grade,
+    Shown,
+    Ticket,
+    dealt,
+    grades_of,
+    guideline_blocks,
+    reasons,
+)
 from karat.web.errors import NotFound
 from karat.web.page import Page, show
 from karat.web.site import Site, TheSite
@@ -37,6 +47,9 @@ NOTES = {
     "undone": "Taken back. Here is the pair again.",
 }
 """What a page may say above a card; an address names one of them and says nothing else."""
+_DOOR = Door(
+    no_answer="give a grade, or say why you cannot", no_ticket="reload the page, and answer again"
+)
 _NOT_DONE = frozenset({"lost", "overtaken", "many"})
 """Notes of a part that shows what comes next although what was sent was not done: status 409."""
 
@@ -256,10 +269,10 @@ def _done(request: Request, site: Site, judging: Judging, said: Answer) -> Respo
         taken = judging.take_back(said.newest)
         note = "gone" if taken is None else "undone"
     elif said.do == "later":
-        note = _put_off(judging, _ticket(judging, said))
+        note = _put_off(judging, _DOOR.ticket(judging, said.ticket))
     else:
         try:
-            was = _record(site, judging, said)
+            was = judging.corrected(_DOOR.record(judging, said))
         except LeaseLost as error:
             note = "overtaken" if isinstance(error, Overtaken) else "lost"
         except UsageError:
@@ -275,44 +288,6 @@ def _done(request: Request, site: Site, judging: Judging, said: Answer) -> Respo
     words = words if was is None else f"The pair before: corrected, it was {was}."
     page = _page(request, site, judging, following, JudgePart, words, taken)
     return show(request, page, 409 if note in _NOT_DONE else 200)
-
-
-def _ticket(judging: Judging, said: Answer) -> Ticket:
-    ticket = Ticket.unseal(said.ticket, *_good_for(judging))
-    if ticket is None:
-        raise UsageError(
-            "the answer does not say which card it is of", fix="reload the page, and answer again"
-        )
-    return ticket
-
-
-def _good_for(judging: Judging) -> tuple[str, int, str, str]:
-    """What a ticket is sealed with: the key, and for whom and what it is good."""
-    golden = judging.opened.golden
-    return golden.salt, golden.id, judging.rater, judging.kind
-
-
-def _record(site: Site, judging: Judging, said: Answer) -> str | None:
-    """Record a judgment; returns what it corrects, None if that is nothing."""
-    if said.grade is None and not said.cannot:
-        raise UsageError("there is no answer", fix="give a grade, or say why you cannot")
-    if said.grade is not None and said.cannot:
-        raise UsageError("there is a grade, and a reason why there can be none", fix="give one")
-    reason = said.reason.strip()
-    if said.cannot:
-        reason = f"{said.cannot}: {reason}" if reason else said.cannot
-    ticket = _ticket(judging, said)
-    number = judging.record(
-        ticket.slot,
-        ticket.token,
-        said.grade,
-        reason or None,
-        seconds=ticket.seconds(site.clock(), said.seconds),
-        shown=ticket.document_sha256,
-        guideline=ticket.guideline,
-        pair_shown=ticket.pair,
-    )
-    return judging.corrected(number)
 
 
 def _put_off(judging: Judging, ticket: Ticket) -> str | None:
@@ -338,6 +313,7 @@ def _page(
     opened, far = judging.opened, judging.far()
     golden, adjudicate = opened.golden, judging.kind == "adjudication"
     timed = [each for each in far.seconds if each is not None]
+    origin = f"{request.url.scheme}://{request.url.netloc}"
     before, reason, waiting = None, None, 0
     if taken is not None:
         before = "cannot judge" if taken.grade is None else f"{taken.grade:g}"
@@ -348,7 +324,7 @@ def _page(
         title=f"{'Settle' if adjudicate else 'Judge'} {golden.name}",
         golden=golden.name,
         adjudicate=adjudicate,
-        card=None if card is None else _sealed(request, site, judging, card),
+        card=None if card is None else dealt(card, judging, origin),
         grades=grades_of(golden),
         reasons=reasons(),
         guideline=guideline_blocks(
@@ -366,12 +342,6 @@ def _page(
         reason=reason,
         note=note,
     )
-
-
-def _sealed(request: Request, site: Site, judging: Judging, card: Card) -> Shown:
-    ticket = Ticket.of(card, site.clock()).seal(*_good_for(judging))
-    origin = f"{request.url.scheme}://{request.url.netloc}"
-    return shown(card, judging.opened.workspace, origin, ticket)
 
 
 def _waiting(opened: Opened, asking: Asking, site: Site) -> Waiting:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 from urllib.parse import quote, urlencode
@@ -17,15 +17,17 @@ from karat.reports.html.content import Content, ShownQuery
 from karat.store import comparisons as stored
 from karat.store.comparisons import ComparisonRow
 from karat.web.access import AnEngineer, AReader
+from karat.web.cards import packed, unpacked
 from karat.web.errors import NotFound
 from karat.web.ids import Id
-from karat.web.kept import DEEPEST, RANKS, axes, find, older, shown
+from karat.web.kept import DEEPEST, RANKS, axes, find, shown
 from karat.web.page import Page, show
 from karat.web.site import TheSite
 from karat.workflows import kept_comparisons
+from karat.workflows.comparisons_since import Since
 from karat.workflows.editions import NOW
 from karat.workflows.kept_comparisons import KeptComparison
-from karat.workflows.rating_in_place import rate
+from karat.workflows.rating_in_place import OwnHere, Seen, own_of, rate, seen_of, take_back
 from karat.workflows.workspace import Opened
 
 ROUTER = APIRouter()
@@ -37,7 +39,7 @@ class SidePage(Page):
 
     Attributes:
         row: The comparison.
-        older: Judgments that were given since it was computed.
+        since: What changed since it was computed, in a sentence; empty if nothing did.
         query_id: The query.
         text: What was typed, if it is known.
         measure: What documents are said to add to.
@@ -50,7 +52,9 @@ class SidePage(Page):
         changed: How many of its grades changed since the comparison was computed.
         now: By measure the values of the runs by the grades of now, where any changed.
         grades: What a grade means, by grade; empty if nothing can be judged here.
-        tokens: By document what a form says, so that a rating sent twice counts once.
+        tokens: By document what a form says: what was shown, so that what changed since is not
+            graded unseen, and a name, so that a rating sent twice counts once.
+        yours: By document what whoever looks has said of it.
         before: The query that contributes next more, and where it is; None for the first.
         after: The query that contributes next less; None for the last.
     """
@@ -58,7 +62,7 @@ class SidePage(Page):
     template: ClassVar[str] = "comparison_query.html.j2"
     section: ClassVar[str] = "comparisons"
     row: ComparisonRow
-    older: int
+    since: str
     query_id: str
     text: str | None
     measure: str
@@ -72,6 +76,7 @@ class SidePage(Page):
     now: Mapping[str, Sequence[float | None]]
     grades: Mapping[float, str]
     tokens: Mapping[str, str] = field(repr=False)
+    yours: Mapping[str, OwnHere]
     before: str | None
     after: str | None
 
@@ -80,7 +85,7 @@ class SidePage(Page):
 def one_query(
     request: Request,
     site: TheSite,
-    _asking: AReader,
+    asking: AReader,
     comparison_id: Id,
     query_id: str,
     measure: str = "",
@@ -89,7 +94,7 @@ def one_query(
     """The rankings of one query side by side."""
 
     def made(opened: Opened, row: ComparisonRow, found: KeptComparison) -> SidePage:
-        return _page(opened, row, found, query_id, measure, ranks)
+        return _page(opened, row, found, query_id, measure, ranks, asking.person.name)
 
     row, page = shown(site, comparison_id, made)
     if page is None:
@@ -104,6 +109,7 @@ def _page(
     query_id: str,
     measure: str,
     ranks: int,
+    who: str,
 ) -> SidePage:
     measures, candidates = axes(found.comparison)
     chosen = measure or measures[0]
@@ -136,7 +142,7 @@ def _page(
         title=str(text or query_id),
         crumbs=[("Comparisons", "/comparisons"), (row.name, f"/comparisons/{row.id}")],
         row=row,
-        older=older(opened, row),
+        since=Since(opened).older(row).said,
         query_id=query_id,
         text=None if text is None else str(text),
         measure=chosen,
@@ -149,10 +155,26 @@ def _page(
         changed=side.changed,
         now=side.now,
         grades=opened.golden.grades if judging else {},
-        tokens={doc: secrets.token_hex(16) for doc in lacking} if judging else {},
+        tokens=_tokens(opened, lacking) if judging else {},
+        yours=own_of(opened, who, query_id) if judging else {},
         before=address(None if at is None else at - 1),
         after=address(None if at is None else at + 1),
     )
+
+
+def _tokens(opened: Opened, doc_ids: Collection[str]) -> dict[str, str]:
+    return {
+        doc: packed(secrets.token_hex(16), seen.document_sha256, seen.guideline)
+        for doc, seen in seen_of(opened, doc_ids).items()
+    }
+
+
+def _seen(text: str) -> tuple[str, Seen]:
+    """A token, and what was shown, as ``_tokens`` has them."""
+    token, document, guideline = unpacked(text, 3) or [None] * 3
+    if not token or guideline is None:
+        raise UsageError("the form does not say what was shown", fix="reload the page")
+    return token, Seen(document, guideline)
 
 
 @ROUTER.post("/comparisons/{comparison_id}/queries/{query_id:path}")
@@ -162,11 +184,12 @@ def judge(
     comparison_id: Id,
     query_id: str,
     doc_id: Annotated[str, Form(max_length=2_000)],
-    grade: Annotated[float, Form()],
-    token: Annotated[str, Form(max_length=100)] = "",
+    grade: Annotated[float | None, Form()] = None,
+    token: Annotated[str, Form(max_length=1_000)] = "",
+    undo: Annotated[int | None, Form(ge=1, lt=2**63)] = None,
     measure: Annotated[str, Form(max_length=200)] = "",
 ) -> Response:
-    """Record a grade of one's own for a document of this query."""
+    """Record a grade of one's own for a document of this query, or take it back."""
     row, there = shown(
         site,
         comparison_id,
@@ -177,15 +200,14 @@ def judge(
     opened, row = find(site, comparison_id)
     if not there:
         raise NotFound("no run of the comparison has this document for this query")
-    rate(
-        opened,
-        asking.person.name,
-        query_id,
-        doc_id,
-        grade,
-        now=site.clock(),
-        token=token or None,
-    )
+    who, now = asking.person.name, site.clock()
+    if undo is not None:
+        take_back(opened, who, query_id, doc_id, undo, now=now)
+    elif grade is None:
+        raise UsageError("there is no grade", fix="press one")
+    else:
+        name, seen = _seen(token)
+        rate(opened, who, query_id, doc_id, grade, now=now, token=name, seen=seen)
     tail = f"?{urlencode({'measure': measure})}" if measure else ""
     where = f"/comparisons/{row.id}/queries/{quote(query_id, safe='')}"
     return RedirectResponse(f"{site.settings.base}{where}{tail}", 303)

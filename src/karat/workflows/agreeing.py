@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from karat.errors import UsageError, nearest
 from karat.golden.aggregation import contradictions, disagreements
 from karat.golden.reliability import agreement
-from karat.store import golden_sets, judgments, pairs, queries, queue
+from karat.store import golden_sets, judgments, pairs, queries, queue, ratings
 from karat.store.golden_sets import GoldenSetRow
 from karat.tables.agreement import Agreement
 from karat.tables.judgments import Judgments
@@ -28,12 +28,15 @@ class Moment:
     Attributes:
         queries: As ``karat.store.queries.frame`` gives them.
         judgments: Those of these queries that count.
+        first: The same, but first ratings in place of corrections made with others' votes in
+            sight: what agreement is of.
         pairs: Those in the queue, as ``karat.store.pairs.frame`` gives them.
         golden: What was declared.
     """
 
     queries: pl.DataFrame
     judgments: Judgments
+    first: Judgments
     pairs: pl.DataFrame
     golden: GoldenSetRow
 
@@ -59,9 +62,11 @@ def moment(connection: sa.Connection, set_id: int) -> Moment:
         set_id: The golden set.
     """
     asked = queries.frame(connection, set_id)
-    said = judgments.current(connection, set_id).of(asked["query_id"])
+    counts = judgments.current(connection, set_id)
+    first = ratings.first(connection, set_id, counts).of(asked["query_id"])
+    said = counts.of(asked["query_id"])
     waiting = pairs.frame(connection, set_id)
-    return Moment(asked, said, waiting, golden_sets.by_id(connection, set_id))
+    return Moment(asked, said, first, waiting, golden_sets.by_id(connection, set_id))
 
 
 def agreement_at(held: Moment, workspace: Workspace, by: str | None = None) -> Agreement:
@@ -88,7 +93,7 @@ def agreement_at(held: Moment, workspace: Workspace, by: str | None = None) -> A
         classes = dict(zip(known["query_id"], known[by].cast(pl.String), strict=True))
     gold = held.pairs.filter(pl.col("gold_grade").is_not_null())
     return agreement(
-        held.judgments,
+        held.first,
         weights=workspace.weights,
         by=classes,
         gold=gold.select("query_id", "doc_id", grade="gold_grade"),

@@ -140,8 +140,9 @@ def pairs_in(opened: Opened) -> pl.DataFrame:
     Returns:
         ``query_id``, ``text`` of the query, ``doc_id``, ``title``, ``state`` (of ``STATES``),
         ``grade`` that counts, ``rule`` that made it, ``votes``, ``said`` (``ann 2, ben –``: every
-        rating, in order of names), ``raters`` and ``grades`` (people's, lists in one order), their
-        ``low`` and ``high``, ``adjudicated``, ``imported`` grade, ``gold_grade``, ``waiting``
+        rating, in order of names), ``raters`` and ``grades`` (people's as agreement takes them,
+        lists in one order), ``low`` and ``high`` (people's), ``adjudicated``, ``imported`` grade,
+        ``gold_grade``, ``waiting``
         judgments, ``priority``, ``chosen_by``.
     """
     with opened.store.read() as connection:
@@ -336,16 +337,19 @@ def _described(frame: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
 def _of(held: Moment, query_id: str) -> Moment:
     """What is held of one query."""
     mine = pl.col("query_id") == query_id
-    said = held.judgments.of(pl.Series([query_id]))
-    return Moment(held.queries.filter(mine), said, held.pairs.filter(mine), held.golden)
+    said, first = (each.of(pl.Series([query_id])) for each in (held.judgments, held.first))
+    return Moment(held.queries.filter(mine), said, first, held.pairs.filter(mine), held.golden)
 
 
 def _pairs(held: Moment) -> pl.DataFrame:
     """The pairs as ``pairs_in`` gives them, without what documents say."""
     said = held.judgments.frame
     queued = held.pairs
-    latest = said.filter(pl.col("kind") == "rating").unique(
-        [*_KEY, "rater", "source"], keep="last", maintain_order=True
+    latest, first = (
+        each.filter(pl.col("kind") == "rating").unique(
+            [*_KEY, "rater", "source"], keep="last", maintain_order=True
+        )
+        for each in (said, held.first.frame)
     )
     grade = pl.col("grade")
     whole = grade == grade.floor()
@@ -356,12 +360,12 @@ def _pairs(held: Moment) -> pl.DataFrame:
     people = latest.sort(~named, "rater", maintain_order=True)
     votes = people.group_by(_KEY, maintain_order=True).agg(
         pl.concat_str("rater", pl.lit(" "), spelt).str.join(", ").alias("said"),
-        pl.col("rater").filter(named).alias("raters"),
-        grade.filter(named).alias("grades"),
         grade.filter(named).min().alias("low"),
         grade.filter(named).max().alias("high"),
         grade.filter(pl.col("source") == "import").first().alias("imported"),
     )
+    agreed = first.filter(named).sort("rater", maintain_order=True)
+    agreed = agreed.group_by(_KEY, maintain_order=True).agg(raters="rater", grades="grade")
     settled = (
         said.filter((pl.col("kind") == "adjudication") & grade.is_not_null())
         .unique(_KEY, keep="last", maintain_order=True)
@@ -376,7 +380,7 @@ def _pairs(held: Moment) -> pl.DataFrame:
     own = queued.select(
         *_KEY, "gold_grade", "priority", "chosen_by", "adjudications_open", waiting="open"
     )
-    for part in (votes, settled, counting, apart, own):
+    for part in (votes, agreed, settled, counting, apart, own):
         found = found.join(part, on=_KEY, how="left", maintain_order="left")
     fits = (
         pl.col("adjudications_open") > 0,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from karat.golden.queue import Pair, checked_submission
-from karat.store import documents, judgments, pairs, queries, queue
-from karat.workflows.rating_in_place import Seen, refuse_changed
+from karat.store import documents, judgments, pairs, queries, ratings
+from karat.store.queue import PairRefused
+from karat.workflows.rating_in_place import Seen, rate_in
 from karat.workflows.workspace import Opened
 
 _BEGINS = 240  # characters of a document in a list
@@ -25,12 +25,15 @@ class Rated:
         doc_id: The document.
         judgment: Number of the judgment; None if it was refused.
         refused: Why; None if it was recorded.
+        first_stays: Whether it corrects a rating that agreement goes on being computed of, because
+            others' votes may have been in sight since.
     """
 
     query_id: str
     doc_id: str
     judgment: int | None
     refused: str | None
+    first_stays: bool
 
 
 def pairs_of(opened: Opened, rater: str) -> pl.DataFrame:
@@ -107,8 +110,9 @@ def rate_pairs(
 ) -> Sequence[Rated]:
     """Give pairs one grade, as the rater's own ratings, each in a transaction of its own.
 
-    A pair that the rater has rated in the queue is corrected. No pair gets more ratings than it
-    has places, and nothing is taken from a rater who has it just now.
+    A pair that the rater has rated already is corrected; if others have rated it too, agreement
+    stays what the rater said first. No pair gets more ratings than it has places, and nothing is
+    taken from a rater who has it just now.
 
     Args:
         opened: The workspace.
@@ -132,32 +136,23 @@ def rate_pairs(
     for query_id, doc_id in dict.fromkeys(chosen):
         try:
             with opened.store.begin() as connection:
-                claim = queue.claim_pair(
+                number = rate_in(
                     connection,
-                    golden.id,
+                    opened,
                     rater,
                     query_id,
                     doc_id,
+                    grade,
                     now=now,
-                    lease_us=opened.workspace.lease_us,
-                )
-                refuse_changed(claim, (seen or {}).get((query_id, doc_id)))
-                number = judgments.submit(
-                    connection,
-                    golden.id,
-                    claim.slot_id,
-                    rater,
-                    grade=grade,
                     reason=reason,
-                    now=now,
-                    token=secrets.token_hex(16),
-                    shown=claim.document_sha256,
-                    guideline=claim.guideline,
+                    token=None,
+                    seen=(seen or {}).get((query_id, doc_id)),
                 )
-        except queue.PairRefused as refused:
-            out.append(Rated(query_id, doc_id, None, refused.what))
+                stays = ratings.first_stays(connection, number)
+        except PairRefused as refused:
+            out.append(Rated(query_id, doc_id, None, refused.what, first_stays=False))
         else:
-            out.append(Rated(query_id, doc_id, number, None))
+            out.append(Rated(query_id, doc_id, number, None, stays))
     return out
 
 

@@ -222,7 +222,7 @@ def _grades_now(opened: Opened, query_id: str) -> pl.DataFrame:
     with opened.store.read() as connection:
         said = comparisons.judgments_of(connection, opened.golden.id, query_id)
     nothing = pl.DataFrame(schema={"query_id": pl.String}), pl.DataFrame(schema=pairs.SCHEMA)
-    found = standing(Moment(nothing[0], said, nothing[1], opened.golden))
+    found = standing(Moment(nothing[0], said, said, nothing[1], opened.golden))
     return found.grades.select("query_id", "doc_id", "grade")
 
 

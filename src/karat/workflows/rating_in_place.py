@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import polars as pl
+import sqlalchemy as sa
 
-from karat.store import documents, judgments, pairs
-from karat.store.queue import Claim, PairRefused, claim_pair
+from karat.store import browsing, judgments, pairs, queue, ratings, slots
+from karat.store.deferring import note_votes
+from karat.store.queue import Claim, PairRefused
+from karat.store.ratings import Own
 from karat.workflows.workspace import Opened
 
 
@@ -25,12 +28,38 @@ class Seen:
     guideline: str
 
 
-def seen_of(opened: Opened, doc_ids: Iterable[str]) -> Mapping[str, Seen]:
-    """What somebody sees of documents who is shown them now, by document."""
+@dataclass(frozen=True)
+class OwnHere:
+    """What somebody has said of a document where it is shown.
+
+    Attributes:
+        judgment: Number of their rating.
+        grade: The grade; None if it could not be judged.
+        newest: Whether they may take it back: it is the newest they gave.
+    """
+
+    judgment: int
+    grade: float | None
+    newest: bool
+
+
+def seen_of(opened: Opened, doc_ids: Collection[str]) -> Mapping[str, Seen]:
+    """What somebody sees of documents, a few hundred, who is shown them now, by document."""
     with opened.store.read() as connection:
-        known = documents.frame(connection, opened.golden.id)
-    hashes = dict(known.select("doc_id", "sha256").iter_rows())
+        known = browsing.hashes(connection, opened.golden.id, doc_ids)
+    hashes = dict(known.iter_rows())
     return {doc: Seen(hashes.get(doc), opened.golden.guideline) for doc in doc_ids}
+
+
+def own_of(opened: Opened, rater: str, query_id: str) -> Mapping[str, OwnHere]:
+    """What somebody has said of a query's documents, by document."""
+    with opened.store.read() as connection:
+        said = ratings.own(connection, opened.golden.id, rater, query_id)
+        newest = queue.newest(connection, opened.golden.id, rater)
+    return {
+        doc: OwnHere(each.judgment, each.grade, each.judgment == newest)
+        for doc, each in said.items()
+    }
 
 
 def refuse_changed(claim: Claim, seen: Seen | None) -> None:
@@ -91,19 +120,96 @@ def rate(
     with opened.store.begin() as connection:
         chosen = row.with_columns(chosen_by=pl.lit("comparison"))
         pairs.put(connection, golden.id, chosen, golden.raters, now)
-        lease = opened.workspace.lease_us
-        claim = claim_pair(connection, golden.id, rater, query_id, doc_id, now=now, lease_us=lease)
-        refuse_changed(claim, seen)
-        return judgments.submit(
+        return rate_in(
             connection,
-            golden.id,
-            claim.slot_id,
+            opened,
             rater,
-            grade=grade,
-            reason=reason,
-            state="cannot_judge" if grade is None else "graded",
+            query_id,
+            doc_id,
+            grade,
             now=now,
+            reason=reason,
             token=token,
-            shown=claim.document_sha256,
-            guideline=claim.guideline,
+            seen=seen,
         )
+
+
+def rate_in(
+    connection: sa.Connection,
+    opened: Opened,
+    rater: str,
+    query_id: str,
+    doc_id: str,
+    grade: float | None,
+    *,
+    now: int,
+    reason: str | None,
+    token: str | None,
+    seen: Seen | None,
+) -> int:
+    """As ``rate``, of a pair that is in the queue, in a write transaction that is open.
+
+    Raises:
+        PairRefused: as in ``rate``, or it is not in the queue; the transaction has to end then.
+        UsageError: no such grade or reason.
+    """
+    set_id, lease_us = opened.golden.id, opened.workspace.lease_us
+    claim = queue.claim_pair(
+        connection, set_id, rater, query_id, doc_id, now=now, lease_us=lease_us
+    )
+    refuse_changed(claim, seen)
+    return judgments.submit(
+        connection,
+        set_id,
+        claim.slot_id,
+        rater,
+        grade=grade,
+        reason=reason,
+        state="cannot_judge" if grade is None else "graded",
+        now=now,
+        token=token,
+        shown=claim.document_sha256,
+        guideline=claim.guideline,
+    )
+
+
+def take_back(
+    opened: Opened, rater: str, query_id: str, doc_id: str, number: int, *, now: int
+) -> bool:
+    """Take back a rating where it was given: the newest of the rater's, as the queue's undo.
+
+    The pair goes back into the queue. If others have rated it, their votes may be in sight, and
+    the rater rates it no more.
+
+    Args:
+        opened: The workspace.
+        rater: Whose rating it is.
+        query_id: The query.
+        doc_id: The document.
+        number: Of the rating, so that what is sent twice takes one back.
+        now: Microseconds UTC.
+
+    Returns:
+        Whether there was anything to take back: False if it was, or was corrected.
+
+    Raises:
+        PairRefused: the rater has judged another pair since.
+    """
+    set_id = opened.golden.id
+    with opened.store.begin() as connection:
+        slots.hold_rater(connection, set_id, rater)
+        held: Own | None = ratings.own(connection, set_id, rater, query_id).get(doc_id)
+        if held is None or held.judgment != number:
+            return False
+        if queue.newest(connection, set_id, rater) != number:
+            raise PairRefused(
+                "you have judged another pair since",
+                fix="take that back first: undo goes back one by one",
+            )
+        undone = judgments.undo(connection, set_id, rater, now)
+        if undone is None:
+            return False
+        slot_id = undone.claim.slot_id
+        note_votes(connection, set_id, slot_id, rater, query_id, doc_id)
+        slots.let_go(connection, set_id, slot_id, rater)
+    return True

@@ -7,11 +7,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import Field
 
-from karat.errors import UsageError
 from karat.web.access import ARater, Asking
 from karat.web.api.answers import Paged, said
 from karat.web.api.bodies import Body, Said
-from karat.web.cards import Ticket, grades_of, shown
+from karat.web.cards import Door, dealt, grades_of
 from karat.web.golden import opened
 from karat.web.site import Site, TheSite
 from karat.workflows.judging import Card, Judging
@@ -21,6 +20,10 @@ CARD = (
     "`ticket` (send it back), `query_id`, `query`, `need`, `doc_id`, `title`, "
     "`text`, `url`, `image`, `more` (attributes a rater may see), `votes` (of an adjudication: "
     "`grade`, `reason`), `grades` (of the scale), `guideline` (its text), `leased_until_us`"
+)
+_DOOR = Door(
+    no_answer="give a grade, or say in cannot why there is none",
+    no_ticket="send the ticket back as it came, for the same golden set and desk",
 )
 
 
@@ -124,7 +127,7 @@ def claim(
 ) -> Response:
     """The next card; the same again until it is dealt with, for as long as its lease goes."""
     judging = _judging(site, asking, golden, adjudicate=asked.adjudicate)
-    return said({"card": _card(request, site, judging, judging.card())})
+    return said({"card": _card(request, judging, judging.card())})
 
 
 @ROUTER.post(
@@ -138,27 +141,8 @@ def submit(
     given: Annotated[Judgment, Depends(Body(Judgment))],
 ) -> Response:
     """Record a judgment; 409 if the lease ran out and another has the pair."""
-    if given.grade is None and not given.cannot:
-        raise UsageError(
-            "there is no answer", fix="give a grade, or say in cannot why there is none"
-        )
-    if given.grade is not None and given.cannot:
-        raise UsageError("there is a grade, and a reason why there can be none", fix="give one")
-    reason = given.reason.strip()
-    if given.cannot:
-        reason = f"{given.cannot}: {reason}" if reason else given.cannot
     judging = _judging(site, asking, golden, adjudicate=given.adjudicate)
-    ticket = _ticket(judging, given.ticket)
-    number = judging.record(
-        ticket.slot,
-        ticket.token,
-        given.grade,
-        reason or None,
-        seconds=ticket.seconds(site.clock(), given.seconds),
-        shown=ticket.document_sha256,
-        guideline=ticket.guideline,
-        pair_shown=ticket.pair,
-    )
+    number = _DOOR.record(judging, given)
     return said({"judgment": number})
 
 
@@ -168,7 +152,7 @@ def later(
 ) -> Response:
     """Put a card off for an hour."""
     judging = _judging(site, asking, golden, adjudicate=asked.adjudicate)
-    judging.put_off(_ticket(judging, asked.ticket).slot)
+    judging.put_off(_DOOR.ticket(judging, asked.ticket).slot)
     return said({"later": True})
 
 
@@ -189,7 +173,7 @@ def undo(
     taken = judging.take_back(asked.newest)
     if taken is None:
         return said({"undone": False, "grade": None, "reason": None, "card": None})
-    card = _card(request, site, judging, taken.card)
+    card = _card(request, judging, taken.card)
     return said({"undone": True, "grade": taken.grade, "reason": taken.reason, "card": card})
 
 
@@ -197,33 +181,12 @@ def _judging(site: Site, asking: Asking, golden: str, *, adjudicate: bool) -> Ju
     return Judging(opened(site, golden), asking.person.name, site.clock, adjudicate=adjudicate)
 
 
-def _ticket(judging: Judging, sealed: str) -> Ticket:
-    """The card an answer is of.
-
-    Raises:
-        UsageError: it is a card of nobody's, of another's, or of another desk.
-    """
-    golden = judging.opened.golden
-    found = Ticket.unseal(sealed, golden.salt, golden.id, judging.rater, judging.kind)
-    if found is None:
-        raise UsageError(
-            "the answer does not say which card it is of",
-            fix="send the ticket back as it came, for the same golden set and desk",
-        )
-    return found
-
-
-def _card(
-    request: Request, site: Site, judging: Judging, card: Card | None
-) -> dict[str, Any] | None:
+def _card(request: Request, judging: Judging, card: Card | None) -> dict[str, Any] | None:
     """A card with what a rater may know, and no more."""
     if card is None:
         return None
     claim, golden = card.claim, judging.opened.golden
-    ticket = Ticket.of(card, site.clock())
-    sealed = ticket.seal(golden.salt, golden.id, judging.rater, judging.kind)
-    origin = f"{request.url.scheme}://{request.url.netloc}"
-    on_it = shown(card, judging.opened.workspace, origin, sealed)
+    on_it = dealt(card, judging, f"{request.url.scheme}://{request.url.netloc}")
     return {
         "ticket": on_it.ticket,
         "query_id": claim.query_id,

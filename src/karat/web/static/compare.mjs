@@ -30,7 +30,8 @@ document.addEventListener("submit", async (event) => {
   const { signal } = (sent = new AbortController());
   try {
     await fresh(await fetch(form.action, { method: "POST", body: held }), "beside", signal);
-    said(`Grade ${held.get("grade")} is recorded for ${held.get("doc_id")}.`);
+    const what = held.has("undo") ? "What you said is taken back" : `Grade ${held.get("grade")} is recorded`;
+    said(`${what} for ${held.get("doc_id")}.`);
     const next = document.querySelector("form[data-in-place] button[name=grade]");
     if (next) next.focus({ preventScroll: true });
   } catch (error) {
@@ -80,5 +81,7 @@ document.addEventListener("submit", (event) => {
 });
 addEventListener("popstate", () => document.getElementById("queries") && go(location.href, false));
 
-// What is being computed: looked at again until it is there.
-if (document.querySelector("[data-waits]")) setTimeout(() => location.reload(), 2000);
+// What is being computed: looked at again until it is there, but not while somebody fills a form.
+let filled = false;
+document.addEventListener("input", () => (filled = true));
+if (document.querySelector("[data-waits]")) setTimeout(() => filled || location.reload(), 2000);

@@ -1,0 +1,38 @@
+"""What is kept of a pair and a rater: until when it is put off, and who has seen the votes."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from karat.store.schema import deferred, judgment, slot
+
+
+def show_votes(c: sa.Connection, slot_id: int, rater: str) -> None:
+    """Remember who saw the votes of a slot's pair: such a one is no blind rater of it."""
+    chosen = sa.select(slot.c.pair_id).where(slot.c.id == slot_id)
+    note(c, int(c.execute(chosen).scalar_one()), rater, saw_votes=True)
+
+
+def note(c: sa.Connection, pair_id: int, rater: str, **values: int | bool) -> None:
+    """Keep of a pair and a rater until when it is put off, or that the rater saw the votes."""
+    of_rater = (deferred.c.pair_id == pair_id) & (deferred.c.rater == rater)
+    if c.execute(sa.update(deferred).where(of_rater).values(values)).rowcount:
+        return
+    row = {"pair_id": pair_id, "rater": rater, "until_us": 0} | values
+    c.execute(sa.insert(deferred).values(row))
+
+
+def note_votes(
+    c: sa.Connection, set_id: int, slot_id: int, rater: str, query_id: str, doc_id: str
+) -> None:
+    """If others have rated a pair, remember that the rater may have seen how."""
+    theirs = sa.select(judgment.c.id).where(
+        judgment.c.golden_set_id == set_id,
+        judgment.c.query_id == query_id,
+        judgment.c.doc_id == doc_id,
+        judgment.c.rater != rater,
+        judgment.c.source == "human",
+        judgment.c.kind.in_(["rating", "adjudication"]),
+    )
+    if c.execute(theirs.limit(1)).first() is not None:
+        show_votes(c, slot_id, rater)
