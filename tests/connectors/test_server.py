@@ -147,6 +147,12 @@ def test_a_run_goes_and_comes_back_with_what_failed(client: Client, tmp_path: Pa
     assert client.upload_run(path)["name"] == "bm25"
     assert client.run(kept["id"])["sha256"] == kept["sha256"]
     assert {"mine", "bm25", "old"} <= {row["name"] for row in client.runs()}
+    again = client.upload_run(sent, "nightly")
+    assert (again["id"], again["name"], again["also"]) == (kept["id"], "nightly", ["mine"])
+    assert client.evaluate("nightly", "P@3")["results"][0]["run"] == "nightly"
+    client.remove_run(kept["id"])
+    with pytest.raises(UsageError, match="there is no run"):
+        client.run(kept["id"])
 
 
 def test_the_whole_way_of_a_release(client: Client, tmp_path: Path) -> None:
@@ -167,6 +173,10 @@ def test_the_whole_way_of_a_release(client: Client, tmp_path: Path) -> None:
     [row] = client.comparisons()
     assert row["state"] == "done"
     assert client.comparison_queries(row["id"], outcome="worse")["difference"].max() < 0  # type: ignore[operator]
+    with pytest.raises(UsageError, match="a comparison needs the run 'new'"):
+        client.remove_run(row["runs"][1]["id"])
+    client.remove_comparison(row["id"])
+    assert client.comparisons() == []
     policy = '[[rule]]\nmeasure = "nDCG@5"\nmax_drop = 0.9\n'
     (tmp_path / "gate.toml").write_text(policy)
     gated = client.gate(tmp_path / "gate.toml", "new", "old")

@@ -14,6 +14,7 @@ from karat.store import comparisons as stored
 from karat.store.schema import comparison
 from karat.web import comparisons, kept
 from karat.workflows import kept_comparisons
+from karat.workflows.comparisons_in_short import verdict_of
 from karat.workflows.rating_in_place import rate
 
 
@@ -211,7 +212,7 @@ def test_numbers_of_another_comparison_are_never_shown(egon: Browser) -> None:
         row = stored.find(c, number)
     assert row is not None
     assert kept_comparisons.kept(opened, row) is None
-    assert kept_comparisons.verdict_of(opened, row) is None
+    assert verdict_of(opened, row) is None
     numbers = said(egon, where)["numbers"]
     assert isinstance(numbers, dict)
     assert numbers["baseline"] == "new"

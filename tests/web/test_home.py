@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from html import unescape
+from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
+from starlette.testclient import TestClient
 from tests.web.conftest import ClientOf
 
+from karat.store.schema import golden_set
 from karat.web import home
+from karat.web.app import create_app
 from karat.web.home import Attention
+from karat.web.settings import Settings
 from karat.web.site import Site
 from karat.workflows.golden_status import Status
 
@@ -34,6 +41,69 @@ def test_it_says_what_waits_and_where(client_of: ClientOf) -> None:
         "16 disagreements for an adjudicator to settle",
         "8 judgments to give",
     ]
+
+
+def test_a_comparison_that_unjudged_pairs_could_turn_is_named(client_of: ClientOf) -> None:
+    egon = client_of("engineer")
+    asked = {"baseline": "1", "candidate": "2", "measure": "nDCG@3"}
+    where = egon.fill("/comparisons/new", **asked).headers["location"]  # type: ignore[attr-defined]
+    for _ in range(50):
+        if egon.get(where, params={"format": "json"}).json()["row"]["state"] == "done":
+            break
+    found = egon.get("/", params={"format": "json"}).json()["attention"]
+    [said] = [each for each in found if "flip" in each["what"]]
+    # d5 is first in new, and nobody judged it: of each of the four queries.
+    assert said["what"] == (
+        "Pairs nobody judged could flip the sign of nDCG@3 in “new against old”: 4 pairs to judge "
+        "first"
+    )
+    assert said["where"] == f"{where}#next"
+    egon.fill(f"{where}/remove", sure="yes")
+    assert "flip" not in egon.get("/").text
+
+
+def gate_point(run: str, verdict: str | None, time: str) -> str:
+    """A line of a history: what a gate said of a run, or with None an evaluation."""
+    made = {"karat_history": 1, "time": time, "run": run, "commit": None, "rules": ""}
+    made |= {"kind": "gate" if verdict else "evaluate", "verdict": verdict, "karat": "1"}
+    value = {"measure": "nDCG@10", "value": 0.5, "ci_low": None, "ci_high": None, "n": 4}
+    hashes = dict.fromkeys(("queries", "qrels", "run", "corpus"))
+    return json.dumps(made | {"values": [value], "slices": [], "hashes": hashes}) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [("fail", "failed"), ("unhealthy", "failed: the search"), ("pass", ""), ("cannot_tell", "")],
+)
+def test_a_gate_that_failed_last_is_named(
+    client_of: ClientOf, workspace: Path, verdict: str, words: str
+) -> None:
+    rules = workspace / "karat.toml"
+    rules.write_text(re.sub(r"histories = .*", 'histories = ["nightly.jsonl"]', rules.read_text()))
+    rows = [
+        gate_point("gone", "fail", "2026-02-01T02:00:00Z"),
+        gate_point("main", "fail", "2026-03-01T02:00:00Z"),
+        gate_point("main", verdict, "2026-03-02T02:00:00Z"),
+        gate_point("main", None, "2026-03-03T02:00:00Z"),
+    ]
+    (workspace / "nightly.jsonl").write_text("".join(rows))
+    settings = Settings(workspace, accounts=False, hosts=("127.0.0.1",))
+    opened = create_app(settings)
+    with TestClient(opened, base_url="http://127.0.0.1"):
+        found = list(home.failing_gates(opened.state.site, ()))
+    where = "/trends/nightly.jsonl?run=main"
+    assert [each.where for each in found] == [where] * bool(words)
+    assert all(words in each.what for each in found)
+
+
+def test_a_set_whose_name_cannot_stand_in_an_address_is_named(client_of: ClientOf) -> None:
+    browser = client_of("engineer")
+    with browser.site.workspace.store.begin() as c:  # as an earlier karat let it be called
+        c.execute(sa.update(golden_set).values(name="shop/old"))
+    found = browser.get("/", params={"format": "json"}).json()
+    assert found["golden"] == []
+    assert [(one["of"], one["where"]) for one in found["attention"]] == [("shop/old", "/golden")]
+    assert "shop/old" in browser.get("/golden").text
 
 
 def test_a_rater_is_sent_to_the_judging(client_of: ClientOf) -> None:

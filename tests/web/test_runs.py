@@ -17,7 +17,7 @@ from karat.errors import InputError
 from karat.store import audit, queries
 from karat.store import runs as stored
 from karat.web import kept as kept_pages
-from karat.web import runs
+from karat.web import run_lists, runs
 from karat.web.app import PAGES, create_app
 from karat.web.computing import Computing
 from karat.web.guards import FORM
@@ -26,7 +26,7 @@ from karat.workflows import kept_evaluations
 from karat.workflows.kept_evaluations import Rules, kept
 from karat.workflows.rating_in_place import rate
 
-WAITING = (kept_pages, runs)
+WAITING = (kept_pages, runs, run_lists)
 EVIL = "<script>alert(1)</script>"
 RUN = "q1 Q0 d2 1 3.0 t\nq1 Q0 d1 2 2.0 t\nq2 Q0 d3 1 2.0 t\n"
 
@@ -77,8 +77,15 @@ def test_its_name_may_be_said_and_it_is_kept_once(client_of: ClientOf) -> None:
     egon = client_of("engineer")
     first = brought(egon, called="../../x y.trec", name="new search")
     again = brought(egon, called="other.trec")
-    assert first.headers["location"] == again.headers["location"]  # type: ignore[attr-defined]
-    assert "new search" in egon.get("/runs").text
+    where = again.headers["location"]  # type: ignore[attr-defined]
+    assert where == f"{first.headers['location']}?given=other"  # type: ignore[attr-defined]
+    text = egon.get(where).text
+    assert "This content was kept already: other is another name of this run." in text
+    same = brought(egon, called="other.trec").headers["location"]  # type: ignore[attr-defined]
+    assert same == where
+    shown = egon.get("/runs?format=json").json()["runs"][0]
+    assert (shown["name"], shown["also"], shown["by"]) == ("new search", "other", "egon")
+    assert egon.get("/runs/1?given=nonsense").text.count("kept already") == 0
 
 
 def test_a_file_of_the_workspace_may_be_named_and_no_other(
@@ -141,7 +148,7 @@ def test_a_server_with_too_much_to_compute_says_so(
     client_of: ClientOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     egon = client_of("engineer")
-    monkeypatch.setattr(runs, "COMPUTING", Computing(at_once=1, most=0))
+    monkeypatch.setattr(run_lists, "COMPUTING", Computing(at_once=1, most=0))
     monkeypatch.setattr(runs, "WAIT_S", 0.0)
     gate = threading.Event()
     monkeypatch.setattr(kept_evaluations, "compute", lambda *_: gate.wait(10))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import polars as pl
 import pytest
 
 from karat.errors import InputError, UsageError
-from karat.store import audit, queries, runs
+from karat.store import queries, runs
 from karat.store.runs import RunRow
 from karat.tables import Run
 from karat.tables.exchange import Exchange
@@ -22,14 +21,12 @@ from karat.workflows.evaluate import evaluate
 from karat.workflows.exchanging import take_exchange
 from karat.workflows.kept_evaluations import (
     Rules,
-    bring,
     compute,
     folder_of,
     is_older,
     kept,
     known,
     side,
-    within,
 )
 from karat.workflows.kept_inputs import judged
 from karat.workflows.kept_runs import keep_runs
@@ -147,58 +144,6 @@ def test_another_measure_or_attribute_is_refused(shop: Opened, row: RunRow) -> N
     with pytest.raises(UsageError, match="nDGC"):
         kept_evaluations.checked(Rules(measures=["nDGC"]))
     assert kept_evaluations.checked(Rules(measures=["ndcg@10"])).measures == ["nDCG@10"]
-
-
-def test_a_run_is_brought_by_somebody(
-    shop: Opened, tmp_path: Path, tick: Callable[[], int]
-) -> None:
-    path = tmp_path / "found.trec"
-    path.write_text("q1 Q0 a 1 2.0 tag\nq1 Q0 b 2 1.0 tag\n")
-    made = bring(shop, path, name=" better ", by="ann", now=tick())
-    assert (made.name, made.queries, made.rows) == ("better", 1, 2)
-    again = bring(shop, path, name="other", by="ben", now=tick())
-    assert replace(again, added_us=made.added_us) == made  # it is its content, given again
-    with shop.store.read() as connection:
-        noted = audit.frame(connection)
-    assert noted.select("person", "action", "subject").rows() == [
-        ("ben", "keep run", "better"),
-        ("ann", "keep run", "better"),
-    ]
-    path.write_text("not a run at all")
-    with pytest.raises(InputError):
-        bring(shop, path, name="", by="ann", now=tick())
-
-
-def test_files_are_of_the_workspace_alone(shop: Opened, tmp_path: Path) -> None:
-    root = shop.workspace.root
-    incoming, kept_ones = root / "incoming", shop.workspace.runs
-    for folder in (incoming / ".git", kept_ones):
-        folder.mkdir(parents=True, exist_ok=True)
-    for path in ("mine.trec", "incoming/mine.trec", "incoming/.env", "incoming/.git/config"):
-        (root / path).write_text("x")
-    (kept_ones / "kept.trec").write_text("x")
-    (tmp_path / "secret").write_text("x")
-    (incoming / "link").symlink_to(tmp_path / "secret")
-    (incoming / "rules").symlink_to(root / "karat.toml")
-    (incoming / "round").symlink_to(incoming / "round")
-    assert within(shop, "incoming/mine.trec") == (incoming / "mine.trec").resolve()
-    assert within(shop, "runs/kept.trec") == (kept_ones / "kept.trec").resolve()
-    own = ("karat.toml", "karat.db", "guideline.md", "mine.trec", "incoming/../karat.toml")
-    hidden = ("incoming/.env", "incoming/.git/config", "incoming", "incoming/rules")
-    links = ("incoming/link", "incoming/round", "../secret", str(tmp_path / "secret"))
-    for path in (*own, *hidden, *links, "", ".", "a\0b", "no"):
-        with pytest.raises(UsageError, match="no such file") as caught:
-            within(shop, path)
-        assert str(root) not in str(caught.value)
-
-
-def test_a_store_and_rules_are_no_runs_even_where_runs_lie_beside_them(shop: Opened) -> None:
-    flat = replace(shop, workspace=replace(shop.workspace, runs=shop.workspace.root))
-    (shop.workspace.root / "karat.db-wal").touch()
-    for path in ("karat.toml", "karat.db", "karat.db-wal"):
-        assert (shop.workspace.root / path).is_file()
-        with pytest.raises(UsageError, match="no such file"):
-            within(flat, path)
 
 
 def test_whatever_it_is_computed_from_makes_it_older(shop: Opened, row: RunRow) -> None:

@@ -19,7 +19,6 @@ from karat.workflows.judging import Judging
 from karat.workflows.noted import (
     file_name,
     freeze_noted,
-    pool_noted,
     put_before_adjudicator,
     take_upload,
 )
@@ -62,13 +61,9 @@ def test_only_disagreements_go_before_an_adjudicator(judged: Opened, tick: Tick)
         put_before_adjudicator(judged, None, person="eve", now=tick(), between="people")
 
 
-def test_editions_and_pools_are_noted_when_they_are_made(judged: Opened, tick: Tick) -> None:
+def test_editions_are_noted_when_they_are_made(judged: Opened, tick: Tick) -> None:
     with pytest.raises(UsageError):
         freeze_noted(judged, "now", person="eve", now=tick())
-    with pytest.raises(UsageError, match="did you mean depth"):
-        pool_noted(judged, ["x"], person="eve", now=tick(), method="dept")
-    with pytest.raises(UsageError, match="has no run 'x'"):
-        pool_noted(judged, ["x"], person="eve", now=tick())
     assert noted(judged) == []
     assert freeze_noted(judged, " first ", person="eve", now=tick()).name == "first"
     assert noted(judged) == [("eve", "freeze edition")]

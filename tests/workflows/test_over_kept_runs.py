@@ -77,6 +77,9 @@ def test_who_pools_is_noted(opened: Opened) -> None:
     made = pool_kept(opened, ["main"], person="egon", now=9, method="rr", k=2)
     assert made.added == 2  # b of q1 and of q2
     with opened.store.read() as connection:
-        assert audit.frame(connection)["person"].to_list() == ["egon"]
-    with pytest.raises(UsageError, match="not chosen by 'depht'"):
+        [row] = audit.frame(connection).select("person", "about").rows()
+    assert row == ("egon", "runs main, method rr, depth 2, new 2")
+    with pytest.raises(UsageError, match="has no run 'x'"):
+        pool_kept(opened, ["x"], person="egon", now=9)
+    with pytest.raises(UsageError, match="not chosen by 'depht'; did you mean depth"):
         pool_kept(opened, ["main"], person="egon", now=9, method="depht")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from karat.errors import InputError, KaratError, MissingExtra, UsageError
@@ -69,6 +71,10 @@ class Calls:
     def post(self, path: str, said: Mapping[str, Any], *, safe: bool = False) -> Any:
         """What a route answers to a body of JSON; ``safe`` if it changes nothing."""
         return self._json(self._sent("POST", path, json=dict(said), safe=safe))
+
+    def delete(self, path: str) -> Any:
+        """What a route answers that takes something away."""
+        return self._json(self._sent("DELETE", path))
 
     def upload(self, path: str, content: Iterable[bytes], **params: Any) -> Any:
         """What a route answers to a file."""
@@ -195,6 +201,56 @@ def pieces(stream: Any) -> Iterator[bytes]:
     """A file, a megabyte at a time."""
     while held := stream.read(_CHUNK):
         yield held
+
+
+@contextmanager
+def sent(given: str | Path | tuple[str, bytes]) -> Iterator[tuple[str, BinaryIO]]:
+    """The name of what is sent, and the stream it comes from.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    if isinstance(given, tuple):
+        yield given[0], io.BytesIO(given[1])
+        return
+    try:
+        stream = Path(given).open("rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=str(given)) from None
+    with stream:
+        yield Path(given).name, stream
+
+
+def text_of(path: str | Path) -> str:
+    """The text of a file.
+
+    Raises:
+        InputError: it cannot be read, or is not UTF-8.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("it is not UTF-8", file=str(path)) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from None
+
+
+def save(answer: Any, path: Path) -> None:
+    """A download, beside its place first, so that no file is ever half-written.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    part = path.with_name(f".{path.name[:80]}.part")
+    try:
+        with part.open("wb") as out:
+            for chunk in answer.iter_bytes():
+                out.write(chunk)
+        part.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", file=str(path)) from None
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _given(params: Mapping[str, Any]) -> dict[str, Any]:

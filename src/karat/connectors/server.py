@@ -5,18 +5,17 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Literal, Self
+from typing import Any, Literal, Self
 from urllib.parse import quote
 
 import polars as pl
 
-from karat.connectors.calls import Calls, pieces
+from karat.connectors.calls import Calls, pieces, save, sent, text_of
 from karat.connectors.tables import SCHEMAS, packed_pairs, packed_run, run_of, table
-from karat.errors import InputError, KaratError, UsageError
+from karat.errors import KaratError, UsageError
 from karat.tables import Pairs, Qrels, Run
 
 Name = int | str
@@ -171,14 +170,24 @@ class Client:
         """What changed from one edition to another, as `karat golden diff --format json`."""
         return self._dict(_of(golden, "diff"), old=old, new=new, by=by)
 
+    def choose(
+        self, golden: str, log: str | Path, size: int = 100, **settings: Any
+    ) -> dict[str, Any]:
+        """Draw queries from a log: `band`, `quota`, `hard` (lists), `mask`, `text`, `count`."""
+        with sent(log) as (name, stream):
+            told = {"name": name, "size": size, **settings}
+            return _dict(self._calls.upload(_of(golden, "choose"), pieces(stream), **told))
+
     def pool(self, golden: str, runs: Sequence[Name], **settings: Any) -> dict[str, Any]:
         """Put what kept runs return into the queue: `method`, `k`, `p`, `budget`, `per_query`."""
         return _dict(self._calls.post(_of(golden, "pool"), {"runs": list(runs), **settings}))
 
     def queue(self, golden: str, pairs: str | Path | Pairs) -> dict[str, Any]:
         """Put pairs into the queue: a file, or those of a comparison's `to_judge()`."""
-        with _file(pairs if isinstance(pairs, str | Path) else packed_pairs(pairs)) as sent:
-            name, stream = sent
+        with sent(pairs if isinstance(pairs, str | Path) else packed_pairs(pairs)) as (
+            name,
+            stream,
+        ):
             return _dict(self._calls.upload(_of(golden, "queue"), pieces(stream), name=name))
 
     def import_file(
@@ -190,7 +199,7 @@ class Client:
         rater: str | None = None,
     ) -> dict[str, Any]:
         """Import a file, all of it or nothing: what came in, was kept, assumed and lost."""
-        with _file(path) as (name, stream):
+        with sent(path) as (name, stream):
             where = _of(golden, "import")
             told = {"name": name, "format": format, "rater": rater}
             return _dict(self._calls.upload(where, pieces(stream), **told))
@@ -209,7 +218,7 @@ class Client:
         asked: dict[str, Any] = {"format": format, "edition": edition, "run": list(runs)}
         asked |= {"each_rater": each_rater}
         with self._calls.download(_of(golden, "export"), **asked) as answer:
-            _written(answer, Path(path))
+            save(answer, Path(path))
             told = json.loads(answer.headers.get("x-karat-notes", "{}"))
         return {**told, "file": str(path)}
 
@@ -266,12 +275,16 @@ class Client:
     def upload_run(
         self, run: str | Path | Run, name: str | None = None, *, golden: str | None = None
     ) -> dict[str, Any]:
-        """Keep a run: a file, or a Run; as it is kept."""
+        """Keep a run: a file, or a Run; as it is kept, and `said` if its content was already."""
         if isinstance(run, Run):
             name = name or run.name
-        with _file(packed_run(run) if isinstance(run, Run) else run) as (called, stream):
+        with sent(packed_run(run) if isinstance(run, Run) else run) as (called, stream):
             told = {"name": called, "run": name, "golden": golden}
             return _dict(self._calls.upload("/runs", pieces(stream), **told))
+
+    def remove_run(self, run_id: int) -> None:
+        """Remove a run with its file; refused while a comparison needs it."""
+        self._calls.delete(f"/runs/{int(run_id)}")
 
     def download_run(self, run_id: int) -> Run:
         """A run that is kept, with how it answered each query."""
@@ -297,7 +310,7 @@ class Client:
         self, policy: str | Path, candidate: Name, baseline: Name | None = None, **settings: Any
     ) -> dict[str, Any]:
         """Hold a kept run against a policy (a file, or its text), as `karat gate --format json`."""
-        text = policy if isinstance(policy, str) and "\n" in policy else _read(policy)
+        text = policy if isinstance(policy, str) and "\n" in policy else text_of(policy)
         said = {"policy": text, "candidate": candidate, "baseline": baseline, **settings}
         return _dict(self._calls.post("/gate", said, safe=True))
 
@@ -347,6 +360,10 @@ class Client:
     def compare_again(self, comparison_id: int) -> dict[str, Any]:
         """Compute a comparison again, with the judgments of now."""
         return _dict(self._calls.post(f"/comparisons/{int(comparison_id)}/again", {}))
+
+    def remove_comparison(self, comparison_id: int) -> None:
+        """Remove a comparison with its numbers; its runs stay."""
+        self._calls.delete(f"/comparisons/{int(comparison_id)}")
 
     def queue_comparison(self, comparison_id: int) -> dict[str, Any]:
         """Put the pairs whose grades could turn its sign into the queue."""
@@ -409,40 +426,3 @@ def _listed(given: Any) -> list[Any]:
 def _plain(settings: dict[str, Any]) -> dict[str, Any]:
     many = ("by", "outcomes")
     return {name: _listed(v) if name in many else v for name, v in settings.items()}
-
-
-@contextmanager
-def _file(given: str | Path | tuple[str, bytes]) -> Iterator[tuple[str, BinaryIO]]:
-    """The name of what is sent, and the stream it comes from."""
-    if isinstance(given, tuple):
-        yield given[0], io.BytesIO(given[1])
-        return
-    try:
-        stream = Path(given).open("rb")  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=str(given)) from None
-    with stream:
-        yield Path(given).name, stream
-
-
-def _read(path: str | Path) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError("it is not UTF-8", file=str(path)) from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from None
-
-
-def _written(answer: Any, path: Path) -> None:
-    """A download, beside its place first, so that no file is ever half-written."""
-    part = path.with_name(f".{path.name[:80]}.part")
-    try:
-        with part.open("wb") as out:
-            for chunk in answer.iter_bytes():
-                out.write(chunk)
-        part.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=str(path)) from None
-    finally:
-        part.unlink(missing_ok=True)

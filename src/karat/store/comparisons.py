@@ -12,7 +12,7 @@ import polars as pl
 import sqlalchemy as sa
 
 from karat.store import golden_sets
-from karat.store.runs import RunRow
+from karat.store.runs import COLUMNS, RunRow, row_of
 from karat.store.schema import audit, comparison, document, judgment, query, run
 from karat.tables.judgments import Judgments
 from karat.tables.schema import JUDGMENTS
@@ -20,7 +20,6 @@ from karat.tables.schema import JUDGMENTS
 State = Literal["waiting", "running", "done", "failed"]
 LEASE_US = 60_000_000
 """How long after its last sign of life a computation is taken for one that died."""
-_RUN = ("id", "name", "sha256", "path", "queries", "rows", "about", "added_us")
 _INSIDE = {"judgment": "id", "document_hash": "document_sha256"}  # as the table calls them
 _BEGIN = 400  # characters of a text, where it stands for a title
 
@@ -106,6 +105,12 @@ def find(c: sa.Connection, comparison_id: int) -> ComparisonRow | None:
     chosen = sa.select(comparison).where(comparison.c.id == comparison_id)
     found = c.execute(chosen).mappings().one_or_none()
     return None if found is None else _row(found)
+
+
+def remove(c: sa.Connection, comparison_id: int) -> bool:
+    """Forget a comparison; False if it was gone already."""
+    gone = sa.delete(comparison).where(comparison.c.id == comparison_id)
+    return c.execute(gone).rowcount == 1
 
 
 def start(c: sa.Connection, comparison_id: int, now: int) -> str | None:
@@ -205,6 +210,12 @@ def newest_judgment(c: sa.Connection, set_id: int) -> int:
     return int(c.execute(newest).scalar_one() or 0)
 
 
+def last_judged(c: sa.Connection, set_id: int) -> int | None:
+    """When somebody last judged in a golden set, microseconds UTC; None if nobody has."""
+    newest = sa.select(judgment.c.time_us).where(judgment.c.golden_set_id == set_id)
+    return c.execute(newest.order_by(judgment.c.id.desc()).limit(1)).scalar_one_or_none()
+
+
 def judged_since(c: sa.Connection, set_id: int, judgment_id: int) -> int:
     """How many facts were added to a golden set's judgments since one of them."""
     # Not by the index of pairs, which begins with the set: that would read all of its judgments.
@@ -271,23 +282,31 @@ def titles(c: sa.Connection, set_id: int, doc_ids: Sequence[str]) -> dict[str, s
 
 def find_run(c: sa.Connection, run_id: int) -> tuple[int, RunRow] | None:
     """Number of its golden set, and a run by its number; None if there is none."""
-    columns = (run.c.golden_set_id, *(run.c[name] for name in _RUN))
+    columns = (run.c.golden_set_id, *(run.c[name] for name in COLUMNS))
     found = c.execute(sa.select(*columns).where(run.c.id == run_id)).mappings().one_or_none()
     if found is None:
         return None
-    return int(found["golden_set_id"]), RunRow(**{name: found[name] for name in _RUN})
+    return int(found["golden_set_id"]), row_of(found)
 
 
-def who_kept(c: sa.Connection, action: str) -> dict[str, str]:
-    """By the SHA-256 of a run who kept it, as far as the audit tells.
+def who_kept(c: sa.Connection, kept: str, removed: str) -> dict[str, str]:
+    """By the SHA-256 of a run who kept it first, since it was last removed; as the audit tells.
 
     Args:
         c: A connection.
-        action: What the audit calls it.
+        kept: What the audit calls keeping one.
+        removed: What it calls removing one.
     """
-    chosen = sa.select(audit.c.person, audit.c.about).where(audit.c.action == action)
-    rows = c.execute(chosen.order_by(audit.c.id.desc()))
-    return {str(row.about.get("sha256")): row.person for row in rows}
+    chosen = sa.select(audit.c.action, audit.c.person, audit.c.about)
+    chosen = chosen.where(audit.c.action.in_([kept, removed])).order_by(audit.c.id)
+    found: dict[str, str] = {}
+    for row in c.execute(chosen):
+        sha256 = str(row.about.get("sha256"))
+        if row.action == kept:
+            found.setdefault(sha256, row.person)
+        else:
+            found.pop(sha256, None)
+    return found
 
 
 def _row(found: sa.RowMapping) -> ComparisonRow:

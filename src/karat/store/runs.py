@@ -1,15 +1,23 @@
-"""Runs: which there are, and where their Parquet files stand; a run is its content's hash."""
+"""Runs: which there are, and where their Parquet files stand; a run is its content's hash.
+
+One content has one row, however many names it is given under: the first is the row's own, and when
+each was given last stands in ``about``. The row itself stays as it was first written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sqlalchemy as sa
 
 from karat.store import golden_sets
 from karat.store.schema import run
+
+COLUMNS = ("id", "name", "sha256", "path", "queries", "rows", "about", "added_us")
+"""What ``row_of`` makes a run of."""
+_NAMES = "names"  # in ``about``: by name when it was last given, where that is not all known
 
 
 @dataclass(frozen=True)
@@ -18,13 +26,14 @@ class RunRow:
 
     Attributes:
         id: Number in the store.
-        name: Its name.
+        name: Its name: the first it was given under, or the one it was asked for by.
         sha256: Hash of its content.
         path: Its Parquet file, relative to the workspace; absolute where it stands outside.
         queries: Queries it answers.
         rows: Documents it returns.
         about: Configuration, commit and so on.
-        added_us: When it was added, or given again (``renew``), microseconds UTC.
+        added_us: When it was first added, microseconds UTC.
+        names: By each of its names when it was last given under it, microseconds UTC.
     """
 
     id: int
@@ -35,6 +44,7 @@ class RunRow:
     rows: int
     about: dict[str, Any]
     added_us: int
+    names: Mapping[str, int] = field(default_factory=dict)
 
 
 def put(
@@ -72,17 +82,48 @@ def put(
     return int(c.execute(sa.insert(run).values(values).returning(run.c.id)).scalar_one())
 
 
-def renew(c: sa.Connection, set_id: int, sha256: str, now: int) -> None:
-    """Make a run the newest that is there already, and was given again."""
+def give(c: sa.Connection, set_id: int, sha256: str, name: str, now: int) -> None:
+    """Note that a run that is there already was given again, under its own name or another."""
     golden_sets.hold(c, set_id)
-    given = sa.update(run).where(run.c.golden_set_id == set_id, run.c.sha256 == sha256)
-    c.execute(given.values(added_us=now))
+    own = (run.c.golden_set_id == set_id) & (run.c.sha256 == sha256)
+    about = dict(c.execute(sa.select(run.c.about).where(own)).scalar_one())
+    about[_NAMES] = {**about.get(_NAMES, {}), name: now}
+    c.execute(sa.update(run).where(own).values(about=about))
+
+
+def remove(c: sa.Connection, run_id: int) -> bool:
+    """Forget a run.
+
+    Returns:
+        Whether its file may go too: False where another golden set has the run in the same file.
+    """
+    [path] = c.execute(sa.delete(run).where(run.c.id == run_id).returning(run.c.path)).scalars()
+    return c.execute(sa.select(run.c.id).where(run.c.path == path)).first() is None
 
 
 def runs(c: sa.Connection, set_id: int) -> list[RunRow]:
-    """The runs of a golden set, the oldest first: by when each was last given."""
-    names = ("id", "name", "sha256", "path", "queries", "rows", "about", "added_us")
-    chosen = sa.select(*(run.c[name] for name in names)).where(run.c.golden_set_id == set_id)
-    return [
-        RunRow(**row) for row in c.execute(chosen.order_by(run.c.added_us, run.c.id)).mappings()
-    ]
+    """The runs of a golden set, the oldest first: by when each was first added."""
+    chosen = sa.select(*(run.c[name] for name in COLUMNS)).where(run.c.golden_set_id == set_id)
+    ordered = chosen.order_by(run.c.added_us, run.c.id)
+    return [row_of(found) for found in c.execute(ordered).mappings()]
+
+
+def row_of(found: Mapping[Any, Any]) -> RunRow:
+    """A run of what the store holds of it."""
+    values = {name: found[name] for name in COLUMNS}
+    about = dict(values.pop("about"))
+    names = {values["name"]: values["added_us"]} | about.pop(_NAMES, {})
+    return RunRow(**values, about=about, names=names)
+
+
+def by_name(rows: Iterable[RunRow]) -> dict[str, RunRow]:
+    """The run that each name means: the one last given under it; the last name given is the last.
+
+    Each is called by the name that it stands under.
+    """
+    given = [(at, row.id, name, row) for row in rows for name, at in row.names.items()]
+    newest: dict[str, RunRow] = {}
+    for _, _, name, row in sorted(given, key=lambda each: each[:2]):
+        newest.pop(name, None)
+        newest[name] = row if row.name == name else replace(row, name=name)
+    return newest

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import polars as pl
-from fastapi import APIRouter, Form, Request, Response
+from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import Field
 
@@ -25,11 +25,14 @@ from karat.tables.results import Result
 from karat.web.access import AnEngineer, AReader
 from karat.web.figures import Charts, charts
 from karat.web.ids import Id
-from karat.web.kept import WAIT_S, axes, compute, find, look, older
+from karat.web.kept import WAIT_S, axes, compute, find, look
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.page import Page, show
 from karat.web.site import TheSite
 from karat.workflows import kept_comparisons
+from karat.workflows.bringing import remove_comparison
+from karat.workflows.comparisons_in_short import verdict_of
+from karat.workflows.comparisons_since import Since
 from karat.workflows.editions import NOW, list_editions
 from karat.workflows.kept_comparisons import Asked, KeptComparison
 from karat.workflows.kept_evaluations import attributes_of
@@ -95,6 +98,7 @@ class ComparisonPage(Page):
         row: What was asked, by whom, and how far it is.
         runs: The runs, the baseline first.
         older: Judgments that were given since it was computed.
+        since: What else changed since, too, in a sentence; empty if nothing did.
         numbers: What ``karat compare --format json`` says, but for its queries; None before it is
             computed.
         lead: What may be said, in sentences.
@@ -106,6 +110,8 @@ class ComparisonPage(Page):
         counts: How many queries of the list's measure are better, the same, worse.
         queries: The queries, the largest contribution first.
         listing: Whether the address asks for something of the list.
+        queued: How many pairs were just put into the queue; None if nobody asked for it.
+        raised: How many of those that were in it go first now.
         charts: The charts.
         view_ids: Where the name of a measure leads.
         parts: The slices by candidate and attribute, then by measure.
@@ -118,6 +124,7 @@ class ComparisonPage(Page):
     row: ComparisonRow
     runs: Sequence[RunRow]
     older: int = 0
+    since: str = ""
     numbers: Mapping[str, Any] | None = None
     lead: Sequence[str] = ()
     comparison: Comparison | None = field(default=None, repr=False)
@@ -128,6 +135,8 @@ class ComparisonPage(Page):
     counts: Mapping[str, int] = field(default_factory=dict)
     queries: Listed | None = None
     listing: bool = field(default=False, repr=False)
+    queued: int | None = None
+    raised: int = 0
     charts: Charts | None = field(default=None, repr=False)
     view_ids: Mapping[Any, str] = field(default_factory=dict, repr=False)
     parts: Mapping[Any, Mapping[str, Sequence[Difference]]] = field(
@@ -243,9 +252,14 @@ def make(
 
 @ROUTER.get("/comparisons/{comparison_id}")
 def one_comparison(
-    request: Request, site: TheSite, _asking: AReader, comparison_id: Id
+    request: Request,
+    site: TheSite,
+    _asking: AReader,
+    comparison_id: Id,
+    queued: Annotated[int | None, Query(ge=0)] = None,
+    raised: Annotated[int, Query(ge=0)] = 0,
 ) -> Response:
-    """What came out, and its queries."""
+    """What came out, and its queries; and what became of pairs that were queued."""
     opened, row, found = look(site, comparison_id)
     numbers: Mapping[str, Any] = {}
     if found is not None and request.query_params.get("format") == "json":
@@ -296,9 +310,11 @@ def one_comparison(
         words.headline(next(each for each in comparison.differences if each.candidate == name))
         for name in candidates
     ]
+    behind = Since(opened).older(row, said["runs"])
     page = ComparisonPage(
         **said,
-        older=older(opened, row),
+        older=behind.judgments,
+        since=behind.said,
         numbers=numbers,
         lead=[
             *words.unanswered(_first(found), compared=True),
@@ -315,7 +331,9 @@ def one_comparison(
         slice=part,
         counts={way: counts.get(way, 0) for way in WAYS},
         queries=_queries(request, row, found, own, measure, candidate),
-        listing=bool(request.query_params),
+        listing=bool({*request.query_params} - {"queued", "raised"}),
+        queued=queued,
+        raised=raised,
         charts=charts(found.drawn, address),
         view_ids={
             (each.measure, each.candidate): address(
@@ -343,6 +361,18 @@ def make_again(site: TheSite, asking: AnEngineer, comparison_id: Id) -> Response
     kept_comparisons.ask_again(opened, row, by=asking.person.name, now=site.clock())
     compute(site, opened, row.id, WAIT_S)
     return RedirectResponse(f"{site.settings.base}/comparisons/{row.id}", 303)
+
+
+@ROUTER.post("/comparisons/{comparison_id}/remove")
+def take_away(
+    site: TheSite, asking: AnEngineer, comparison_id: Id, sure: Annotated[str, Form()] = ""
+) -> Response:
+    """Remove a comparison; its page asks first."""
+    opened, row = find(site, comparison_id)
+    if not sure:
+        raise UsageError("it was not confirmed", fix="tick the box that says what goes")
+    remove_comparison(opened, row, person=asking.person.name, now=site.clock())
+    return RedirectResponse(f"{site.settings.base}/comparisons", 303)
 
 
 @ROUTER.post("/comparisons/{comparison_id}/queue")
@@ -399,7 +429,7 @@ def _queries(
 
 def _verdict(opened: Opened, row: ComparisonRow, known: Mapping[int, RunRow]) -> str | None:
     of_it = [known[each] for each in row.runs if each in known]
-    return kept_comparisons.verdict_of(opened, row, of_it)
+    return verdict_of(opened, row, of_it)
 
 
 def _first(found: KeptComparison) -> list[Any]:

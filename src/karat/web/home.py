@@ -5,18 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
+from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from karat.reports.figures import counted
+from karat.store.golden_sets import addressable
 from karat.web.access import ARater
 from karat.web.golden import address, place
 from karat.web.page import Page, show
 from karat.web.site import Site, TheSite
+from karat.workflows.comparisons_in_short import turning
 from karat.workflows.golden_status import Status, status
+from karat.workflows.kept_trends import histories_of, newest_gates
 
 ROUTER = APIRouter()
+_GATES = {
+    "fail": "failed",
+    "stale": "failed: its judgments are stale",
+    "unhealthy": "failed: the search did not answer as it should",
+    "error": "could not be held",
+}
 
 
 @dataclass(frozen=True)
@@ -99,7 +109,45 @@ def to_begin_or_freeze(_site: Site, found: Sequence[Status]) -> Iterable[Attenti
                 yield Attention(said, place(each.name, command), each.name)
 
 
-WATCHES: list[Watch] = [to_settle, gone_stale, to_judge, to_begin_or_freeze]
+def failing_gates(site: Site, _found: Sequence[Status]) -> Iterable[Attention]:
+    """Histories of which the newest gate of a run did not pass."""
+    for history in histories_of(site.workspace):
+        for run, point in newest_gates(history).items():
+            said = _GATES.get(point.verdict or "")
+            if said is not None:
+                where = f"/trends/{quote(history.name, safe='')}?{urlencode({'run': run})}"
+                yield Attention(f"The newest gate of {run} {said}", where, history.name)
+
+
+def unsure_comparisons(site: Site, found: Sequence[Status]) -> Iterable[Attention]:
+    """Comparisons whose sign pairs that nobody judged could flip."""
+    for each in found:
+        for row, head in turning(site.opened(each.name)):
+            pairs = counted(head["next"], "pair", "pairs")
+            to_do = f": {pairs} to judge first" if head["next"] else ""
+            by = " and ".join(head["turns"][:2])
+            what = f"Pairs nobody judged could flip the sign of {by} in “{row.name}”"
+            where = f"/comparisons/{row.id}" + ("#next" if head["next"] else "")
+            yield Attention(f"{what}{to_do}", where, each.name)
+
+
+def out_of_reach(site: Site, _found: Sequence[Status]) -> Iterable[Attention]:
+    """Golden sets of earlier days whose names cannot stand in an address."""
+    for row in site.golden_sets():
+        if not addressable(row.name):
+            what = "A golden set has no pages, for its name cannot stand in an address"
+            yield Attention(what, "/golden", row.name)
+
+
+WATCHES: list[Watch] = [
+    out_of_reach,
+    failing_gates,
+    to_settle,
+    gone_stale,
+    unsure_comparisons,
+    to_judge,
+    to_begin_or_freeze,
+]
 """Who looks, in the order of what is most urgent; other pages add theirs here."""
 
 
@@ -108,6 +156,7 @@ def home(request: Request, site: TheSite, asking: ARater) -> Response:
     """The first page; a rater's is the judging page."""
     if asking.person.role == "rater":
         return RedirectResponse(f"{site.settings.base}/judge", 303)
-    found = [status(site.opened(row.name), now=site.clock()) for row in site.golden_sets()]
+    names = [row.name for row in site.golden_sets() if addressable(row.name)]
+    found = [status(site.opened(name), now=site.clock()) for name in names]
     attention = [each for watch in WATCHES for each in watch(site, found)]
     return show(request, HomePage(title="Home", attention=attention, golden=found))

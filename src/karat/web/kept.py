@@ -13,7 +13,6 @@ from karat.web.computing import COMPUTING
 from karat.web.errors import NotFound
 from karat.web.site import Site
 from karat.workflows import kept_comparisons
-from karat.workflows.editions import NOW
 from karat.workflows.kept_comparisons import KeptComparison
 from karat.workflows.kept_files import Spoilt
 from karat.workflows.workspace import Opened
@@ -88,14 +87,6 @@ def shown(
         except Spoilt:
             continue
     return row, None
-
-
-def older(opened: Opened, row: ComparisonRow) -> int:
-    """Judgments that were given since a comparison was computed, if they would count in it."""
-    if row.settings["edition"] != NOW or row.judgment_id is None:
-        return 0
-    with opened.store.read() as connection:
-        return stored.judged_since(connection, opened.golden.id, row.judgment_id)
 
 
 def axes(comparison: Comparison) -> tuple[list[str], list[str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -16,30 +15,30 @@ import polars as pl
 from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
 from fastapi.responses import RedirectResponse
 
-from karat.errors import InputError, KaratError, UsageError
-from karat.measures import DEFAULTS
+from karat.errors import KaratError, UsageError
 from karat.reports.html import words
 from karat.reports.html.content import Content, ShownQuery
 from karat.store import comparisons, golden_sets, runs
 from karat.store.runs import RunRow
 from karat.tables import Results
 from karat.web.access import AnEngineer, AReader
-from karat.web.computing import COMPUTING
 from karat.web.errors import NotFound
 from karat.web.figures import Charts, charts
 from karat.web.ids import Id
 from karat.web.kept import DEEPEST, RANKS, WAIT_S
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.page import Page, show
+from karat.web.run_lists import WAITING, compute_run, list_of_runs, others
 from karat.web.site import Site, TheSite
 from karat.workflows import kept_evaluations
+from karat.workflows.bringing import KEPT, REMOVED, bring, needed_by, remove_run, within
 from karat.workflows.editions import NOW, list_editions
 from karat.workflows.kept_evaluations import KeptEvaluation, Rules
 from karat.workflows.kept_files import Spoilt
+from karat.workflows.noted import file_name
 from karat.workflows.workspace import Opened
 
 ROUTER = APIRouter()
-_LISTED = 3  # measures beside each run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +47,9 @@ class RunsPage(Page):
 
     Attributes:
         golden: Name of the golden set they belong to.
-        runs: The runs, the newest first.
+        runs: The runs, the newest first; ``numbers`` says of what time the values are.
+        judged_us: When somebody last judged; None if nobody has.
+        waits: Whether numbers are being computed.
         several: Whether two can be compared.
         most: Megabytes of one upload.
     """
@@ -57,6 +58,8 @@ class RunsPage(Page):
     section: ClassVar[str] = "runs"
     golden: str
     runs: Listed
+    judged_us: int | None
+    waits: bool
     several: bool
     most: int
 
@@ -67,7 +70,10 @@ class RunPage(Page):
 
     Attributes:
         run: What is known of it.
-        kept_by: Who brought it, if the audit tells.
+        kept_by: Who brought it first, if the audit tells.
+        also: Its other names.
+        notice: What became of it when it was brought; empty otherwise.
+        needed_by: Comparisons it is in: name and number. While there are any, it stays.
         edition: Whose grades count, or ``now``.
         by: What it is sliced by.
         editions: The editions to choose from.
@@ -91,6 +97,9 @@ class RunPage(Page):
     section: ClassVar[str] = "runs"
     run: RunRow
     kept_by: str | None
+    also: Sequence[str]
+    notice: str
+    needed_by: Sequence[tuple[str, int]]
     edition: str
     by: Sequence[str]
     editions: Sequence[str]
@@ -147,45 +156,15 @@ def list_runs(request: Request, site: TheSite, _asking: AReader) -> Response:
     opened = site.opened(site.workspace.golden.name)
     with opened.store.read() as connection:
         rows = runs.runs(connection, opened.golden.id)[::-1]
-        who = comparisons.who_kept(connection, kept_evaluations.KEPT)
-    names = list(DEFAULTS)[:_LISTED]
-    frame = pl.DataFrame(
-        [
-            {
-                "id": row.id,
-                "name": row.name,
-                "queries": row.queries,
-                "documents": row.rows,
-                "kept": row.added_us,
-                "by": who.get(row.sha256),
-                **_values(opened, row, names),
-            }
-            for row in rows
-        ],
-        schema={
-            "id": pl.Int64,
-            "name": pl.String,
-            "queries": pl.Int64,
-            "documents": pl.Int64,
-            "kept": pl.Int64,
-            "by": pl.String,
-            **dict.fromkeys(names, pl.Float64),
-        },
-    )
-    columns = [
-        Column("name", "run", link=lambda row: f"/runs/{row['id']}"),
-        *(Column(name, name, "number") for name in names),
-        Column("queries", "queries", "count"),
-        Column("documents", "documents", "count"),
-        Column("kept", "kept", "time"),
-        Column("by", "by"),
-        Column("id", "number", "count", shown=False),
-    ]
-    found = listed(frame, columns, Ask.of(request), search=["name"])
+        who = comparisons.who_kept(connection, KEPT, REMOVED)
+        judged_us = comparisons.last_judged(connection, opened.golden.id)
+    found = list_of_runs(opened, rows, who, Ask.of(request))
     page = RunsPage(
         title="Runs",
         golden=opened.golden.name,
         runs=found,
+        judged_us=judged_us,
+        waits=any(row["numbers"] in WAITING for row in found.rows),
         several=len(rows) > 1,
         most=site.settings.max_upload // 2**20,
     )
@@ -202,34 +181,57 @@ def bring_run(
 ) -> Response:
     """Keep a run: one that is uploaded, or a file that lies in the workspace's folder."""
     opened = site.opened(site.workspace.golden.name)
-    settled = {"name": name, "by": asking.person.name, "now": site.clock()}
+    settled: dict[str, Any] = {"name": name, "person": asking.person.name, "now": site.clock()}
     if file is not None and file.filename:
         with tempfile.TemporaryDirectory(prefix="karat-") as folder:
-            held = Path(folder) / _safe(file.filename)
+            called = file_name(file.filename)
+            held = Path(folder) / called
             with held.open("wb") as out:
                 shutil.copyfileobj(file.file, out, 1 << 20)
-            row = _brought(opened, held, held.name, settled)
+            made = bring(opened, held, called, **settled)
     elif path.strip():
-        row = _brought(opened, kept_evaluations.within(opened, path), path.strip(), settled)
+        made = bring(opened, within(opened, path), path.strip(), **settled)
     else:
         raise UsageError("no file was chosen", fix="choose one, or name one of the workspace")
-    return RedirectResponse(f"{site.settings.base}/runs/{row.id}", 303)
+    tail = "" if made.new else "?" + urlencode({"given": made.row.name})
+    return RedirectResponse(f"{site.settings.base}/runs/{made.row.id}{tail}", 303)
+
+
+@ROUTER.post("/runs/{run_id}/remove")
+def take_away(
+    site: TheSite, asking: AnEngineer, run_id: Id, sure: Annotated[str, Form()] = ""
+) -> Response:
+    """Remove a run that nothing needs; its page asks first."""
+    opened, row = _run(site, run_id)
+    if not sure:
+        raise UsageError("it was not confirmed", fix="tick the box that says what goes")
+    remove_run(opened, row, person=asking.person.name, now=site.clock())
+    return RedirectResponse(f"{site.settings.base}/runs", 303)
 
 
 @ROUTER.get("/runs/{run_id}")
 def one_run(
-    request: Request, site: TheSite, _asking: AReader, run_id: Id, edition: str = NOW
+    request: Request,
+    site: TheSite,
+    _asking: AReader,
+    run_id: Id,
+    edition: str = NOW,
+    by: Annotated[list[str] | None, Query()] = None,
+    given: str = "",
 ) -> Response:
     """One run: its measures, its slices, and its queries, the worst first."""
     opened, row = _run(site, run_id)
-    rules = _rules(request, edition)
+    rules = _rules(by, edition)
     with opened.store.read() as connection:
-        who = comparisons.who_kept(connection, kept_evaluations.KEPT).get(row.sha256)
+        who = comparisons.who_kept(connection, KEPT, REMOVED).get(row.sha256)
     said: dict[str, Any] = {
         "title": row.name,
         "crumbs": [("Runs", "/runs")],
         "run": row,
         "kept_by": who,
+        "also": others(row),
+        "notice": _notice(row, given),
+        "needed_by": [(each.name, each.id) for each in needed_by(opened, row)],
         "edition": edition,
         "by": sorted(set(rules.by)),
         "editions": [each.name for each in list_editions(opened)],
@@ -288,12 +290,13 @@ def one_query(
     run_id: Id,
     query_id: str,
     edition: str = NOW,
+    by: Annotated[list[str] | None, Query()] = None,
     measure: str = "",
     ranks: Annotated[int, Query(ge=1, le=DEEPEST)] = RANKS,
 ) -> Response:
     """One query of a run."""
     opened, row = _run(site, run_id)
-    rules = kept_evaluations.known(opened, _rules(request, edition))
+    rules = kept_evaluations.known(opened, _rules(by, edition))
     for _ in range(2):  # its files may turn out damaged: then they are computed again
         found = _evaluated(opened, row, rules)
         if found is not None:
@@ -343,27 +346,26 @@ def _run(site: Site, run_id: int) -> tuple[Opened, RunRow]:
     return site.opened(name), found[1]
 
 
-def _rules(request: Request, edition: str) -> Rules:
-    by = [each for each in request.query_params.getlist("by") if each.strip()]
-    return Rules(edition=edition, by=list(dict.fromkeys(by)))
+def _rules(by: Sequence[str] | None, edition: str) -> Rules:
+    return Rules(edition=edition, by=list(dict.fromkeys(each for each in by or () if each.strip())))
 
 
 def _evaluated(opened: Opened, row: RunRow, rules: Rules) -> KeptEvaluation | None:
     """The numbers of a run; computed now if need be, None while that takes long."""
     found = kept_evaluations.kept(opened, row, rules)
     if found is None or kept_evaluations.is_older(opened, found):
-        # By what it is computed from too: what failed is tried again once that changes.
-        what = kept_evaluations.clock(opened, rules)
-        key = (str(kept_evaluations.folder_of(opened, row, rules)), what)
-        COMPUTING.run(key, lambda: kept_evaluations.compute(opened, row, rules), WAIT_S)
+        compute_run(opened, row, rules, WAIT_S)
         found = kept_evaluations.kept(opened, row, rules)
     return found
 
 
-def _values(opened: Opened, row: RunRow, names: Sequence[str]) -> dict[str, float | None]:
-    found = kept_evaluations.kept(opened, row, Rules())
-    known = {} if found is None else {each.measure: each.value for each in found.results.results}
-    return {name: known.get(name) for name in names}
+def _notice(row: RunRow, given: str) -> str:
+    """What became of content that was kept already, when it was brought under a name of the run."""
+    if given not in row.names:
+        return ""
+    if given == row.name:
+        return "This content was kept already, under this name: it stays as it is."
+    return f"This content was kept already: {given} is another name of this run."
 
 
 def _queries(
@@ -401,37 +403,3 @@ def _queries(
         Column("text", "text", shown=False),
     ]
     return listed(frame, columns, Ask.of(request), search=["query_id", "text"])
-
-
-def _brought(opened: Opened, path: Path, called: str, settled: Mapping[str, Any]) -> RunRow:
-    """Keep a run; what is wrong with it is said of the file as its owner calls it."""
-
-    def told(text: str) -> str:
-        # Not where the file lies on this machine.
-        for name in {str(path), str(path.resolve())}:
-            text = text.replace(name, called)
-        root = opened.workspace.root
-        for folder in sorted({f"{each}" for each in (path.parent, root, root.resolve())})[::-1]:
-            text = text.replace(f"{folder}/", "").replace(folder, "the folder")
-        return text
-
-    try:
-        return kept_evaluations.bring(opened, path, **settled)
-    except InputError as error:
-        raise InputError(
-            told(error.what),
-            file=called,
-            line=error.line,
-            query=error.query,
-            doc_id=error.doc_id,
-            fix=None if error.fix is None else told(error.fix),
-        ) from None
-    except UsageError as error:
-        fix = None if error.fix is None else told(error.fix)
-        raise UsageError(told(error.what), nearest=error.nearest, fix=fix) from None
-
-
-def _safe(filename: str) -> str:
-    """The name of a file that was uploaded, without any folder or odd letter."""
-    last = re.split(r"[\\/]", filename)[-1]
-    return re.sub(r"[^\w.-]+", "_", last).lstrip(".")[-120:] or "run"

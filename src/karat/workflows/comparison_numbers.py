@@ -96,6 +96,7 @@ def computed(opened: Opened, row: ComparisonRow, wanted: Sequence[RunRow]) -> Co
         "runs": called,
         "drawn": drawn(content).to_dict(),
         "scale": list(opened.golden.scale),
+        "clock": given.clock,
     }
     return Computed(
         head,

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +29,6 @@ from karat.workflows.kept_files import (
     KeptFiles,
     keep_files,
     kept_files,
-    kept_head,
-    stamp_of,
 )
 from karat.workflows.kept_pages import Beside, Drawn, beside, content_of
 from karat.workflows.workspace import Opened
@@ -129,6 +126,14 @@ def ask(opened: Opened, asked: Asked, *, by: str, now: int) -> int:
     if lacking:
         raise UsageError("there is no such run in the golden set", fix="choose among its runs")
     chosen = list(dict.fromkeys(asked.runs))
+    if len(chosen) < len(asked.runs) and len(chosen) < 2:
+        same = known[chosen[0]]
+        besides = [repr(each) for each in same.names if each != same.name]
+        also = f", which is also called {', '.join(besides)}" if besides else ""
+        raise UsageError(
+            f"a run is compared with another, and this is one: {same.name!r}{also}",
+            fix="choose a run of another content",
+        )
     if len(chosen) < 2:
         raise UsageError("a run is compared with another", fix="choose a second run")
     if asked.margin is not None and not 0 < asked.margin < float("inf"):
@@ -235,7 +240,7 @@ def kept(opened: Opened, row: ComparisonRow) -> KeptComparison | None:
     if row.state == "failed":
         return None
     found = AT_HAND.get(folder_of(opened, row.id))
-    return found if found is not None and _is_of(opened, row, found.files.head) else None
+    return found if found is not None and is_of(opened, row, found.files.head) else None
 
 
 def to_compute(opened: Opened, row: ComparisonRow, found: KeptComparison | None) -> bool:
@@ -333,7 +338,7 @@ def _digest(opened: Opened, row: ComparisonRow, wanted: Sequence[RunRow]) -> str
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
-def _is_of(
+def is_of(
     opened: Opened,
     row: ComparisonRow,
     head: Mapping[str, Any],
@@ -382,34 +387,3 @@ def _slices(held: Sequence[str]) -> dict[str, list[str]]:
         attribute, _, value = each.partition("=")
         out.setdefault(attribute, []).append(value)
     return out
-
-
-def verdict_of(
-    opened: Opened, row: ComparisonRow, wanted: Sequence[RunRow] | None = None
-) -> str | None:
-    """What may be said under the first measure, in a few words; None before it is computed.
-
-    Args:
-        opened: The workspace.
-        row: The comparison.
-        wanted: Its runs, where they are known already.
-    """
-    folder = folder_of(opened, row.id)
-    head = _head(str(folder), stamp_of(folder))
-    return head["said"] if head and _is_of(opened, row, head, wanted) else None
-
-
-@lru_cache(512)
-def _head(folder: str, _stamp: str) -> Mapping[str, Any]:
-    """``of``, ``attempt`` and what may be ``said``; empty if there is nothing."""
-    head = kept_head(Path(folder))
-    if head is None:
-        return {}
-    rows = head["comparison"]["differences"]
-    own = [row for row in rows if row["measure"] == rows[0]["measure"]]
-    if len(own) == 1:
-        said = f"{own[0]['verdict']} by {own[0]['measure']}"
-    else:
-        each = ", ".join(f"{row['candidate']} {row['verdict']}" for row in own)
-        said = f"{each}, by {own[0]['measure']}"
-    return {"of": head.get("of"), "attempt": head.get("attempt"), "said": said}

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,32 +18,31 @@ import polars as pl
 from karat.diagnosis.document_slices import of_documents
 from karat.diagnosis.slices import BUILT_IN, slices_of
 from karat.errors import UsageError, nearest
-from karat.formats import read_run
 from karat.measures import parse_all
 from karat.reports.html.content import Content
-from karat.store import audit, runs
 from karat.store.runs import RunRow
 from karat.tables import QueryValue, Results
 from karat.tables.results import Latency, Result
 from karat.workflows.editions import NOW, list_editions
 from karat.workflows.evaluate import evaluate
-from karat.workflows.fingerprints import fingerprint
-from karat.workflows.kept_files import AtHand, KeptFiles, keep_files, kept_files
+from karat.workflows.kept_files import (
+    AtHand,
+    KeptFiles,
+    keep_files,
+    kept_files,
+    kept_head,
+    stamp_of,
+)
 from karat.workflows.kept_inputs import clock_of, heads, judged, memberships, read_kept
 from karat.workflows.kept_pages import Beside, Drawn, beside, content_of, drawn
-from karat.workflows.kept_runs import keep_in
 from karat.workflows.settle import settle
 from karat.workflows.workspace import Opened
 
 FOLDER = "evaluations"
-KEPT = "keep run"
-"""What the audit calls a run that somebody brought."""
 MOST = 200
 """Evaluations that are kept; the oldest go."""
 MOST_BY = 3
 """Attributes that a run is sliced by at once."""
-INCOMING = "incoming"
-"""The folder of a workspace, beside that of its runs, of whose files a run may be brought."""
 _MEMORY = 8
 _VALUES: dict[str, Any] = {
     "measure": pl.String,
@@ -110,6 +110,33 @@ def folder_of(opened: Opened, row: RunRow, rules: Rules) -> Path:
 def kept(opened: Opened, row: RunRow, rules: Rules) -> KeptEvaluation | None:
     """What was computed; None if nothing was yet, or its files are damaged."""
     return AT_HAND.get(folder_of(opened, row, rules))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a list says of an evaluation.
+
+    Attributes:
+        values: By measure.
+        clock: What they were computed from, as ``clock_of`` says.
+    """
+
+    values: Mapping[str, float | None]
+    clock: str
+
+
+def in_short(opened: Opened, row: RunRow, rules: Rules) -> Kept | None:
+    """The values that were computed, without the rest; None if nothing was yet."""
+    folder = folder_of(opened, row, rules)
+    return _in_short(str(folder), stamp_of(folder))
+
+
+@lru_cache(2048)
+def _in_short(folder: str, _stamp: str) -> Kept | None:
+    head = kept_head(Path(folder))
+    if head is None:
+        return None
+    return Kept({each["measure"]: each["value"] for each in head["results"]}, head["clock"])
 
 
 def is_older(opened: Opened, found: KeptEvaluation) -> bool:
@@ -260,71 +287,6 @@ def known(opened: Opened, rules: Rules) -> Rules:
                 f"no query has an attribute {each!r}", nearest=nearest(each, attributes, 1)
             )
     return replace(rules, by=by)
-
-
-def bring(opened: Opened, path: Path, *, name: str, by: str, now: int) -> RunRow:
-    """Read a run and keep it.
-
-    Args:
-        opened: The workspace.
-        path: The file, of any format that ``read_run`` reads.
-        name: What it is to be called; as the file says if empty.
-        by: Who brings it.
-        now: Microseconds UTC.
-
-    Returns:
-        The run as it is kept: under another name if it was there already.
-
-    Raises:
-        InputError: it is no run.
-    """
-    run = read_run(path)
-    run = run.named(name.strip()[:200] or run.name)
-    run.source = path.name
-    sha256 = fingerprint(run)
-    with opened.store.begin() as connection:
-        keep_in(connection, opened, [run], now=now)
-        row = next(r for r in runs.runs(connection, opened.golden.id) if r.sha256 == sha256)
-        audit.note(connection, by, KEPT, row.name, now, {"sha256": row.sha256, "file": path.name})
-    return row
-
-
-def within(opened: Opened, path: str) -> Path:
-    """A file that lies in the folder of the runs, or in ``INCOMING``, of a workspace.
-
-    Args:
-        opened: The workspace.
-        path: Relative to its folder.
-
-    Raises:
-        UsageError: it lies elsewhere, whatever links there are, is no file, hidden, or part of the
-            workspace itself.
-    """
-    root = opened.workspace.root.resolve()
-    wrong = UsageError(
-        f"there is no such file in the folder of the runs, or in {INCOMING}/",
-        fix=f"{INCOMING}/bm25.trec, for example; or upload it",
-    )
-    if not path.strip() or "\0" in path:
-        raise wrong
-    with suppress(OSError, RuntimeError):
-        found = (root / path.strip()).resolve()
-        for folder in (opened.workspace.runs.resolve(), root / INCOMING):
-            if found.is_relative_to(folder) and found.is_file():
-                parts = found.relative_to(folder).parts
-                if not any(each.startswith(".") for each in parts) and not _own(opened, found):
-                    return found
-    raise wrong
-
-
-def _own(opened: Opened, path: Path) -> bool:
-    """Whether a file is one that a workspace is made of: its rules, or its store."""
-    database = opened.store.engine.url.database
-    if path == (opened.workspace.root / "karat.toml").resolve():
-        return True
-    if opened.store.shared or not database:
-        return False
-    return str(path).startswith(str(Path(database).resolve()))  # SQLite has further files beside
 
 
 def _read(folder: Path) -> KeptEvaluation | None:

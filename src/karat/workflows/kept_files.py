@@ -23,6 +23,7 @@ import polars as pl
 
 from karat.errors import InputError, KaratError
 from karat.formats.writing import beside
+from karat.workflows.import_files import told_as
 
 HEAD = "kept.json"
 GRACE_S = 600.0
@@ -130,6 +131,11 @@ def keep_files(folder: Path, head: Mapping[str, Any], tables: Mapping[str, pl.Da
     Raises:
         InputError: it cannot be written.
     """
+    with told_as(folder, f"{folder.parent.name}/{folder.name}"):
+        _keep(folder, head, tables)
+
+
+def _keep(folder: Path, head: Mapping[str, Any], tables: Mapping[str, pl.DataFrame]) -> None:
     before = _read_head(folder)
     mark = secrets.token_hex(4)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from karat.store.runs import RunRow
 from karat.tables import Run
 from karat.tables.workspace import Workspace
 from karat.workflows.fingerprints import fingerprint
+from karat.workflows.import_files import told_as
 from karat.workflows.workspace import Opened
 
 _CHARACTERS, _BYTES = 60, 180  # of a name in the name of a file: with the hash, below 255 bytes
@@ -59,7 +60,7 @@ def keep_in(connection: sa.Connection, opened: Opened, given: Iterable[Run], *, 
     """Keep runs in a transaction that is open: their files first.
 
     A run is its content: one that is kept under another name already is not kept again. One that
-    is given again stays as it is, and is the newest of its name.
+    is given again stays as it is, with its first day, and its name means it from now on.
 
     Args:
         connection: A write transaction.
@@ -76,7 +77,7 @@ def keep_in(connection: sa.Connection, opened: Opened, given: Iterable[Run], *, 
     there = {row.sha256: (row.name, _place(workspace, row.name, row.sha256, row.path))
              for row in before}  # fmt: skip
     # Each is later than all that were given before it, whatever the clock says.
-    latest = max((row.added_us for row in before), default=now - 1)
+    latest = max((at for row in before for at in row.names.values()), default=now - 1)
     made = Kept([], [], [])
     for run in given:
         latest = max(now, latest + 1)
@@ -104,7 +105,7 @@ def keep_in(connection: sa.Connection, opened: Opened, given: Iterable[Run], *, 
             )
             there[sha256] = (name, path)
         else:
-            runs.renew(connection, set_id, sha256, latest)
+            runs.give(connection, set_id, sha256, name, latest)
         made.runs.append(run)
         made.names.append(name)
     return made
@@ -128,7 +129,8 @@ def find_kept(connection: sa.Connection, opened: Opened, names: Sequence[str] = 
     Raises:
         UsageError: no such run.
     """
-    newest = _newest(connection, opened)
+    rows = runs.runs(connection, opened.golden.id)
+    newest = runs.by_name(rows)
     unknown = next((name for name in names if name not in newest), None)
     if unknown is not None:
         few = ", ".join(list(newest)[-8:])
@@ -137,7 +139,7 @@ def find_kept(connection: sa.Connection, opened: Opened, names: Sequence[str] = 
             nearest=nearest(unknown, list(newest), 1),
             fix=f"the newest are {few}" if newest else "karat golden pool FILE… keeps runs",
         )
-    return [newest[name] for name in dict.fromkeys(names) or newest]
+    return [newest[name] for name in dict.fromkeys(names) or _first_names(newest)]
 
 
 def read_kept(opened: Opened, rows: Iterable[RunRow]) -> list[Run]:
@@ -146,25 +148,38 @@ def read_kept(opened: Opened, rows: Iterable[RunRow]) -> list[Run]:
     Raises:
         InputError: a file is gone or damaged.
     """
-    return [
-        read_run(_place(opened.workspace, row.name, row.sha256, row.path)).named(row.name)
-        for row in rows
-    ]
+    return [_read(opened.workspace, row) for row in rows]
 
 
 def names_of_kept(opened: Opened) -> list[str]:
-    """The names of the runs a workspace keeps, the oldest first."""
+    """The names of the runs a workspace keeps, the oldest first; of one with several the first."""
     with opened.store.read() as connection:
-        return list(_newest(connection, opened))
+        return _first_names(runs.by_name(runs.runs(connection, opened.golden.id)))
 
 
-def _newest(connection: sa.Connection, opened: Opened) -> dict[str, RunRow]:
-    """The newest run of each name; the name that was given last is the last."""
-    newest: dict[str, RunRow] = {}
-    for row in runs.runs(connection, opened.golden.id):
-        newest.pop(row.name, None)
-        newest[row.name] = row
-    return newest
+def file_of(opened: Opened, row: RunRow) -> Path:
+    """Where the file of a run is."""
+    return _place(opened.workspace, row.name, row.sha256, row.path)
+
+
+def _first_names(newest: Mapping[str, RunRow]) -> list[str]:
+    """Names that mean different runs, so that no content is taken twice."""
+    first: dict[int, str] = {}
+    for name, row in newest.items():
+        if row.id not in first or next(iter(row.names)) == name:
+            first[row.id] = name
+    return [name for name, row in newest.items() if first[row.id] == name]
+
+
+def _read(workspace: Workspace, row: RunRow) -> Run:
+    """A run; it and its errors speak of its file as the workspace has it, not this machine."""
+    path = _place(workspace, row.name, row.sha256, row.path)
+    inside = path.is_relative_to(workspace.root)
+    called = path.relative_to(workspace.root).as_posix() if inside else path.name
+    with told_as(path, called):
+        run = read_run(path).named(row.name)
+    run.source = called
+    return run
 
 
 def _place(workspace: Workspace, name: str, sha256: str, noted: str | None = None) -> Path:

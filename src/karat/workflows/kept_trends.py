@@ -102,6 +102,15 @@ def find_history(opened: Opened, said: str) -> History | None:
     return named
 
 
+def newest_gates(history: History) -> dict[str, Point]:
+    """By run the newest point that a gate made, of those of the newest gate's day (UTC).
+
+    A run of another day may have another name by now, and its gate is over.
+    """
+    gates = [point for point in history.points if point.kind == "gate"]
+    return {point.run: point for point in gates if point.time[:10] == gates[-1].time[:10]}
+
+
 def points_of(history: History, series: Series) -> list[tuple[Point, Mark]]:
     """Each point of a series with what is said of it, oldest first."""
     key = (series.measure, series.attribute, series.slice)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from karat.errors import InputError, UsageError, nearest
+from karat.errors import UsageError
 from karat.store import audit, queue
 from karat.workflows.agreeing import IMPORT, RATERS, disagreements_at, moment
 from karat.workflows.editions import Frozen, freeze
 from karat.workflows.exchanging import TakenIn, take_in
-from karat.workflows.kept_runs import kept_runs
-from karat.workflows.pool import METHODS, Pooled, pool
+from karat.workflows.import_files import told_as
 from karat.workflows.workspace import Opened
 
 _LONGEST = 120  # characters of a name of a file
@@ -104,7 +102,7 @@ def take_upload(
             person judged here.
         UsageError: as ``take_in``.
     """
-    with _about(path, called):
+    with told_as(path, called):
         done = take_in(
             opened,
             path,
@@ -128,31 +126,6 @@ def take_upload(
     return done
 
 
-def pool_noted(
-    opened: Opened,
-    runs: Sequence[str],
-    *,
-    person: str,
-    now: int,
-    method: str = "depth",
-    k: int = 10,
-    budget: int | None = None,
-) -> Pooled:
-    """Choose pairs from kept runs, as ``pool.pool``, and note who chose.
-
-    Raises:
-        UsageError: no such run or method, or a number out of range.
-    """
-    known = next((each for each in METHODS if each == method), None)
-    if known is None:
-        raise UsageError(f"pairs are not chosen by {method!r}", nearest=nearest(method, METHODS, 1))
-    chosen = kept_runs(opened, runs)
-    done = pool(opened, chosen, now=now, method=known, k=k, budget=budget)
-    about = {"runs": ", ".join(runs), "method": method, "depth": k, "new": done.added}
-    _note(opened, person, "choose pairs", opened.golden.name, now, about)
-    return done
-
-
 def file_name(called: str | None) -> str:
     """A stranger's name of a file as one that is safe to keep it under; its endings stay."""
     last = re.split(r"[/\\]", unicodedata.normalize("NFC", called or ""))[-1]
@@ -167,25 +140,6 @@ def _told(raters: Mapping[str, int]) -> str:
     first = ", ".join(f"{name} {count:,}" for name, count in list(raters.items())[:_NAMED])
     rest = len(raters) - _NAMED
     return f"{first}, and {rest:,} more" if rest > 0 else first
-
-
-@contextmanager
-def _about(path: Path, called: str) -> Iterator[None]:
-    """Let an error speak of the file by the name its sender knows."""
-    try:
-        yield
-    except InputError as error:
-        if error.file is None or not str(error.file).startswith(str(path)):
-            raise
-        fix = error.fix.replace(str(path), called) if error.fix else None
-        raise InputError(
-            error.what.replace(str(path), called),
-            file=called,
-            line=error.line,
-            query=error.query,
-            doc_id=error.doc_id,
-            fix=fix,
-        ) from None
 
 
 def _note(

@@ -34,7 +34,7 @@ def find_runs(opened: Opened, wanted: Sequence[int | str]) -> list[RunRow]:
     """
     with opened.store.read() as connection:
         rows = runs.runs(connection, opened.golden.id)
-    by_id, by_name = {row.id: row for row in rows}, {row.name: row for row in rows}
+    by_id, by_name = {row.id: row for row in rows}, runs.by_name(rows)
     out: list[RunRow] = []
     for each in wanted:
         found = by_name.get(each) if isinstance(each, str) else by_id.get(each)
@@ -47,7 +47,8 @@ def find_runs(opened: Opened, wanted: Sequence[int | str]) -> list[RunRow]:
                 nearest=nearest(str(each), names, 1),
                 fix=f"the newest are {', '.join(names[-8:])}" if names else "upload one",
             )
-        if found.id in {row.id for row in out}:
+        # The same content under two names is two runs to whoever named them so.
+        if (found.id, found.name) in {(row.id, row.name) for row in out}:
             raise UsageError(f"the run {found.name!r} is named twice", fix="name each once")
         out.append(found)
     return out
@@ -160,7 +161,7 @@ def pool_kept(
     rows = find_runs(opened, wanted)
     done = pool(opened, read_kept(opened, rows), now=now, method=known, **settings)
     named = ", ".join(row.name for row in rows)
-    about = {"runs": named, "method": method, "new": done.added}
+    about = {"runs": named, "method": method, "depth": settings.get("k", 10), "new": done.added}
     _note(opened, person, "choose pairs", now, about)
     return done
 

@@ -11,6 +11,7 @@ import polars as pl
 
 from karat.errors import InputError, UsageError
 from karat.formats import read_pairs, read_run
+from karat.formats.advice import Advice
 from karat.golden import pooling
 from karat.golden.aggregation import grades
 from karat.store import imports, judgments, pairs, queries
@@ -83,7 +84,8 @@ def pool(
         known = judgments.current(connection, golden.id)
         aliases = imports.aliases(connection, golden.id)
     if not ids:
-        raise UsageError("the golden set has no queries yet", fix="karat golden choose LOG")
+        fix = Advice("karat golden choose LOG", page="choose queries from a log, or import them")
+        raise UsageError("the golden set has no queries yet", fix=fix)
     held, systems, said = set(ids), [], []
     for run in read:
         system, notes = following(run, held, aliases)
@@ -94,7 +96,10 @@ def pool(
         raise InputError(
             f"none of its queries is in the golden set, which has {', '.join(ids[:3])}, …",
             file=systems[0].source,
-            fix="ask the search with the query ids that karat golden export FOLDER writes",
+            fix=Advice(
+                "ask the search with the query ids that karat golden export FOLDER writes",
+                page="ask the search with the query ids of an export of the golden set",
+            ),
         )
     common: dict[str, Any] = {"queries": ids}
     if method == "mtf":

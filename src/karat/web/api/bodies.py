@@ -17,8 +17,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from karat.errors import InputError, UsageError
+from karat.errors import UsageError
 from karat.web.guards import FORM
+from karat.workflows.import_files import told_as
 from karat.workflows.noted import file_name
 
 _CHUNK = 1 << 20
@@ -97,7 +98,7 @@ class Upload:
     @contextmanager
     def named(self) -> Iterator[None]:
         """Let errors speak of the file by the name that its sender knows."""
-        with about(self.path, self.called):
+        with told_as(self.path, self.called):
             yield
 
 
@@ -136,25 +137,6 @@ async def received(
 
 Uploaded = Annotated[Upload, Depends(received)]
 """A parameter of a route that takes a file; it stands after who asks."""
-
-
-@contextmanager
-def about(path: Path, called: str) -> Iterator[None]:
-    """Let errors of input speak of a file by another name than its path."""
-    try:
-        yield
-    except InputError as error:
-        if error.file is None or path.name not in str(error.file):
-            raise
-        fix = error.fix.replace(str(path), called) if error.fix else None
-        raise InputError(
-            error.what.replace(str(path), called),
-            file=called,
-            line=error.line,
-            query=error.query,
-            doc_id=error.doc_id,
-            fix=fix,
-        ) from None
 
 
 async def _written(request: Request, out: BinaryIO) -> None:

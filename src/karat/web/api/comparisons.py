@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import polars as pl
@@ -13,14 +14,18 @@ from starlette.concurrency import run_in_threadpool
 
 from karat.errors import UsageError
 from karat.store import comparisons as stored
+from karat.store import runs
 from karat.store.comparisons import ComparisonRow
+from karat.store.runs import RunRow
 from karat.web.access import AnEngineer, AReader
 from karat.web.api.answers import Number, Paged, printed, said
 from karat.web.api.bodies import Body, Said
 from karat.web.api.runs import Golden, of_golden
-from karat.web.kept import compute, find, look, older
+from karat.web.kept import compute, find, look
 from karat.web.site import Site, TheSite
-from karat.workflows import kept_comparisons
+from karat.workflows import bringing, kept_comparisons
+from karat.workflows.comparisons_in_short import verdict_of
+from karat.workflows.comparisons_since import Since
 from karat.workflows.editions import NOW
 from karat.workflows.kept_comparisons import Asked, KeptComparison
 from karat.workflows.over_kept_runs import find_runs
@@ -30,7 +35,8 @@ ROUTER = APIRouter(prefix="/api", tags=["comparisons"])
 COMPARISON = (
     "`id`, `golden`, `name`, `runs` (`id` and `name`, the baseline first), `settings`, `made_by`, "
     "`created_us`, `state` (`waiting`, `running`, `done`, `failed`), `error`, `computed_us`, "
-    "`verdict` (in words, or null), `older` (judgments given since, that would count)"
+    "`verdict` (in words, or null), `older` (judgments given since, that would count), `changed` "
+    "(whether these, queries or documents are others since, so that its numbers may be too)"
 )
 Name = Annotated[str, Field(max_length=500)]
 _WAIT_S, _LOOK_S = 1.0, 0.2  # how long whoever asks waits, and between two looks
@@ -66,7 +72,13 @@ def list_comparisons(site: TheSite, _asking: AReader, page: Paged, golden: Golde
     found = of_golden(site, golden)
     with found.store.read() as connection:
         rows = stored.comparisons(connection, found.golden.id)
-    return page.over(rows, lambda row: _told(found, row))
+        known = {each.id: each for each in runs.runs(connection, found.golden.id)}
+    since = Since(found)
+
+    def told(row: ComparisonRow) -> dict[str, Any]:
+        return _told(found, row, [known[each] for each in row.runs if each in known], since)
+
+    return page.over(rows, told)
 
 
 @ROUTER.post(
@@ -155,6 +167,16 @@ def again(site: TheSite, asking: AnEngineer, comparison_id: Number) -> Response:
     return _one(site, comparison_id)
 
 
+@ROUTER.delete(
+    "/comparisons/{comparison_id}", response_description="`removed`, the number of the comparison."
+)
+def remove_comparison(site: TheSite, asking: AnEngineer, comparison_id: Number) -> Response:
+    """Remove a comparison with its numbers; its runs stay."""
+    found, row = find(site, comparison_id)
+    bringing.remove_comparison(found, row, person=asking.person.name, now=site.clock())
+    return said({"removed": row.id})
+
+
 @ROUTER.post(
     "/comparisons/{comparison_id}/queue",
     response_description="`added` (pairs that are new in the queue), `raised` (that go earlier "
@@ -179,20 +201,24 @@ def _done(site: Site, comparison_id: int) -> KeptComparison:
 
 def _one(site: Site, comparison_id: int, status: int = 200) -> Response:
     found, row = find(site, comparison_id)
-    return said(_told(found, row), status)
+    of_it = kept_comparisons.runs_of(found, row)
+    return said(_told(found, row, of_it, Since(found)), status)
 
 
-def _told(found: Opened, row: ComparisonRow) -> dict[str, Any]:
-    runs = kept_comparisons.runs_of(found, row)
+def _told(
+    found: Opened, row: ComparisonRow, of_it: Sequence[RunRow], since: Since
+) -> dict[str, Any]:
+    older = since.older(row, of_it)
     names = ("settings", "made_by", "created_us", "state", "error", "computed_us")
     return {
         "id": row.id,
         "golden": found.golden.name,
         "name": row.name,
-        "runs": [{"id": run.id, "name": run.name} for run in runs],
+        "runs": [{"id": run.id, "name": run.name} for run in of_it],
         **{name: getattr(row, name) for name in names},
-        "verdict": kept_comparisons.verdict_of(found, row),
-        "older": older(found, row),
+        "verdict": verdict_of(found, row, of_it),
+        "older": older.judgments,
+        "changed": older.changed,
     }
 
 

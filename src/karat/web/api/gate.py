@@ -13,10 +13,11 @@ from pydantic import Field
 from karat.formats.policy import read_policy
 from karat.web.access import AReader
 from karat.web.api.answers import in_turn, printed
-from karat.web.api.bodies import Body, Said, about
+from karat.web.api.bodies import Body, Said
 from karat.web.api.runs import of_golden
 from karat.web.site import TheSite
 from karat.workflows.editions import NOW
+from karat.workflows.import_files import told_as
 from karat.workflows.over_kept_runs import gate_kept
 
 ROUTER = APIRouter(prefix="/api", tags=["numbers"])
@@ -66,7 +67,7 @@ async def gate(
         with tempfile.TemporaryDirectory(prefix="karat-") as folder:
             path = Path(folder) / "policy.toml"
             path.write_text(asked.policy, encoding="utf-8", newline="")
-            with about(path, "policy"):
+            with told_as(path, "policy"):
                 policy = read_policy(path, asked.rel)
         settings = asked.model_dump(exclude={"policy", "candidate", "baseline", "golden"})
         policy = replace(policy, source="policy")

@@ -21,15 +21,18 @@ from karat.web.api.bodies import Uploaded
 from karat.web.errors import NotFound
 from karat.web.golden import opened
 from karat.web.site import Site, TheSite
+from karat.workflows import bringing
 from karat.workflows.editions import NOW
-from karat.workflows.kept_evaluations import bring
 from karat.workflows.kept_runs import read_kept
 from karat.workflows.noted import file_name
 from karat.workflows.over_kept_runs import explain_kept
 from karat.workflows.workspace import Opened
 
 ROUTER = APIRouter(prefix="/api", tags=["runs"])
-RUN = "`id`, `golden`, `name`, `sha256`, `queries`, `rows`, `about`, `added_us`"
+RUN = (
+    "`id`, `golden`, `name`, `also` (its other names), `sha256`, `queries`, `rows`, `about`, "
+    "`added_us`"
+)
 _ENDINGS = {
     "parquet": ".parquet",
     "json": ".json",
@@ -53,7 +56,12 @@ def list_runs(site: TheSite, _asking: AReader, page: Paged, golden: Golden = "")
     return page.over([_told(row, found) for row in rows])
 
 
-@ROUTER.post("/runs", status_code=201, response_description=f"The run as it is kept: {RUN}.")
+@ROUTER.post(
+    "/runs",
+    status_code=201,
+    response_description=f"The run as it is kept: {RUN}; and `said`, what became of a content that "
+    "was kept already (null if it is new; the status is then 201, else 200).",
+)
 async def bring_run(
     request: Request,
     site: TheSite,
@@ -64,12 +72,13 @@ async def bring_run(
     ] = "",
     golden: Golden = "",
 ) -> Response:
-    """Keep a run; one of the same content is kept once, under the name that it has."""
+    """Keep a run; one of the same content is kept once, and gets this name too."""
     found, who, now = of_golden(site, golden), asking.person.name, site.clock()
 
     def brought() -> Response:
-        with file.named():
-            return said(_told(bring(found, file.path, name=run, by=who, now=now), found), 201)
+        made = bringing.bring(found, file.path, file.called, name=run, person=who, now=now)
+        told = _told(made.row, found) | {"said": made.said}
+        return said(told, 201 if made.new else 200)
 
     return await in_turn(request, brought)
 
@@ -79,6 +88,14 @@ def one_run(site: TheSite, _asking: AReader, run_id: Number) -> Response:
     """What is known of one run."""
     found, row = _run(site, run_id)
     return said(_told(row, found))
+
+
+@ROUTER.delete("/runs/{run_id}", response_description="`removed`, the number of the run.")
+def remove_run(site: TheSite, asking: AnEngineer, run_id: Number) -> Response:
+    """Remove a run with its file; refused while a comparison needs it."""
+    found, row = _run(site, run_id)
+    bringing.remove_run(found, row, person=asking.person.name, now=site.clock())
+    return said({"removed": row.id})
 
 
 @ROUTER.get(
@@ -156,5 +173,7 @@ def _run(site: Site, run_id: int) -> tuple[Opened, RunRow]:
 
 
 def _told(row: RunRow, found: Opened) -> dict[str, Any]:
-    names = ("name", "sha256", "queries", "rows", "about", "added_us")
-    return {"id": row.id, "golden": found.golden.name} | {n: getattr(row, n) for n in names}
+    names = ("sha256", "queries", "rows", "about", "added_us")
+    also = [name for name in row.names if name != row.name]
+    held = {"id": row.id, "golden": found.golden.name, "name": row.name, "also": also}
+    return held | {name: getattr(row, name) for name in names}

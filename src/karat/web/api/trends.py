@@ -9,9 +9,9 @@ from fastapi import APIRouter, Query, Request, Response
 from karat.errors import nearest
 from karat.web.access import AReader
 from karat.web.api.answers import Paged, in_turn, printed
-from karat.web.api.bodies import about
 from karat.web.errors import NotFound
 from karat.web.site import TheSite
+from karat.workflows.import_files import told_as
 from karat.workflows.kept_trends import History, find_history, histories_of
 from karat.workflows.trend import trend as trended
 
@@ -59,7 +59,7 @@ async def trend(
             )
         if not found.path.is_file():
             raise NotFound(f"{found.name}: {found.lacking}", fix=found.fix)
-        with about(found.path, found.name):
+        with told_as(found.path, found.name):
             wanted = trended(found.path, measure or None, slice=slice, run=run, last=last)
         return printed(wanted.to_dict())
 

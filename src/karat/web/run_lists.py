@@ -1,0 +1,126 @@
+"""Lists of runs: their values beside them, and whether these are by the grades of now."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import polars as pl
+
+from karat.errors import KaratError
+from karat.measures import DEFAULTS
+from karat.store.runs import RunRow
+from karat.web.computing import COMPUTING, Busy
+from karat.web.kept import WAIT_S
+from karat.web.listing import Ask, Column, Listed, listed
+from karat.workflows import kept_evaluations
+from karat.workflows.kept_evaluations import Rules
+from karat.workflows.workspace import Opened
+
+_MEASURES = 3  # beside each run
+_AT_ONCE = 8  # runs that one look at the list has computed: others ask for theirs too
+OF_NOW = "of now"
+WAITING = ("older: being computed again", "being computed")
+"""What the list says of values that are not of now, and will be: of old ones, and of none."""
+_FAILED = ("older: not computed again", "not computed: see why")
+
+
+def list_of_runs(
+    opened: Opened, rows: Sequence[RunRow], who: Mapping[str, str], ask: Ask
+) -> Listed:
+    """A row for each run; what the page that is asked for lacks is computed beside.
+
+    Args:
+        opened: The workspace.
+        rows: The runs, the newest first.
+        who: Who kept each, by its SHA-256.
+        ask: What is asked of the list.
+    """
+    now = kept_evaluations.clock(opened, Rules())
+    found = _listed(opened, rows, who, ask, now, ())
+    by_id = {row.id: row for row in rows}
+    lacking = [by_id[row["id"]] for row in found.rows if row["numbers"] != OF_NOW]
+    if not lacking:
+        return found
+    failed, until = set(), time.monotonic() + WAIT_S
+    with suppress(Busy):  # then the next look goes on
+        for row in lacking[:_AT_ONCE]:
+            try:
+                compute_run(opened, row, Rules(), max(0.0, until - time.monotonic()))
+            except KaratError:  # its own page says why
+                failed.add(row.id)
+    return _listed(opened, rows, who, ask, now, failed)
+
+
+def compute_run(opened: Opened, row: RunRow, rules: Rules, wait_s: float) -> bool:
+    """Have the numbers of a run computed; whether that ended while we waited.
+
+    Raises:
+        KaratError: it failed, now or a little before.
+        Busy: too much waits to be computed.
+    """
+    # By what it is computed from too: what failed is tried again once that changes.
+    key = (
+        str(kept_evaluations.folder_of(opened, row, rules)),
+        kept_evaluations.clock(opened, rules),
+    )
+    return COMPUTING.run(key, lambda: kept_evaluations.compute(opened, row, rules), wait_s)
+
+
+def others(row: RunRow) -> list[str]:
+    """The names of a run but for its own."""
+    return [name for name in row.names if name != row.name]
+
+
+def _listed(
+    opened: Opened,
+    rows: Sequence[RunRow],
+    who: Mapping[str, str],
+    ask: Ask,
+    now: str,
+    failed: Collection[int],
+) -> Listed:
+    names = list(DEFAULTS)[:_MEASURES]
+    held = []
+    for row in rows:
+        known = kept_evaluations.in_short(opened, row, Rules())
+        values = {} if known is None else known.values
+        numbers = (_FAILED if row.id in failed else WAITING)[known is None]
+        if known is not None and known.clock == now:
+            numbers = OF_NOW
+        said = {
+            "id": row.id,
+            "name": row.name,
+            "also": ", ".join(others(row)) or None,
+            "numbers": numbers,
+            "queries": row.queries,
+            "documents": row.rows,
+            "kept": row.added_us,
+            "by": who.get(row.sha256),
+        }
+        held.append(said | {name: values.get(name) for name in names})
+    text = dict.fromkeys(("name", "also", "numbers", "by"), pl.String)
+    count = dict.fromkeys(("id", "queries", "documents", "kept"), pl.Int64)
+    schema: dict[str, Any] = {**text, **count, **dict.fromkeys(names, pl.Float64)}
+    frame = pl.DataFrame(held, schema=schema)
+
+    def page(row: Mapping[str, Any]) -> str:
+        return f"/runs/{row['id']}"
+
+    def why(row: Mapping[str, Any]) -> str | None:
+        return page(row) if row["numbers"] in _FAILED else None
+
+    columns = [
+        Column("name", "run", link=page),
+        Column("also", "also called", shown=frame["also"].drop_nulls().len() > 0),
+        *(Column(name, name, "number") for name in names),
+        Column("numbers", "values", link=why),
+        Column("queries", "queries", "count"),
+        Column("documents", "documents", "count"),
+        Column("kept", "kept", "time"),
+        Column("by", "by"),
+        Column("id", "number", "count", shown=False),
+    ]
+    return listed(frame, columns, ask, search=["name", "also"])

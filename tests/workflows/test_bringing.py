@@ -1,0 +1,195 @@
+"""Runs are brought, get further names, and go again; what needs them keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from karat.errors import InputError, UsageError
+from karat.store import audit, comparisons, queries, runs
+from karat.store.runs import RunRow
+from karat.workflows.bringing import (
+    KEPT,
+    REMOVED,
+    bring,
+    needed_by,
+    remove_comparison,
+    remove_run,
+    within,
+)
+from karat.workflows.kept_comparisons import Asked, ask, folder_of
+from karat.workflows.kept_runs import kept_runs, names_of_kept
+from karat.workflows.over_kept_runs import find_runs
+from karat.workflows.workspace import Opened
+
+Tick = Callable[[], int]
+ONE, OTHER = "q1 Q0 a 1 2.0 t\nq1 Q0 b 2 1.0 t\n", "q1 Q0 b 1 2.0 t\n"
+
+
+@pytest.fixture
+def asked(shop: Opened, tick: Tick) -> Opened:
+    """A golden set of two queries, one of which was dropped."""
+    with shop.store.begin() as c:
+        queries.put(c, shop.golden.id, pl.DataFrame({"query_id": ["q1", "q2"]}), tick())
+        queries.drop(c, shop.golden.id, ["q2"], tick())
+    return shop
+
+
+def held(opened: Opened) -> list[RunRow]:
+    with opened.store.read() as c:
+        return runs.runs(c, opened.golden.id)
+
+
+def noted(opened: Opened) -> list[tuple[str, str, str]]:
+    """Who did what to what, the first first."""
+    with opened.store.read() as c:
+        return audit.frame(c).select("person", "action", "subject").rows()[::-1]
+
+
+def test_content_that_is_kept_gets_another_name_and_stays_whose_it_was(
+    asked: Opened, tmp_path: Path, tick: Tick
+) -> None:
+    path = tmp_path / "found.trec"
+    path.write_text(ONE)
+    made = bring(asked, path, "found.trec", name=" main ", person="ann", now=tick())
+    assert (made.new, made.said, made.row.name, made.row.rows) == (True, None, "main", 2)
+    [before] = held(asked)
+    again = bring(asked, path, "found.trec", name="nightly", person="ben", now=tick())
+    assert (again.new, again.row.id, again.row.name) == (False, made.row.id, "nightly")
+    assert again.said == "this content is kept already, as 'main': 'nightly' is another name of it"
+    [row] = held(asked)
+    assert replace(row, names=before.names) == before
+    assert list(row.names) == ["main", "nightly"]
+    # The name can be used, and the run is then called so.
+    assert find_runs(asked, ["nightly"])[0].id == made.row.id
+    assert [run.name for run in kept_runs(asked, ["nightly", "main"])] == ["nightly", "main"]
+    assert [each.name for each in find_runs(asked, ["main", "nightly"])] == ["main", "nightly"]
+    assert names_of_kept(asked) == ["main"]  # what there is to choose from: each content once
+    assert len(kept_runs(asked)) == 1
+    # The same name and content again change nothing, and say so.
+    same = bring(asked, path, "found.trec", name="nightly", person="cleo", now=tick())
+    assert same.said == "this content is kept as 'nightly' already: nothing changed"
+    assert held(asked) == [row]
+    assert noted(asked) == [("ann", "keep run", "main"), ("ben", "name run", "nightly")]
+    with asked.store.read() as c:
+        assert comparisons.who_kept(c, KEPT, REMOVED) == {row.sha256: "ann"}
+
+
+def test_a_name_means_what_was_last_given_under_it(
+    asked: Opened, tmp_path: Path, tick: Tick
+) -> None:
+    path = tmp_path / "found.trec"
+    made = []
+    for text in (ONE, OTHER, ONE):
+        path.write_text(text)
+        made.append(bring(asked, path, "x", name="nightly", person="ann", now=0))
+    assert [each.row.id for each in made] == [1, 2, 1]
+    assert made[2].said == ("this content is kept already: 'nightly' means it again, and not run 2")
+    assert find_runs(asked, ["nightly"])[0].id == 1
+    assert [row.id for row in held(asked)] == [1, 2]  # in the order they came
+    with pytest.raises(UsageError, match="this is one: 'nightly'"):
+        ask(asked, Asked([1, 1]), by="ann", now=tick())
+
+
+def test_a_run_without_a_query_of_the_golden_set_is_refused(
+    asked: Opened, tmp_path: Path, tick: Tick
+) -> None:
+    path = tmp_path / "strange.trec"
+    path.write_text("".join(f"x{i} Q0 a 1 2.0 t\n" for i in range(5)))
+    with pytest.raises(InputError) as caught:
+        bring(asked, path, "strange.trec", person="ann", now=tick())
+    assert caught.value.what == (
+        "none of its queries is in the golden set: it has 'x0', 'x1', 'x2', …; the golden set has "
+        "'q1', 'q2'"
+    )
+    assert caught.value.file == "strange.trec"
+    assert caught.value.fix
+    assert str(tmp_path) not in str(caught.value)
+    assert held(asked) == []
+    assert not asked.workspace.runs.exists() or not list(asked.workspace.runs.iterdir())
+    path.write_text("q2 Q0 a 1 2.0 t\n")  # it was dropped: an edition may have it
+    assert bring(asked, path, "strange.trec", person="ann", now=tick()).new
+
+
+def test_what_cannot_be_read_is_said_of_the_file_as_its_owner_calls_it(
+    asked: Opened, tmp_path: Path, tick: Tick
+) -> None:
+    path = tmp_path / "held.trec"
+    path.write_text("not a run at all")
+    with pytest.raises(InputError) as caught:
+        bring(asked, path, "their run.trec", person="ann", now=tick())
+    assert caught.value.file == "their run.trec"
+    assert str(tmp_path) not in str(caught.value)
+    path.write_text(ONE)
+    asked.workspace.runs.write_text("no folder")
+    with pytest.raises(InputError) as caught:
+        bring(asked, path, "their run.trec", person="ann", now=tick())
+    assert str(asked.workspace.root) not in str(caught.value)
+
+
+def test_a_run_goes_when_no_comparison_needs_it(asked: Opened, tmp_path: Path, tick: Tick) -> None:
+    path = tmp_path / "found.trec"
+    for text in (ONE, OTHER):
+        path.write_text(text)
+        bring(asked, path, "x", name=f"run {text[6]}", person="ann", now=tick())
+    one, other = held(asked)
+    number = ask(asked, Asked([one.id, other.id]), by="ann", now=tick())
+    [comparison] = needed_by(asked, one)
+    with pytest.raises(UsageError, match=r"a comparison needs the run 'run a': .*\(1\)") as caught:
+        remove_run(asked, one, person="ben", now=tick())
+    assert caught.value.fix == "remove it first"
+    folder = folder_of(asked, number)
+    folder.mkdir(parents=True)
+    remove_comparison(asked, comparison, person="ben", now=tick())
+    assert not folder.exists()
+    with pytest.raises(UsageError, match="gone already"):
+        remove_comparison(asked, comparison, person="ben", now=tick())
+    remove_run(asked, one, person="ben", now=tick())
+    assert held(asked) == [other]
+    assert [file.name[:5] for file in asked.workspace.runs.iterdir()] == ["run_b"]
+    with pytest.raises(UsageError, match="gone already"):
+        remove_run(asked, one, person="ben", now=tick())
+    assert noted(asked)[-2:] == [
+        ("ben", "remove comparison", comparison.name),
+        ("ben", "remove run", "run a"),
+    ]
+    path.write_text(ONE)
+    assert bring(asked, path, "x", name="run a", person="cleo", now=tick()).new
+    with asked.store.read() as c:
+        assert comparisons.who_kept(c, KEPT, REMOVED)[one.sha256] == "cleo"
+
+
+def test_files_are_of_the_workspace_alone(shop: Opened, tmp_path: Path) -> None:
+    root = shop.workspace.root
+    incoming, kept_ones = root / "incoming", shop.workspace.runs
+    for folder in (incoming / ".git", kept_ones):
+        folder.mkdir(parents=True, exist_ok=True)
+    for path in ("mine.trec", "incoming/mine.trec", "incoming/.env", "incoming/.git/config"):
+        (root / path).write_text("x")
+    (kept_ones / "kept.trec").write_text("x")
+    (tmp_path / "secret").write_text("x")
+    (incoming / "link").symlink_to(tmp_path / "secret")
+    (incoming / "rules").symlink_to(root / "karat.toml")
+    (incoming / "round").symlink_to(incoming / "round")
+    assert within(shop, "incoming/mine.trec") == (incoming / "mine.trec").resolve()
+    assert within(shop, "runs/kept.trec") == (kept_ones / "kept.trec").resolve()
+    own = ("karat.toml", "karat.db", "guideline.md", "mine.trec", "incoming/../karat.toml")
+    hidden = ("incoming/.env", "incoming/.git/config", "incoming", "incoming/rules")
+    links = ("incoming/link", "incoming/round", "../secret", str(tmp_path / "secret"))
+    for path in (*own, *hidden, *links, "", ".", "a\0b", "no"):
+        with pytest.raises(UsageError, match="no such file") as caught:
+            within(shop, path)
+        assert str(root) not in str(caught.value)
+
+
+def test_a_store_and_rules_are_no_runs_even_where_runs_lie_beside_them(shop: Opened) -> None:
+    flat = replace(shop, workspace=replace(shop.workspace, runs=shop.workspace.root))
+    (shop.workspace.root / "karat.db-wal").touch()
+    for path in ("karat.toml", "karat.db", "karat.db-wal"):
+        assert (shop.workspace.root / path).is_file()
+        with pytest.raises(UsageError, match="no such file"):
+            within(flat, path)
