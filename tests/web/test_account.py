@@ -75,7 +75,13 @@ def test_a_token_is_shown_once_and_works_until_it_is_revoked(
         refused = owner.fill("/account/tokens", **fields, **given)
         assert refused.status_code == 403, "a session that was taken makes none"
         assert "The password is wrong." in refused.text
-    made = owner.fill("/account/tokens", **fields, password=PASSWORD)
+    value = re.search(r'name="once" value="([\w-]{22})"', owner.get("/account").text)
+    assert value is not None
+    for _ in range(2):  # a second click
+        made = owner.fill("/account/tokens", **fields, password=PASSWORD, once=value[1])
+        assert (made.status_code, made.headers["location"]) == (303, "/account")
+    assert len(owner.site.accounts.tokens(owner.person)) == 1
+    made = owner.get("/account")
     secret = re.search(r'value="(karat_[\w-]{43})"', made.text)
     assert secret is not None
     page = owner.get("/account").text
@@ -91,6 +97,24 @@ def test_a_token_is_shown_once_and_works_until_it_is_revoked(
     assert owner.fill(f"/account/tokens/{number}/revoke").status_code == 303
     found = stranger.get("/people", headers={**headers, "accept": "application/json"})
     assert found.status_code == 401
+    again = owner.fill("/account/tokens", **fields, password=PASSWORD, once=value[1])
+    assert again.status_code == 400
+    assert "This token was made before" in again.text
+
+
+def test_whoever_has_no_password_is_asked_for_none(client_of: ClientOf) -> None:
+    owner = client_of("owner")  # as who served karat on this machine alone
+    page = owner.get("/account").text
+    assert "You have none yet" in page
+    assert 'href="/people"' in page
+    assert 'type="password"' not in page
+    for path, fields in (
+        ("/account/tokens", {"name": "x", "scopes": "read"}),
+        ("/account/password", {"old": "-", "password": NEW, "again": NEW}),
+    ):
+        answer = owner.fill(path, **fields)
+        assert answer.status_code == 400
+        assert "You have no password yet" in answer.text
 
 
 def test_a_token_for_nothing_or_for_more_than_the_role_is_not_made(app: FastAPI) -> None:
@@ -112,7 +136,7 @@ def test_a_token_for_nothing_or_for_more_than_the_role_is_not_made(app: FastAPI)
         assert said in answer.text, fields
     assert not rater.site.accounts.tokens(rater.person)
     fields = {"name": "x", "scopes": "judge", "days": "ever", "password": PASSWORD}
-    assert rater.fill("/account/tokens", **fields).status_code == 200
+    assert rater.fill("/account/tokens", **fields).status_code == 303
     assert rater.site.accounts.tokens(rater.person)[0].ends_us is None
 
 

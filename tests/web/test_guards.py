@@ -44,7 +44,9 @@ def open_form(_asking: MaybeSomebody, text: Annotated[str, Form()]) -> dict[str,
 @pytest.fixture
 def app(workspace: Any, clock: Clock) -> Iterator[FastAPI]:
     """The app with routes that misbehave."""
-    settings = Settings(workspace, hosts=("127.0.0.1", "karat.example.org"), max_upload=LIMIT)
+    settings = Settings(
+        workspace, hosts=("127.0.0.1", "karat.example.org", "[fd00::2]"), max_upload=LIMIT
+    )
     made = create_app(settings, clock, routers=(*ROUTERS, PROBES))
     with TestClient(made, base_url="http://127.0.0.1"):
         yield made
@@ -294,3 +296,18 @@ def test_numbers_that_nothing_has_are_refused(client_of: ClientOf, number: str) 
         assert "is no number of pairs" in answer.text
     for grade in ("nan", "inf", "x"):
         assert owner.get(f"/golden/shop/pairs?a_grade={grade}").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("[fd00::2]:8000", 200),
+        ("[FD00:0:0:0:0:0:0:2]", 200),
+        ("KARAT.example.org.:80", 200),
+        ("[fd00::3]", 421),
+        ("[fd00::2", 200),
+        ("evil.example", 421),
+    ],
+)
+def test_a_name_is_known_in_each_of_its_forms(stranger: Browser, host: str, status: int) -> None:
+    assert stranger.get("/healthz", headers={"host": host}).status_code == status

@@ -9,10 +9,12 @@ from typing import Any
 
 import polars as pl
 import pytest
+from fastapi.routing import APIRoute
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 
+from karat.errors import UsageError
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.page import environment, to_csv
 
@@ -54,9 +56,13 @@ def found_in(rows: list[dict[str, Any]], ask: Ask, per_page: int = 7) -> Listed:
     return listed(frame, COLUMNS, ask, search=["name"], per_page=per_page)
 
 
+async def _route(last: int = 1) -> None: ...
+
+
 def request(query: str) -> Request:
-    """A request of an address."""
-    return Request({"type": "http", "query_string": query.encode(), "headers": []})
+    """A request of an address, of a route that takes ``last``."""
+    scope = {"type": "http", "query_string": query.encode(), "headers": []}
+    return Request(scope | {"route": APIRoute("/", _route)})
 
 
 @given(ROWS, st.sampled_from([None, "name", "-name", "n", "-n", "share", "-at", "nothing"]))
@@ -156,6 +162,60 @@ def test_so_many_words_are_searched_and_no_more() -> None:
 )
 def test_pages_that_are_no_number_are_the_first(query: str, page: int) -> None:
     assert Ask.of(request(query)).page == page
+
+
+ASKED = [
+    (
+        "sort=bnad",
+        "There is no column “bnad” to sort by. Did you mean band or name?",
+        ["band", "name"],
+    ),
+    ("nmae=x", "There is no column “nmae” to filter by. Did you mean name?", ["name"]),
+    ("page=999", "There is no page 999: the list has 2 pages, and this is the last.", ["page=2"]),
+    ("page=x", "“x” is no page: pages are numbered from 1.", []),
+    ("page=0", "“0” is no page: pages are numbered from 1.", []),
+    ("n=many", "“many” is no filter for a number. Write n=2, >=2, 1..3, or none.", []),
+    ("at=soon", "“soon” is no filter for a day. Write at=2026-03-01, ", []),
+    ("ok=perhaps", "“perhaps” is no filter for yes or no. Write ok=yes, no, or none.", []),
+]
+
+
+@pytest.mark.parametrize(("query", "said", "near"), ASKED)
+def test_what_a_list_cannot_do_is_said_and_is_an_error_for_programs(
+    query: str, said: str, near: list[str]
+) -> None:
+    rows = [dict.fromkeys(SCHEMA) | {"name": f"r{k}", "band": "head", "n": k} for k in range(9)]
+    found = found_in(rows, Ask.of(request(query)))
+    assert (found.found, found.ask.page) == (9, 2 if "999" in query else 1)
+    assert len(found.notes) == 1
+    assert found.notes[0].startswith(said)
+    assert said[:20] in html(found)
+    for kind in ("json", "csv"):
+        with pytest.raises(UsageError) as refused:
+            found_in(rows, Ask.of(request(f"{query}&format={kind}")))
+        assert list(refused.value.nearest) == near
+
+
+@pytest.mark.parametrize("query", ["last=3", "measure=AP", "sort=-n", "band=head", "page=2", "q=r"])
+def test_what_a_list_or_its_page_can_do_is_not_complained_of(query: str) -> None:
+    rows = [dict.fromkeys(SCHEMA) | {"name": f"r{k}", "band": "head", "n": k} for k in range(9)]
+    assert found_in(rows, Ask.of(request(f"{query}&format=json"))).notes == []
+
+
+def test_a_parameter_of_the_page_is_no_filter_of_a_column_that_is_called_so() -> None:
+    frame = pl.DataFrame({"name": ["a", "b"], "last": [1, 2]})
+    columns = (Column("name", "Name"), Column("last", "Last", "count"))
+    found = listed(frame, columns, Ask.of(request("last=3&format=json")), search=["name"])
+    assert (found.found, found.notes, found.narrowed) == (2, [], {})
+    assert found.carried == {"last": "3"}
+    assert found.by_hand == []
+
+
+def test_a_value_that_no_row_has_is_said_with_the_nearest_and_is_no_error() -> None:
+    rows = [dict.fromkeys(SCHEMA) | {"name": "a", "band": band} for band in ("head", "torso")]
+    found = found_in(rows, Ask.of(request("band=hed")))
+    assert (found.found, found.notes) == (0, ["No row has “hed”. Did you mean head?"])
+    assert found_in(rows, Ask.of(request("band=hed&format=json"))).found == 0
 
 
 def test_an_address_keeps_what_was_asked() -> None:

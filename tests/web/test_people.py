@@ -23,12 +23,19 @@ def test_an_invitation_is_shown_once_and_brings_somebody_in(
     app: FastAPI, client_of: ClientOf
 ) -> None:
     owner = client_of("owner")
-    made = owner.fill("/people/invitations", name="dora", role="engineer")
-    link = re.search(r'value="(http://127\.0\.0\.1/invited/[\w-]{43})"', made.text)
-    assert made.status_code == 200
+    fields = {"name": "dora", "role": "engineer", "once": once(owner, "/people")}
+    for _ in range(2):  # a second click
+        made = owner.fill("/people/invitations", **fields)
+        assert (made.status_code, made.headers["location"]) == (303, "/people")
+        parts = {part.strip().lower() for part in made.headers["set-cookie"].split(";")}
+        assert {"httponly", "samesite=lax", "path=/people", "max-age=60"} <= parts
+    assert "invited" not in owner.get("/people?format=json").json()
+    shown = owner.get("/people").text
+    link = re.search(r'value="(http://127\.0\.0\.1/invited/[\w-]{43})"', shown)
     assert link is not None
     page = owner.get("/people")
     assert link[1] not in page.text, "it is shown once"
+    assert len(owner.site.accounts.invitations()) == 1
     assert "as engineer, by <bdi>olga</bdi>" in page.text
     fields = {"password": PASSWORD, "again": PASSWORD}
     dora = Browser(app)
@@ -39,6 +46,44 @@ def test_an_invitation_is_shown_once_and_brings_somebody_in(
     assert (rows["dora"]["role"], rows["dora"]["sessions"]) == ("engineer", 1)
     assert rows["olga"]["last_seen"] is not None
     assert "No link waits to be followed." in owner.get("/people").text
+
+
+def once(browser: Browser, path: str) -> str:
+    """What the form of a page says that makes something once."""
+    found = re.search(r'name="once" value="([\w-]{22})"', browser.get(path).text)
+    assert found is not None
+    return found[1]
+
+
+def test_a_form_that_was_sent_and_is_sent_again_with_another_name_is_another(
+    client_of: ClientOf, clock: Clock
+) -> None:
+    owner = client_of("owner")
+    value = once(owner, "/people")
+    assert value != once(owner, "/people")
+    for name in ("dora", "emil", "dora"):
+        assert owner.fill("/people/invitations", name=name, once=value).status_code == 303
+    found = owner.site.accounts.invitations()
+    assert [each.name for each in found] == ["emil", "dora"]
+    assert owner.fill(f"/people/invitations/{found[1].id}/withdraw").status_code == 303
+    answer = owner.fill("/people/invitations", name="dora", once=value)
+    assert answer.status_code == 400
+    assert "This link was made before, and is good no more." in answer.text
+    assert owner.fill("/people/invitations", name="dora").status_code == 303
+
+
+def test_a_link_is_shown_to_nobody_else_and_on_no_other_page(
+    app: FastAPI, client_of: ClientOf
+) -> None:
+    owner, other = client_of("owner"), client_of("owner")
+    owner.fill("/people/invitations", name="dora", once="x")
+    cookie = next(each for each in owner.cookies.jar if each.name.endswith("_once"))
+    assert cookie.value is not None
+    other.cookies.set(cookie.name, cookie.value, domain="127.0.0.1")
+    assert "/invited/" not in other.get("/people").text
+    assert owner.person is not None
+    assert "/invited/" not in owner.get(f"/people/{owner.person.id}").text
+    assert "/invited/" in owner.get("/people").text
 
 
 def test_what_cannot_be_is_said_beside_the_form(client_of: ClientOf) -> None:
@@ -78,10 +123,13 @@ def test_roles_and_coming_in(app: FastAPI, client_of: ClientOf, clock: Clock) ->
     assert owner.fill(f"{there}/new-password").status_code == 400
     assert owner.fill(f"{there}/let-in").status_code == 303
     clock.pass_by(1)
-    made = owner.fill(f"{there}/new-password")
+    value = once(owner, there)
+    for _ in range(2):
+        assert owner.fill(f"{there}/new-password", once=value).headers["location"] == there
+    made = owner.get(there)
     link = re.search(r"http://127\.0\.0\.1/invited/[\w-]{43}", made.text)
     assert link is not None
-    assert "choose a new password" in Browser(app).get(link[0]).text
+    assert "choose a password" in Browser(app).get(link[0]).text
     for path in ("/people/999", "/people/999/role"):
         assert owner.get(path).status_code in {404, 405}
     assert owner.fill("/people/999/shut-out").status_code == 404
@@ -137,7 +185,11 @@ def test_a_link_goes_where_karat_was_said_to_be(workspace: Path, clock: Clock) -
                 olga = people.find(c, "olga") or people.add(c, "olga", "owner", None, clock())
             owner = Browser(app, olga)
             data = {"csrf": owner.csrf, "name": "dora"}
-            made = owner.post("/people/invitations", data=data, headers={"host": host})
+            sent = {"follow_redirects": False, "headers": {"host": host}}
+            done = owner.post("/people/invitations", data=data, **sent)
+            cookie = done.headers["set-cookie"].partition(";")[0]
+            cookie += f"; {owner.site.cookie}={owner.secret}"
+            made = Browser(app).get("/people", headers={"host": host, "cookie": cookie})
         found = re.search(r'value="([^"]*)/invited/[\w-]{43}"', made.text)
         assert found is not None, made.text
         assert ("goes after the address of this karat" in made.text) == (not found[1])

@@ -27,12 +27,14 @@ from karat.web.serving import (
     Serving,
     base_path,
     first_link,
+    first_owner,
     free,
     host_names,
     is_local,
     listen,
     proxy_addresses,
     taken_by,
+    unreached,
 )
 from karat.web.settings import Settings
 from karat.workflows.accounts import Accounts
@@ -67,6 +69,11 @@ def test_it_answers_to_this_machine_and_to_the_names_it_was_given() -> None:
     names = host_names("10.0.0.7", ["Karat.Example.org"], accounts=True)
     assert names == ("karat.example.org", *LOCAL, "10.0.0.7")
     assert host_names("::1", [], accounts=False) == LOCAL
+    # As browsers send them, however they were typed.
+    typed = ["192.168.1.7", "FD00:0:0:0:0:0:0:2", "[fd00::0:3]", "karat.example.org."]
+    plain = ("192.168.1.7", "[fd00::2]", "[fd00::3]", "karat.example.org")
+    assert host_names("0.0.0.0", typed, accounts=True) == (*plain, *LOCAL)
+    assert host_names("0:0:0:0:0:0:0:1", [], accounts=False) == LOCAL
 
 
 @pytest.mark.parametrize(
@@ -77,6 +84,9 @@ def test_it_answers_to_this_machine_and_to_the_names_it_was_given() -> None:
         ("two words", "--name example.org"),
         ("", "--name example.org"),
         ("http://[", "--name example.org"),
+        ("192.168.001.007", "--name 192.168.1.7"),
+        ("10.1", "--name 192.168.1.7"),
+        ("[1:2]", "--name 192.168.1.7"),
     ],
 )
 def test_what_is_no_name_alone_is_refused(name: str, fix: str) -> None:
@@ -108,6 +118,16 @@ def test_addresses_for_browsers(tmp_path: Path) -> None:
     assert Serving(plain, "0.0.0.0", 80).address == "http://karat.example.org:80"
     anywhere = Serving(Settings(tmp_path), "0.0.0.0", 8000).address
     assert anywhere == f"http://{socket.gethostname()}:8000"
+
+
+def test_a_name_by_which_nobody_comes_is_known(tmp_path: Path) -> None:
+    named = Settings(tmp_path, hosts=("192.168.1.7", *LOCAL))
+    assert unreached(Serving(named))
+    assert not unreached(Serving(named, "0.0.0.0"))
+    assert not unreached(Serving(named, proxies=("127.0.0.1",)))
+    assert not unreached(Serving(Settings(tmp_path, hosts=named.hosts, secure=True)))
+    assert not unreached(Serving(Settings(tmp_path, accounts=False, hosts=LOCAL)))
+    assert not unreached(Serving(Settings(tmp_path, hosts=LOCAL)))
 
 
 def test_a_port_that_is_taken_is_said_with_who_has_it_and_one_that_is_free() -> None:
@@ -154,9 +174,14 @@ def test_the_first_owner_comes_by_a_link_that_is_printed_once(workspace: Path) -
         link = first_link(accounts, "anna")
         assert link is not None
         assert first_link(accounts, "anna") is None  # a new one would end the first
+        waiting = first_owner(accounts)
+        assert waiting is not None
+        assert (waiting.name, waiting.renews) == ("anna", False)
         person = accounts.accept(link.removeprefix("/invited/"), "a long password, truly")
         assert (person.name, person.role) == ("anna", "owner")
         assert first_link(accounts, "ben") is None
+        accounts.invite("ben", "owner")
+        assert first_owner(accounts) is None, "anna can sign in"
 
 
 def test_who_served_on_this_machine_alone_gets_a_password(workspace: Path) -> None:

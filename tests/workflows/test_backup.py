@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tarfile
 import zipfile
 from pathlib import Path
@@ -28,6 +29,8 @@ def lived_in(shop: Opened) -> Opened:
     keep_runs(shop, [Run.from_frame(frame, name="old")], now=NOW)
     (shop.workspace.root / "history.jsonl").write_text("{}\n")
     (shop.workspace.runs / ".half.parquet.part").write_text("half")
+    (shop.workspace.root / "gate.toml").write_text("[[rule]]\n")
+    (shop.workspace.root / "corpus.jsonl").write_text("{}\n")
     (shop.workspace.root / "secret.env").write_text("not karat's")
     return shop
 
@@ -40,12 +43,13 @@ def test_what_belongs_to_a_workspace_is_there_again(
     made = back_up(lived_in, path, now=NOW)
     assert path.stat().st_mode & 0o077 == 0
     assert made.rows["golden_set"] == 1
-    assert made.files == 4  # karat.toml, guideline.md, history.jsonl, the run
+    assert made.files == 5  # karat.toml, guideline.md, gate.toml, history.jsonl, the run
     held, workspace = restore(path, tmp_path / "new", environment={})
-    assert (held.rows, held.files) == (made.rows, 4)
+    assert (held.rows, held.files) == (made.rows, 5)
     assert {each.name for each in (tmp_path / "new").iterdir()} == {
         "karat.toml",
         "guideline.md",
+        "gate.toml",
         "history.jsonl",
         "karat.db",
         "runs",
@@ -109,9 +113,19 @@ def test_a_damaged_backup_is_refused_before_anything_is_made(
     cut = len(whole) - 11_000
     for data in (whole[:at] + b"X" + whole[at + 1 :], whole[:cut], b"", b"PK\3\4", b"\0" * 4096):
         bad.write_bytes(data)
-        with pytest.raises(InputError, match=r"damaged|no backup|end is lost"):
+        with pytest.raises(InputError, match=r"damaged|no backup|end is lost") as refused:
             restore(bad, tmp_path / "new", environment={})
         assert not (tmp_path / "new").exists()
+        assert not re.search(r"Error|method|gz|header|\n", refused.value.what)
+    back_up(lived_in, tmp_path / "kept.zip", now=NOW)
+    whole = (tmp_path / "kept.zip").read_bytes()
+    bad = tmp_path / "bad.zip"
+    for data in (whole[:-30], whole[: len(whole) // 2], whole[:60] + b"\0" * 40 + whole[100:]):
+        bad.write_bytes(data)
+        with pytest.raises(InputError, match=r"damaged") as refused:
+            restore(bad, tmp_path / "new", environment={})
+        assert not (tmp_path / "new").exists()
+        assert not re.search(r"Error|method|gz|header|\n", refused.value.what)
     with pytest.raises(InputError, match="cannot be read"):
         restore(tmp_path / "none.zip", tmp_path / "new", environment={})
 

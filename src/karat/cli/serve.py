@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from karat.cli.workspace import clock, folder, need_store, say_notes
 from karat.errors import MissingExtra, UsageError
 
 if TYPE_CHECKING:
+    from karat.store.people import Invitation
     from karat.web.serving import Serving
 
 RATER = "KARAT_RATER"
@@ -152,7 +154,7 @@ def go(serving: Serving, *, browser: bool) -> int:
     """
     from dataclasses import replace
 
-    from karat.web.serving import first_link, listen, run
+    from karat.web.serving import first_link, first_owner, listen, run, unreached
     from karat.workflows.accounts import Accounts
     from karat.workflows.workspace import open_workspace
 
@@ -163,17 +165,27 @@ def go(serving: Serving, *, browser: bool) -> int:
         serving = replace(serving, port=listening.getsockname()[1])
         accounts = Accounts(found.store, clock)
         if settings.accounts:
+            invited = first_owner(accounts)
             link = first_link(accounts, settings.owner)
         else:
+            invited = None
             link = f"/link/{accounts.link(accounts.local(settings.owner))}"
     print(f"karat serves {printable(str(settings.workspace))} at {serving.address}/")
     if link is not None:
         words = "Open this to begin" if not settings.accounts else "The first owner comes by this"
         print(f"{words} (it works once): {serving.address}{link}")
+    if invited is not None:
+        print(_again(invited, serving))
     if settings.accounts and not settings.secure:
         print(
             "karat: passwords go unencrypted over the network unless a proxy before this speaks "
             "HTTPS; then say --https",
+            file=sys.stderr,
+        )
+    if unreached(serving):
+        print(
+            f"karat: only this machine reaches {serving.host}: say --host 0.0.0.0, or let a proxy "
+            "stand before it and say --proxy",
             file=sys.stderr,
         )
     print("Stop it with Ctrl-C.", flush=True)
@@ -181,6 +193,17 @@ def go(serving: Serving, *, browser: bool) -> int:
         _open(f"{serving.address}{link}")
     with listening:
         return run(serving, listening)
+
+
+def _again(invited: Invitation, serving: Serving) -> str:
+    """What to do where the first owner has not come yet: the link was printed at another start."""
+    how = ["people", "new-password"] if invited.renews else ["people", "invite"]
+    how += [invited.name, *([] if invited.renews else ["--role", "owner"])]
+    where = ["-w", str(serving.settings.workspace), "--url", serving.address]
+    return printable(
+        f"No owner can sign in yet: {invited.name} has not followed the link made for them. "
+        f"If it is lost, this prints another:\n  {shlex.join(['karat', *how, *where])}"
+    )
 
 
 def who() -> str:

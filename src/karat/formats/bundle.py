@@ -239,9 +239,10 @@ def _reading(path: Path) -> Iterator[Iterator[tuple[str, IO[bytes]]]]:
     except InputError:
         raise
     except _BROKEN as error:
+        # What the libraries say of it is for those who write archives.
         raise InputError(
-            f"this is no backup of karat's, or damaged ({error})", file=str(path), fix=_ANOTHER
-        ) from None
+            "this is no backup of karat's, or damaged", file=str(path), fix=_ANOTHER
+        ) from error
 
 
 _Found = Iterator[tuple[str, int, IO[bytes] | None]]

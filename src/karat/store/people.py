@@ -174,7 +174,15 @@ def invite(
     """Keep an invitation (``account``) or a one-time link (``link``); its number.
 
     Earlier ones of the kind and name are good no more.
+
+    Raises:
+        UsageError: this one was made before, and was used, withdrawn, or has ended.
     """
+    same = sa.select(invitation.c.id).where(invitation.c.token_sha256 == token_sha256)
+    if c.execute(same).one_or_none() is not None:
+        raise UsageError(
+            "this link was made before, and is good no more", fix="reload the page, make another"
+        )
     earlier = (invitation.c.kind == kind) & (invitation.c.name == name)
     c.execute(sa.update(invitation).where(earlier, *_good(now)).values(used_us=now))
     values = {

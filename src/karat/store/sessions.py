@@ -138,9 +138,14 @@ def add_token(
     """Keep a token for programs; its number.
 
     Raises:
-        UsageError: they were shut out.
+        UsageError: they were shut out; or this one was made before, and is good no more.
     """
     _may_come_in(c, person_id)
+    same = sa.select(api_token.c.id).where(api_token.c.token_sha256 == token_sha256)
+    if c.execute(same).one_or_none() is not None:
+        raise UsageError(
+            "this token was made before, and is good no more", fix="reload the page, make another"
+        )
     values = {"token_sha256": token_sha256, "person_id": person_id, "name": name}
     values |= {"scopes": list(scopes), "created_us": now, "ends_us": ends_us}
     made = c.execute(sa.insert(api_token).values(values).returning(api_token.c.id))
@@ -192,7 +197,7 @@ def revoke_all(c: sa.Connection, person_id: int, now: int) -> int:
 
 
 def in_turn(c: sa.Connection) -> None:
-    """Wait until no other transaction counts tries, so that many at once are counted as many.
+    """Wait until no other transaction counts tries or makes a secret: many at once are many.
 
     SQLite lets one write at a time as it is.
     """

@@ -15,6 +15,7 @@ from karat.tables.people import SCOPES_OF, Scope
 from karat.web.access import Asking, Signed
 from karat.web.errors import NotFound
 from karat.web.ids import Id
+from karat.web.once import Once, lead_to, secret_of, show_once
 from karat.web.page import Page, show
 from karat.web.site import Site, TheSite
 from karat.workflows.accounts import SignInRefused
@@ -50,7 +51,7 @@ class AccountPage(Page):
     """One's own account.
 
     Attributes:
-        password: Whether one signs in by a password, and can change it.
+        password: Whether one has a password to sign in by, and can change it.
         sessions: Where one is signed in, and how the browser is called; last seen first.
         tokens: One's tokens, the newest first.
         scopes: What a new token may be good for, and what that is in words.
@@ -77,8 +78,15 @@ class AccountPage(Page):
 @ROUTER.get("/account")
 def account(request: Request, site: TheSite, asking: Signed, done: str = "") -> Response:
     """One's own account."""
-    said = "The password is changed, and every other browser is signed out."
-    return show(request, _page(site, asking, done=said if done == "password" else None))
+    changed = "The password is changed, and every other browser is signed out."
+    said = changed if done == "password" else None
+    return show_once(
+        request,
+        site,
+        asking,
+        "/account",
+        lambda secret: _page(site, asking, secret=secret, done=said),
+    )
 
 
 @ROUTER.post("/account/password")
@@ -94,6 +102,7 @@ def change_password(
     if not site.settings.accounts:
         raise NotFound("there are no passwords where karat is for whoever started it")
     try:
+        _need_password(site, asking)
         if password != again:
             raise UsageError("the two new passwords differ")
         site.accounts.change_password(asking.person, old, password, asking.session)
@@ -113,6 +122,7 @@ def make_token(
     scopes: Annotated[list[str] | None, Form()] = None,
     days: Annotated[str, Form()] = "90",
     password: Annotated[str, Form()] = "",
+    once: Once = "",
 ) -> Response:
     """Make a token for programs, and show it once; it outlives the session, so that whoever
     makes it says the password.
@@ -121,13 +131,15 @@ def make_token(
         wanted = cast("list[Scope]", scopes or [])
         limit = _days(days)
         if site.settings.accounts:
+            _need_password(site, asking)
             site.accounts.confirm(asking.person, password)
-        made = site.accounts.make_token(asking.person, name, wanted, limit)
+        drawn = secret_of(asking, once, "token", name, *sorted(wanted), days)
+        made = site.accounts.make_token(asking.person, name, wanted, limit, drawn)
     except SignInRefused as refused:
         return _refused(request, site, asking, refused)
     except UsageError as error:
         return show(request, _page(site, asking, wrong=error.what), 400)
-    return show(request, _page(site, asking, secret=made.text))
+    return lead_to(request, site, asking, "/account", made.text)
 
 
 @ROUTER.post("/account/tokens/{token_id}/revoke")
@@ -159,6 +171,16 @@ def _days(said: str) -> int | None:
         raise UsageError(f"{said!r} is no number of days") from None
 
 
+def _need_password(site: Site, asking: Asking) -> None:
+    """Who served karat on this machine alone has none yet, and can neither change nor say it.
+
+    Raises:
+        UsageError: they have none.
+    """
+    if not site.accounts.has_password(asking.person):
+        raise UsageError("you have no password yet: choose one first, by a link that is for you")
+
+
 def _refused(request: Request, site: Site, asking: Asking, refused: SignInRefused) -> Response:
     page = _page(site, asking, wrong=refused.what)
     response = show(request, page, 429 if refused.wait_s else 403)
@@ -178,7 +200,7 @@ def _page(
     rows = site.accounts.sessions(asking.person, asking.session)
     return AccountPage(
         title="Account",
-        password=site.settings.accounts,
+        password=site.settings.accounts and site.accounts.has_password(asking.person),
         sessions=[(row, browser(row.agent)) for row in rows],
         tokens=site.accounts.tokens(asking.person),
         scopes=[(scope, MEANT[scope]) for scope in SCOPES_OF[asking.person.role]],

@@ -17,6 +17,7 @@ from karat.errors import UsageError
 from karat.web.access import may_upload
 from karat.web.errors import Said, answer
 from karat.web.ids import storable
+from karat.web.settings import plain_host
 from karat.web.site import Site
 
 LOG = logging.getLogger("karat.access")
@@ -43,7 +44,7 @@ class Guards:
     def __init__(
         self, app: ASGIApp, hosts: tuple[str, ...], images: tuple[str, ...], *, secure: bool
     ) -> None:
-        self.app, self.hosts = app, {host.casefold() for host in hosts}
+        self.app, self.hosts = app, set(map(plain_host, hosts))
         self.headers = {
             "content-security-policy": POLICY.format(images="".join(f" {o}" for o in images)),
             "x-content-type-options": "nosniff",
@@ -163,5 +164,5 @@ def _log(scope: Scope, status: int, seconds: float) -> None:
 def _name(host: str) -> str:
     """A Host header without its port."""
     if host.startswith("["):
-        return host.partition("]")[0].casefold() + "]"
-    return host.partition(":")[0].casefold()
+        return plain_host(host.partition("]")[0] + "]")
+    return plain_host(host.partition(":")[0])

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import urlencode
 
 import polars as pl
 from fastapi import Request
+from fastapi.routing import APIRoute
+
+from karat.errors import UsageError, nearest
 
 Kind = Literal["text", "number", "signed", "share", "grade", "count", "time", "flag"]
 PER_PAGE = 50
@@ -19,6 +22,8 @@ MOST_WORDS = 20
 """Words that are searched for at once; further ones are passed over."""
 OWN = {"q", "sort", "page", "format"}
 """What an address says of every list; no column can be filtered by under these names."""
+_OF_PAGES = {"measure", "candidate", "slice"}
+"""What pages read of an address besides the parameters of their routes."""
 NONE = "none"
 """What a filter calls the lack of a value."""
 SOME = "some"
@@ -80,23 +85,39 @@ class Ask:
             ``some``. A page may put more here, which no column is called.
         sort: Column to sort by, ``-name`` for the largest first; None for the list's own order.
         page: From 1.
+        strict: Whether a program asks, as for CSV or JSON: what it cannot have is an error.
+        others: Parameters of the page's route: what the address says of them is not for its list,
+            whatever the columns are called. None where no route is known.
+        unread: What the address says of the page, if that is no page; else None.
     """
 
     search: str = ""
     where: Mapping[str, str] = field(default_factory=dict)
     sort: str | None = None
     page: int = 1
+    strict: bool = field(default=False, compare=False)
+    others: frozenset[str] | None = field(default=None, compare=False)
+    unread: str | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, request: Request) -> Ask:
-        """What the address of a request asks; what it cannot mean is left out."""
-        said = request.query_params
-        page = said.get("page", "1")
+        """What the address of a request asks; ``listed`` says what it cannot mean."""
+        said, route = request.query_params, request.scope.get("route")
+        page = said.get("page") or "1"
+        read = page.isascii() and page.isdecimal() and len(page) < 9 and int(page) > 0
+        others = None
+        if isinstance(route, APIRoute):
+            each_of = [route.dependant, *route.dependant.dependencies]
+            named = [one for part in each_of for one in part.query_params]
+            others = frozenset(each.alias for each in named)
         return cls(
             search=said.get("q", "").strip(),
             where={key: value for key, value in said.items() if key not in OWN and value != ""},
             sort=said.get("sort") or None,
-            page=max(1, int(page)) if page.isdecimal() and len(page) < 9 else 1,
+            page=int(page) if read else 1,
+            strict=said.get("format") in {"csv", "json"},
+            others=others,
+            unread=None if read else page[:50],
         )
 
     def address(self, **changed: Any) -> str:
@@ -122,6 +143,7 @@ class Listed:
         heads: What stands above each column, those included that the table does not show.
         passed_over: Filters that cannot be understood, and were left out; ``q`` if too many words
             were searched for.
+        notes: What the address asks and the list cannot do, in sentences.
     """
 
     columns: Sequence[Column]
@@ -134,11 +156,13 @@ class Listed:
     choices: Mapping[str, Sequence[str]]
     heads: Mapping[str, str]
     passed_over: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
     @property
     def by_hand(self) -> Sequence[Column]:
         """Columns that are filtered by typing: numbers and times."""
-        return [c for c in self.columns if c.kind != "text" and c.name not in self.choices]
+        others = {*self.choices, *(self.ask.others or ())}
+        return [c for c in self.columns if c.kind != "text" and c.name not in others]
 
     @property
     def carried(self) -> Mapping[str, str]:
@@ -152,7 +176,7 @@ class Listed:
         return {
             self.heads[name]: value
             for name, value in self.ask.where.items()
-            if name in self.heads and name not in self.passed_over
+            if name in self.heads and name not in {*self.passed_over, *(self.ask.others or ())}
         }
 
     def sort_by(self, name: str) -> str:
@@ -185,22 +209,34 @@ def listed(
     Args:
         frame: All of it, in its own order; it may hold columns that are not shown, for links.
         columns: What it shows.
-        ask: What is asked. An unknown column, or a value that no number can be, finds nothing
-            less: it is passed over.
+        ask: What is asked. An unknown column, a value that no number can be, or a page beyond the
+            last is passed over, and noted.
         search: Columns of text that are searched: a row is found that holds every word, in
             whichever of them, whatever the case.
         per_page: Rows of a page.
+
+    Raises:
+        UsageError: a program asks for what would be passed over.
     """
     by_name = {column.name: column for column in columns}
-    offered = {column.name: _choices(column, frame) for column in columns if column.choices}
-    found, passed_over = frame, []
+    others = ask.others or frozenset()
+    offered = {
+        column.name: _choices(column, frame)
+        for column in columns
+        if column.choices and column.name not in others
+    }
+    found, passed_over, wrong = frame, [], list(_unknown(by_name, ask))
     for name, value in ask.where.items():
-        if name in by_name:
+        if name in by_name and name not in others:
             wanted = _wanted(by_name[name], value)
             if wanted is None:
                 passed_over.append(name)
+                wrong.append(_no_filter(by_name[name], value))
             else:
                 found = found.filter(wanted.fill_null(value=False))
+            near = _near(by_name[name], value, offered.get(name, ()))
+            if near and not ask.strict:  # for a program, no rows are the answer
+                wrong.append(UsageError(f"no row has “{value[:50]}”", nearest=near))
     words = list(dict.fromkeys(_lower(word) for word in ask.search.split()))
     if words:
         folded = found.select(_folded(pl.col(name)).alias(name) for name in search)
@@ -211,6 +247,7 @@ def listed(
         found = found.filter(folded.select(pl.all_horizontal(held)).to_series())
     if len(words) > MOST_WORDS:
         passed_over.append("q")
+        wrong.append(UsageError(f"only the first {MOST_WORDS} words are searched for"))
     key = (ask.sort or "").removeprefix("-")
     if key in by_name:
         down = str(ask.sort).startswith("-")
@@ -219,7 +256,15 @@ def listed(
         known = pl.col(key).is_null()  # what has no value stands last, whichever way
         found = found.sort(known, *by, descending=[False] + [down] * len(by), maintain_order=True)
     pages = max(1, -(-found.height // per_page))
-    ask = ask if ask.page <= pages else Ask(ask.search, ask.where, ask.sort, pages)
+    if ask.page > pages:
+        count = "one page" if pages == 1 else f"{pages:,} pages"
+        what = f"there is no page {ask.page:,}: the list has {count}"
+        if ask.strict:
+            raise UsageError(what, nearest=[f"page={pages}"])
+        wrong.append(UsageError(f"{what}, and this is the last" if pages > 1 else what))
+        ask = replace(ask, page=pages)
+    if wrong and ask.strict:
+        raise wrong[0]
     shown = found.slice((ask.page - 1) * per_page, per_page)
     rows = []
     for row in shown.iter_rows(named=True):
@@ -236,7 +281,44 @@ def listed(
         choices={name: values for name, values in offered.items() if values},
         heads={column.name: column.head for column in columns},
         passed_over=passed_over,
+        notes=[_sentence(each) for each in wrong],
     )
+
+
+def _unknown(columns: Mapping[str, Column], ask: Ask) -> Iterator[UsageError]:
+    """What an address names that is no column, and a page that is none."""
+    key = (ask.sort or "").removeprefix("-")
+    if key and key not in columns:
+        near = nearest(key, columns)
+        yield UsageError(f"there is no column “{key[:50]}” to sort by", nearest=near)
+    known = None if ask.others is None else ask.others | columns.keys() | _OF_PAGES
+    for name in ask.where:
+        if known is not None and name not in known:
+            near = nearest(name, columns)
+            yield UsageError(f"there is no column “{name[:50]}” to filter by", nearest=near)
+    if ask.unread is not None:
+        yield UsageError(f"“{ask.unread}” is no page: pages are numbered from 1")
+
+
+def _near(column: Column, value: str, choices: Sequence[str]) -> list[str]:
+    """What may be meant by a text that no row has; empty where rows have it."""
+    lacking = column.kind == "text" and value not in choices
+    return nearest(value, choices) if lacking else []
+
+
+def _no_filter(column: Column, value: str) -> UsageError:
+    kinds = {
+        "time": ("a day", f"{column.name}=2026-03-01, >=2026-03-01, or 2026-03-01..2026-03-31"),
+        "flag": ("yes or no", f"{column.name}=yes, no, or {NONE}"),
+    }
+    kind, fix = kinds.get(column.kind, ("a number", f"{column.name}=2, >=2, 1..3, or {NONE}"))
+    return UsageError(f"“{value[:50]}” is no filter for {kind}", fix=fix)
+
+
+def _sentence(error: UsageError) -> str:
+    meant = f" Did you mean {' or '.join(error.nearest)}?" if error.nearest else ""
+    fix = f" Write {error.fix}." if error.fix else ""
+    return f"{error.what[:1].upper()}{error.what[1:]}.{meant}{fix}"
 
 
 def _folded(text: pl.Expr) -> pl.Expr:

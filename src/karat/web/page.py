@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
@@ -16,11 +17,8 @@ from urllib.parse import quote
 import jinja2
 import polars as pl
 from fastapi import Request, Response
-from markupsafe import Markup
 
-from karat.reports.figures import counted, percent, signed
-from karat.reports.html import words
-from karat.reports.html.charts import HARMLESS
+from karat.reports.html import page as report
 from karat.reports.rows import spreadsheet_safe
 from karat.web.access import Asking
 from karat.web.listing import Listed
@@ -64,6 +62,11 @@ class Shell:
     accounts: bool
     now: int
     address: str
+
+    @property
+    def once(self) -> str:
+        """What a form says that is to make something once; drawn anew for each."""
+        return secrets.token_urlsafe(16)
 
 
 def show(request: Request, page: Page, status: int = 200) -> Response:
@@ -118,34 +121,9 @@ def to_csv(found: Listed) -> str:
 @cache
 def environment() -> jinja2.Environment:
     """The templates, those of the report among them: what both show is one thing."""
-    made = jinja2.Environment(
-        loader=jinja2.ChoiceLoader(
-            [
-                jinja2.PackageLoader("karat.web", "templates"),
-                jinja2.FunctionLoader(_of_report),
-            ]
-        ),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_harmless,
-    )
-    made.filters |= {
-        "number": words.number,
-        "signed": signed,
-        "p": words.chance,
-        "percent": lambda share: percent(share) or "–",
-        "grade": lambda grade: "–" if grade is None else f"{grade:g}",
-        "counted": counted,
-        "exact": lambda value: "" if value is None else repr(value),
-        "listed": words.listed,
-        "part": lambda text: quote(str(text), safe=""),
-        "ago": ago,
-        "moment": exact,
-    }
-    made.tests["felt"] = lambda value: value is not None and abs(value) >= 5e-4
-    made.globals |= {"svg": Markup, "span": words.span, "static": static_address}
+    made = report.environment(jinja2.PackageLoader("karat.web", "templates"))
+    made.filters |= {"part": lambda text: quote(str(text), safe=""), "ago": ago, "moment": exact}
+    made.globals["static"] = static_address
     return made
 
 
@@ -174,15 +152,6 @@ def static_file(name: str) -> tuple[bytes, str]:
 def static_address(name: str) -> str:
     """Where a file of ours is served, without the base; it changes when the file does."""
     return f"/static/{name}?v={static_file(name)[1]}"
-
-
-def _of_report(name: str) -> str | None:
-    place = resources.files("karat.reports.html") / name
-    return place.read_text() if place.is_file() else None
-
-
-def _harmless(value: Any) -> Any:
-    return value.translate(HARMLESS) if type(value) is str else value
 
 
 def _plain(value: Any) -> Any:

@@ -18,6 +18,7 @@ from karat.web.access import AnOwner
 from karat.web.errors import NotFound
 from karat.web.ids import Id
 from karat.web.listing import Ask, Column, Listed, listed
+from karat.web.once import Once, lead_to, secret_of, show_once
 from karat.web.page import Page, show
 from karat.web.serving import LOCAL
 from karat.web.site import Site, TheSite
@@ -111,9 +112,15 @@ class PersonPage(Page):
 
 
 @ROUTER.get("/people")
-def people(request: Request, site: TheSite, _asking: AnOwner) -> Response:
+def people(request: Request, site: TheSite, asking: AnOwner) -> Response:
     """Everybody, who is invited, and a form to invite somebody."""
-    return show(request, _page(request, site))
+    return show_once(
+        request,
+        site,
+        asking,
+        "/people",
+        lambda secret: _page(request, site, link=_link(request, site, secret)),
+    )
 
 
 @ROUTER.post("/people/invitations")
@@ -123,12 +130,16 @@ def invite(
     asking: AnOwner,
     name: Annotated[str, Form()],
     role: Annotated[str, Form()] = "rater",
+    once: Once = "",
 ) -> Response:
     """Invite somebody, and show their link once."""
+    drawn = secret_of(asking, once, "invite", name, role)
     try:
-        secret = site.accounts.invite(name, cast(Role, role), asking.person.name)
+        secret = site.accounts.invite(name, cast(Role, role), asking.person.name, drawn)
     except UsageError as error:
         return show(request, _page(request, site, name=name, role=role, wrong=error.what), 400)
+    if asking.session is not None:
+        return lead_to(request, site, asking, "/people", secret.text)
     return show(request, _page(request, site, link=_link(request, site, secret.text)))
 
 
@@ -140,9 +151,15 @@ def withdraw(site: TheSite, asking: AnOwner, invitation_id: Id) -> Response:
 
 
 @ROUTER.get("/people/{person_id}")
-def person(request: Request, site: TheSite, _asking: AnOwner, person_id: Id) -> Response:
+def person(request: Request, site: TheSite, asking: AnOwner, person_id: Id) -> Response:
     """One person, and what an owner can do about them."""
-    return show(request, _person(site, person_id))
+    return show_once(
+        request,
+        site,
+        asking,
+        f"/people/{person_id}",
+        lambda secret: _person(site, person_id, _link(request, site, secret)),
+    )
 
 
 @ROUTER.post("/people/{person_id}/role")
@@ -172,10 +189,15 @@ def let_in(site: TheSite, asking: AnOwner, person_id: Id) -> Response:
 
 
 @ROUTER.post("/people/{person_id}/new-password")
-def new_password(request: Request, site: TheSite, asking: AnOwner, person_id: Id) -> Response:
-    """Make a link by which they choose a new password, and show it once."""
+def new_password(
+    request: Request, site: TheSite, asking: AnOwner, person_id: Id, once: Once = ""
+) -> Response:
+    """Make a link by which they choose a password, and show it once."""
     row = _row(site.accounts.everybody(), person_id)
-    secret = site.accounts.renew(row.person.name, asking.person.name)
+    drawn = secret_of(asking, once, "password", person_id)
+    secret = site.accounts.renew(row.person.name, asking.person.name, drawn)
+    if asking.session is not None:
+        return lead_to(request, site, asking, f"/people/{person_id}", secret.text)
     return show(request, _person(site, person_id, _link(request, site, secret.text)))
 
 
@@ -240,10 +262,11 @@ def _row(everybody: Sequence[PersonRow], person_id: int) -> PersonRow:
     return found
 
 
-def _link(request: Request, site: Site, secret: str) -> Link:
-    made = site.accounts.invitation(secret)
+def _link(request: Request, site: Site, secret: str | None) -> Link | None:
+    """The link of a secret; None if there is none, or it was withdrawn or used meanwhile."""
+    made = None if secret is None else site.accounts.invitation(secret)
     if made is None:
-        raise UsageError("the invitation was withdrawn at the same moment")
+        return None
     address = f"{_origin(request, site)}{site.settings.base}/invited/{secret}"
     return Link(made.name, address, made.renews, made.ends_us)
 

@@ -22,9 +22,10 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 
 from karat.errors import KaratError, UsageError
-from karat.store import people
+from karat.store.people import Invitation
+from karat.tables.people import Person
 from karat.web.logs import log_config
-from karat.web.settings import Settings
+from karat.web.settings import Settings, plain_host
 from karat.workflows.accounts import Accounts
 
 LOG = logging.getLogger("karat.web")
@@ -37,6 +38,7 @@ _AGAIN_S = 1.0  # before another worker takes the place of one that died
 _TRIED = 100  # ports that are looked at for a free one
 _LISTENS = "0A"  # a socket's state in /proc/net/tcp
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
+_NUMBERS = re.compile(r"[0-9.]+|\[.*\]")
 _BASE = re.compile(r"(/[\w.~-]+)*")
 
 
@@ -73,10 +75,16 @@ class Serving:
 
 def is_local(host: str) -> bool:
     """Whether nobody but this machine reaches an address."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+    return host == "localhost" or (
+        _is_address(host) and ipaddress.ip_address(host.strip("[]")).is_loopback
+    )
+
+
+def unreached(serving: Serving) -> bool:
+    """Whether nobody comes by the name it was given: it listens to this machine, and no proxy."""
+    named = any(name not in LOCAL for name in serving.settings.hosts)
+    behind = bool(serving.proxies) or serving.settings.secure
+    return serving.settings.accounts and named and not behind and is_local(serving.host)
 
 
 def host_names(host: str, names: Sequence[str], *, accounts: bool) -> tuple[str, ...]:
@@ -93,7 +101,7 @@ def host_names(host: str, names: Sequence[str], *, accounts: bool) -> tuple[str,
     given = [_name(each) for each in names]
     if accounts and not given:
         return ()  # nobody said how it is called; a session's cookie is good for one name alone
-    own = [] if host in {"0.0.0.0", "::"} else [_shown(host).casefold()]  # noqa: S104 - compared
+    own = [] if host in {"0.0.0.0", "::"} else [plain_host(_shown(host))]  # noqa: S104 - compared
     return tuple(dict.fromkeys([*given, *LOCAL, *own]))
 
 
@@ -189,19 +197,29 @@ def first_link(accounts: Accounts, owner: str) -> str | None:
         accounts: Of the store.
         owner: Whom to invite where there is no owner at all.
     """
-    owners = [
-        row.person.name
+    owners = _owners(accounts)
+    if any(map(accounts.has_password, owners)):
+        return None
+    if first_owner(accounts) is not None:
+        return None
+    # Who served on this machine alone is an owner without a password.
+    made = accounts.renew(owners[0].name) if owners else accounts.invite(owner, "owner")
+    return f"/invited/{made.text}"
+
+
+def first_owner(accounts: Accounts) -> Invitation | None:
+    """The invitation by which an owner is to come; None where one can sign in, or none is there."""
+    if any(map(accounts.has_password, _owners(accounts))):
+        return None
+    return next((each for each in accounts.invitations() if each.role == "owner"), None)
+
+
+def _owners(accounts: Accounts) -> list[Person]:
+    return [
+        row.person
         for row in accounts.everybody()
         if row.person.role == "owner" and row.disabled_us is None
     ]
-    with accounts.store.read() as connection:
-        if any(people.password_of(connection, name) for name in owners):
-            return None
-    if any(each.role == "owner" for each in accounts.invitations()):
-        return None
-    # Who served on this machine alone is an owner without a password.
-    made = accounts.renew(owners[0]) if owners else accounts.invite(owner, "owner")
-    return f"/invited/{made.text}"
 
 
 def run(serving: Serving, listening: socket.socket) -> int:
@@ -349,6 +367,14 @@ def _unbound(error: OSError, family: int, place: tuple[object, ...]) -> KaratErr
     return UsageError(f"port {port} is taken, and so are those behind it", fix="--port 0")
 
 
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
 def _shown(host: str) -> str:
     """An address as it stands in a URL; of one that means all of them, the machine's name."""
     if host in {"0.0.0.0", "::"}:  # noqa: S104 - compared, not bound
@@ -357,7 +383,9 @@ def _shown(host: str) -> str:
 
 
 def _name(text: str) -> str:
-    name = text.casefold()
+    name = plain_host(text)
+    if _NUMBERS.fullmatch(name) and not _is_address(name):  # browsers would read it otherwise
+        raise UsageError(f"{text!r} is no address of a machine", fix="--name 192.168.1.7")
     if not _HOST.fullmatch(name):
         try:
             inside = urlsplit(name if "//" in name else f"//{name}").hostname

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 from collections.abc import Mapping
@@ -11,6 +12,17 @@ from pathlib import Path
 VARIABLE = "KARAT_SERVE"
 MAX_UPLOAD = 4 * 2**30
 """Bytes of one upload, unless the command says otherwise."""
+
+
+def plain_host(name: str) -> str:
+    """A name of a machine as browsers send it: small letters, an address in its one short form."""
+    name = name.casefold()
+    inside = name.removeprefix("[").removesuffix("]")
+    try:
+        found = ipaddress.ip_address(inside)
+    except ValueError:
+        return name.removesuffix(".")  # with the dot it is the same name
+    return str(found) if found.version == 4 else f"[{found}]"
 
 
 @dataclass(frozen=True)

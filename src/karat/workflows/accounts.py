@@ -94,8 +94,15 @@ class Accounts(Tokens):
                 )
             return found
 
-    def invite(self, name: str, role: Role, by: str = SERVER) -> Secret:
+    def invite(self, name: str, role: Role, by: str = SERVER, secret: str | None = None) -> Secret:
         """Invite somebody; the secret is the end of their link. An earlier one is good no more.
+
+        Args:
+            name: Who.
+            role: As what.
+            by: Who invites.
+            secret: The one to use, for one wish; a second time the invitation is there already.
+                None for any.
 
         Raises:
             UsageError: no name, no such role, or the name is taken.
@@ -109,10 +116,10 @@ class Accounts(Tokens):
             taken = people.looks_like(c, name)
             if taken is not None:
                 raise UsageError(f"there is an account called {taken!r}", fix="choose another name")
-            return self._invite(c, name, role, by, "invite")
+            return self._invite(c, name, role, by, "invite", secret)
 
-    def renew(self, name: str, by: str = SERVER) -> Secret:
-        """A link by which somebody who has an account chooses a new password.
+    def renew(self, name: str, by: str = SERVER, secret: str | None = None) -> Secret:
+        """A link by which somebody who has an account chooses a password; see ``invite``.
 
         Raises:
             UsageError: nobody of this name, or they were shut out.
@@ -121,10 +128,16 @@ class Accounts(Tokens):
         with self.store.begin() as c:
             if people.shut_out(c, person.id):
                 raise UsageError(f"{name} was shut out", fix="let them in first")
-            return self._invite(c, person.name, person.role, by, "give a new password to")
+            return self._invite(c, person.name, person.role, by, "give a new password to", secret)
 
-    def _invite(self, c: sa.Connection, name: str, role: Role, by: str, action: str) -> Secret:
-        secret, now = secrets.token_urlsafe(32), self.clock()
+    def _invite(
+        self, c: sa.Connection, name: str, role: Role, by: str, action: str, given: str | None
+    ) -> Secret:
+        secret, now = given or secrets.token_urlsafe(32), self.clock()
+        sessions.in_turn(c)
+        there = people.invited(c, "account", hashed(secret), now)
+        if there is not None:
+            return Secret(secret, there.id)
         how = {"made_by": by, "now": now, "ends_us": now + INVITED_US}
         made = people.invite(c, "account", hashed(secret), name, role, **how)  # type: ignore[arg-type]
         self.note(c, by, action, name, {"role": role})
@@ -260,8 +273,8 @@ class Accounts(Tokens):
             name: As it was typed.
             password: As it was typed.
             address: Where they come from.
-            device: What ``device`` gave their browser when they came in before: what others at the
-                address did does not keep them out.
+            device: What ``device`` gave their browser when they came in before: what others did
+                does not keep them out.
 
         Raises:
             SignInRefused: one of the two is wrong (it is never said which), there were too many
@@ -284,6 +297,11 @@ class Accounts(Tokens):
                 people.set_password(c, held[0].id, newer)
             self.note(c, held[0].name, "sign in", name)
         return held[0]
+
+    def has_password(self, person: Person) -> bool:
+        """Whether somebody can sign in by a password."""
+        with self.store.read() as c:
+            return people.password_of(c, person.name) is not None
 
     def device(self, person: Person) -> str | None:
         """By what a browser is known in which somebody has come in; None without a password.

@@ -24,6 +24,8 @@ from karat.tables.workspace import Workspace
 from karat.workflows.workspace import Opened
 
 _TABLES, _FILES = "tables/", "workspace/"
+POLICY = "gate.toml"
+"""The policy of the gate, where it lies beside ``karat.toml`` under its usual name."""
 _SQLITE = "sqlite:///karat.db"
 
 
@@ -34,7 +36,8 @@ class Backup:
     Attributes:
         path: Its file.
         rows: Rows of each table.
-        files: Files of the workspace: ``karat.toml``, the guideline, histories and runs.
+        files: Files of the workspace: ``karat.toml``, the guideline, ``gate.toml``, histories
+            and runs.
         notes: What is to be known, in sentences.
     """
 
@@ -223,8 +226,9 @@ def _files(workspace: Workspace) -> Iterator[tuple[str, Path]]:
     """Name in the backup and place of each file of the workspace."""
     root = workspace.root
     yield NAME, root / NAME
-    if workspace.guideline.is_file():
-        yield workspace.guideline.name, workspace.guideline
+    for path in (workspace.guideline, root / POLICY):
+        if path.is_file():
+            yield path.name, path
     for history in workspace.histories:
         if history.is_file() and history.is_relative_to(root):
             yield history.relative_to(root).as_posix(), history

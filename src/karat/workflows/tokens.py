@@ -48,9 +48,22 @@ class Tokens:
         self.store, self.clock = store, clock
 
     def make_token(
-        self, person: Person, name: str, scopes: Sequence[Scope], days: int | None = 90
+        self,
+        person: Person,
+        name: str,
+        scopes: Sequence[Scope],
+        days: int | None = 90,
+        secret: str | None = None,
     ) -> Secret:
         """A token for programs; the secret is shown once.
+
+        Args:
+            person: Whose.
+            name: What it is for.
+            scopes: What it is good for.
+            days: For how long; None for ever.
+            secret: The one to use after ``karat_``, for one wish; a second time the token is there
+                already. None for any.
 
         Raises:
             UsageError: no name, no scope, one that there is not or that is beyond the person's
@@ -70,13 +83,17 @@ class Tokens:
             raise UsageError(f"a token of {person.role}s is not good for {beyond!r}")
         if days is not None and not 1 <= days <= MOST_DAYS:
             raise UsageError(f"a token is good for 1 to {MOST_DAYS:,} days, or for ever")
-        secret, now = f"karat_{secrets.token_urlsafe(32)}", self.clock()
+        text, now = f"karat_{secret or secrets.token_urlsafe(32)}", self.clock()
         ends = None if days is None else now + days * 86_400_000_000
         with self.store.begin() as c:
+            sessions.in_turn(c)
+            there = sessions.token(c, hashed(text), now)
+            if there is not None:
+                return Secret(text, there[1].id)
             kept = [scope for scope in SCOPES if scope in scopes]
-            made = sessions.add_token(c, hashed(secret), person.id, name, kept, now, ends)
+            made = sessions.add_token(c, hashed(text), person.id, name, kept, now, ends)
             self.note(c, person.name, "make token", name, {"scopes": " ".join(kept)})
-        return Secret(secret, made)
+        return Secret(text, made)
 
     def by_token(self, secret: str) -> tuple[Person, tuple[Scope, ...]] | None:
         """Whose token it is and what it is good for; None if it is not good."""

@@ -25,9 +25,14 @@ class Limit:
     longest_s: int
 
 
-LIMITS = {"pair": Limit(5, 900), "address": Limit(20, 900), "name": Limit(100, 60)}
-"""For a name from one address, an address, and a name from everywhere. The last is generous, for
-strangers could keep the name's owner out by it; but it holds against many addresses at once."""
+LIMITS = {"pair": Limit(5, 900), "name": Limit(100, 60)}
+"""For a name from one address, and a name from everywhere. The last is generous, for strangers
+could keep the name's owner out by it; but it holds against many addresses at once."""
+CROWD = 100
+"""Failures in an hour after which an address is one that guesses, or one that many share."""
+WARY = Limit(2, 900)
+"""For a name from such an address. Nobody waits for what was tried under other names: behind a
+proxy that is not believed all come from one address, and a stranger would keep them all out."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class Try:
     """A try, under the keys it counts for.
 
     Attributes:
-        keys: By kind, see ``LIMITS``; ``pair`` stands first.
+        keys: By kind: ``pair``, which stands first, ``name``, ``address``.
         time_us: When, microseconds UTC.
     """
 
@@ -53,13 +58,13 @@ def try_of(name: str, address: str, now: int, *, known: bool = False) -> Try:
         name: Whose.
         address: Where it came from.
         now: Microseconds UTC.
-        known: Whether the browser came in under this name before: what others at the address did
-            does not keep it out, and it does not count for them.
+        known: Whether the browser came in under this name before: nothing that others did keeps
+            it out, and it does not count for them.
     """
     place = _network(address)
-    keys = {"pair": f"pair {place} {name}", "address": f"address {place}", "name": f"name {name}"}
     if known:
-        del keys["address"]
+        return Try({"pair": f"known {place} {name}"}, now)
+    keys = {"pair": f"pair {place} {name}", "address": f"address {place}", "name": f"name {name}"}
     return Try(keys, now)
 
 
@@ -75,10 +80,10 @@ def wait(c: sa.Connection, tried: Try) -> int:
     """
     sessions.in_turn(c)
     since = tried.time_us - _WINDOW_US
-    seconds = max(
-        _due(*sessions.failures(c, key, since), LIMITS[kind], tried.time_us)
-        for kind, key in tried.keys.items()
-    )
+    failed = {kind: sessions.failures(c, key, since) for kind, key in tried.keys.items()}
+    crowded = failed.pop("address", (0, 0))[0] >= CROWD
+    limits = LIMITS | ({"pair": WARY} if crowded else {})
+    seconds = max(_due(*failed[kind], limits[kind], tried.time_us) for kind in failed)
     if not seconds:
         sessions.failed(c, list(tried.keys.values()), tried.time_us)
     return seconds

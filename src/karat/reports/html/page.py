@@ -6,7 +6,7 @@ import base64
 import hashlib
 from collections.abc import Callable
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from karat.errors import MissingExtra
 from karat.reports import further
@@ -14,6 +14,9 @@ from karat.reports.figures import counted, percent, signed
 from karat.reports.html import figures, words
 from karat.reports.html.charts import HARMLESS
 from karat.reports.html.content import UNANSWERED, Content
+
+if TYPE_CHECKING:
+    import jinja2
 
 _NOTHING = 5e-4  # prints as 0.000
 
@@ -27,36 +30,10 @@ def to_page(content: Content) -> str:
     Raises:
         MissingExtra: Jinja2, Altair or vl-convert is not installed.
     """
-    try:
-        import jinja2
-    except ImportError:
-        raise MissingExtra("jinja2", "report", "a report") from None
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_part),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_harmless,
-    )
-    environment.filters |= {
-        "number": words.number,
-        "signed": signed,
-        "p": words.chance,
-        "percent": lambda share: percent(share) or "–",
-        "grade": lambda grade: f"{grade:g}",
-        "counted": counted,
-        "by_measure": figures.by_measure,
-        "exact": lambda value: "" if value is None else repr(value),
-        "listed": words.listed,
-    }
-    # What is printed with its sign and says nothing has none of the colours.
-    environment.tests["felt"] = lambda value: value is not None and abs(value) >= _NOTHING
     style, script = _part("report.css"), _part("report.mjs")
-    page = environment.get_template("report.html.j2").render(
+    template = environment().get_template("report.html.j2")
+    page = template.render(
         **_shown(content),
-        span=words.span,
-        svg=_trusted(),
         still_failing=words.still_failing,
         style=_trusted()(style),
         script=_trusted()(script),
@@ -64,6 +41,47 @@ def to_page(content: Content) -> str:
         script_hash=_hash(script),
     )
     return page.encode("utf-8", "replace").decode()
+
+
+def environment(own: jinja2.BaseLoader | None = None) -> jinja2.Environment:
+    """The report's templates, and how they print; pages that a server shows print the same way.
+
+    An undefined name fails, and whatever strangers wrote is escaped.
+
+    Args:
+        own: Where templates are looked for first.
+
+    Raises:
+        MissingExtra: Jinja2 is not installed.
+    """
+    try:
+        import jinja2
+    except ImportError:
+        raise MissingExtra("jinja2", "report", "a report") from None
+    report = jinja2.FunctionLoader(_template)
+    made = jinja2.Environment(
+        loader=report if own is None else jinja2.ChoiceLoader([own, report]),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_harmless,
+    )
+    made.filters |= {
+        "number": words.number,
+        "signed": signed,
+        "p": words.chance,
+        "percent": lambda share: percent(share) or "–",
+        "grade": lambda grade: "–" if grade is None else f"{grade:g}",
+        "counted": counted,
+        "by_measure": figures.by_measure,
+        "exact": lambda value: "" if value is None else repr(value),
+        "listed": words.listed,
+    }
+    # What is printed with its sign and says nothing has none of the colours.
+    made.tests["felt"] = lambda value: value is not None and abs(value) >= _NOTHING
+    made.globals |= {"svg": _trusted(), "span": words.span}
+    return made
 
 
 def _shown(content: Content) -> dict[str, Any]:
@@ -142,6 +160,10 @@ def _adds(content: Content) -> bool | None:
 
 def _part(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _template(name: str) -> str | None:
+    return _part(name) if resources.files(__package__).joinpath(name).is_file() else None
 
 
 def _hash(text: str) -> str:
