@@ -10,7 +10,10 @@ import pytest
 from karat.demo import documents
 from karat.demo.build import build
 from karat.demo.workspace import EDITION, keep, keep_comparison
+from karat.formats import read_qrels
 from karat.tables import Pairs
+from karat.workflows.editions import NOW, content_of
+from karat.workflows.workspace import open_workspace
 
 
 def test_it_is_kept_once_and_in_no_store_of_others(
@@ -26,11 +29,18 @@ def test_it_is_kept_once_and_in_no_store_of_others(
     monkeypatch.setattr(documents, "collect", lambda: pl.DataFrame(pages))
     monkeypatch.setenv("KARAT_STORE", f"sqlite:///{tmp_path / 'team.db'}")
     made = build(tmp_path / "demo", lambda _: None)
+    graded = read_qrels(made.directory).frame.select("query_id", "doc_id", "grade")
+    graded = graded.cast({"grade": pl.Float64}).sort("query_id", "doc_id")
     wanted = Pairs(pl.DataFrame({"query_id": ["q01"], "doc_id": ["functools.lru_cache"]}))
     first = keep(made, wanted, now=1_800_000_000_000_000)
     again = keep(made, wanted, now=1_800_000_001_000_000)
     assert (first.edition, first.grades, first.waiting) == (EDITION, made.judgment_count, 2)
     assert (again.grades, again.waiting) == (first.grades, 2)
+    # What the graders see differently counts as in the demo's qrels: both doors say one number.
+    with open_workspace(made.directory, now=1_800_000_001_000_000, environment={}) as opened:
+        for name in (NOW, EDITION):
+            kept_grades = content_of(opened, name).grades.select("query_id", "doc_id", "grade")
+            assert kept_grades.equals(graded)
     assert first.agreement.pairs == 200  # those graded twice: see golden-set.md
     assert (first.notes, again.notes) == ([], [])
     assert not (tmp_path / "team.db").exists()

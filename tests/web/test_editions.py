@@ -43,7 +43,7 @@ def test_an_edition_is_made_once_and_noted(client_of: ClientOf) -> None:
     assert noted.select("person", "subject").rows() == [("egon", "2026/03")]
 
 
-@pytest.mark.parametrize("name", ["", "  ", "now"])
+@pytest.mark.parametrize("name", ["", "  ", "now", "x" * 101])
 def test_a_name_that_is_none_is_refused(client_of: ClientOf, name: str) -> None:
     browser = client_of("engineer")
     answer = browser.fill("/golden/shop/editions", edition=name)
@@ -61,7 +61,8 @@ def test_the_policy_refuses(client_of: ClientOf) -> None:
     assert "Raters do not agree enough, and the policy refuses" in page
     answer = browser.fill("/golden/shop/editions", edition="first")
     assert answer.status_code == 400  # type: ignore[attr-defined]
-    assert "judge more, or change [agreement]" in answer.text  # type: ignore[attr-defined]
+    assert "judge more, or settle what" in answer.text  # type: ignore[attr-defined]
+    assert "karat.toml" not in answer.text  # type: ignore[attr-defined]
     assert not list_editions(site.opened("shop"))
 
 

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from html import unescape
 from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.web.conftest import Browser, ClientOf
+from tests.web.conftest import NOW, Browser, ClientOf
 
 from karat.formats.exchange import foreign
-from karat.store import audit
+from karat.formats.exchange.catalogue import EXCHANGES
+from karat.store import audit, golden_sets
 from karat.web.exchange import READ, WRITTEN
 
 CSV = b"query_id,query,doc_id,grade,rater\nq7,blue door,d1,2,ann\nq7,blue door,d2,0,ann\n"
 
 
-def send(browser: Browser, name: str, data: bytes, **fields: str) -> tuple[int, str]:
+def send(
+    browser: Browser, name: str, data: bytes, to: str = "shop", **fields: str
+) -> tuple[int, str]:
     """Send a file, as the form does: the status, and the page's text."""
     answer = browser.post(
-        "/golden/shop/exchange",
+        f"/golden/{to}/exchange",
         data={"csrf": browser.csrf, **fields},
         files={"file": (name, data)},
     )
@@ -82,7 +86,35 @@ def test_what_cannot_come_in_leaves_nothing_behind(
     assert said.casefold() in text.casefold()
     assert f"Nothing of {name} was taken in." in text.replace("<bdi>", "").replace("</bdi>", "")
     assert "karat-" not in text  # where it lay is nobody's to know
+    helps = "".join(re.findall("What helps: <code>(.*?)</code>", text))
+    assert not re.search(r"--[a-z]|karat [a-z]|iconv|jq ", helps)  # nobody can type it here
     assert held(browser) == before
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_the_page_gives_out_it_takes_in(client_of: ClientOf, name: str) -> None:
+    browser = client_of("engineer")
+    with browser.site.workspace.store.begin() as c:
+        row = golden_sets.find(c, "shop")
+        golden_sets.make(
+            c, "fresh", scale=row.scale, grades=row.grades, salt="s", guideline="", now=NOW
+        )
+    runs = "&run=old" if EXCHANGES[name].holds.runs else ""
+    answer = browser.get(f"/golden/shop/exchange/file?to={name}{runs}")
+    called = answer.headers["content-disposition"].partition('filename="')[2].rstrip('"')
+    status, text = send(browser, called, answer.content, to="fresh")
+    assert status == 200, text
+    holds = EXCHANGES[name].holds
+    graded = [
+        {
+            (row["text"] if holds.text else row["query_id"], row["doc_id"], row["grade"])
+            for row in browser.get(f"/golden/{each}/pairs?format=json").json()["pairs"]
+            if row["grade"] is not None
+        }
+        for each in ("shop", "fresh")
+    ]
+    assert graded[1] == (graded[0] if holds.judgments else set())
+    assert len(browser.get("/golden/fresh/queries?format=json").json()["queries"]) == 4
 
 
 def test_a_zip_bomb_is_refused(client_of: ClientOf, monkeypatch: pytest.MonkeyPatch) -> None:

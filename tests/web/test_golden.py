@@ -135,3 +135,12 @@ def test_commands_have_their_pages() -> None:
     assert place("a b/c", "karat judge --terminal --adjudicate") == "/judge/a%20b%2Fc/adjudicate"
     assert place("shop", "karat golden freeze NAME") == "/golden/shop/editions#freeze"
     assert place("shop", "karat golden something new") == "/golden/shop"
+
+
+def test_a_set_that_no_address_names_is_said_to_have_no_pages(client_of: ClientOf) -> None:
+    browser = client_of("engineer")
+    with browser.site.workspace.store.begin() as c:
+        c.exec_driver_sql("UPDATE golden_set SET name = 'a/<b>' WHERE name = 'shop'")
+    text = unescape(browser.get("/golden").text)
+    assert "has no pages, for its name cannot stand in an address" in text
+    assert "a%2F" not in text

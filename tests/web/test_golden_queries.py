@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from pathlib import Path
+from typing import Any
 
 import polars as pl
-from tests.web.conftest import NOW, ClientOf
+import pytest
+from tests.web.conftest import NOW, Browser, ClientOf
 
+from karat.store import audit
 from karat.tables.exchange import Exchange
 from karat.workflows.exchanging import take_exchange
 from karat.workflows.workspace import open_workspace
@@ -63,3 +68,109 @@ def test_ids_are_any_text(client_of: ClientOf, workspace: Path) -> None:
     assert where in browser.get("/golden/shop/queries").text
     assert "odd one" in browser.get(where).text
     assert browser.get("/golden/shop/queries/q11").status_code == 404
+
+
+LOG = b"query,count\nred shoes,50\nblue door,30\nann@example.org,15\ncap,5\n"
+
+
+def planned(browser: Browser, data: bytes = LOG, **fields: str) -> Any:
+    """Send a log, as the form does."""
+    return browser.post(
+        "/golden/shop/queries",
+        data={"csrf": browser.csrf, "size": "4", **fields},
+        files={"log": ("C:\\\\march.csv", data)},
+    )
+
+
+def put(browser: Browser, page: Any, **fields: str) -> Any:
+    """Put in what a page shows, as its form does."""
+    sealed = re.findall('name="sample" value="(.*?)"', page.text)
+    return browser.fill("/golden/shop/chosen", sample=sealed[0] if sealed else "x", **fields)
+
+
+def texts(browser: Browser) -> set[str]:
+    """The queries of the golden set."""
+    found = browser.get("/golden/shop/queries", params={"format": "json"}).json()["queries"]
+    return {row["text"] for row in found}
+
+
+def test_queries_are_chosen_from_a_log_after_a_look(client_of: ClientOf) -> None:
+    browser = client_of("engineer")
+    before = texts(browser)
+    page = planned(browser)
+    said = unescape(page.text).replace("<bdi>", "").replace("</bdi>", "")
+    assert page.status_code == 200, said
+    assert "4 queries of march.csv: 3 new, 1 here already. Nothing has changed yet." in said
+    assert "The log holds 100 searches of 4 queries" in said
+    assert "1 query with email" in said
+    assert "Raters would read it" in said
+    assert texts(browser) == before
+    done = put(browser, page)
+    assert "3 queries are new, 1 stayed, 0 went" in done.text
+    assert texts(browser) == before | {"blue door", "ann@example.org", "cap"}
+    with browser.site.workspace.store.read() as c:
+        noted = audit.frame(c).filter(pl.col("action") == "choose queries")
+    assert noted.select("person", "subject").rows() == [("egon", "shop")]
+
+
+def test_what_is_personal_is_replaced_if_that_is_asked(client_of: ClientOf) -> None:
+    browser = client_of("engineer")
+    page = planned(browser, mask="true")
+    assert "ann@example.org" not in page.text
+    assert put(browser, page).status_code == 200
+    assert not any("example.org" in text for text in texts(browser))
+
+
+def test_most_of_a_sample_goes_only_if_that_is_said(client_of: ClientOf) -> None:
+    browser = client_of("engineer")
+    put(browser, planned(browser))
+    other = planned(browser, b"query,count\ngrey wall,3\ngreen roof,2\n", size="2")
+    assert "not in the log any more" in other.text
+    refused = put(browser, other)
+    assert refused.status_code == 400
+    assert "--" not in "".join(re.findall("What helps: <code>(.*?)</code>", refused.text))
+    assert "blue door" in texts(browser)
+    assert put(browser, other, replace="true").status_code == 200
+    assert {"grey wall", "green roof"} <= texts(browser)
+    assert "blue door" not in texts(browser)
+
+
+@pytest.mark.parametrize(
+    ("data", "fields", "says"),
+    [
+        (b"", {}, "empty"),
+        (b"a,b\nx,y\nz,w\n", {}, "no column of queries"),
+        (b"\x89PNG\x00\x00", {}, "binary"),
+        (LOG, {"size": "many"}, "is no number of queries"),
+        (LOG, {"size": "9999"}, "is no number of queries"),
+        (LOG, {"bands": "head"}, "has no '='"),
+        (LOG, {"bands": "head=x"}, "is no share"),
+        (LOG, {"quotas": "class=name"}, "names no number"),
+        (LOG, {"quotas": "class=name:2"}, "no attribute 'class'"),
+        (LOG, {"text": "words"}, "no column 'words'"),
+    ],
+)
+def test_what_cannot_be_chosen_is_said_with_what_the_form_can_do(
+    client_of: ClientOf, data: bytes, fields: dict[str, str], says: str
+) -> None:
+    browser = client_of("engineer")
+    before = texts(browser)
+    page = planned(browser, data, **fields)
+    text = unescape(page.text)
+    assert page.status_code == 400, text
+    assert says.casefold() in text.casefold()
+    helps = "".join(re.findall("What helps: <code>(.*?)</code>", text))
+    assert not re.search("--[a-z]|karat |iconv", helps)
+    assert "karat-" not in text  # where it lay is nobody's to know
+    assert texts(browser) == before
+
+
+def test_a_sample_that_was_not_shown_is_not_put_in(client_of: ClientOf) -> None:
+    browser = client_of("engineer")
+    before = texts(browser)
+    for sealed in ("", "x", "x" * 400):
+        answer: Any = browser.fill("/golden/shop/chosen", sample=sealed)
+        assert answer.status_code == 400
+    shown = planned(browser)
+    assert put(client_of("owner"), shown).status_code == 400  # it was shown to another
+    assert texts(browser) == before

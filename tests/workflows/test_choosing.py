@@ -10,7 +10,7 @@ import pytest
 
 from karat.errors import InputError, UsageError
 from karat.store import queries
-from karat.workflows.choosing import choose_queries
+from karat.workflows.choosing import choose_queries, draw_queries, plan_queries, read_bands
 from karat.workflows.exchanging import take_in
 from karat.workflows.workspace import Opened
 
@@ -124,3 +124,30 @@ def test_how_a_log_was_read_is_told(shop: Opened, tick: Tick, tmp_path: Path) ->
     made = choose_queries(shop, tmp_path / "log.csv", 2, now=tick())
     assert "semicolons" in made.log.notes[0]
     assert made.log.searches == 1002
+
+
+def test_a_plan_says_what_will_be_done_and_does_nothing(
+    shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    path = log(tmp_path / "log.csv", {f"query {n}": 100 - n for n in range(60)})
+    choose_queries(shop, path, 20, now=tick())
+    before = asked(shop)
+    drawn = draw_queries(shop, path, 12)
+    plan = plan_queries(shop, drawn)
+    assert asked(shop).equals(before)
+    assert plan.lost is None
+    done = choose_queries(shop, path, 12, now=tick())
+    assert (plan.added, plan.kept) == (done.added, done.kept)
+    assert plan.gone.equals(done.gone)
+    few = draw_queries(shop, log(tmp_path / "other.csv", {"x": 2, "y": 1}), 2)
+    lost = plan_queries(shop, few).lost
+    assert lost is not None
+    assert "12 of the 12 queries drawn before would be dropped" in lost.what
+
+
+def test_bands_are_shares_or_fractions() -> None:
+    assert read_bands(["head=1/4", " torso = 0.5"]) == {"head": 0.25, "torso": 0.5}
+    assert read_bands([]) is None
+    for wrong in ("head", "=1", "head=1/0", "head=most"):
+        with pytest.raises(UsageError):
+            read_bands([wrong])

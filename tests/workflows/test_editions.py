@@ -14,6 +14,7 @@ from karat.store.opening import Store
 from karat.tables import Run
 from karat.workflows.agreeing import agreement_in, disagreements_in
 from karat.workflows.editions import (
+    LONGEST,
     compare_editions,
     content_of,
     coverage,
@@ -90,6 +91,15 @@ def test_what_cannot_be_frozen_is_refused(shop: Opened, tick: Tick, tmp_path: Pa
     assert list_editions(shop) == []
     with pytest.raises(UsageError, match="nope"):
         compare_editions(shop, "nope", "now")
+
+
+def test_a_name_is_no_longer_than_pages_and_lists_can_show(
+    shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    said(shop, tmp_path, SAID, tick())
+    with pytest.raises(UsageError, match="has at most 100 characters, and this one has 101"):
+        freeze(shop, "x" * (LONGEST + 1), now=tick())
+    assert freeze(shop, "x" * LONGEST, now=tick()).name == "x" * 100
 
 
 def test_coverage_counts_what_runs_show(shop: Opened, tick: Tick, tmp_path: Path) -> None:

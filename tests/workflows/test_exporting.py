@@ -10,6 +10,7 @@ import pytest
 
 from karat.errors import InputError, UsageError
 from karat.formats import read_run
+from karat.formats.exchange.catalogue import EXCHANGES
 from karat.store import judgments
 from karat.store.opening import Store
 from karat.tables import Run
@@ -71,6 +72,35 @@ def test_what_goes_out_comes_back_in(
             ]
         else:
             assert frame.select("rater", "grade", "source").rows() == [("import", 2, "import")]
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+@pytest.mark.parametrize("name", [name for name, peer in EXCHANGES.items() if peer.write])
+def test_every_format_comes_back_into_a_fresh_set(
+    name: str, by_name: bool, shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    """Told by its content or named: the same queries, and grades if the format has them."""
+    filled(shop, tmp_path, tick)
+    run = Run.from_dict({"q1": {"d1": 2, "d2": 1}, "q2": {"d2": 1}}, "lexical")
+    keep_runs(shop, [run], now=tick())
+    holds = EXCHANGES[name].holds
+    give_out(shop, tmp_path / "out", name, runs=["lexical"] if holds.runs else ())
+    make_workspace(tmp_path / "other", now=tick())
+    with open_workspace(tmp_path / "other", now=tick()) as other:
+        take_in(other, tmp_path / "out", now=tick(), format=name if by_name else None)
+        mine, theirs = (by_text(each, texts=holds.text) for each in (shop, other))
+        assert theirs[0] == mine[0]
+        assert theirs[1] == (mine[1] if holds.judgments else set())
+        names = [run.name for run in kept_runs(other, ["lexical"])] if holds.runs else []
+        assert names == ["lexical"][: len(names)]
+
+
+def by_text(opened: Opened, *, texts: bool) -> tuple[set[str], set[tuple[str, str, float]]]:
+    """Queries, and their grades, by the text of the query, or by its id."""
+    content = content_of(opened)
+    known = content.queries.with_columns(said="text" if texts else "query_id")
+    grades = content.grades.join(known, on="query_id").select("said", "doc_id", "grade")
+    return set(known["said"]), set(grades.iter_rows())
 
 
 def test_what_is_no_raters_is_said_to_be_left_out(shop: Opened, tick: Tick, tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 from karat.store.opening import Store
 from karat.tables import Run
 from karat.workflows.agreeing import disagreements_in
-from karat.workflows.editions import freeze
+from karat.workflows.editions import freeze, stale_judgments
 from karat.workflows.exchanging import take_in
-from karat.workflows.golden_status import Status, stale_with_texts, status
+from karat.workflows.golden_status import Status, status
 from karat.workflows.judging import Judging
 from karat.workflows.pool import pool
 from karat.workflows.workspace import Opened
@@ -84,10 +84,10 @@ def test_what_is_stale_comes_with_its_query(shop: Opened, tick: Tick, tmp_path: 
     card = ann.card()
     assert card is not None
     ann.submit(card, 3)
-    assert stale_with_texts(shop).judgments.height == 0
+    assert stale_judgments(shop).judgments.height == 0
     corpus.write_text('{"_id": "a", "title": "A", "text": "two"}\n', encoding="utf-8")
     take_in(shop, corpus, now=tick())
-    (row,) = stale_with_texts(shop).judgments.iter_rows(named=True)
+    (row,) = stale_judgments(shop).judgments.iter_rows(named=True)
     assert (row["text"], row["doc_id"], row["change"]) == ("door", "a", "changed")
     told = {command: what for what, command in status(shop, now=tick()).todo}
     assert told["karat golden stale"] == "1 judgment of a document that changed"

@@ -110,8 +110,8 @@ def _show_coverage(found: Covered, out: Console) -> None:
 def stale(start: Path, output: str) -> None:
     """List judgments of documents whose text has changed since they were shown."""
     from karat.reports import golden as reports
-    from karat.workflows.golden_status import stale_with_texts
+    from karat.workflows.editions import stale_judgments
 
     with opened(start) as found:
-        old = stale_with_texts(found)
+        old = stale_judgments(found)
     tell(old, output, reports.show_stale)

@@ -9,12 +9,10 @@ import click
 
 from karat.cli import options
 from karat.cli.workspace import clock, folder, opened, tell
-from karat.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from karat.golden.sampling import Quota
     from karat.workflows.choosing import Chosen
 
 
@@ -65,17 +63,16 @@ def choose(
     LOG is CSV, TSV, JSONL, Parquet, or plain text with a query a line; each row is a search, or a
     query with its count. Drawn again from next month's log, what is still asked stays.
     """
-    from karat.workflows.choosing import choose_queries
+    from karat.workflows.choosing import choose_queries, read_bands, read_quota
 
-    shares = {name: _share(share) for name, share in (_pair(band, "=") for band in bands)}
     with opened(start) as found:
         chosen = choose_queries(
             found,
             log,
             size,
             now=clock(),
-            bands=shares or None,
-            quotas=[_quota(quota) for quota in quotas],
+            bands=read_bands(bands),
+            quotas=[read_quota(quota) for quota in quotas],
             hard=_lines(hard),
             mask=mask,
             text=text,
@@ -134,31 +131,6 @@ def plan(
         per_hour=per_hour,
     )
     tell(found, output, reports.show_plan)
-
-
-def _pair(text: str, between: str) -> tuple[str, str]:
-    name, found, value = text.partition(between)
-    if not found or not name.strip():
-        raise UsageError(f"{text!r} has no {between!r}", fix="--band head=0.33, --quota class=x:10")
-    return name.strip(), value.strip()
-
-
-def _share(text: str) -> float:
-    over, slash, under = text.partition("/")
-    try:
-        return float(over) / float(under) if slash else float(text)
-    except (ValueError, ZeroDivisionError):
-        raise UsageError(f"{text!r} is no share", fix="--band head=0.33") from None
-
-
-def _quota(text: str) -> Quota:
-    from karat.golden.sampling import Quota
-
-    attribute, rest = _pair(text, "=")
-    value, colon, least = rest.rpartition(":")
-    if not colon or not least.isdecimal():
-        raise UsageError(f"{text!r} names no number of queries", fix="--quota class=name:10")
-    return Quota(attribute, value, int(least))
 
 
 def _lines(path: str | None) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -10,22 +10,24 @@ import polars as pl
 
 from karat.demo.build import Demo
 from karat.demo.words import MEASURES
-from karat.formats import read_documents, read_queries
+from karat.formats import read_documents, read_qrels, read_queries
 from karat.formats.workspace import NAME
-from karat.store import comparisons, runs
+from karat.store import comparisons, judgments, runs
 from karat.tables import Pairs
 from karat.tables.agreement import Agreement
 from karat.tables.exchange import Exchange
 from karat.workflows.agreeing import agreement_in
-from karat.workflows.editions import freeze, list_editions
+from karat.workflows.editions import content_of, freeze, list_editions
 from karat.workflows.exchanging import take_exchange
 from karat.workflows.kept_comparisons import Asked, ask, compute
 from karat.workflows.kept_runs import keep_runs
 from karat.workflows.pool import enqueue
-from karat.workflows.workspace import make_workspace, open_workspace
+from karat.workflows.workspace import Opened, make_workspace, open_workspace
 
 EDITION = "first"
 """Name of the demo's edition."""
+SETTLES = "karat demo"
+"""Who is said to have settled what the demo's graders see differently."""
 _ALONE: dict[str, str] = {}  # the demo stays out of a team's store, whatever KARAT_STORE says
 
 
@@ -102,6 +104,7 @@ def keep(demo: Demo, to_judge: Pairs, *, now: int) -> Kept:
         )
         digest = sha256(demo.judgments.read_bytes()).hexdigest()
         take_exchange(opened, found, file=demo.judgments.name, sha256=digest, now=now)
+        _settle(opened, demo, said["grader"].unique().to_list(), now)
         kept = keep_runs(opened, demo.runs, now=now)
         frozen = {row.name: row for row in list_editions(opened)}
         grades = (
@@ -109,3 +112,31 @@ def keep(demo: Demo, to_judge: Pairs, *, now: int) -> Kept:
         )
         waiting = enqueue(opened, to_judge, now=now).waiting
         return Kept(agreement_in(opened), EDITION, grades, waiting, kept.notes)
+
+
+def _settle(opened: Opened, demo: Demo, graders: Sequence[str], now: int) -> None:
+    """Settle pairs as the demo's qrels have them, where the rule would give another grade.
+
+    So the pages say the numbers that the terminal does. What anybody else judged or settled stays.
+    """
+    counted = content_of(opened).grades.rename({"grade": "by_rule"})
+    ours = pl.col("raters").list.set_difference(pl.lit(graders)).list.len() == 0
+    facts = (
+        read_qrels(demo.directory)
+        .frame.select("query_id", "doc_id", pl.col("grade").cast(pl.Float64))
+        .join(counted, on=["query_id", "doc_id"])
+        .filter(pl.col("rule") != "adjudicated", ours, pl.col("grade") != pl.col("by_rule"))
+        .select(
+            "query_id",
+            "doc_id",
+            "grade",
+            rater=pl.lit(SETTLES),
+            source=pl.lit("human"),
+            kind=pl.lit("adjudication"),
+            reason=pl.lit("the first grade counts, as in qrels/test.tsv"),
+            time_us=pl.lit(now),
+        )
+    )
+    if facts.height:
+        with opened.store.begin() as connection:
+            judgments.record(connection, opened.golden.id, facts, None)

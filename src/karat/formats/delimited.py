@@ -17,6 +17,7 @@ from typing import IO
 import polars as pl
 
 from karat.errors import InputError
+from karat.formats.advice import in_utf8
 from karat.formats.ahead import ahead
 from karat.formats.cells import NUMBERS, Careful, fast, run_rows
 from karat.formats.columns import SPELLINGS, choose, known
@@ -289,7 +290,7 @@ def _records(piece: Chunk, separator: str, name: str) -> Iterator[tuple[int, lis
                     f"byte {error.start + 1} of the line is not UTF-8",
                     file=name,
                     line=number,
-                    fix=f"if it is Latin-1: iconv -f latin1 -t UTF-8 {name}",
+                    fix=in_utf8(name),
                 ) from None
 
     reader = csv.reader(lines(), delimiter=separator, strict=True)

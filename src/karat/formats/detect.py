@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from karat.errors import InputError
+from karat.formats.advice import Advice
 from karat.formats.columns import SPELLINGS, is_header, known, plain
 from karat.formats.source import HEAD, NothingIn, Source
 
@@ -113,7 +114,9 @@ def refuse_binary(source: Source) -> None:
             else "binary data, not text",
             file=source.name,
             line=head.count(b"\n", 0, at) + 1,
-            fix=f"iconv -f UTF-16LE -t UTF-8 {source.name}" if utf16 else None,
+            fix=Advice(f"iconv -f UTF-16LE -t UTF-8 {source.name}", page="save the file as UTF-8")
+            if utf16
+            else None,
         )
     if b"\r" in head.rstrip(b"\r") and b"\n" not in head:
         raise InputError(
@@ -342,5 +345,5 @@ def _unknown(source: Source, lines: Sequence[str], hint: str) -> InputError:
         f"the format cannot be told from the first line, {shown!r}",
         file=source.name,
         line=1,
-        fix=f"{hint}; or add --input-format",
+        fix=Advice(f"{hint}; or add --input-format", page=hint),
     )

@@ -13,6 +13,7 @@ from typing import IO, Any
 import polars as pl
 
 from karat.errors import InputError
+from karat.formats.advice import in_utf8
 from karat.formats.ahead import ahead
 from karat.formats.cells import Careful, fast, run_rows
 from karat.formats.columns import choose, known, plain
@@ -185,7 +186,7 @@ def parsed(raw: bytes, name: str, line: int, hook: Any = no_twins) -> Any:
             "the line is not UTF-8",
             file=name,
             line=line + at,
-            fix=f"if it is Latin-1: iconv -f latin1 -t UTF-8 {name}",
+            fix=in_utf8(name),
         ) from None
     except UnicodeEncodeError:
         raise InputError(

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from karat.errors import InputError
+from karat.formats.advice import Advice, in_utf8
 from karat.formats.ahead import ahead
 from karat.formats.format import Place
 from karat.formats.source import BOM, Chunk, Source
@@ -176,7 +177,7 @@ def split(raw: bytes, layout: Layout, name: str, number: int) -> list[str] | Non
             f"byte {error.start + 1} of the line is not UTF-8",
             file=name,
             line=number,
-            fix=f"if it is Latin-1: iconv -f latin1 -t UTF-8 {name}",
+            fix=in_utf8(name),
         ) from None
     if layout.tabs:
         text = text.removesuffix("\r")
@@ -203,7 +204,9 @@ def _value(text: str, at: int, layout: Layout, name: str, number: int) -> object
             f"the {column} {text!r} is not a number",
             file=name,
             line=number,
-            fix="karat lint lists every such line",
+            fix=Advice(
+                "karat lint lists every such line", page="correct it, and look for more such"
+            ),
         ) from None
 
 
@@ -227,7 +230,10 @@ def _shown(raw: bytes) -> str:
 
 def _separator_hint(raw: bytes, layout: Layout) -> str | None:
     if raw.count(b",") >= len(layout.fields) - 1:
-        return "it looks comma-separated: try --input-format csv"
+        return Advice(
+            "it looks comma-separated: try --input-format csv",
+            page="it looks comma-separated: name the columns in line 1",
+        )
     if raw.count(b";") >= len(layout.fields) - 1:
         return "it looks separated by semicolons: name the columns in line 1, and it is read as CSV"
     if layout.tabs and raw.count(b"\t") == 0 and len(raw.split()) >= len(layout.fields):

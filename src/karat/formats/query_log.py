@@ -18,6 +18,7 @@ from typing import Any
 import polars as pl
 
 from karat.errors import InputError, nearest
+from karat.formats.advice import Advice, in_utf8
 from karat.formats.columns import plain
 from karat.formats.detect import refuse_binary
 from karat.formats.fields import finite
@@ -83,7 +84,10 @@ def read_query_log(
             raise InputError(
                 "a JSON array, and a log has one object to a line",
                 file=source.name,
-                fix=f"jq -c '.[]' {source.name} > queries.jsonl",
+                fix=Advice(
+                    f"jq -c '.[]' {source.name} > queries.jsonl",
+                    page="write each object on a line of its own",
+                ),
             )
         return _text(source, text, count, [] if notes is None else notes)
 
@@ -127,14 +131,16 @@ def _refuse_table(source: Source, head: Sequence[str]) -> None:
             raise InputError(
                 f"no column of queries; there are {', '.join(map(repr, names[:12]))}",
                 file=source.name,
-                fix=f"{_guess(names, rows[1:])}; if a line is a query, the line query above them",
+                fix=_guess(names, rows[1:]),
             )
 
 
-def _guess(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """What to type for a table without a known column."""
+def _guess(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Advice:
+    """What helps with a table without a known column."""
+    lines = "; if a line is a query, the line query above them"
     if any(_NUMBER.fullmatch(name) for name in names):
-        return "write a first line with the names of the columns, as in query,count"
+        said = f"write a first line with the names of the columns, as in query,count{lines}"
+        return Advice(said, page=said)
     columns = {name: [row[at] for row in rows if at < len(row)] for at, name in enumerate(names)}
     numbers = [
         name
@@ -142,10 +148,12 @@ def _guess(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         if cells and all(_NUMBER.fullmatch(cell) for cell in cells)
     ]
     words = [name for name in names if name not in numbers] or list(names)
-    said = f"--text {shlex.quote(words[0])}"
+    said, page = f"--text {shlex.quote(words[0])}", f"the column of queries is {words[0]}"
     if len(numbers) == 1 and words[0] != numbers[0]:
-        return f"{said} --count {shlex.quote(numbers[0])}"
-    return f"{said}, or another of them" if len(words) + len(numbers) > 2 else said
+        said, page = f"{said} --count {shlex.quote(numbers[0])}", f"{page}, of counts {numbers[0]}"
+    elif len(words) + len(numbers) > 2:
+        said, page = f"{said}, or another of them", f"{page}, or another of them"
+    return Advice(said + lines, page=f"say below that {page}{lines}")
 
 
 def _unnamed(head: Sequence[str], separator: str) -> tuple[str, str] | None:
@@ -313,7 +321,10 @@ def _choose(
             f"no column of queries; there are {', '.join(map(repr, names[:12]))}",
             file=file,
             line=line,
-            fix=f"--text COLUMN names it; or call it one of {', '.join(TEXT)}",
+            fix=Advice(
+                f"--text COLUMN names it; or call it one of {', '.join(TEXT)}",
+                page="say below which column holds the queries",
+            ),
         )
     asked = count or _one([name for name in names if name != query], COUNT, file, line)
     others = {plain(name) for name in names if name not in (query, asked)}
@@ -367,7 +378,7 @@ def _decoded(source: Source) -> Iterator[tuple[int, str]]:
                     "the line is not UTF-8",
                     file=source.name,
                     line=number,
-                    fix=f"if it is Latin-1: iconv -f latin1 -t UTF-8 {source.name}",
+                    fix=in_utf8(source.name),
                 ) from None
             if "\x00" in line:
                 raise InputError("binary data, not text", file=source.name, line=number)

@@ -11,6 +11,7 @@ from typing import Self
 import polars as pl
 
 from karat.errors import InputError
+from karat.formats.advice import Advice
 from karat.formats.ahead import ahead
 from karat.formats.catalogue import FORMATS
 from karat.formats.detect import detect, refuse_binary, refuse_kind
@@ -216,7 +217,10 @@ class _Opened:
         lint = None
         everywhere = self.source.again is not None and self.format.name != "golden"
         if error.fix is None and line is not None and everywhere:
-            lint = f"karat lint {self.source.name} names every such line"
+            lint = Advice(
+                f"karat lint {self.source.name} names every such line",
+                page="correct it, and look for more such",
+            )
         if lint is not None or line != error.line:
             raise InputError(
                 error.what,

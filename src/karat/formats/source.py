@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import IO, Self, cast
 
 from karat.errors import InputError, nearest
+from karat.formats.advice import Advice
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -134,7 +135,7 @@ class Source:
             raise InputError(
                 "the file is UTF-16, and karat reads UTF-8",
                 file=self.name,
-                fix=f"iconv -f UTF-16 -t UTF-8 {self.name}",
+                fix=Advice(f"iconv -f UTF-16 -t UTF-8 {self.name}", page="save the file as UTF-8"),
             )
         self.bom = head.startswith(BOM)
         self.head = head[3:] if self.bom else head

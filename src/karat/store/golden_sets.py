@@ -14,6 +14,9 @@ from karat.errors import UsageError, nearest
 from karat.store.schema import golden_set, guideline
 from karat.tables.scale import Scale, read_scale
 
+LONGEST = 100
+"""Characters that the name of a golden set has at most."""
+
 
 @dataclass(frozen=True)
 class GoldenSetRow:
@@ -73,12 +76,11 @@ def make(
         Its number.
 
     Raises:
-        UsageError: a name that is taken or empty, a grade off the scale, no rater, or a share out
-            of range.
+        UsageError: a name that is taken or none (see ``addressable``), a grade off the scale, no
+            rater, or a share out of range.
     """
     low, high = read_scale(scale)
-    if not name.strip():
-        raise UsageError("a golden set has a name")
+    _check_name(name)
     off = [grade for grade in grades if not low <= grade <= high]
     if off:
         raise UsageError(f"grade {off[0]:g} is not on the scale from {low:g} to {high:g}")
@@ -100,6 +102,28 @@ def make(
     set_id = int(done.scalar_one())
     new_guideline(c, set_id, guideline, now)
     return set_id
+
+
+def addressable(name: str) -> bool:
+    """Whether a golden set of this name has pages: those of "a/b" and ".." lead elsewhere."""
+    return "/" not in name and name not in {".", ".."} and name.isprintable()
+
+
+def _check_name(name: str) -> None:
+    """Refuse what no golden set may be called; sets that are there keep their names."""
+    if not name.strip():
+        raise UsageError("a golden set has a name", fix="such as shop")
+    if len(name) > LONGEST:
+        raise UsageError(
+            f"the name of a golden set has at most {LONGEST} characters, and this one has "
+            f"{len(name):,}",
+            fix="a shorter one, such as shop",
+        )
+    if not addressable(name):
+        raise UsageError(
+            f"no golden set can be called {name!r}: the name stands in the addresses of its pages",
+            fix="leave out slashes, and what cannot be seen; such as shop",
+        )
 
 
 def names(c: sa.Connection) -> list[str]:

@@ -12,8 +12,8 @@ from fastapi import APIRouter, Form, Request, Response
 from karat.errors import KaratError, UsageError
 from karat.reports.figures import counted
 from karat.web.access import AnEngineer, AReader
-from karat.web.errors import Said, told
-from karat.web.golden import GoldenPage, address, crumbs, opened
+from karat.web.errors import Said
+from karat.web.golden import GoldenPage, address, crumbs, opened, refused
 from karat.web.golden_queries import pair_address
 from karat.web.ids import storable
 from karat.web.listing import Ask, Column, Listed, listed
@@ -79,7 +79,7 @@ def ask_adjudicator(
             found, chosen, person=asking.person.name, now=site.clock(), between=between
         )
     except KaratError as error:
-        status, wrong = told(error)
+        status, wrong = refused(error)
         return show(request, _page(found, between, ask, wrong=wrong), status)
     if count:
         done = f"{counted(count, 'pair', 'pairs')} put before an adjudicator."

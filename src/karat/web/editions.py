@@ -13,14 +13,14 @@ from fastapi.responses import RedirectResponse
 from karat.errors import KaratError, UsageError
 from karat.golden.editions import EditionDifference
 from karat.web.access import AnEngineer, AReader
-from karat.web.errors import NotFound, Said, told
-from karat.web.golden import GoldenPage, address, crumbs, opened
+from karat.web.errors import NotFound, Said
+from karat.web.golden import GoldenPage, address, crumbs, opened, refused
 from karat.web.golden_queries import pair_address
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.page import show
 from karat.web.site import TheSite
 from karat.workflows.browsing import Ready, ready_in
-from karat.workflows.editions import NOW, compare_editions, content_of, list_editions
+from karat.workflows.editions import LONGEST, NOW, compare_editions, content_of, list_editions
 from karat.workflows.noted import freeze_noted
 from karat.workflows.workspace import Opened
 
@@ -44,6 +44,7 @@ class EditionsPage(GoldenPage):
         names: Their names, the newest first, and ``now``: what can be compared.
         ready: What an edition made now would be; None while nothing is judged.
         name: The name that was typed, or nothing.
+        longest: Characters that a name has at most.
         wrong: Why none was made; None if nothing went wrong.
     """
 
@@ -53,6 +54,7 @@ class EditionsPage(GoldenPage):
     names: Sequence[str]
     ready: Ready
     name: str = ""
+    longest: int = LONGEST
     wrong: Said | None = None
 
 
@@ -121,7 +123,7 @@ def freeze(
     try:
         made = freeze_noted(found, edition, person=asking.person.name, now=site.clock())
     except KaratError as error:
-        status, wrong = told(error)
+        status, wrong = refused(error)
         return show(request, _page(found, Ask(), name=edition, wrong=wrong), status)
     where = address(name, "editions", made.name)
     return RedirectResponse(f"{site.settings.base}{where}", 303)

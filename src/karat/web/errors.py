@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 from urllib.parse import urlencode
 
@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 
 from karat.errors import InputError, KaratError, MissingExtra, UsageError
+from karat.formats.advice import on_page
 from karat.store.judgments import LeaseLost
 from karat.web.access import Asking, Refused, by_session
 from karat.web.page import Page, show
@@ -141,6 +142,7 @@ def answer(request: Request, error: Exception) -> Response:
         query = f"?{request.url.query}" if request.url.query else ""
         return RedirectResponse(f"{base}/sign-in?{urlencode({'next': path + query})}", 303)
     titles = {401: "Sign in first", 403: "Not allowed", 404: "Not found", 429: "Too many tries"}
+    said = replace(said, fix=said.fix and on_page(said.fix))
     page = ErrorPage(title=titles.get(status, "This did not work"), said=said)
     response = show(request, page, status)
     response.headers.update(headers)

@@ -7,7 +7,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar
 from urllib.parse import quote, urlencode
@@ -18,11 +18,12 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
 from karat.errors import KaratError, UsageError
+from karat.formats.advice import on_page
 from karat.formats.exchange.catalogue import EXCHANGES
 from karat.tables.exchange import Exchange
 from karat.web.access import AnEngineer, AReader
-from karat.web.errors import Said, told
-from karat.web.golden import GoldenPage, crumbs, opened
+from karat.web.errors import Said
+from karat.web.golden import GoldenPage, crumbs, opened, refused
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.page import show
 from karat.web.site import TheSite
@@ -38,7 +39,8 @@ ROUTER = APIRouter()
 READ = {
     "queries": "queries, in karat's own formats",
     "documents": "documents, in karat's own formats",
-    **{peer.name: peer.what for peer in EXCHANGES.values() if peer.name != "beir"},
+    **{peer.name: peer.what for peer in EXCHANGES.values()},
+    "beir": f"{EXCHANGES['beir'].what}, in a ZIP file",
 }
 WRITTEN = {peer.name: peer.what for peer in EXCHANGES.values() if peer.write is not None}
 """What is read from an upload, and what can be downloaded: names and what they are."""
@@ -104,10 +106,10 @@ def exchange(request: Request, site: TheSite, _asking: AReader, name: str) -> Re
     if "to" not in request.query_params:
         return show(request, _page(found, request, wanted=wanted))
     try:
-        with exported(found, wanted) as (_, leaving):
-            pass
+        with exported(found, wanted) as (_, made):
+            leaving = replace(made, lost=[on_page(each) for each in made.lost])
     except KaratError as error:
-        status, wrong = told(error)
+        status, wrong = refused(error)
         return show(request, _page(found, request, wanted=wanted, wrong_out=wrong), status)
     asked = {"to": wanted.to, "edition": wanted.edition, "run": wanted.runs}
     asked |= {"each_rater": "true"} if wanted.each_rater else {}
@@ -128,7 +130,7 @@ def download(request: Request, site: TheSite, _asking: AReader, name: str) -> Re
             shutil.move(made, kept)
     except KaratError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        status, wrong = told(error)
+        status, wrong = refused(error)
         return show(request, _page(found, request, wanted=wanted, wrong_out=wrong), status)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -168,7 +170,7 @@ def upload(
                 rater=rater.strip(),
             )
     except KaratError as error:
-        status, wrong = told(error)
+        status, wrong = refused(error)
         return show(request, _page(found, request, file=called, wrong_in=wrong), status)
     return show(request, _page(found, request, file=called, taken=taken))
 

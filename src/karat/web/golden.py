@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import polars as pl
 from fastapi import APIRouter, Request, Response
 
-from karat.errors import UsageError
+from karat.errors import KaratError, UsageError
+from karat.formats.advice import on_page
 from karat.reports.html.words import span
+from karat.store.golden_sets import addressable
 from karat.web.access import AReader
-from karat.web.errors import NotFound
+from karat.web.errors import NotFound, Said, told
 from karat.web.listing import NONE, OWN, Ask, Column, Listed, listed
 from karat.web.page import Page, show
 from karat.web.site import Site, TheSite
@@ -22,8 +24,10 @@ from karat.workflows.golden_status import Status, status
 from karat.workflows.workspace import Opened
 
 ROUTER = APIRouter()
+Link = Callable[[Mapping[str, Any]], str | None]
+"""Where a row of a list leads."""
 _DONE_ON = (
-    ("karat golden choose", "exchange"),
+    ("karat golden choose", "queries#choose"),
     ("karat golden pool", "pairs#pool"),
     ("karat golden disagreements", "disagreements"),
     ("karat golden stale", "judgments?stale=yes"),
@@ -64,11 +68,13 @@ class GoldenSetsPage(Page):
 
     Attributes:
         sets: One row for each.
+        hidden: Names of those that have no pages: their names cannot stand in an address.
     """
 
     template: ClassVar[str] = "golden_sets.html.j2"
     section: ClassVar[str] = "golden"
     sets: Listed
+    hidden: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -134,6 +140,12 @@ def opened(site: Site, name: str) -> Opened:
         raise NotFound(error.what, nearest=error.nearest, fix=error.fix) from None
 
 
+def refused(error: KaratError) -> tuple[int, Said]:
+    """Status and words of an error, and what helps as a page says it."""
+    status, said = told(error)
+    return status, replace(said, fix=None if said.fix is None else on_page(said.fix))
+
+
 def address(name: str, *parts: str, **asked: str) -> str:
     """The address of a page of a golden set, without the base path.
 
@@ -184,37 +196,34 @@ def all_of_them(request: Request, site: TheSite, _asking: AReader) -> Response:
                 "interval": (head and span(head.ci_low, head.ci_high)) or None,
                 "edition": found.edition,
                 "todo": todo[0].what if todo else None,
-                "todo_at": todo[0].where if todo else None,
+                "todo_at": todo[0].where if todo and addressable(row.name) else None,
             }
         )
+
+    def at(*parts: str, **asked: str) -> Link:
+        return lambda row: (
+            address(row["name"], *parts, **asked) if addressable(row["name"]) else None
+        )
+
     columns = (
-        Column("name", "Golden set", link=lambda row: address(row["name"])),
-        Column("queries", "Queries", "count", link=lambda row: address(row["name"], "queries")),
-        Column(
-            "judged",
-            "Judged",
-            "count",
-            link=lambda row: address(row["name"], "queries", graded=">=1"),
-        ),
-        Column("grades", "Grades", "count", link=lambda row: address(row["name"], "pairs")),
-        Column(
-            "waiting",
-            "Waiting",
-            "count",
-            link=lambda row: address(row["name"], "pairs", waiting=">=1"),
-        ),
-        Column("kappa", "κ", "number", link=lambda row: address(row["name"], "agreement")),
+        Column("name", "Golden set", link=at()),
+        Column("queries", "Queries", "count", link=at("queries")),
+        Column("judged", "Judged", "count", link=at("queries", graded=">=1")),
+        Column("grades", "Grades", "count", link=at("pairs")),
+        Column("waiting", "Waiting", "count", link=at("pairs", waiting=">=1")),
+        Column("kappa", "κ", "number", link=at("agreement")),
         Column("interval", "95 %"),
         Column(
             "edition",
             "Newest edition",
-            link=lambda row: row["edition"] and address(row["name"], "editions", row["edition"]),
+            link=lambda row: row["edition"] and at("editions", row["edition"])(row),
         ),
         Column("todo", "To do", link=lambda row: row["todo_at"]),
     )
     frame = pl.DataFrame(rows, schema=_SCHEMA)
     found_sets = listed(frame, columns, Ask.of(request), search=["name"])
-    return show(request, GoldenSetsPage(title="Golden sets", sets=found_sets))
+    hidden = [name for name in frame["name"] if not addressable(name)]
+    return show(request, GoldenSetsPage(title="Golden sets", sets=found_sets, hidden=hidden))
 
 
 @ROUTER.get("/golden/{name}")

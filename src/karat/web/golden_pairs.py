@@ -12,15 +12,15 @@ from fastapi import APIRouter, Form, Query, Request, Response
 
 from karat.errors import KaratError, UsageError
 from karat.web.access import AnEngineer, AReader
-from karat.web.errors import NotFound, Said, told
-from karat.web.golden import GoldenPage, address, crumbs, opened
+from karat.web.errors import NotFound, Said
+from karat.web.golden import GoldenPage, address, crumbs, opened, refused
 from karat.web.golden_queries import pair_address
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.page import show
 from karat.web.site import TheSite
 from karat.workflows.browsing import given_by, judgments_in, pair_in, pairs_in
 from karat.workflows.kept_runs import names_of_kept
-from karat.workflows.noted import pool_noted
+from karat.workflows.over_kept_runs import pool_kept
 from karat.workflows.pool import Pooled
 from karat.workflows.workspace import Opened
 
@@ -132,7 +132,7 @@ def pool(
         if budget.strip() and not _NUMBER.fullmatch(budget.strip()):
             raise UsageError(f"a budget of {budget[:20]!r} is no number of pairs")
         limit = int(budget) if budget.strip() else None
-        done = pool_noted(
+        done = pool_kept(
             found,
             runs,
             person=asking.person.name,
@@ -142,7 +142,7 @@ def pool(
             budget=limit,
         )
     except KaratError as error:
-        status, wrong = told(error)
+        status, wrong = refused(error)
         return show(request, _page(found, ask, [], wrong=wrong), status)
     return show(request, _page(found, ask, [], pooled=done))
 

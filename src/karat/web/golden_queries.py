@@ -2,28 +2,75 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import re
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
 import polars as pl
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 
-from karat.errors import UsageError
-from karat.web.access import AReader
-from karat.web.errors import NotFound
-from karat.web.golden import GoldenPage, address, crumbs, opened
+from karat.errors import KaratError, UsageError
+from karat.web.access import AnEngineer, AReader, Asking
+from karat.web.errors import NotFound, Said
+from karat.web.golden import GoldenPage, address, crumbs, opened, refused
 from karat.web.listing import OWN, SOME, Ask, Column, Listed, listed
 from karat.web.page import show
+from karat.web.sealing import seal, unseal
 from karat.web.site import TheSite
 from karat.workflows.browsing import queries_in, query_in
+from karat.workflows.choosing import (
+    Drawn,
+    Placed,
+    Plan,
+    draw_queries,
+    plan_queries,
+    put_sample,
+    read_bands,
+    read_quota,
+)
+from karat.workflows.import_files import told_as
+from karat.workflows.noted import file_name
+from karat.workflows.workspace import Opened
 
 ROUTER = APIRouter()
+MOST_LOG = 256 << 20
+"""Bytes of a log that a page takes: all of it is held in memory while queries are drawn."""
+MOST_QUERIES = 5_000
+"""Queries that a page draws: they go to the browser and come back with the form."""
 _SHOWN = 3
 """Attributes that stand in the table; the others are in CSV and JSON."""
 _FACTS = ("need", "weight", "count", "band", "stratum", "origin", "probability")
 _HEADS = {"need": "information need", "count": "times searched", "probability": "chance of draw"}
+
+
+@dataclass(frozen=True)
+class Typed:
+    """What the form says that chooses queries from a log.
+
+    Attributes:
+        size: Queries to draw.
+        bands: ``NAME=SHARE``, a line each; empty for thirds.
+        quotas: ``ATTRIBUTE=VALUE:N``, a line each.
+        hard: Queries known to be hard, a line each.
+        text: The column of queries, if it has no usual name.
+        count: The column of counts, likewise.
+        mask: Whether what is personal is replaced.
+    """
+
+    size: str = "100"
+    bands: str = ""
+    quotas: str = ""
+    hard: str = ""
+    text: str = ""
+    count: str = ""
+    mask: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +79,40 @@ class QueriesPage(GoldenPage):
 
     Attributes:
         queries: One row for each.
+        typed: What the form that chooses from a log says.
+        wrong: Why nothing was chosen from a log; None if nothing went wrong.
+        placed: What became of a sample that was put in; None if none was.
     """
 
     template: ClassVar[str] = "golden_queries.html.j2"
     tab: ClassVar[str] = "queries"
     queries: Listed
+    typed: Typed
+    wrong: Said | None = None
+    placed: Placed | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanPage(GoldenPage):
+    """A sample of a log, before it is put into the golden set.
+
+    Attributes:
+        file: What the log is called.
+        drawn: The sample, and what became of the log's rows.
+        searches: In the log, without what was dropped.
+        plan: What would become of the golden set.
+        queries: The sample, most asked first.
+        sealed: The sample, for the form that puts it in.
+    """
+
+    template: ClassVar[str] = "golden_choose.html.j2"
+    tab: ClassVar[str] = "queries"
+    file: str
+    drawn: Drawn
+    searches: int
+    plan: Plan
+    queries: Sequence[Mapping[str, Any]]
+    sealed: str = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,15 +140,93 @@ class QueryPage(GoldenPage):
 
 @ROUTER.get("/golden/{name}/queries")
 def queries(request: Request, site: TheSite, _asking: AReader, name: str) -> Response:
-    """List the queries."""
-    frame, attributes = queries_in(opened(site, name), OWN)
-    page = QueriesPage(
-        title=f"Queries of {name}",
-        crumbs=crumbs(name),
+    """List the queries; here they are chosen from a log."""
+    return show(request, _page(opened(site, name), Ask.of(request)))
+
+
+@ROUTER.post("/golden/{name}/queries")
+def plan(
+    request: Request,
+    site: TheSite,
+    asking: AnEngineer,
+    name: str,
+    log: Annotated[UploadFile | None, File()] = None,
+    size: Annotated[str, Form()] = "100",
+    bands: Annotated[str, Form()] = "",
+    quotas: Annotated[str, Form()] = "",
+    hard: Annotated[str, Form()] = "",
+    text: Annotated[str, Form()] = "",
+    count: Annotated[str, Form()] = "",
+    mask: Annotated[str, Form()] = "",
+) -> Response:
+    """Draw queries from a log, and show what putting them in would do; nothing is kept of it."""
+    found = opened(site, name)
+    typed = Typed(size, bands, quotas, hard, text.strip(), count.strip(), bool(mask))
+    try:
+        if log is None or not log.filename:
+            raise UsageError("no log is chosen", fix="choose a file")
+        called = Path(log.filename.replace("\\", "/")).name[:200] or "log"
+        with tempfile.TemporaryDirectory(prefix="karat-") as folder:
+            where = Path(folder) / file_name(log.filename)
+            with where.open("wb") as stream:
+                shutil.copyfileobj(log.file, stream, 1 << 20)
+            if where.stat().st_size > MOST_LOG:
+                raise UsageError(
+                    f"a log of more than {MOST_LOG >> 20} MiB is too large for a page",
+                    fix="send each query once, with its count",
+                )
+            with told_as(where, called):
+                drawn = draw_queries(
+                    found,
+                    where,
+                    _size(typed.size),
+                    bands=read_bands(_lines(bands)),
+                    quotas=[read_quota(line) for line in _lines(quotas)],
+                    hard=_lines(hard),
+                    mask=typed.mask,
+                    text=typed.text or None,
+                    count=typed.count or None,
+                )
+    except KaratError as error:
+        status, wrong = refused(error)
+        return show(request, _page(found, Ask(), typed=typed, wrong=wrong), status)
+    page = PlanPage(
+        title="What would be chosen",
+        crumbs=crumbs(name, ("Queries", address(name, "queries"))),
         golden=name,
-        queries=list_queries(frame, attributes, name, Ask.of(request)),
+        file=called,
+        drawn=drawn,
+        searches=int(drawn.log.frame["count"].sum()),
+        plan=plan_queries(found, drawn),
+        queries=drawn.sample.queries.select("text", "band", "count").to_dicts(),
+        sealed=_seal(drawn.sample.queries, found, asking),
     )
     return show(request, page)
+
+
+@ROUTER.post("/golden/{name}/chosen")
+def choose(
+    request: Request,
+    site: TheSite,
+    asking: AnEngineer,
+    name: str,
+    sample: Annotated[str, Form()] = "",
+    replace: Annotated[str, Form()] = "",
+) -> Response:
+    """Put a sample in that was shown before."""
+    found = opened(site, name)
+    try:
+        placed = put_sample(
+            found,
+            _unseal(sample, found, asking),
+            now=site.clock(),
+            replace=bool(replace),
+            person=asking.person.name,
+        )
+    except KaratError as error:
+        status, wrong = refused(error)
+        return show(request, _page(found, Ask(), wrong=wrong), status)
+    return show(request, _page(found, Ask(), placed=placed))
 
 
 @ROUTER.get("/golden/{name}/queries/{query_id:path}")
@@ -170,3 +324,57 @@ def _documents(frame: pl.DataFrame, name: str, ask: Ask) -> Listed:
 def pair_address(name: str, row: Mapping[str, Any]) -> str:
     """The page of a pair of a golden set, without the base path."""
     return address(name, "pair", query=row["query_id"], document=row["doc_id"])
+
+
+def _page(
+    found: Opened,
+    ask: Ask,
+    *,
+    typed: Typed | None = None,
+    wrong: Said | None = None,
+    placed: Placed | None = None,
+) -> QueriesPage:
+    name = found.golden.name
+    frame, attributes = queries_in(found, OWN)
+    return QueriesPage(
+        title=f"Queries of {name}",
+        crumbs=crumbs(name),
+        golden=name,
+        queries=list_queries(frame, attributes, name, ask),
+        typed=typed or Typed(),
+        wrong=wrong,
+        placed=placed,
+    )
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _size(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,9}", text.strip()) or not 1 <= int(text) <= MOST_QUERIES:
+        raise UsageError(
+            f"{text[:20]!r} is no number of queries from 1 to {MOST_QUERIES:,}", fix="such as 100"
+        )
+    return int(text)
+
+
+def _seal(sample: pl.DataFrame, found: Opened, asking: Asking) -> str:
+    """A sample as its form holds it: so nothing of the log is kept here until it is put in."""
+    out = io.BytesIO()
+    sample.write_ipc(out, compression="zstd")
+    return seal(base64.b64encode(out.getvalue()).decode(), *_about(found, asking))
+
+
+def _unseal(text: str, found: Opened, asking: Asking) -> pl.DataFrame:
+    plain = unseal(text, *_about(found, asking))
+    if plain is None:
+        raise UsageError(
+            "this is no sample that was shown to you", fix="choose the log again, and look at it"
+        )
+    return pl.read_ipc(io.BytesIO(base64.b64decode(plain)))
+
+
+def _about(found: Opened, asking: Asking) -> tuple[str, tuple[object, ...]]:
+    """What a sample is sealed with: the key, and for whom and what it is good."""
+    return found.golden.salt, ("sample", found.golden.id, asking.person.name)

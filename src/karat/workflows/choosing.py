@@ -6,16 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import polars as pl
 import sqlalchemy as sa
 
 from karat.errors import UsageError
+from karat.formats.advice import Advice
 from karat.formats.query_log import read_query_log
 from karat.golden.composition import Composition, composition
 from karat.golden.sampling import Quota, Sample, choose, refreshed
 from karat.golden.traffic import THIRDS, Cleaned, clean, with_bands
-from karat.store import golden_sets, judgments, queries
+from karat.store import audit, golden_sets, judgments, queries
 from karat.store.putting import Put
 from karat.workflows.known_queries import over, same_queries
 from karat.workflows.workspace import Opened
@@ -68,19 +70,90 @@ class Chosen:
     gone: pl.DataFrame
 
 
-def choose_queries(
+@dataclass(frozen=True)
+class Placed:
+    """What became of a golden set in which a sample was put; as in ``Chosen``."""
+
+    made_of: Composition
+    added: int
+    kept: int
+    gone: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A sample of a log, that is in no golden set yet.
+
+    Attributes:
+        log: What became of the log's rows.
+        sample: The queries drawn.
+        banded: ``key`` and ``band`` of every query of the log.
+    """
+
+    log: Cleaned
+    sample: Sample
+    banded: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What would become of a golden set if a sample were put into it.
+
+    Attributes:
+        added: Queries of the sample that are new in it.
+        kept: Queries of the sample that are in it.
+        gone: Queries of an earlier sample that would be dropped: ``query_id``, ``text``,
+            ``reason``.
+        lost: Why that is most of the earlier sample; None if it is not.
+    """
+
+    added: int
+    kept: int
+    gone: pl.DataFrame
+    lost: UsageError | None
+
+
+def draw_queries(
     opened: Opened,
     log: str | Path,
     size: int,
     *,
-    now: int,
     bands: Mapping[str, float] | None = None,
     quotas: Sequence[Quota] = (),
     hard: Sequence[str] = (),
     mask: bool = False,
     text: str | None = None,
     count: str | None = None,
+) -> Drawn:
+    """Draw queries from a log, and change nothing; as ``choose_queries``."""
+    notes: list[str] = []
+    read = read_query_log(log, text=text, count=count, notes=notes)
+    cleaned = clean(read, mask=mask, source=str(log))
+    cleaned = changed(cleaned, notes=(*notes, *cleaned.notes))
+    banded = with_bands(cleaned.frame, THIRDS if bands is None else bands)
+    sample = choose(banded, size, salt=opened.golden.salt, quotas=quotas, hard=hard)
+    return Drawn(cleaned, sample, banded.select("key", "band"))
+
+
+def plan_queries(opened: Opened, drawn: Drawn) -> Plan:
+    """What ``put_sample`` would do with a sample now."""
+    with opened.store.read() as connection:
+        against = _against(connection, opened.golden.id, drawn.sample.queries, drawn.banded)
+        lost = _loss(connection, opened.golden.id, against)
+    there = against.found["query_id"].is_in(against.known["query_id"].implode())
+    kept = int(there.sum())
+    return Plan(against.found.height - kept, kept, against.gone, lost)
+
+
+def choose_queries(
+    opened: Opened,
+    log: str | Path,
+    size: int,
+    *,
+    now: int,
     replace: bool = False,
+    person: str | None = None,
+    **how: Any,
 ) -> Chosen:
     """Draw queries from a log and put them into the golden set.
 
@@ -94,63 +167,108 @@ def choose_queries(
         log: The file; ``-`` for standard input.
         size: Queries to draw.
         now: Microseconds UTC.
-        bands: Name to share of all searches, most asked first; the rest is the tail. Thirds if
-            None.
-        quotas: Least numbers by attribute.
-        hard: Texts of queries known to be hard: on top, and reported apart.
-        mask: Replace what is personal by its kind.
-        text: The column of queries, if it has no usual name.
-        count: The column of counts, if it has no usual name.
         replace: Whether more than half of an earlier sample may be dropped.
+        person: Who chose, for the audit; None at the command line.
+        **how: ``bands`` (name to share of all searches, most asked first; the rest is the tail;
+            thirds if None), ``quotas`` (least numbers by attribute), ``hard`` (texts of queries
+            known to be hard: on top, and reported apart), ``mask`` (replace what is personal by
+            its kind), ``text`` and ``count`` (the columns, if they have no usual names).
 
     Raises:
         InputError: the log cannot be read, or holds nothing.
         UsageError: a size, band or quota that cannot be met; or more than half of an earlier
             sample would be dropped, and that was not asked for.
     """
-    notes: list[str] = []
-    read = read_query_log(log, text=text, count=count, notes=notes)
-    cleaned = clean(read, mask=mask, source=str(log))
-    cleaned = changed(cleaned, notes=(*notes, *cleaned.notes))
-    banded = with_bands(cleaned.frame, THIRDS if bands is None else bands)
-    sample = choose(banded, size, salt=opened.golden.salt, quotas=quotas, hard=hard)
+    drawn = draw_queries(opened, log, size, **how)
+    put = put_sample(
+        opened,
+        drawn.sample.queries,
+        now=now,
+        banded=drawn.banded,
+        replace=replace,
+        person=person,
+    )
+    return Chosen(drawn.log, drawn.sample, put.made_of, put.added, put.kept, put.gone)
+
+
+def put_sample(
+    opened: Opened,
+    sample: pl.DataFrame,
+    *,
+    now: int,
+    banded: pl.DataFrame | None = None,
+    replace: bool = False,
+    person: str | None = None,
+) -> Placed:
+    """Put a sample into the golden set: as ``choose_queries``, of what was drawn before.
+
+    Args:
+        opened: The workspace.
+        sample: ``Sample.queries``.
+        now: Microseconds UTC.
+        banded: ``Drawn.banded``, which tells why queries go; without it no reason is given.
+        replace: Whether more than half of an earlier sample may be dropped.
+        person: Who chose, for the audit; None at the command line.
+    """
     golden = opened.golden
     with opened.store.begin() as connection:
         golden_sets.hold(connection, golden.id)  # before it is read which queries there are
-        before = queries.frame(connection, golden.id)
-        origin = pl.col("origin") if "origin" in before.columns else pl.lit(None, pl.String)
-        drawn = before.filter(origin.eq_missing(FROM_LOG))
-        known = queries.frame(connection, golden.id, dropped=True).drop("dropped_us")
-        ids = same_queries(known, sample.queries)
-        found = sample.queries.with_columns(pl.col("query_id").replace(ids))
-        gone = refreshed(drawn, found, banded).filter(pl.col("change") == "gone")
-        if not replace:
-            _refuse_loss(connection, golden.id, gone, drawn.height)
-        by_hand = before.filter(~origin.eq_missing(FROM_LOG))
-        put = put_queries(connection, golden.id, _told(known, found, by_hand), now)
-        if gone.height:
-            queries.drop(connection, golden.id, gone["query_id"].to_list(), now)
+        against = _against(connection, golden.id, sample, banded)
+        lost = _loss(connection, golden.id, against)
+        if lost is not None and not replace:
+            raise lost
+        told = _told(against.known, against.found, against.by_hand)
+        put = put_queries(connection, golden.id, told, now)
+        if against.gone.height:
+            queries.drop(connection, golden.id, against.gone["query_id"].to_list(), now)
+        if person is not None:
+            about = {"drawn": sample.height, "new": put.added, "dropped": against.gone.height}
+            audit.note(connection, person, "choose queries", golden.name, now, about)
         after = queries.frame(connection, golden.id)
-    return Chosen(
-        log=cleaned,
-        sample=sample,
-        made_of=composition(after),
-        added=put.added,
-        kept=put.changed + put.same,
-        gone=gone,
-    )
+    return Placed(composition(after), put.added, put.changed + put.same, against.gone)
 
 
-def _refuse_loss(c: sa.Connection, set_id: int, gone: pl.DataFrame, drawn: int) -> None:
-    """Refuse a sample that drops most of the one before: another log or column, as a rule."""
+class _Against(NamedTuple):
+    """A sample beside what a golden set has: which it had drawn, knows, has by hand, would lose."""
+
+    found: pl.DataFrame
+    drawn: pl.DataFrame
+    known: pl.DataFrame
+    by_hand: pl.DataFrame
+    gone: pl.DataFrame
+
+
+def _against(
+    c: sa.Connection, set_id: int, sample: pl.DataFrame, banded: pl.DataFrame | None
+) -> _Against:
+    before = queries.frame(c, set_id)
+    origin = pl.col("origin") if "origin" in before.columns else pl.lit(None, pl.String)
+    drawn = before.filter(origin.eq_missing(FROM_LOG))
+    known = queries.frame(c, set_id, dropped=True).drop("dropped_us")
+    found = sample.with_columns(pl.col("query_id").replace(same_queries(known, sample)))
+    log = pl.DataFrame(schema={"key": pl.String, "band": pl.String}) if banded is None else banded
+    gone = refreshed(drawn, found, log).filter(pl.col("change") == "gone")
+    if banded is None:
+        gone = gone.with_columns(reason=pl.lit(None, pl.String))
+    by_hand = before.filter(~origin.eq_missing(FROM_LOG))
+    return _Against(found, drawn, known, by_hand, gone)
+
+
+def _loss(c: sa.Connection, set_id: int, against: _Against) -> UsageError | None:
+    """Why a sample may not drop most of the one before: another log or column, as a rule."""
+    gone, drawn = against.gone, against.drawn.height
     if 2 * gone.height <= drawn:
-        return
+        return None
     judged = judgments.current(c, set_id).of(gone["query_id"]).frame["query_id"].n_unique()
-    raise UsageError(
+    return UsageError(
         f"{gone.height:,} of the {drawn:,} queries drawn before would be dropped, "
         f"{judged:,} of them judged",
-        fix="see that log, columns and --size are those meant; --replace drops them, and keeps "
-        "their judgments",
+        fix=Advice(
+            "see that log, columns and --size are those meant; --replace drops them, and keeps "
+            "their judgments",
+            page="see that log, columns and number are those meant; or allow below that they are "
+            "dropped, which keeps their judgments",
+        ),
     )
 
 
@@ -176,3 +294,44 @@ def _told(known: pl.DataFrame, found: pl.DataFrame, by_hand: pl.DataFrame) -> pl
     of_log = [n for n in ("weight", "probability", "stratum", "band", "count") if n in left.columns]
     left = left.with_columns(pl.lit(None, dtype=left.schema[name]).alias(name) for name in of_log)
     return pl.concat([drawn, left], how="diagonal_relaxed")
+
+
+def read_bands(texts: Sequence[str]) -> dict[str, float] | None:
+    """Bands from ``NAME=SHARE``, as ``head=0.33`` or ``head=1/3``; None if there are none.
+
+    Raises:
+        UsageError: one is no such text.
+    """
+    pairs = (_pair(text, "head=0.33") for text in texts)
+    return {name: _share(share) for name, share in pairs} or None
+
+
+def read_quota(text: str) -> Quota:
+    """A quota from ``ATTRIBUTE=VALUE:N``.
+
+    Raises:
+        UsageError: it is no such text.
+    """
+    attribute, rest = _pair(text, "class=name:10")
+    value, colon, least = rest.rpartition(":")
+    if not colon or not least.isdecimal():
+        fix = Advice("--quota class=name:10", page="class=name:10")
+        raise UsageError(f"{text!r} names no number of queries", fix=fix)
+    return Quota(attribute, value, int(least))
+
+
+def _pair(text: str, such: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not found or not name.strip():
+        fix = Advice("--band head=0.33, --quota class=x:10", page=such)
+        raise UsageError(f"{text!r} has no '='", fix=fix)
+    return name.strip(), value.strip()
+
+
+def _share(text: str) -> float:
+    over, slash, under = text.partition("/")
+    try:
+        return float(over) / float(under) if slash else float(text)
+    except (ValueError, ZeroDivisionError):
+        fix = Advice("--band head=0.33", page="head=0.33")
+        raise UsageError(f"{text!r} is no share", fix=fix) from None

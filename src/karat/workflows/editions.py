@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from karat.errors import InputError, UsageError
 from karat.formats import read_run
+from karat.formats.advice import Advice
 from karat.golden import coverage as covering
 from karat.golden.aggregation import RULE, grades
 from karat.golden.editions import EditionDifference, difference, edition
@@ -33,6 +34,8 @@ from karat.workflows.workspace import Opened
 
 NOW = "now"
 """What the golden set as it stands, not frozen, is called beside editions."""
+LONGEST = 100
+"""Characters that the name of an edition has at most: it heads pages, lists and files."""
 
 
 @dataclass(frozen=True)
@@ -135,23 +138,27 @@ def freeze(opened: Opened, name: str, *, now: int) -> Frozen:
         now: Microseconds UTC.
 
     Raises:
-        UsageError: raters do not agree enough, and the policy refuses; or the name is taken.
+        UsageError: raters do not agree enough, and the policy refuses; or the name is taken, too
+            long, or none.
         InputError: there is nothing to freeze.
     """
-    if name == NOW or not name.strip():
-        why = "an edition needs a name"
-        if name == NOW:
-            why = f"{NOW!r} is reserved: the golden set as it stands is called so beside editions"
-        raise UsageError(why, fix="karat golden freeze 2026-03")
+    _check_name(name)
     with opened.store.read() as connection:
         held = moment(connection, opened.golden.id)
     found = standing(held)
     if not found.grades.height:
-        raise InputError("nothing is judged yet", fix="karat judge --terminal, or golden import")
+        fix = Advice(
+            "karat judge --terminal, or golden import", page="judge, or import judgments first"
+        )
+        raise InputError("nothing is judged yet", fix=fix)
     agreed = agreement_at(held, opened.workspace)
     verdict = may_freeze(agreed.headline, opened.workspace)
     if verdict.verdict == "refuse":
-        raise UsageError(verdict.sentence, fix="judge more, or change [agreement] in karat.toml")
+        fix = Advice(
+            "judge more, or change [agreement] in karat.toml",
+            page="judge more, or settle what raters disagree on",
+        )
+        raise UsageError(verdict.sentence, fix=fix)
     about = {**found.about, "agreement": agreed.sentence, "policy": verdict.sentence}
     contradicted = disagreements_at(held).filter(pl.col("between") == IMPORT).height
     if contradicted:
@@ -169,6 +176,21 @@ def freeze(opened: Opened, name: str, *, now: int) -> Frozen:
             now=now,
         )
     return Frozen(name, sha256, found.queries.height, found.grades.height, contradicted, verdict)
+
+
+def _check_name(name: str) -> None:
+    """Refuse what no edition may be called."""
+    if name == NOW or not name.strip():
+        why = "an edition needs a name"
+        if name == NOW:
+            why = f"{NOW!r} is reserved: the golden set as it stands is called so beside editions"
+        raise UsageError(why, fix=Advice("karat golden freeze 2026-03", page="such as 2026-03"))
+    if len(name) > LONGEST:
+        raise UsageError(
+            f"the name of an edition has at most {LONGEST} characters, and this one has "
+            f"{len(name):,}",
+            fix="a shorter one, such as 2026-03",
+        )
 
 
 def list_editions(opened: Opened) -> list[EditionRow]:
@@ -241,12 +263,15 @@ def coverage(
 
 
 def stale_judgments(opened: Opened) -> Stale:
-    """Judgments of documents whose text has changed since."""
+    """Judgments of documents whose text has changed since, each with the ``text`` of its query."""
     with opened.store.read() as connection:
-        asked = queries.frame(connection, opened.golden.id)["query_id"]
-        said = judgments.current(connection, opened.golden.id).of(asked)
+        asked = queries.frame(connection, opened.golden.id)
+        said = judgments.current(connection, opened.golden.id).of(asked["query_id"])
         held = documents.frame(connection, opened.golden.id)
-    return stale(said, held.select("doc_id", "sha256"))
+    found = stale(said, held.select("doc_id", "sha256"))
+    texts = asked.select("query_id", "text")
+    named = found.judgments.join(texts, on="query_id", how="left", maintain_order="left")
+    return replace(found, judgments=named)
 
 
 def weighed(asked: pl.DataFrame) -> tuple[pl.DataFrame, int]:

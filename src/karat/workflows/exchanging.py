@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from karat.errors import InputError, UsageError
+from karat.formats.advice import Advice
 from karat.formats.exchange.gathering import Gathered
 from karat.store import documents, golden_sets, imports, judgments, queries
 from karat.store.given import given_here
@@ -195,11 +196,17 @@ def _named(rater: str | None) -> str | None:
     if rater is None:
         return None
     if not rater.strip():
-        raise UsageError("the name of the rater is empty", fix="--rater NAME, or leave it out")
+        fix = Advice(
+            "--rater NAME, or leave it out", page="name who judged, or leave the field empty"
+        )
+        raise UsageError("the name of the rater is empty", fix=fix)
     if rater.strip().casefold() == NOBODY:
         raise UsageError(
             f"{rater.strip()!r} is reserved for judgments that nobody is named for",
-            fix="--rater with another name, or leave it out",
+            fix=Advice(
+                "--rater with another name, or leave it out",
+                page="another name, or leave the field empty",
+            ),
         )
     return rater.strip()
 
@@ -255,8 +262,11 @@ def _refuse_forged(
         file=file,
         query=first["query_id"],
         doc_id=first["doc_id"],
-        fix="name the rater of the file otherwise, or leave these rows out; whoever holds the "
-        "store may take it in with karat golden import",
+        fix=Advice(
+            "name the rater of the file otherwise, or leave these rows out; whoever holds the "
+            "store may take it in with karat golden import",
+            page="name the rater of the file otherwise, or leave these rows out",
+        ),
     )
 
 

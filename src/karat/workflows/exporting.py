@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from karat.errors import InputError, UsageError
+from karat.formats.advice import Advice
 from karat.formats.catalogue import FORMATS
 from karat.formats.exchange.catalogue import EXCHANGES, refuse_there, write_exchange
 from karat.formats.exchange.gathering import counted, held
@@ -59,13 +60,19 @@ def give_out(
     if each_rater and edition is not None:
         raise UsageError(
             "an edition holds grades, not who gave them",
-            fix="leave out --edition, or --each-rater",
+            fix=Advice(
+                "leave out --edition, or --each-rater",
+                page="choose the golden set as it stands, or the grade of all",
+            ),
         )
     _check_runs(opened, format, runs)
     if format == RUN and (each_rater or edition is not None):
         raise UsageError(
             "a run alone holds no grades",
-            fix="leave out --edition and --each-rater, or name a format that holds both",
+            fix=Advice(
+                "leave out --edition and --each-rater, or name a format that holds both",
+                page="choose a format that holds grades and runs",
+            ),
         )
     _check_place(Path(path), format, force=force)
     with opened.store.read() as connection:
@@ -155,11 +162,13 @@ def _made_one(said: pl.DataFrame, grades: pl.DataFrame, name: str) -> Iterator[s
     why = said["reason"].drop_nulls().len()
     holds = EXCHANGES[name].holds
     if people.height:
-        apart = "; --each-rater keeps them apart" if holds.raters else ""
-        yield f"who judged: {counted(people['rater'].n_unique(), 'rater')}{apart}"
+        who = f"who judged: {counted(people['rater'].n_unique(), 'rater')}"
+        apart = f"{who}; every rater's judgment keeps them apart"
+        yield Advice(f"{who}; --each-rater keeps them apart", page=apart) if holds.raters else who
     if why:
-        there = "; --each-rater writes them" if holds.reasons else ""
-        yield f"the reasons of {counted(why, 'judgment')}{there}"
+        lost = f"the reasons of {counted(why, 'judgment')}"
+        there = f"{lost}; every rater's judgment has them"
+        yield Advice(f"{lost}; --each-rater writes them", page=there) if holds.reasons else lost
     pair = ["query_id", "doc_id"]
     none = said.filter(state="cannot_judge").join(grades, on=pair, how="anti")
     if none.height:
@@ -183,13 +192,21 @@ def _check_runs(opened: Opened, name: str, runs: Sequence[str]) -> None:
     if runs and holds is not None and not holds.runs:
         can = ", ".join(peer.name for peer in EXCHANGES.values() if peer.write and peer.holds.runs)
         raise UsageError(
-            f"{name} holds no runs", fix=f"leave out --run, or --format with {RUN}, {can}"
+            f"{name} holds no runs",
+            fix=Advice(
+                f"leave out --run, or --format with {RUN}, {can}",
+                page=f"choose no run, or one of the formats {can}",
+            ),
         )
     alone = name == RUN or (holds is not None and holds.runs and not holds.judgments)
     if alone and not runs:
         there = ", ".join(names_of_kept(opened)) or "none yet"
         raise UsageError(
-            f"{name} holds runs, and none is named", fix=f"--run NAME; the workspace has {there}"
+            f"{name} holds runs, and none is named",
+            fix=Advice(
+                f"--run NAME; the workspace has {there}",
+                page=f"choose some; the workspace has {there}",
+            ),
         )
     if name == RUN and len(runs) > 1:
         raise UsageError("several runs do not fit into one file", fix="export one after the other")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import polars as pl
 
 from karat.golden.composition import Composition, composition
-from karat.golden.freshness import Stale, age_days, stale
-from karat.store import documents, editions, queries, runs
+from karat.golden.freshness import age_days, stale
+from karat.store import documents, editions, runs
 from karat.tables.agreement import Agreement
 from karat.workflows.agreeing import RATERS, Moment, agreement_at, disagreements_at, moment
-from karat.workflows.editions import changes, stale_judgments, standing, standing_in
+from karat.workflows.editions import changes, standing, standing_in
 from karat.workflows.workspace import Opened
 
 
@@ -92,15 +92,6 @@ def status(opened: Opened, *, now: int) -> Status:
     changed = before is None or not changes(before, stands).same
     found.todo.extend(_todo(found, held, changed=changed))
     return found
-
-
-def stale_with_texts(opened: Opened) -> Stale:
-    """Judgments of documents whose text has changed since, each with the ``text`` of its query."""
-    found = stale_judgments(opened)
-    with opened.store.read() as connection:
-        texts = queries.frame(connection, opened.golden.id).select("query_id", "text")
-    joined = found.judgments.join(texts, on="query_id", how="left", maintain_order="left")
-    return replace(found, judgments=joined)
 
 
 def _unsettled(held: Moment) -> pl.DataFrame:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from karat.errors import InputError
+from karat.errors import InputError, UsageError
 from karat.formats import read_documents, read_queries
+from karat.formats.advice import Advice
 from karat.formats.catalogue import FORMATS
 from karat.formats.delimited import semicolons
 from karat.formats.exchange.catalogue import EXCHANGES, read_exchange
 from karat.formats.exchange.detect import detect
 from karat.formats.exchange.foreign import open_foreign
 from karat.formats.exchange.gathering import Gathered, held
+from karat.formats.exchange.packed import beir_in
 from karat.formats.folder import in_folder
 from karat.formats.source import Source
 from karat.tables.exchange import Exchange
@@ -38,11 +41,51 @@ def check_there(paths: Iterable[str | Path]) -> None:
             Source(path).close()
 
 
+@contextmanager
+def told_as(path: Path, called: str, *folders: Path) -> Iterator[None]:
+    """Let errors speak of a file by the name that its owner knows, not of where it lies.
+
+    Args:
+        path: Where it lies.
+        called: What its owner calls it.
+        folders: Others whose place is nobody's business.
+    """
+    own = sorted({str(path), str(path.resolve())}, key=len, reverse=True)
+    around = {f"{each}" for folder in (path.parent, *folders) if folder.is_absolute()
+              for each in (folder, folder.resolve())} - {"/"}  # fmt: skip
+
+    def told(text: str) -> str:
+        for name in own:
+            text = text.replace(name, called)
+        for folder in sorted(around, key=len, reverse=True):
+            text = text.replace(f"{folder}/", "").replace(folder, "the folder")
+        return text
+
+    try:
+        yield
+    except InputError as error:
+        file = error.file and told(error.file)
+        raise InputError(
+            told(error.what),
+            # Readers may say which part of a file: then it is still the file.
+            file=called if error.file and path.name in error.file else file,
+            line=error.line,
+            query=error.query,
+            doc_id=error.doc_id,
+            fix=None if error.fix is None else told(error.fix),
+        ) from None
+    except UsageError as error:
+        if told(str(error)) == str(error):
+            raise  # of whatever kind it is
+        fix = None if error.fix is None else told(error.fix)
+        raise UsageError(told(error.what), nearest=error.nearest, fix=fix) from None
+
+
 def read_file(path: str | Path, name: str | None = None) -> Exchange:
     """A file as what it is called, or as what its content tells.
 
     Args:
-        path: The file, or a BEIR folder.
+        path: The file, or a BEIR folder, which may lie in a ZIP file.
         name: A name of ``EXCHANGES``, or ``queries`` or ``documents``.
 
     Raises:
@@ -50,6 +93,10 @@ def read_file(path: str | Path, name: str | None = None) -> Exchange:
         UsageError: there is no such format.
     """
     where = Path(path)
+    if name in (None, "beir"):
+        with beir_in(where) as folder:
+            if folder is not None:
+                return read_file(folder, name)
     if name is None and where.is_dir():
         held = {role: file for file, role in roles.of_folder(where)}
         if "qrels" not in held:
@@ -67,7 +114,10 @@ def read_file(path: str | Path, name: str | None = None) -> Exchange:
                 raise InputError(
                     "this is a run, not judgments, queries or documents",
                     file=str(path),
-                    fix=f"karat golden pool {path}",
+                    fix=Advice(
+                        f"karat golden pool {path}",
+                        page="upload it on the page Runs; Pairs has what it returns judged",
+                    ),
                 ) from None
             if name not in _TEXTS:
                 raise
@@ -122,7 +172,10 @@ def check_judgments(found: Exchange, scale: Scale, file: str) -> None:
             f"scale from {low:g} to {high:g}",
             file,
             row,
-            "karat init DIR --scale LOW-HIGH makes a golden set of another scale",
+            Advice(
+                "karat init DIR --scale LOW-HIGH makes a golden set of another scale",
+                page="correct the grade in the file: the scale of a golden set is fixed",
+            ),
         )
     named = pl.col("rater").str.strip_chars().str.to_lowercase()
     nobody = found.judgments.filter(named == NOBODY)

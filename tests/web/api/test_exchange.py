@@ -165,6 +165,9 @@ def test_a_run_comes_back_as_it_went_with_what_failed(program: TestClient) -> No
     assert (made.json()["name"], made.json()["rows"]) == ("mine", 1)
     again = program.post("/api/runs", content=rows, params={"name": "other.csv", "run": "other"})
     assert again.json()["id"] == made.json()["id"]  # the same content is kept once
+    assert (made.json()["said"], again.status_code, again.json()["name"]) == (None, 200, "other")
+    assert again.json()["said"].endswith("'other' is another name of it")
+    assert program.get(f"/api/runs/{made.json()['id']}").json()["also"] == ["other"]
     number = made.json()["id"]
     back = program.get(f"/api/runs/{number}/file", params={"format": "json"}).json()
     assert back == {"q1": {"d1": 2.5}, "q2": None, "q3": {}}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from karat.errors import InputError, UsageError, nearest
+from karat.formats.advice import Advice
 from karat.formats.exchange import plain as tables
 from karat.formats.exchange import (
     quepid,
@@ -61,7 +62,10 @@ def _folder(content: Foreign) -> Exchange:
     raise InputError(
         "this is a file, and a BEIR folder is wanted",
         file=content.name,
-        fix="name the folder that holds queries.jsonl and qrels/",
+        fix=Advice(
+            "name the folder that holds queries.jsonl and qrels/, or a ZIP file of it",
+            page="put the folder that holds queries.jsonl and qrels/ into a ZIP file",
+        ),
     )
 
 
@@ -292,8 +296,15 @@ def _other(content: Foreign, name: str) -> str | None:
     try:
         told = detect(content)
     except (InputError, RecursionError):
-        return f"{name} is {EXCHANGES[name].what}: leave out --format, or name another"
-    return None if told == name else f"this looks like {told}: --format {told}"
+        what = f"{name} is {EXCHANGES[name].what}"
+        return Advice(
+            f"{what}: leave out --format, or name another",
+            page=f"{what}: choose another format, or let the content tell it",
+        )
+    if told == name:
+        return None
+    looks = f"this looks like {told}"
+    return Advice(f"{looks}: --format {told}", page=f"{looks}: choose that format")
 
 
 def write_exchange(
@@ -350,7 +361,9 @@ def _peer(name: str) -> Peer:
         raise UsageError(
             f"there is no exchange format called {name!r}",
             nearest=nearest(name, EXCHANGES, 1),
-            fix=f"formats: {', '.join(EXCHANGES)}",
+            fix=Advice(
+                f"formats: {', '.join(EXCHANGES)}", page="choose one in the list of formats"
+            ),
         )
     return EXCHANGES[name]
 

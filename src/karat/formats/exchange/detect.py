@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from karat.errors import InputError
+from karat.formats.advice import Advice
 from karat.formats.exchange import plain as tables
 from karat.formats.exchange.foreign import Foreign, Node
 
@@ -25,7 +26,9 @@ _KEYS = (
     ("ratings", "quepid-api"),
     ("docs", "quepid-snapshot"),
 )
-_FIX = "name its format, such as csv or quepid-csv"
+_FIX = Advice(
+    "name its format, such as csv or quepid-csv", page="choose its format in the list of formats"
+)
 
 
 def detect(content: Foreign) -> str:

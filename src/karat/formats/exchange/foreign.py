@@ -9,11 +9,13 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from karat.errors import InputError
+from karat.formats.advice import Advice, in_utf8
 from karat.formats.delimited import pointed, semicolons
 from karat.formats.detect import refuse_binary
 from karat.formats.fields import short
@@ -26,7 +28,7 @@ MOST = 1 << 30
 _RATIO = 250  # as in formats.source: real text compresses 4 to 40 times
 _BOMB_FROM = 1 << 26
 _FIRST = 1 << 20  # what is looked at for the header
-_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 FORMULA = re.compile(r" *[=+\-@\t\r]")
 """Cells that begin so are run as formulas by spreadsheets, spaces in front or not."""
@@ -283,7 +285,7 @@ def open_foreign(path: str | Path) -> Foreign:
         InputError: it cannot be read, is damaged, is no text, or a ZIP file that is not safe.
     """
     with Source(path) as source:
-        packed = source.head.startswith(_ZIP)
+        packed = source.head.startswith(ZIP)
         if not packed:
             refuse_binary(source)
         data, name = source.whole(), source.name
@@ -302,13 +304,24 @@ def unzipped(data: bytes, name: str) -> bytes:
         InputError: it is damaged, locked, holds no file or several, names a file outside its
             folder, or expands beyond what real data does.
     """
+    with unzipping(name), zipfile.ZipFile(io.BytesIO(data)) as folder:
+        entry = _only(folder.infolist(), name)
+        with folder.open(entry) as stream:
+            out = stream.read(MOST + 1)
+    if not out.strip():
+        raise NothingIn(f"{entry.filename} in the ZIP file is empty", file=name)
+    return out
+
+
+@contextmanager
+def unzipping(name: str) -> Iterator[None]:
+    """Let what is wrong with a ZIP file be said.
+
+    Raises:
+        InputError: it is damaged, or of a kind that cannot be read.
+    """
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as folder:
-            entry = _only(folder.infolist(), name)
-            if entry.flag_bits & 1:
-                raise InputError("the ZIP file is locked with a password", file=name)
-            with folder.open(entry) as stream:
-                out = stream.read(MOST + 1)
+        yield
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
         raise InputError(
             f"the ZIP file is damaged or ends early ({error})",
@@ -317,31 +330,36 @@ def unzipped(data: bytes, name: str) -> bytes:
         ) from None
     except (ValueError, RuntimeError, UnicodeError) as error:
         raise InputError(f"the ZIP file cannot be read ({error})", file=name) from None
-    if not out.strip():
-        raise NothingIn(f"{entry.filename} in the ZIP file is empty", file=name)
-    return out
 
 
-def _only(entries: Sequence[zipfile.ZipInfo], name: str) -> zipfile.ZipInfo:
+def files_of(entries: Sequence[zipfile.ZipInfo], name: str) -> list[zipfile.ZipInfo]:
+    """The files in a ZIP file.
+
+    Raises:
+        InputError: one would lie outside of the folder it is unpacked in.
+    """
     for entry in entries:
         parts = re.split(r"[/\\]", entry.filename)
         if ".." in parts or not parts[0] or ":" in parts[0]:
             raise InputError(
                 f"the ZIP file names {short(entry.filename)}, a file outside of it", file=name
             )
-    files = [
+    return [
         entry
         for entry in entries
         # macOS adds a shadow of every file.
         if not entry.is_dir() and not entry.filename.startswith("__MACOSX/")
     ]
-    if len(files) != 1:
-        raise InputError(
-            f"the ZIP file holds {len(files)} files, and one is wanted",
-            file=name,
-            fix="unpack it, and name the file",
-        )
-    entry = files[0]
+
+
+def check_size(entry: zipfile.ZipInfo, name: str) -> None:
+    """Refuse a file in a ZIP file that cannot be read, or expands beyond what real data does.
+
+    Raises:
+        InputError: it is locked, or a bomb.
+    """
+    if entry.flag_bits & 1:
+        raise InputError("the ZIP file is locked with a password", file=name)
     ratio = entry.file_size / max(1, entry.compress_size)
     if entry.file_size > MOST or (entry.file_size > _BOMB_FROM and ratio > _RATIO):
         raise InputError(
@@ -350,7 +368,18 @@ def _only(entries: Sequence[zipfile.ZipInfo], name: str) -> zipfile.ZipInfo:
             file=name,
             fix="if it is sound, unpack it first",
         )
-    return entry
+
+
+def _only(entries: Sequence[zipfile.ZipInfo], name: str) -> zipfile.ZipInfo:
+    files = files_of(entries, name)
+    if len(files) != 1:
+        raise InputError(
+            f"the ZIP file holds {len(files)} files, and one is wanted, or a BEIR folder",
+            file=name,
+            fix=Advice("unpack it, and name the file", page="unpack it, and send one of its files"),
+        )
+    check_size(files[0], name)
+    return files[0]
 
 
 def _decoded(raw: bytes, name: str, line: int) -> str:
@@ -363,7 +392,7 @@ def _decoded(raw: bytes, name: str, line: int) -> str:
             f"byte {error.start + 1} of the line is not UTF-8",
             file=name,
             line=line,
-            fix=f"if it is Latin-1: iconv -f latin1 -t UTF-8 {name}",
+            fix=in_utf8(name),
         ) from None
 
 

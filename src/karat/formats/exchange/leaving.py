@@ -8,9 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from karat.errors import InputError
+from karat.formats.advice import Advice
 from karat.formats.exchange.foreign import FORMULA
 from karat.formats.exchange.gathering import counted
 from karat.tables.exchange import Exchange
+
+ANY_TEXT = Advice("--format csv, which holds any text", page="choose csv, which holds any text")
+"""What helps where a format cannot hold a text."""
 
 
 class Rated(NamedTuple):
@@ -147,7 +151,7 @@ class Leaving:
                 raise InputError(
                     f"{text!r} holds {min(found)!r}, which cannot stand in {what}",
                     file=self.file,
-                    fix="--format csv, which holds any text",
+                    fix=ANY_TEXT,
                 )
 
     def told(self) -> Exchange:

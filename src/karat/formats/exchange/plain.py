@@ -10,10 +10,11 @@ from pathlib import Path
 import polars as pl
 
 from karat.errors import InputError
+from karat.formats.advice import Advice
 from karat.formats.beir import BEIR
 from karat.formats.exchange.foreign import Foreign
 from karat.formats.exchange.gathering import JUDGED, Gathering
-from karat.formats.exchange.leaving import Leaving, whole
+from karat.formats.exchange.leaving import ANY_TEXT, Leaving, whole
 from karat.formats.exchange.quepid import graded
 from karat.formats.lines import parse
 from karat.formats.reading import read_documents, read_qrels, read_queries
@@ -102,7 +103,10 @@ def read_csv(foreign: Foreign) -> Exchange:
             "nobody has rated anything in this sheet yet: every grade is empty",
             file=foreign.name,
             line=sheet.line,
-            fix="import it when it is rated; karat golden queue FILE has its pairs rated here",
+            fix=Advice(
+                "import it when it is rated; karat golden queue FILE has its pairs rated here",
+                page="import it when it is rated",
+            ),
         )
     gathered.read(sheet)
     return gathered.exchange()
@@ -182,7 +186,7 @@ def _by_format() -> Iterator[None]:
             file=error.file,
             query=error.query,
             doc_id=error.doc_id,
-            fix="--format csv, which holds any text",
+            fix=ANY_TEXT,
         ) from None
 
 

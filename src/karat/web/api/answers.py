@@ -78,6 +78,8 @@ class Window:
         )
         if found.passed_over:
             name = found.passed_over[0]
+            if name not in where:
+                raise UsageError("the search has too many words", fix="use fewer")
             raise UsageError(f"{name}={where[name]!r} cannot be understood", fix=f"{name}=>=2")
         places = found.every[_AT]
         shown = frame[places.slice((self.page - 1) * self.per, self.per)]

@@ -12,8 +12,8 @@ from karat.web.api.answers import Paged, in_turn, said
 from karat.web.golden import opened
 from karat.web.site import TheSite
 from karat.workflows.agreeing import agreement_in
-from karat.workflows.editions import NOW
-from karat.workflows.golden_status import stale_with_texts, status
+from karat.workflows.editions import NOW, stale_judgments
+from karat.workflows.golden_status import status
 from karat.workflows.over_kept_runs import coverage_kept
 
 ROUTER = APIRouter(prefix="/api", tags=["golden sets"])
@@ -59,7 +59,7 @@ def agreement(
 )
 def stale(site: TheSite, _asking: AReader, golden: str) -> Response:
     """List judgments of documents whose text has changed since they were shown."""
-    return said(stale_with_texts(opened(site, golden)))
+    return said(stale_judgments(opened(site, golden)))
 
 
 @ROUTER.get(

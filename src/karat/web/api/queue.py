@@ -1,17 +1,19 @@
-"""The queue: what is to be judged, chosen from kept runs or sent as a file of pairs."""
+"""What is to be judged: queries chosen from a log, pairs from kept runs or sent as a file."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import Field
 
+from karat.reports.golden import to_json
 from karat.web.access import AnEngineer
 from karat.web.api.answers import in_turn, said
 from karat.web.api.bodies import Body, Said, Uploaded
 from karat.web.golden import opened
 from karat.web.site import TheSite
+from karat.workflows.choosing import choose_queries, read_bands, read_quota
 from karat.workflows.over_kept_runs import enqueue_upload, pool_kept
 
 ROUTER = APIRouter(prefix="/api", tags=["judging"])
@@ -71,3 +73,55 @@ def queue(site: TheSite, asking: AnEngineer, golden: str, file: Uploaded) -> Res
             found, file.path, file.called, person=asking.person.name, now=site.clock()
         )
     return said(made)
+
+
+@ROUTER.post(
+    "/golden/{golden}/choose",
+    response_description="As `karat golden choose --format json`.",
+)
+async def choose(
+    request: Request,
+    site: TheSite,
+    asking: AnEngineer,
+    golden: str,
+    file: Uploaded,
+    size: Annotated[int, Query(ge=1, lt=2**31, description="Queries to draw.")] = 100,
+    band: Annotated[
+        list[str] | None, Query(description="As `karat golden choose --band`; repeat it.")
+    ] = None,
+    quota: Annotated[
+        list[str] | None, Query(description="As `karat golden choose --quota`; repeat it.")
+    ] = None,
+    hard: Annotated[
+        list[str] | None, Query(description="A query known to be hard; repeat it.")
+    ] = None,
+    mask: Annotated[bool, Query(description="Replace what is personal.")] = False,
+    text: Annotated[str | None, Query(description="The column of queries.")] = None,
+    count: Annotated[str | None, Query(description="The column of counts.")] = None,
+    replace: Annotated[
+        bool, Query(description="Even if most of an earlier sample is dropped.")
+    ] = False,
+) -> Response:
+    """Draw queries from a log, and put them into the golden set."""
+    found = opened(site, golden)
+
+    def chosen() -> Response:
+        with file.named():
+            made = choose_queries(
+                found,
+                file.path,
+                size,
+                now=site.clock(),
+                replace=replace,
+                person=asking.person.name,
+                bands=read_bands(band or ()),
+                quotas=[read_quota(each) for each in quota or ()],
+                hard=hard or (),
+                mask=mask,
+                text=text,
+                count=count,
+            )
+        # The sample, and not every query of the log: it may be long, and hold what is personal.
+        return Response(to_json(made, ("log.frame",)), media_type="application/json")
+
+    return await in_turn(request, chosen)

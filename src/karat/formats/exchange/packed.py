@@ -1,0 +1,99 @@
+"""A BEIR folder in a ZIP file: unpacked for as long as it is read, what belongs to it alone."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from karat.errors import InputError
+from karat.formats.advice import Advice
+from karat.formats.exchange.foreign import MOST, ZIP, check_size, files_of, unzipping
+
+_PART = re.compile(r"((queries|corpus)\.jsonl|qrels/[^/]+\.tsv)(\.gz|\.zst|\.bz2)?")
+_IN_ALL = 4 * MOST
+
+
+@contextmanager
+def beir_in(path: Path) -> Iterator[Path | None]:
+    """The BEIR folder in a ZIP file; None if the file is no ZIP file, or holds no such folder.
+
+    It is gone afterwards. Errors about a file in it are about the ZIP file, and name the part.
+
+    Raises:
+        InputError: the ZIP file is damaged, locked, names a file outside of it or one twice, or
+            expands beyond what real data does.
+    """
+    name = str(path)
+    if not _zipped(path):
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="karat-") as place:
+        folder = Path(place) / "beir"
+        with unzipping(name), zipfile.ZipFile(path) as archive:
+            parts = _parts(files_of(archive.infolist(), name), name)
+            for part, entry in parts.items():
+                to = folder / part
+                to.parent.mkdir(parents=True, exist_ok=True)
+                with archive.open(entry) as packed, to.open("wb") as out:
+                    shutil.copyfileobj(packed, out, 1 << 20)
+        try:
+            yield folder if parts else None
+        except InputError as error:
+            if error.file is None or not error.file.startswith(str(folder)):
+                raise
+            inside = error.file[len(str(folder)) + 1 :]
+            what = error.what.replace(f"{folder}/", "").replace(str(folder), name)
+            fix = error.fix.replace(f"{folder}/", "") if error.fix else None
+            raise InputError(
+                f"{inside}: {what}" if inside else what,
+                file=name,
+                line=error.line,
+                query=error.query,
+                doc_id=error.doc_id,
+                fix=fix,
+            ) from None
+
+
+def _zipped(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    try:
+        with path.open("rb") as stream:
+            return stream.read(4) in ZIP
+    except OSError:  # who reads it next says why
+        return False
+
+
+def _parts(entries: Sequence[zipfile.ZipInfo], name: str) -> dict[str, zipfile.ZipInfo]:
+    """What belongs to the BEIR folder that lies highest, by its name in it."""
+    found: list[tuple[str, str, zipfile.ZipInfo]] = []
+    for entry in entries:
+        steps = PurePosixPath(entry.filename.replace("\\", "/")).parts
+        for length in (2, 1):
+            part = "/".join(steps[-length:])
+            if len(steps) >= length and _PART.fullmatch(part):
+                found.append(("/".join(steps[:-length]), part, entry))
+                break
+    if not found:
+        return {}
+    root = min((root for root, _, _ in found), key=lambda root: (root.count("/"), len(root), root))
+    parts: dict[str, zipfile.ZipInfo] = {}
+    for under, part, entry in found:
+        if under != root:
+            continue
+        if part in parts:
+            raise InputError(f"the ZIP file holds {part} twice", file=name)
+        check_size(entry, name)
+        parts[part] = entry
+    if sum(entry.file_size for entry in parts.values()) > _IN_ALL:
+        raise InputError(
+            f"the ZIP file holds more than {_IN_ALL >> 30} GiB",
+            file=name,
+            fix=Advice("unpack it, and name the folder", page="send its files one by one"),
+        )
+    return parts

@@ -1,0 +1,100 @@
+"""A BEIR folder in a ZIP file: what belongs to it is found, and nothing is written elsewhere."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from karat.errors import InputError
+from karat.formats.exchange import foreign
+from karat.formats.exchange.packed import beir_in
+
+QUERY = b'{"_id": "q1", "text": "door"}\n'
+QRELS = b"query-id\tcorpus-id\tscore\nq1\td1\t3\n"
+
+
+def packed(path: Path, files: dict[str, bytes]) -> Path:
+    """A ZIP file of these files."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    path.write_bytes(made.getvalue())
+    return path
+
+
+@pytest.mark.parametrize("root", ["", "shop-now/", "a/b/"])
+def test_the_folder_is_found_wherever_it_lies(root: str, tmp_path: Path) -> None:
+    files = {
+        "queries.jsonl": QUERY,
+        "qrels/test.tsv": QRELS,
+        "README.md": b"",
+        "x/qrels/a.tsv": b"",
+    }
+    path = packed(tmp_path / "a.zip", {f"{root}{name}": data for name, data in files.items()})
+    with beir_in(path) as folder:
+        assert folder is not None
+        held = {str(f.relative_to(folder)) for f in folder.rglob("*") if f.is_file()}
+        assert held == {"queries.jsonl", "qrels/test.tsv"}
+        assert (folder / "qrels/test.tsv").read_bytes() == QRELS
+    assert not folder.exists()
+
+
+def test_what_is_no_such_folder_is_none(tmp_path: Path) -> None:
+    (tmp_path / "plain.csv").write_bytes(QRELS)
+    for path in (
+        tmp_path / "plain.csv",
+        tmp_path / "missing",
+        tmp_path,
+        packed(tmp_path / "book.zip", {"book.json": b"{}"}),
+    ):
+        with beir_in(path) as folder:
+            assert folder is None
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({"queries.jsonl": QUERY, "../qrels/test.tsv": QRELS}, "outside of it"),
+        ({"/queries.jsonl": QUERY}, "outside of it"),
+        ({"queries.jsonl": b" " * (1 << 22)}, "which real data does not"),
+    ],
+)
+def test_what_is_not_safe_is_refused(
+    files: dict[str, bytes], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign, "_BOMB_FROM", 1 << 18)
+    path = packed(tmp_path / "a.zip", files)
+    with pytest.raises(InputError, match=says), beir_in(path):
+        pass
+
+
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    path = packed(tmp_path / "a.zip", {"queries.jsonl": QUERY * 99})
+    path.write_bytes(path.read_bytes()[:60])
+    with pytest.raises(InputError, match="damaged or ends early"), beir_in(path):
+        pass
+
+
+def wrong_in(path: Path) -> None:
+    """Find something wrong in a file of the folder."""
+    with beir_in(path) as folder:
+        assert folder is not None
+        where = str(folder / "qrels/test.tsv")
+        raise InputError(f"{where} is odd", file=where, line=3, fix=f"mend {where}")
+
+
+def test_what_is_wrong_in_it_names_the_part(tmp_path: Path) -> None:
+    path = packed(tmp_path / "a.zip", {"a/queries.jsonl": QUERY})
+    with pytest.raises(InputError) as refused:
+        wrong_in(path)
+    error = refused.value
+    assert (error.what, error.file, error.line) == (
+        "qrels/test.tsv: qrels/test.tsv is odd",
+        str(path),
+        3,
+    )
+    assert error.fix == "mend qrels/test.tsv"
