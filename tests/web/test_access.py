@@ -12,13 +12,13 @@ import pytest
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import iter_route_contexts
 from starlette.testclient import TestClient
-from tests.web.conftest import NOW, ROUTERS, Browser, ClientOf, Clock
+from tests.web.conftest import NOW, Browser, ClientOf, Clock
 
 from karat.store import people
 from karat.tables.people import ROLES, SCOPES, SCOPES_OF, Role
 from karat.web import access
 from karat.web.access import Needs
-from karat.web.app import create_app, need_of
+from karat.web.app import PAGES, create_app, need_of
 from karat.web.settings import Settings
 
 OPEN = {
@@ -57,7 +57,7 @@ def routes_of(app: FastAPI) -> list[Route]:
 
 def _routes() -> list[Route]:
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    for router in ROUTERS:
+    for router in PAGES:
         app.include_router(router)
     return routes_of(app)
 
@@ -73,7 +73,7 @@ def standing(
 ) -> Iterator[dict[str, Browser]]:
     """A browser of nobody and of each role; the app stays up, for nothing of this changes it."""
     root = shutil.copytree(_workspace, tmp_path_factory.mktemp("access") / "shop")
-    app = create_app(Settings(Path(root)), Clock(), routers=ROUTERS)
+    app = create_app(Settings(Path(root)), Clock())
     with TestClient(app):
         found = {"nobody": Browser(app)}
         for role in ROLES:

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-import threading
-import time
-from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
-from pathlib import Path
 
-import axe_playwright_python
 import polars as pl
 import pytest
-import uvicorn
-from fastapi import FastAPI
-from tests.web.conftest import NOW, Browser, ClientOf
+from tests.web.conftest import ClientOf
 
 from karat.store import audit
 from karat.workflows.editions import list_editions
-from karat.workflows.workspace import open_workspace
 
 
 def test_an_edition_is_made_once_and_noted(client_of: ClientOf) -> None:
@@ -91,72 +82,3 @@ def test_there_is_no_such_edition(client_of: ClientOf) -> None:
     browser = client_of("engineer")
     for name in ("nothing", "now"):
         assert browser.get(f"/golden/shop/editions/{name}").status_code == 404
-
-
-@pytest.fixture
-def served(app: FastAPI) -> Iterator[str]:
-    """The app, on a port of this machine."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join(10)
-
-
-@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
-def test_people_freeze_and_export_by_clicking(
-    client_of: ClientOf, served: str, size: tuple[int, int]
-) -> None:
-    playwright = pytest.importorskip("playwright.sync_api")
-    names = ("chromium", "chromium-browser", "google-chrome")
-    program = next(filter(None, map(shutil.which, names)), None)
-    if program is None:
-        pytest.skip("needs Chromium")
-    axe = next(Path(axe_playwright_python.__file__).parent.rglob("axe.min.js")).read_text("utf-8")
-    browser: Browser = client_of("engineer")
-    with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        context = chromium.new_context(
-            viewport={"width": size[0], "height": size[1]}, bypass_csp=True
-        )
-        context.add_cookies([{"name": browser.site.cookie, "value": browser.secret, "url": served}])
-        page = context.new_page()
-        errors: list[str] = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-
-        def sound() -> None:
-            page.evaluate(axe)
-            found = page.evaluate("axe.run()")["violations"]
-            assert not [v for v in found if v["impact"] in ("serious", "critical")]
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-        page.goto(f"{served}/golden/shop/disagreements")
-        page.get_by_label("All rows of this page").check()
-        sound()
-        page.get_by_role("button", name="Put the chosen").click()
-        page.get_by_text("16 pairs put before an adjudicator.").wait_for()
-        page.get_by_role("link", name="Editions", exact=True).click()
-        page.get_by_label("Name of the edition").fill("first")
-        sound()
-        page.get_by_role("button", name="Freeze").click()
-        page.get_by_role("heading", name="first").wait_for()
-        sound()
-        page.get_by_role("link", name="other formats").click()
-        page.get_by_label("Format").last.select_option("trec")
-        sound()
-        with page.expect_download() as download:
-            page.get_by_role("button", name="Download").first.click()
-        lines = Path(download.value.path()).read_text("utf-8").splitlines()
-        assert download.value.suggested_filename == "shop-first.qrels"
-        assert len(lines) == 16
-        page.goto(f"{served}/golden/shop/queries")
-        page.locator("tbody a").first.focus()
-        page.keyboard.press("ArrowDown")
-        assert page.evaluate("document.activeElement.textContent.trim()") == "garden hose"
-        assert not errors
-        chromium.close()
-    with open_workspace(browser.site.settings.workspace, now=NOW, environment={}) as opened:
-        assert [row.name for row in list_editions(opened)] == ["first"]

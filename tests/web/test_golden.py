@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
-from tests.web.conftest import NOW, ROUTERS, Browser, ClientOf, Clock
+from tests.web.conftest import NOW, Browser, ClientOf, Clock
 
 from karat.store import people
 from karat.tables.exchange import Exchange
@@ -40,7 +40,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Browser]:
     """An engineer's browser of a golden set called ``new``, in which there is nothing yet."""
     monkeypatch.delenv("KARAT_STORE", raising=False)
     make_workspace(tmp_path / "new", now=NOW, name="new", environment={})
-    made: FastAPI = create_app(Settings(tmp_path / "new"), Clock(), routers=ROUTERS)
+    made: FastAPI = create_app(Settings(tmp_path / "new"), Clock())
     with TestClient(made, base_url="http://127.0.0.1"):
         with made.state.site.workspace.store.begin() as c:
             person = people.add(c, "egon", "engineer", None, NOW)

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import pytest
 from fastapi import APIRouter, FastAPI, Form, Request
 from starlette.testclient import TestClient
-from tests.web.conftest import ROUTERS, Browser, ClientOf, Clock
+from tests.web.conftest import Browser, ClientOf, Clock
 
 from karat.web.access import AnEngineer, MaybeSomebody
-from karat.web.app import create_app
+from karat.web.app import PAGES, create_app
 from karat.web.guards import FORM
 from karat.web.settings import Settings
 
@@ -47,7 +47,7 @@ def app(workspace: Any, clock: Clock) -> Iterator[FastAPI]:
     settings = Settings(
         workspace, hosts=("127.0.0.1", "karat.example.org", "[fd00::2]"), max_upload=LIMIT
     )
-    made = create_app(settings, clock, routers=(*ROUTERS, PROBES))
+    made = create_app(settings, clock, routers=(*PAGES, PROBES))
     with TestClient(made, base_url="http://127.0.0.1"):
         yield made
 
@@ -239,7 +239,7 @@ def test_the_log_holds_no_link_that_opens_a_door_and_no_line_of_a_stranger(
 
 def test_https_only_is_said_where_it_is_so(workspace: Any, clock: Clock) -> None:
     for secure in (False, True):
-        made = create_app(Settings(workspace, secure=secure), clock, routers=ROUTERS)
+        made = create_app(Settings(workspace, secure=secure), clock)
         with TestClient(made) as browser:
             answer = browser.get("/healthz")
             assert ("strict-transport-security" in answer.headers) == secure

@@ -4,37 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from html import unescape
 from typing import Any
 
 import polars as pl
 import pytest
 from fastapi import FastAPI
-from starlette.testclient import TestClient
 
 from karat.store import documents, judgments, pairs, queue
 from karat.store.documents import digest
 from karat.tables import Pairs
-from karat.web import judge_table, judging
-from karat.web.app import PAGES, create_app
-from karat.web.settings import Settings
 from karat.workflows.bulk_judging import rate_pairs
 from karat.workflows.judging import Judging
 from karat.workflows.pool import enqueue
 from karat.workflows.workspace import Opened
 
 WHERE = "/judge/shop/table"
-ROUTERS = [*PAGES, *(r for r in (judging.ROUTER, judge_table.ROUTER) if r not in PAGES)]
 PAIRS = [f"q{n}" for n in range(1, 5)]
-
-
-@pytest.fixture
-def app(site_settings: Settings, clock: Any) -> Iterator[FastAPI]:
-    """The app with the judging screens."""
-    made = create_app(site_settings, clock, routers=ROUTERS)
-    with TestClient(made, base_url="http://127.0.0.1"):
-        yield made
 
 
 @pytest.fixture

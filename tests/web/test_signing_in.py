@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
-from tests.web.conftest import ROUTERS, Browser, ClientOf, Clock
+from tests.web.conftest import Browser, ClientOf, Clock
 
 from karat.tables.people import Role
 from karat.web.app import create_app
@@ -77,7 +77,7 @@ def test_what_the_cookie_allows(app: FastAPI, anna: str, scheme: str) -> None:
 @pytest.mark.filterwarnings("ignore:The `root_path` parameter is deprecated")
 def test_under_a_prefix_and_with_https_ahead(workspace: Any, clock: Clock) -> None:
     settings = Settings(workspace, base="/karat", secure=True)
-    app = create_app(settings, clock, routers=ROUTERS)
+    app = create_app(settings, clock)
     with TestClient(app, base_url="http://127.0.0.1") as browser:
         accounts = app.state.site.accounts
         accounts.accept(accounts.invite("anna", "owner").text, PASSWORD)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +16,6 @@ from karat.workflows.compare import compare
 from karat.workflows.report import write_report
 
 EVIL = '"><script>document.title = "taken"</script>'
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-    program = os.environ.get("CHROMIUM") or next(
-        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-    )
-    if program is None:
-        pytest.skip("needs Chromium on PATH, or its path in CHROMIUM")
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +36,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Opened:
     """A page in a context without a network, and what it asked for and said."""
 
-    def __init__(self, browser: Any, report: Path, place: str = "", **settings: Any) -> None:
-        self.context = browser.new_context(offline=True, **settings)
+    def __init__(self, chromium: Any, report: Path, place: str = "", **settings: Any) -> None:
+        self.context = chromium.new_context(offline=True, **settings)
         self.page = self.context.new_page()
         self.asked: list[str] = []
         self.said: list[str] = []
@@ -84,9 +67,11 @@ def focused(page: Any, what: str) -> str:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_a_browser_finds_nothing_wrong(browser: Any, report: Path, width: int, scheme: str) -> None:
+def test_a_browser_finds_nothing_wrong(
+    chromium: Any, report: Path, width: int, scheme: str
+) -> None:
     size = {"width": width, "height": 800}
-    with Opened(browser, report, "#q2", viewport=size, color_scheme=scheme) as page:
+    with Opened(chromium, report, "#q2", viewport=size, color_scheme=scheme) as page:
         page.wait_for_function("document.querySelector('#q2 details').open")
         page.locator("#q1 summary").focus()
         page.keyboard.press("Enter")
@@ -103,9 +88,9 @@ def test_a_browser_finds_nothing_wrong(browser: Any, report: Path, width: int, s
 
 
 def test_a_mark_says_its_numbers_and_leads_to_its_queries_by_keyboard(
-    browser: Any, report: Path
+    chromium: Any, report: Path
 ) -> None:
-    with Opened(browser, report, viewport={"width": 1280, "height": 800}) as page:
+    with Opened(chromium, report, viewport={"width": 1280, "height": 800}) as page:
         tip = page.locator("#tip")
         assert page.locator("figure .wide svg .mark[tabindex='0']").count() == 3  # one of a chart
         page.locator("figure .wide svg .mark").first.focus()
@@ -123,8 +108,8 @@ def test_a_mark_says_its_numbers_and_leads_to_its_queries_by_keyboard(
         assert page.locator("#q1 .change").nth(1).is_visible()
 
 
-def test_a_slice_narrows_the_list_to_its_queries(browser: Any, report: Path) -> None:
-    with Opened(browser, report, viewport={"width": 1280, "height": 800}) as page:
+def test_a_slice_narrows_the_list_to_its_queries(chromium: Any, report: Path) -> None:
+    with Opened(chromium, report, viewport={"width": 1280, "height": 800}) as page:
         table = page.get_by_role("region", name="nDCG@3 by relevant_documents")
         table.get_by_role("link", name="2 to 3", exact=True).click()
         page.wait_for_url("**#*")
@@ -136,8 +121,8 @@ def test_a_slice_narrows_the_list_to_its_queries(browser: Any, report: Path) -> 
         assert shown(page) == 21
 
 
-def test_headings_order_tables_by_keyboard(browser: Any, report: Path) -> None:
-    with Opened(browser, report, viewport={"width": 1280, "height": 800}) as page:
+def test_headings_order_tables_by_keyboard(chromium: Any, report: Path) -> None:
+    with Opened(chromium, report, viewport={"width": 1280, "height": 800}) as page:
         page.evaluate("document.querySelectorAll('[data-paper]').forEach(f => { f.open = true; })")
         table = page.locator("[data-paper] table.sorts").first
         button = table.get_by_role("button", name="value")
@@ -151,9 +136,9 @@ def test_headings_order_tables_by_keyboard(browser: Any, report: Path) -> None:
         assert values[1] == values[0][::-1]
 
 
-def test_a_finger_is_told_first_and_led_on_second(browser: Any, report: Path) -> None:
+def test_a_finger_is_told_first_and_led_on_second(chromium: Any, report: Path) -> None:
     size = {"width": 390, "height": 800}
-    with Opened(browser, report, viewport=size, has_touch=True, is_mobile=True) as page:
+    with Opened(chromium, report, viewport=size, has_touch=True, is_mobile=True) as page:
         mark = page.locator("h2#queries ~ figure .narrow svg .mark").first
         mark.scroll_into_view_if_needed()
         mark.tap()
@@ -165,8 +150,8 @@ def test_a_finger_is_told_first_and_led_on_second(browser: Any, report: Path) ->
         assert page.locator(".cards .sort:enabled").count() == 0
 
 
-def test_paper_has_every_measure(browser: Any, report: Path, tmp_path: Path) -> None:
-    with Opened(browser, report, viewport={"width": 1280, "height": 800}) as page:
+def test_paper_has_every_measure(chromium: Any, report: Path, tmp_path: Path) -> None:
+    with Opened(chromium, report, viewport={"width": 1280, "height": 800}) as page:
         page.emulate_media(media="print")
         assert not page.locator("#query-tools").is_visible()
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
@@ -176,8 +161,8 @@ def test_paper_has_every_measure(browser: Any, report: Path, tmp_path: Path) -> 
         assert page.pdf(path=tmp_path / "page.pdf", format="A4").startswith(b"%PDF")
 
 
-def test_it_reads_without_scripts(browser: Any, report: Path) -> None:
-    with Opened(browser, report, java_script_enabled=False) as page:
+def test_it_reads_without_scripts(chromium: Any, report: Path) -> None:
+    with Opened(chromium, report, java_script_enabled=False) as page:
         page.locator("#q1 summary").click()
         assert page.locator("#q1 section").first.is_visible()
         assert not page.locator("#query-tools").is_visible()
@@ -204,8 +189,8 @@ def contrast(page: Any, front: str, back: str) -> float:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_colour_of_text_can_be_read(browser: Any, report: Path, scheme: str) -> None:
-    with Opened(browser, report, color_scheme=scheme) as page:
+def test_every_colour_of_text_can_be_read(chromium: Any, report: Path, scheme: str) -> None:
+    with Opened(chromium, report, color_scheme=scheme) as page:
         for front in ("--ink", "--quiet", "--up", "--down", "--link"):
             for back in ("--back", "--card"):
                 assert contrast(page, front, back) >= 4.5, (front, back)  # WCAG AA

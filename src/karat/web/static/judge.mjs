@@ -163,6 +163,11 @@ place.addEventListener(
   true,
 );
 
+// Else the box of the reason would shrink under the finger, and the tap would miss.
+place.addEventListener("mousedown", (event) => {
+  if (event.target.closest("#answer button[name]")) event.preventDefault();
+});
+
 // A click beside a sheet closes it, and so does opening another.
 place.addEventListener("click", (event) => {
   const inside = event.target.closest(".sheet, #cannot");

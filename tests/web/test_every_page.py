@@ -1,0 +1,107 @@
+"""Every address that can be looked at answers an owner, on both engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from starlette.testclient import TestClient
+from tests.web.conftest import Browser, Clock, make_shop
+from tests.web.test_access import Route, routes_of
+
+from karat.formats import history
+from karat.store import people
+from karat.tables.history import Point, Value
+from karat.web.app import create_app
+from karat.web.settings import Settings
+from karat.workflows import kept_comparisons
+from karat.workflows.editions import freeze
+from karat.workflows.marking import add_mark
+from karat.workflows.noted import put_before_adjudicator
+
+IDS = {
+    "name": "shop",
+    "golden": "shop",
+    "query_id": "q1",
+    "edition": "2026/03",
+    "run_id": "1",
+    "comparison_id": "1",
+    "place": "history.jsonl",
+    "history": "history.jsonl",
+    "person_id": "1",
+}
+"""What is there, by the name that a parameter of a route has."""
+ASKS = {
+    "/golden/{name}/pair": "?query=q1&document=d1",
+    "/golden/{name}/changes": "?old=2026/03",
+    "/golden/{name}/exchange/file": "?to=csv",
+    "/api/golden/{golden}/pair": "?query=q1&document=d1",
+    "/api/golden/{golden}/diff": "?old=2026/03",
+    "/api/golden/{golden}/coverage": "?run=old",
+    "/api/golden/{golden}/export": "?format=csv",
+    "/api/runs/{run_id}/explain": "?query_id=q1",
+}
+"""What a route cannot do without."""
+ELSEWHERE = {"/static/{name}", "/api/measures/{name:path}", "/link/{token}", "/invited/{token}"}
+"""Their parameters name nothing of the store that this walk could have put there."""
+
+
+@pytest.fixture
+def owner(
+    store_url: str, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Browser]:
+    """A browser of an owner, where there is one of everything."""
+    monkeypatch.setenv("KARAT_STORE", store_url)
+    root = make_shop(tmp_path / "shop", {"KARAT_STORE": store_url})
+    value = Value("nDCG@10", 0.5, 0.4, 0.6, 4)
+    of = {"queries": "q", "qrels": "j", "run": "r", "corpus": "c"}
+    point = Point("2026-03-01T02:00:00Z", "evaluate", "old", "old", None, "", "1", (value,), of)
+    history.append(root / "history.jsonl", point)
+    app = create_app(Settings(root, hosts=("127.0.0.1",)), clock)
+    with TestClient(app, base_url="http://127.0.0.1"):
+        site = app.state.site
+        assert store_url.startswith(site.workspace.store.engine.dialect.name)
+        with site.workspace.store.begin() as c:
+            person = people.add(c, "olga", "owner", None, clock())
+        opened, now = site.opened("shop"), clock()
+        freeze(opened, "2026/03", now=now)
+        assert put_before_adjudicator(opened, None, person="olga", now=now) == 16
+        add_mark(opened, time="", kind="release", text="4", person="olga", now=now)
+        site.accounts.make_token(person, "a token", ["read"])
+        site.accounts.invite("dora", "rater", "olga")
+        number = kept_comparisons.ask(opened, kept_comparisons.Asked([1, 2]), by="olga", now=now)
+        assert kept_comparisons.compute(opened, number, clock)
+        yield Browser(app, person)
+
+
+def test_every_page_answers(owner: Browser) -> None:
+    walked = [
+        each
+        for each in routes_of(owner.app)  # type: ignore[arg-type]
+        if each.method == "GET" and each.path not in ELSEWHERE
+    ]
+    assert len(walked) > 60
+    for route in walked:
+        for form in ("html", "json"):
+            where = address(route, form)
+            answer = owner.get(where)
+            assert answer.status_code == 200, (where, answer.text[-2000:])
+            assert 'class="wrong"' not in answer.text, where
+
+
+def address(route: Route, form: str) -> str:
+    """An address of a route, with ids that are there."""
+    parts = []
+    for part in route.path.split("/"):
+        if not part.startswith("{"):
+            parts.append(part)
+            continue
+        name = part.strip("{}").removesuffix(":path")
+        assert name in IDS, f"say in IDS what {name} of {route.path} may be"
+        parts.append(quote(IDS[name], safe=""))
+    ask = ASKS.get(route.path, "")
+    if form == "json" and not route.path.startswith("/api/"):
+        ask += ("&" if ask else "?") + "format=json"
+    return "/".join(parts) + ask
