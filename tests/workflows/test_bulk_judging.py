@@ -12,6 +12,7 @@ from karat.errors import UsageError
 from karat.store import documents, judgments, ratings
 from karat.workflows.bulk_judging import pairs_of, rate_pairs
 from karat.workflows.exchanging import take_in
+from karat.workflows.judging import Judging
 from karat.workflows.pool import pool
 from karat.workflows.rating_in_place import Seen
 from karat.workflows.workspace import Opened
@@ -78,7 +79,7 @@ def test_what_changed_since_it_was_looked_at_is_refused(queued: Opened, tick: Ti
         assert judgments.current(c, queued.golden.id).frame["doc_id"].to_list() == ["d2"]
 
 
-def test_a_correction_with_votes_in_sight_leaves_the_first_to_agreement(
+def test_a_correction_with_votes_in_sight_leaves_the_one_before_to_agreement(
     queued: Opened, tick: Tick
 ) -> None:
     pair = ("q1", "d1")
@@ -92,8 +93,26 @@ def test_a_correction_with_votes_in_sight_leaves_the_first_to_agreement(
         first = ratings.first(c, queued.golden.id, said).frame
     columns = ["rater", "grade"]
     assert said.frame.select(columns).rows() == [("ben", 0.0), ("ann", 0.0)]
-    assert first.select(columns).rows() == [("ann", 1.0), ("ben", 0.0)]
+    assert first.select(columns).rows() == [("ann", 2.0), ("ben", 0.0)]
     assert first.schema == said.frame.schema
+
+
+def test_undone_and_given_anew_in_the_queue_it_is_the_one_before_still(
+    queued: Opened, tick: Tick
+) -> None:
+    pair = ("q1", "d1")
+    rate_pairs(queued, "ann", [pair], 1, now=tick())
+    rate_pairs(queued, "ben", [pair], 3, now=tick())
+    rate_pairs(queued, "ann", [pair], 2, now=tick())  # with ben's 3 in sight
+    desk = Judging(queued, "ann", clock=tick)
+    undone = desk.take_back()
+    assert undone is not None
+    desk.submit(undone.card, 3)
+    with queued.store.read() as c:
+        said = judgments.current(c, queued.golden.id)
+        first = ratings.first(c, queued.golden.id, said).frame
+    assert dict(said.frame.select("rater", "grade").rows()) == {"ann": 3.0, "ben": 3.0}
+    assert dict(first.select("rater", "grade").rows()) == {"ann": 1.0, "ben": 3.0}
 
 
 def test_nothing_waits_in_a_new_set(shop: Opened) -> None:

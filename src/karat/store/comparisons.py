@@ -210,18 +210,18 @@ def newest_judgment(c: sa.Connection, set_id: int) -> int:
     return int(c.execute(newest).scalar_one() or 0)
 
 
-def last_judged(c: sa.Connection, set_id: int) -> int | None:
-    """When somebody last judged in a golden set, microseconds UTC; None if nobody has."""
-    newest = sa.select(judgment.c.time_us).where(judgment.c.golden_set_id == set_id)
-    return c.execute(newest.order_by(judgment.c.id.desc()).limit(1)).scalar_one_or_none()
-
-
-def judged_since(c: sa.Connection, set_id: int, judgment_id: int) -> int:
-    """How many facts were added to a golden set's judgments since one of them."""
+def judged_since(c: sa.Connection, set_id: int, judgment_id: int) -> list[int]:
+    """Numbers of a golden set's judgments that were given since one, and count, in order."""
     # Not by the index of pairs, which begins with the set: that would read all of its judgments.
     own = judgment.c.golden_set_id + 0 == set_id
-    added = sa.select(sa.func.count()).where(own, judgment.c.id > judgment_id)
-    return int(c.execute(added).scalar_one())
+    later = judgment.alias()
+    given = sa.select(judgment.c.id).where(
+        own,
+        judgment.c.id > judgment_id,
+        judgment.c.state != "withdrawn",
+        ~sa.exists().where(later.c.supersedes == judgment.c.id),
+    )
+    return list(c.execute(given.order_by(judgment.c.id)).scalars())
 
 
 def judgments_of(c: sa.Connection, set_id: int, query_id: str) -> Judgments:
@@ -289,23 +289,28 @@ def find_run(c: sa.Connection, run_id: int) -> tuple[int, RunRow] | None:
     return int(found["golden_set_id"]), row_of(found)
 
 
-def who_kept(c: sa.Connection, kept: str, removed: str) -> dict[str, str]:
+def who_kept(
+    c: sa.Connection, kept: str, removed: str, sha256: str | None = None
+) -> dict[str, str]:
     """By the SHA-256 of a run who kept it first, since it was last removed; as the audit tells.
 
     Args:
         c: A connection.
         kept: What the audit calls keeping one.
         removed: What it calls removing one.
+        sha256: Of which run; of all if None.
     """
     chosen = sa.select(audit.c.action, audit.c.person, audit.c.about)
     chosen = chosen.where(audit.c.action.in_([kept, removed])).order_by(audit.c.id)
+    if sha256 is not None:
+        chosen = chosen.where(audit.c.about["sha256"].as_string() == sha256)
     found: dict[str, str] = {}
     for row in c.execute(chosen):
-        sha256 = str(row.about.get("sha256"))
+        which = str(row.about.get("sha256"))
         if row.action == kept:
-            found.setdefault(sha256, row.person)
+            found.setdefault(which, row.person)
         else:
-            found.pop(sha256, None)
+            found.pop(which, None)
     return found
 
 

@@ -6,11 +6,25 @@ import sqlalchemy as sa
 
 from karat.store.schema import deferred, judgment, slot
 
+_SAID = sa.case((slot.c.kind == "rating", slot.c.judgment_id)).label("said")
+
 
 def show_votes(c: sa.Connection, slot_id: int, rater: str) -> None:
-    """Remember who saw the votes of a slot's pair: such a one is no blind rater of it."""
-    chosen = sa.select(slot.c.pair_id).where(slot.c.id == slot_id)
-    note(c, int(c.execute(chosen).scalar_one()), rater, saw_votes=True)
+    """Remember who saw the votes of a slot's pair, and what they had said of it before.
+
+    Such a one is no blind rater of it, and their own rating in agreement is the one before.
+
+    Args:
+        c: A write transaction.
+        slot_id: The slot: the rater's own, or one to adjudicate.
+        rater: Who.
+    """
+    held = c.execute(sa.select(slot.c.pair_id, _SAID).where(slot.c.id == slot_id)).one()
+    note(c, held.pair_id, rater, saw_votes=True)
+    if held.said is not None:
+        first_seen = (deferred.c.pair_id == held.pair_id) & (deferred.c.rater == rater)
+        blind = sa.update(deferred).where(first_seen, deferred.c.blind_judgment.is_(None))
+        c.execute(blind.values(blind_judgment=held.said))
 
 
 def note(c: sa.Connection, pair_id: int, rater: str, **values: int | bool) -> None:

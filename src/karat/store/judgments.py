@@ -380,6 +380,12 @@ def superseded_by(c: sa.Connection, number: int) -> tuple[float | None] | None:
     return None if row is None else (row.grade,)
 
 
+def last_judged(c: sa.Connection, set_id: int) -> int | None:
+    """When somebody last judged in a golden set, microseconds UTC; None if nobody has."""
+    newest = sa.select(judgment.c.time_us).where(judgment.c.golden_set_id == set_id)
+    return c.execute(newest.order_by(judgment.c.id.desc()).limit(1)).scalar_one_or_none()
+
+
 def settled_by(c: sa.Connection, set_id: int, rater: str) -> tuple[float | None, ...]:
     """What each adjudication of a rater that counts took, in seconds, the oldest first."""
     later = judgment.alias()

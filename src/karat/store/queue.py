@@ -157,7 +157,7 @@ def claim_pair(
 
     A pair the rater rated in the queue is theirs again: what they submit corrects what they said.
     If others have rated it, whoever asks by name may have seen how: the rater is no blind one of
-    it from then on, and what they said first stays what agreement is of (``ratings.first``).
+    it from then on, and agreement is of what they said before (``ratings.first``).
 
     Args:
         c: A write transaction.

@@ -38,7 +38,7 @@ def own(c: sa.Connection, set_id: int, rater: str, query_id: str) -> dict[str, O
 
 
 def first(c: sa.Connection, set_id: int, said: Judgments) -> Judgments:
-    """What agreement is of: of ratings corrected with others' votes in sight the first.
+    """What agreement is of: of ratings corrected with others' votes in sight those before.
 
     A rating that was corrected in the queue, where nobody sees what others said, stays as it is.
 
@@ -47,48 +47,29 @@ def first(c: sa.Connection, set_id: int, said: Judgments) -> Judgments:
         set_id: The golden set.
         said: What counts now, as ``judgments.current`` gives it.
     """
-    now_and_first = c.execute(_FIRSTS, {"set_id": set_id})
-    firsts = {now: old for now, old in now_and_first if now != old}
-    if not firsts:
+    of_set = judgment.c.golden_set_id == set_id
+    chosen = _corrected().where(of_set).subquery()
+    now = c.execute(sa.select(chosen.c.id)).scalars().all()
+    if not now:
         return said
-    old = sa.select(*judgments.columns()).where(judgment.c.id.in_(firsts.values()))
-    kept = said.frame.filter(~pl.col("judgment").is_in(list(firsts)))
+    blind = judgment.c.id.in_(sa.select(chosen.c.blind_judgment))
+    old = sa.select(*judgments.columns()).where(of_set, blind)
+    kept = said.frame.filter(~pl.col("judgment").is_in(now))
     frame = pl.concat([kept, judgments.frame_of(c, old)])
     return Judgments(frame, said.scale, said.source)
 
 
 def first_stays(c: sa.Connection, number: int) -> bool:
-    """Whether a rating that counts corrects one that ``first`` gives in place of it."""
-    saw = (deferred.c.pair_id == slot.c.pair_id) & (deferred.c.rater == slot.c.rater)
-    chosen = (
-        sa.select(judgment.c.id)
+    """Whether a rating that counts is one in place of which ``first`` gives another."""
+    return c.execute(_corrected().where(judgment.c.id == number)).first() is not None
+
+
+def _corrected() -> sa.Select[int, int | None]:
+    """Ratings that count and were given with votes in sight, and those that counted before."""
+    of_rater = (deferred.c.pair_id == slot.c.pair_id) & (deferred.c.rater == slot.c.rater)
+    return (
+        sa.select(judgment.c.id, deferred.c.blind_judgment)
         .join(slot, slot.c.judgment_id == judgment.c.id)
-        .join(deferred, saw & deferred.c.saw_votes)
-        .where(judgment.c.id == number, judgment.c.supersedes.is_not(None))
+        .join(deferred, of_rater)
+        .where(slot.c.kind == "rating", deferred.c.blind_judgment != judgment.c.id)
     )
-    return c.execute(chosen).first() is not None
-
-
-def _firsts() -> sa.Select[int, int]:
-    """Of those who saw votes: the rating that counts, and the one that it began with."""
-    saw = (deferred.c.pair_id == slot.c.pair_id) & (deferred.c.rater == slot.c.rater)
-    counts = (
-        sa.select(judgment.c.id.label("now"), judgment.c.id, judgment.c.supersedes)
-        .join(slot, slot.c.judgment_id == judgment.c.id)
-        .join(deferred, saw & deferred.c.saw_votes)
-        .where(
-            judgment.c.golden_set_id == sa.bindparam("set_id", type_=sa.BigInteger),
-            slot.c.kind == "rating",
-        )
-        .cte("chain", recursive=True)
-    )
-    old = judgment.alias("old")
-    chain = counts.union_all(
-        sa.select(counts.c.now, old.c.id, old.c.supersedes).join(
-            counts, counts.c.supersedes == old.c.id
-        )
-    )
-    return sa.select(chain.c.now, sa.func.min(chain.c.id)).group_by(chain.c.now)
-
-
-_FIRSTS = _firsts()

@@ -127,3 +127,14 @@ def by_name(rows: Iterable[RunRow]) -> dict[str, RunRow]:
         newest.pop(name, None)
         newest[name] = row if row.name == name else replace(row, name=name)
     return newest
+
+
+def others(row: RunRow, meant: Mapping[str, RunRow]) -> list[str]:
+    """The names by which a run can be asked for, but for the one it is called by.
+
+    Args:
+        row: The run.
+        meant: The run that each name means, as ``by_name`` has it.
+    """
+    own = (name for name in row.names if name in meant and meant[name].id == row.id)
+    return [name for name in own if name != row.name]

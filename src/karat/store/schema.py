@@ -155,6 +155,7 @@ deferred = Table(
     Column("rater", Text, primary_key=True),
     Column("until_us", BigInteger, nullable=False),
     Column("saw_votes", Boolean, nullable=False, server_default=false()),
+    Column("blind_judgment", BigInteger),  # the rater's own that counted when votes came in sight
 )
 
 judgment = Table(

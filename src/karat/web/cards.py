@@ -23,7 +23,6 @@ from karat.store.judgments import pair_key
 from karat.store.queue import Claim
 from karat.tables.workspace import Workspace
 from karat.web import sealing
-from karat.web.ids import storable
 from karat.workflows.judging import Card, Judging, Vote
 
 Pieces = Sequence[tuple[str, bool]]
@@ -348,23 +347,6 @@ def safe_image(address: str | None, origins: Iterable[str]) -> str | None:
     parts = _split(address)
     allowed = {found for each in origins if (found := _split(each))}
     return address.strip() if parts and parts in allowed else None
-
-
-def packed(*texts: str | None) -> str:
-    """Texts as one, which a form says of what it shows."""
-    return json.dumps(texts, ensure_ascii=False)
-
-
-def unpacked(text: str, number: int) -> list[str | None] | None:
-    """The texts that ``packed`` was given; None if it does not hold so many that can be kept."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(found, list) or len(found) != number:
-        return None
-    good = all(each is None or (isinstance(each, str) and storable(each)) for each in found)
-    return found if good else None
 
 
 def _good_for(judging: Judging) -> tuple[str, int, str, str]:

@@ -13,7 +13,8 @@ from fastapi import APIRouter, Form, Request, Response
 from karat.errors import UsageError
 from karat.golden.queue import Pair
 from karat.web.access import AnEngineer
-from karat.web.cards import Block, Grade, grades_of, guideline_blocks, packed, unpacked
+from karat.web.cards import Block, Grade, grades_of, guideline_blocks
+from karat.web.ids import packed, unpacked
 from karat.web.judging import opened_of
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.page import Page, show

@@ -111,7 +111,7 @@ def rate_pairs(
     """Give pairs one grade, as the rater's own ratings, each in a transaction of its own.
 
     A pair that the rater has rated already is corrected; if others have rated it too, agreement
-    stays what the rater said first. No pair gets more ratings than it has places, and nothing is
+    is of what the rater said before. No pair gets more ratings than it has places, and nothing is
     taken from a rater who has it just now.
 
     Args:
