@@ -191,3 +191,16 @@ def test_what_older_stores_did_not_note_is_worked_out(empty: Any) -> None:
     first = raw(url, "SELECT judgment_id, first_judgment FROM slot ORDER BY id")
     # Of its two judgments the second corrects the first; the other slots are empty.
     assert [tuple(row) for row in first] == [(2, 1), (None, None), (None, None)]
+
+
+@pytest.mark.parametrize("old", [None, "0004"])
+def test_the_number_of_what_was_removed_never_comes_back(empty: Any, old: str | None) -> None:
+    url = empty()
+    if old is not None:
+        old_store(url, old)
+    open_store(url, make=True).dispose()
+    columns = "time_us, kind, text, made_by, created_us"
+    for n in (1, 2, 3):
+        raw(url, f"INSERT INTO mark ({columns}) VALUES (1, 'other', 't', 'a', 1)")
+        assert raw(url, "SELECT id FROM mark") == [(n,)]
+        raw(url, "DELETE FROM mark")

@@ -9,6 +9,7 @@ import pytest
 
 from karat.store import documents, judgments, queries
 from karat.store.queue import PairRefused
+from karat.workflows.bulk_judging import rate_pairs
 from karat.workflows.judging import Judging
 from karat.workflows.rating_in_place import Seen, own_of, rate, seen_of, take_back
 from karat.workflows.workspace import Opened
@@ -88,11 +89,29 @@ def test_what_was_taken_back_waits_for_others_and_not_for_who_saw_their_votes(
     known: Opened, tick: Tick
 ) -> None:
     number = rate(known, "ann", "q1", "d1", 3, now=tick())
-    rate(known, "ben", "q1", "d1", 1, now=tick())
+    rate_pairs(known, "ben", [("q1", "d1")], 1, now=tick())
     assert take_back(known, "ann", "q1", "d1", number, now=tick())
-    with pytest.raises(PairRefused, match="seen what others said"):
-        rate(known, "ann", "q1", "d1", 1, now=tick())
+    (again,) = rate_pairs(known, "ann", [("q1", "d1")], 1, now=tick())
+    assert again.refused is not None
+    assert "seen what others said" in again.refused
     assert Judging(known, "ann", tick).card() is None
     card = Judging(known, "eve", tick).card()
     assert card is not None
     assert card.claim.doc_id == "d1"
+
+
+def test_who_opened_the_form_before_others_graded_is_refused(known: Opened, tick: Tick) -> None:
+    rate(known, "ben", "q1", "d1", 1, now=tick())
+    with pytest.raises(PairRefused, match="somebody has graded it since"):
+        rate(known, "ann", "q1", "d1", 1, now=tick(), token="t1")
+    assert facts(known)["rater"].to_list() == ["ben"]
+    rate(known, "ben", "q1", "d1", 2, now=tick())  # one's own is corrected
+    assert facts(known)["grade"].to_list() == [2.0]
+
+
+def test_a_form_sent_again_with_another_grade_is_told(known: Opened, tick: Tick) -> None:
+    first = rate(known, "ann", "q1", "d1", 3, now=tick(), token="t1")
+    assert rate(known, "ann", "q1", "d1", 3, now=tick(), token="t1") == first
+    with pytest.raises(PairRefused, match="sent before, with another grade"):
+        rate(known, "ann", "q1", "d1", 1, now=tick(), token="t1")
+    assert facts(known)["grade"].to_list() == [3.0]

@@ -40,6 +40,12 @@ def note_votes(
     c: sa.Connection, set_id: int, slot_id: int, rater: str, query_id: str, doc_id: str
 ) -> None:
     """If others have rated a pair, remember that the rater may have seen how."""
+    if rated_by_others(c, set_id, rater, query_id, doc_id):
+        show_votes(c, slot_id, rater)
+
+
+def rated_by_others(c: sa.Connection, set_id: int, rater: str, query_id: str, doc_id: str) -> bool:
+    """Whether anybody but a rater ever rated or settled a pair."""
     theirs = sa.select(judgment.c.id).where(
         judgment.c.golden_set_id == set_id,
         judgment.c.query_id == query_id,
@@ -48,5 +54,4 @@ def note_votes(
         judgment.c.source == "human",
         judgment.c.kind.in_(["rating", "adjudication"]),
     )
-    if c.execute(theirs.limit(1)).first() is not None:
-        show_votes(c, slot_id, rater)
+    return c.execute(theirs.limit(1)).first() is not None

@@ -35,6 +35,7 @@ METADATA = MetaData(
 APPEND_ONLY = ("judgment", "edition", "edition_query", "edition_grade", "audit")
 """Tables in which triggers refuse every UPDATE and DELETE."""
 
+# Rows that can be removed keep their numbers for themselves: sqlite_autoincrement.
 Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers only an INTEGER by itself
 
 
@@ -243,6 +244,7 @@ run = Table(
     Column("about", JSON, nullable=False),
     Column("added_us", BigInteger, nullable=False),
     UniqueConstraint("golden_set_id", "sha256"),
+    sqlite_autoincrement=True,
 )
 
 person = Table(
@@ -337,6 +339,7 @@ comparison = Table(
     Column("judgment_id", BigInteger),  # the newest that counted when it was computed
     Column("attempt", Text),  # whose it is to compute, or who did so last
     CheckConstraint("state IN ('waiting', 'running', 'done', 'failed')", name="state"),
+    sqlite_autoincrement=True,
 )
 
 mark = Table(  # what happened to the search, beside its numbers over time
@@ -349,4 +352,5 @@ mark = Table(  # what happened to the search, beside its numbers over time
     Column("made_by", Text, nullable=False),
     Column("created_us", BigInteger, nullable=False),
     CheckConstraint("kind IN ('release', 'corpus', 'other')", name="kind"),
+    sqlite_autoincrement=True,
 )

@@ -9,7 +9,7 @@ import polars as pl
 import sqlalchemy as sa
 
 from karat.store import browsing, judgments, pairs, queue, ratings, slots
-from karat.store.deferring import note_votes
+from karat.store.deferring import note_votes, rated_by_others
 from karat.store.queue import Claim, PairRefused
 from karat.store.ratings import Own
 from karat.workflows.workspace import Opened
@@ -94,7 +94,9 @@ def rate(
     token: str | None = None,
     seen: Seen | None = None,
 ) -> int:
-    """Record a rating of a pair, which is added to the queue if it is not there.
+    """Record a rating of a pair beside its rankings, where the grades of others would show.
+
+    It is added to the queue if it is not there.
 
     Args:
         opened: The workspace.
@@ -111,7 +113,8 @@ def rate(
         Number of the judgment.
 
     Raises:
-        PairRefused: as many have rated it as may, or the rater may not, or it is not what was seen.
+        PairRefused: others have rated it and the rater has not, it is not what was seen, or the
+            token was sent with another grade.
         InputError: the query is not in the golden set.
         UsageError: no such grade or reason.
     """
@@ -120,7 +123,14 @@ def rate(
     with opened.store.begin() as connection:
         chosen = row.with_columns(chosen_by=pl.lit("comparison"))
         pairs.put(connection, golden.id, chosen, golden.raters, now)
-        return rate_in(
+        slots.hold_rater(connection, golden.id, rater)
+        mine = ratings.own(connection, golden.id, rater, query_id).get(doc_id)
+        if mine is None and rated_by_others(connection, golden.id, rater, query_id, doc_id):
+            raise PairRefused(
+                "somebody has graded it since, and their grade may be in sight",
+                fix="look at it again; it waits in the queue if it needs another rater",
+            )
+        number = rate_in(
             connection,
             opened,
             rater,
@@ -132,6 +142,13 @@ def rate(
             token=token,
             seen=seen,
         )
+        stands = ratings.own(connection, golden.id, rater, query_id).get(doc_id)
+        if stands is not None and (stands.judgment, stands.grade) != (number, grade):
+            raise PairRefused(
+                "this form was sent before, with another grade",
+                fix="look at it again, and take that grade back",
+            )
+        return number
 
 
 def rate_in(
