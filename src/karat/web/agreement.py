@@ -90,7 +90,7 @@ def agreement(
         title=f"Agreement in {name}",
         crumbs=crumbs(name),
         golden=name,
-        sentence=agreed.sentence[:1].upper() + agreed.sentence[1:] + ".",
+        sentence=_sentence(agreed.sentence),
         agreement=agreed,
         by=by or None,
         attributes=classes_in(found),
@@ -100,6 +100,11 @@ def agreement(
         least=-1.0 if any((f.ci_low or f.value or 0) < 0 for f in drawn) else 0.0,
     )
     return show(request, page)
+
+
+def _sentence(said: str) -> str:
+    """With a capital and a full stop; κ has no capital that anybody would know."""
+    return (said if said.startswith("κ") else said[:1].upper() + said[1:]) + "."
 
 
 def _left(change: Figure) -> bool:

@@ -17,7 +17,8 @@ def ago(time_us: int | None, now: int) -> str:
         return "just now"
     for size, name in _STEPS:
         if count < size:
-            whole = int(count)
+            # What was to last seven days a second ago still does.
+            whole = round(count) if ahead else int(count)
             said = f"{whole} {name}{'' if whole == 1 else 's'}"
             return f"in {said}" if ahead else f"{said} ago"
         count /= size

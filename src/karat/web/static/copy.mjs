@@ -1,3 +1,9 @@
+// Who looks knows the address of this karat, even where the server does not.
+for (const said of document.querySelectorAll("[data-part]")) {
+  const field = document.getElementById(said.dataset.part);
+  field.value = new URL(field.value, location.href).href;
+  said.hidden = true;
+}
 // A button that copies what stands in the field before it; without a script the field is enough.
 for (const button of document.querySelectorAll("button[data-copy]")) {
   const field = document.getElementById(button.dataset.copy);
