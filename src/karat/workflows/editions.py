@@ -10,9 +10,8 @@ from typing import Any
 import polars as pl
 import sqlalchemy as sa
 
-from karat.errors import InputError, UsageError
+from karat.errors import Advice, InputError, UsageError
 from karat.formats import read_run
-from karat.formats.advice import Advice
 from karat.golden import coverage as covering
 from karat.golden.aggregation import RULE, grades
 from karat.golden.editions import EditionDifference, difference, edition
@@ -190,6 +189,11 @@ def _check_name(name: str) -> None:
             f"the name of an edition has at most {LONGEST} characters, and this one has "
             f"{len(name):,}",
             fix="a shorter one, such as 2026-03",
+        )
+    if name in {".", ".."} or not name.isprintable():
+        raise UsageError(
+            f"no edition can be called {name!r}: the name stands in the address of its page",
+            fix="leave out what cannot be seen; such as 2026-03",
         )
 
 
