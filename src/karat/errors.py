@@ -6,19 +6,44 @@
     │   └── LeaseLost          exit 2   another rater has the pair now (karat.store.judgments)
     └── MissingExtra           exit 2   an optional dependency is not installed
 
-The text of an error is ready to print; the command line adds nothing but "karat: ".
+The text of an error is ready to print; the command line adds nothing but "karat: ". Whoever types a
+command can add an option; whoever looks at a page can choose in its form: where these differ, the
+``fix`` of an error is an ``Advice``, and pages show its other words by ``on_page``.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from typing import Self, SupportsIndex
 
 
 class KaratError(Exception):
     """Base of every error karat raises on purpose."""
 
     exit_code = 4
+    fix: str | None = None
+
+
+class Advice(str):
+    """What helps, as the command line says it.
+
+    Attributes:
+        page: What helps, as a page says it.
+    """
+
+    __slots__ = ("page",)
+    page: str
+
+    def __new__(cls, typed: str, *, page: str) -> Self:
+        """Advice: ``typed`` at the command line, ``page`` on a page."""
+        made = super().__new__(cls, typed)
+        made.page = page
+        return made
+
+    def replace(self, old: str, new: str, count: SupportsIndex = -1, /) -> Advice:
+        """The same about another name, for both doors."""
+        return Advice(super().replace(old, new, count), page=self.page.replace(old, new, count))
 
 
 class InputError(KaratError):
@@ -85,6 +110,15 @@ class MissingExtra(KaratError):
         super().__init__(
             f"{purpose} needs the package {package}" + _fix_line(f"pip install 'karat[{extra}]'")
         )
+
+
+def on_page(said: str | KaratError) -> str:
+    """What a page says: of an advice its own words, of an error its text with those."""
+    if isinstance(said, KaratError):
+        if said.fix is None:
+            return str(said)
+        return str(said).removesuffix(_fix_line(said.fix)) + _fix_line(on_page(said.fix))
+    return said.page if isinstance(said, Advice) else said
 
 
 def nearest(word: str, choices: Iterable[str], count: int = 2) -> list[str]:

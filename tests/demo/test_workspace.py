@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import resources
 from pathlib import Path
 
 import polars as pl
@@ -12,6 +13,7 @@ from karat.demo.build import build
 from karat.demo.workspace import EDITION, keep, keep_comparison
 from karat.formats import read_qrels
 from karat.tables import Pairs
+from karat.workflows.browsing import pairs_in
 from karat.workflows.editions import NOW, content_of
 from karat.workflows.workspace import open_workspace
 
@@ -41,6 +43,13 @@ def test_it_is_kept_once_and_in_no_store_of_others(
         for name in (NOW, EDITION):
             kept_grades = content_of(opened, name).grades.select("query_id", "doc_id", "grade")
             assert kept_grades.equals(graded)
+        # Of the 200 in README.md 3 went from 1 to 0, where the lower is not the first; 7 from 0 to
+        # 1, which differ in whether the document is relevant. The 4 others are relevant to both.
+        states = pairs_in(opened)["state"].value_counts()
+        assert dict(states.rows())["settled"] == 3
+        assert dict(states.rows())["disagreement"] == 7
+    told = resources.files("karat.demo").joinpath("golden", "README.md").read_text("utf-8")
+    assert "settles the three pairs for which that is another, and leaves seven open" in told
     assert first.agreement.pairs == 200  # those graded twice: see golden-set.md
     assert (first.notes, again.notes) == ([], [])
     assert not (tmp_path / "team.db").exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from karat import formats
-from karat.errors import InputError
+from karat.errors import InputError, on_page
 from karat.formats.detect import WrongRole, detect, own_kind
 from karat.formats.source import Source
 
@@ -78,7 +78,11 @@ def test_a_file_of_another_role(role: str, text: str, says: str, tmp_path: Path)
     with pytest.raises(InputError, match=says) as caught:
         getattr(formats, f"read_{role}")(tmp_path / "x")
     if role in ("qrels", "run"):
-        assert "the order is QRELS RUN" in (caught.value.fix or "")
+        fix = caught.value.fix or ""
+        assert "the order is QRELS RUN" in fix
+        own = "send judgments: runs" if role == "qrels" else "send a run: judgments"
+        assert on_page(fix).startswith(own)
+        assert "--" not in on_page(fix)  # nobody can type it there
 
 
 @pytest.mark.parametrize(
@@ -89,7 +93,40 @@ def test_ambiguity_names_both(text: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         formats.read_run(tmp_path / "x")
     assert re.search("MS MARCO.*TSV", caught.value.what)
-    assert caught.value.fix == "add --input-format msmarco or --input-format tsv"
+    fix = caught.value.fix or ""
+    assert fix == "add --input-format msmarco or --input-format tsv"
+    for name in ("rank", "score"):  # what a page says helps
+        assert f"query_id, doc_id, {name}" in on_page(fix)
+        (tmp_path / "x").write_text(f"query_id\tdoc_id\t{name}\n{text}")
+        assert len(formats.read_run(tmp_path / "x")) == text.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("role", "before", "helps", "after"),
+    [
+        (
+            "run",
+            "query-id\tcorpus-id\tscore\n1\ta\t1\n1\tb\t0\n",
+            "if it is a run, call its second column doc_id",
+            "query-id\tdoc_id\tscore\n1\ta\t1\n1\tb\t0\n",
+        ),
+        (
+            "qrels",
+            "".join(f"1\td{i}\t{i}\n" for i in range(1, 13)),
+            "if they are grades, write query_id, doc_id, grade above them",
+            "query_id\tdoc_id\tgrade\n" + "".join(f"1\td{i}\t{i}\n" for i in range(1, 13)),
+        ),
+    ],
+)
+def test_what_a_page_says_helps_does(
+    role: str, before: str, helps: str, after: str, tmp_path: Path
+) -> None:
+    (tmp_path / "x").write_text(before)
+    with pytest.raises(WrongRole) as caught:
+        getattr(formats, f"read_{role}")(tmp_path / "x")
+    assert on_page(caught.value.fix or "").endswith(helps)
+    (tmp_path / "x").write_text(after)
+    getattr(formats, f"read_{role}")(tmp_path / "x")
 
 
 def test_a_topic_file_is_no_queries(tmp_path: Path) -> None:

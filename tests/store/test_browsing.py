@@ -36,7 +36,7 @@ def test_lists_read_no_more_than_they_show(tmp_path: Path) -> None:
         assert begun.rows() == [("d1", "T", "xxx"), ("d2", None, None)]
         assert browsing.titles(c, one).rows() == [("d1", "T"), ("d2", None)]
         assert browsing.hashes(c, one)["sha256"].n_unique() == 2
-        assert browsing.hashes(c, one, ["d2", "d9"])["doc_id"].to_list() == ["d2"]
+        assert browsing.wholes(c, one, ["d2", "d9"])["doc_id"].to_list() == ["d2"]
         found = browsing.one_document(c, one, "d1")
         assert found is not None
         assert len(found["text"]) == 500

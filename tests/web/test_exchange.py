@@ -21,6 +21,20 @@ from karat.web.exchange import READ, WRITTEN
 CSV = b"query_id,query,doc_id,grade,rater\nq7,blue door,d1,2,ann\nq7,blue door,d2,0,ann\n"
 
 
+def zipped(**files: bytes) -> bytes:
+    """A ZIP file of files."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return out.getvalue()
+
+
+NO_QUERIES = zipped(
+    **{"corpus.jsonl": b'{"_id": "d1", "text": "x"}\n', "qrels/test.tsv": b"q1\td1\t1\n"}
+)
+
+
 def send(
     browser: Browser, name: str, data: bytes, to: str = "shop", **fields: str
 ) -> tuple[int, str]:
@@ -73,6 +87,7 @@ def test_a_file_comes_in_and_is_noted(client_of: ClientOf) -> None:
         ("half.zip", b"PK\x03\x04 not a zip", "", ""),
         ("x.gz", b"\x1f\x8b\x08 broken", "", ""),
         ("nul.csv", CSV.replace(b"blue", b"bl\x00ue"), "", ""),
+        ("no_queries.zip", NO_QUERIES, "", "put queries.jsonl into the ZIP file"),
         ("latin.csv", CSV.replace(b"blue", b"bl\xe9"), "", ""),
     ],
 )
@@ -86,8 +101,9 @@ def test_what_cannot_come_in_leaves_nothing_behind(
     assert said.casefold() in text.casefold()
     assert f"Nothing of {name} was taken in." in text.replace("<bdi>", "").replace("</bdi>", "")
     assert "karat-" not in text  # where it lay is nobody's to know
-    helps = "".join(re.findall("What helps: <code>(.*?)</code>", text))
-    assert not re.search(r"--[a-z]|karat [a-z]|iconv|jq ", helps)  # nobody can type it here
+    (wrong,) = re.findall(r'<div class="wrong".*?</div>', text, re.DOTALL)
+    assert not re.search(r"--[a-z]|karat [a-z]|iconv|jq ", wrong)  # nobody can type it here
+    assert '<p class="wrong">' not in text  # and the list of imports has nothing to say
     assert held(browser) == before
 
 
@@ -120,12 +136,10 @@ def test_what_the_page_gives_out_it_takes_in(client_of: ClientOf, name: str) -> 
 def test_a_zip_bomb_is_refused(client_of: ClientOf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foreign, "MOST", 1 << 20)
     monkeypatch.setattr(foreign, "_BOMB_FROM", 1 << 18)
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("book.json", b" " * (1 << 22))
+    packed = zipped(**{"book.json": b" " * (1 << 22)})
     browser = client_of("engineer")
     before = held(browser)
-    status, text = send(browser, "book.zip", packed.getvalue())
+    status, text = send(browser, "book.zip", packed)
     assert status == 400, text
     assert held(browser) == before
 
@@ -191,6 +205,24 @@ def test_what_cannot_go_out_is_said_on_the_page(client_of: ClientOf) -> None:
             assert answer.status_code == 400
             assert said.casefold() in unescape(answer.text).casefold()
             assert "<h1>" in answer.text
+
+
+def test_the_form_of_the_export_is_nothing_that_the_list_of_imports_complains_of(
+    client_of: ClientOf,
+) -> None:
+    browser = client_of("engineer")
+    send(browser, "x.csv", CSV)  # so that there is a list
+    shown = browser.get("/golden/shop/exchange?to=csv&edition=&each_rater=true")
+    assert "csv would hold" in shown.text
+    assert 'class="wrong"' not in shown.text
+    assert 'name="each_rater" value="true" checked' in shown.text
+    wrong = unescape(browser.get("/golden/shop/exchange?to=trec&run=old&run=new").text)
+    assert wrong.count('class="wrong"') == 1  # the format holds no runs
+    assert "trec holds no runs" in wrong.casefold()
+    assert wrong.count('name="run"') == wrong.count(" checked> <bdi>") == 2
+    answer = browser.get("/golden/shop/exchange?to=csv&format=json")
+    assert answer.status_code == 200
+    assert answer.json()["wanted"]["to"] == "csv"
 
 
 def test_each_raters_judgments_go_out(client_of: ClientOf) -> None:

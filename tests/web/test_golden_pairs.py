@@ -6,6 +6,7 @@ import polars as pl
 from tests.web.conftest import Browser, ClientOf
 
 from karat.store import audit
+from karat.workflows.browsing import STATES
 
 
 def rows(browser: Browser, page: str, key: str, **where: str) -> list[dict[str, object]]:
@@ -23,6 +24,16 @@ def test_pairs_say_what_they_are(client_of: ClientOf) -> None:
     # Grades i, i+1 and i+2 modulo 4 of three raters: all cross the line between 0 and 1, or are 2
     # apart, but where i is 1: there they are 1, 2, 3, which are 2 apart.
     assert len(rows(browser, "pairs", "pairs", state="disagreement")) == 16
+
+
+def test_states_that_no_pair_is_in_are_no_slips(client_of: ClientOf) -> None:
+    browser = client_of("engineer")
+    for where in ("pairs", "queries/q1"):
+        for state in STATES:
+            page = browser.get(f"/golden/shop/{where}", params={"state": state})
+            assert 'class="wrong"' not in page.text, (where, state)
+        page = browser.get(f"/golden/shop/{where}", params={"state": "to adjudge"})
+        assert "Did you mean to judge or to adjudicate?" in page.text
 
 
 def test_a_cell_of_the_matrix_has_its_pairs(client_of: ClientOf) -> None:

@@ -113,6 +113,20 @@ def test_queries_are_chosen_from_a_log_after_a_look(client_of: ClientOf) -> None
     assert noted.select("person", "subject").rows() == [("egon", "shop")]
 
 
+def test_a_look_as_json_holds_the_sample_and_not_the_whole_log(client_of: ClientOf) -> None:
+    browser = client_of("engineer")
+    found = browser.post(
+        "/golden/shop/queries?format=json",
+        data={"csrf": browser.csrf, "size": "4"},
+        files={"log": ("march.csv", LOG + b"scarf,4\n")},
+    )
+    assert found.status_code == 200
+    chosen = {each["text"] for each in found.json()["queries"]}
+    (other,) = {"red shoes", "blue door", "ann@example.org", "cap", "scarf"} - chosen
+    assert other not in found.text
+    assert "sealed" not in found.json()
+
+
 def test_what_is_personal_is_replaced_if_that_is_asked(client_of: ClientOf) -> None:
     browser = client_of("engineer")
     page = planned(browser, mask="true")

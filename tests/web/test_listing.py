@@ -196,7 +196,7 @@ def test_what_a_list_cannot_do_is_said_and_is_an_error_for_programs(
         assert list(refused.value.nearest) == near
 
 
-@pytest.mark.parametrize("query", ["last=3", "measure=AP", "sort=-n", "band=head", "page=2", "q=r"])
+@pytest.mark.parametrize("query", ["last=3", "sort=-n", "band=head", "page=2", "q=r"])
 def test_what_a_list_or_its_page_can_do_is_not_complained_of(query: str) -> None:
     rows = [dict.fromkeys(SCHEMA) | {"name": f"r{k}", "band": "head", "n": k} for k in range(9)]
     assert found_in(rows, Ask.of(request(f"{query}&format=json"))).notes == []
@@ -216,6 +216,26 @@ def test_a_value_that_no_row_has_is_said_with_the_nearest_and_is_no_error() -> N
     found = found_in(rows, Ask.of(request("band=hed")))
     assert (found.found, found.notes) == (0, ["No row has “hed”. Did you mean head?"])
     assert found_in(rows, Ask.of(request("band=hed&format=json"))).found == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "notes"),
+    [
+        ("to adjudicate", []),  # what a row can be, though none is
+        ("to judge", []),
+        ("to adjudge", ["No row has “to adjudge”. Did you mean to judge or to adjudicate?"]),
+        ("none", []),
+    ],
+)
+def test_a_value_that_no_row_has_now_is_no_slip(value: str, notes: list[str]) -> None:
+    columns = (
+        Column("name", "Name"),
+        Column("s", "S", choices=True, vocabulary=("to adjudicate", "to judge", "done")),
+    )
+    frame = pl.DataFrame({"name": ["a", "b"], "s": ["to judge", "not gone"]})
+    found = listed(frame, columns, Ask(where={"s": value}), search=["name"])
+    assert (found.found, found.notes) == (int(value == "to judge"), notes)
+    assert found.choices["s"] == ["not gone", "to judge"]  # offered is what there is
 
 
 def test_an_address_keeps_what_was_asked() -> None:

@@ -11,7 +11,7 @@ from karat.store import documents, judgments, queries
 from karat.store.queue import PairRefused
 from karat.workflows.bulk_judging import rate_pairs
 from karat.workflows.judging import Judging
-from karat.workflows.rating_in_place import Seen, own_of, rate, seen_of, take_back
+from karat.workflows.rating_in_place import Seen, ToGrade, own_of, rate, take_back, to_grade
 from karat.workflows.workspace import Opened
 
 Tick = Callable[[], int]
@@ -39,10 +39,11 @@ def facts(opened: Opened) -> pl.DataFrame:
 
 
 def test_what_was_seen_is_what_is_kept(known: Opened, tick: Tick) -> None:
-    seen = seen_of(known, ["d1", "d2"])
-    assert seen["d2"] == Seen(None, "1")
-    for doc_id in seen:
-        rate(known, "ann", "q1", doc_id, 2, now=tick(), seen=seen[doc_id])
+    shown = to_grade(known, ["d1", "d2"])
+    assert (shown["d1"].text, shown["d2"]) == ("A door", ToGrade(None, None, Seen(None, "1")))
+    seen = {doc_id: one.seen for doc_id, one in shown.items()}
+    for doc_id, what in seen.items():
+        rate(known, "ann", "q1", doc_id, 2, now=tick(), seen=what)
     kept = facts(known).sort("doc_id")
     assert kept["document_hash"].to_list() == [seen["d1"].document_sha256, None]
     assert kept["document_hash"][0] is not None
@@ -52,7 +53,7 @@ def test_what_was_seen_is_what_is_kept(known: Opened, tick: Tick) -> None:
 def test_what_changed_or_came_since_is_refused_and_the_queue_left_as_it_is(
     known: Opened, tick: Tick, doc_id: str
 ) -> None:
-    seen = seen_of(known, [doc_id])[doc_id]
+    seen = to_grade(known, [doc_id])[doc_id].seen
     with known.store.begin() as c:
         new = pl.DataFrame({"doc_id": [doc_id], "text": ["A window"]})
         documents.put(c, known.golden.id, new, tick())

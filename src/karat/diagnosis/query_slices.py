@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from karat.diagnosis.value_slices import Bands, Labels, Slices, banded, numbers
-from karat.errors import InputError, UsageError
+from karat.errors import Advice, InputError, UsageError
 from karat.measures.evidence import Floats, Mask
 from karat.measures.scores import Scores
 from karat.tables import Queries
@@ -110,7 +110,7 @@ def by_frequency(queries: Queries, query_ids: Sequence[str], counted: Mask) -> S
         raise UsageError(
             f"frequency_band is made of numbers, and the column {name} holds "
             f"{', '.join(held.drop_nulls()) or 'none'}",
-            fix=f"--by {name}",
+            fix=Advice(f"--by {name}", page=f"slice by {name}"),
         )
     bad = ~(often.is_finite() & (often >= 0)).fill_null(value=True)
     if bad.any():

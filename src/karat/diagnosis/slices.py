@@ -23,7 +23,7 @@ from karat.diagnosis.query_slices import (
     by_relevant_documents,
 )
 from karat.diagnosis.value_slices import MOST, Slices, labelled
-from karat.errors import UsageError, nearest
+from karat.errors import Advice, UsageError, nearest
 from karat.measures.evidence import Mask
 from karat.measures.scores import Scores
 from karat.tables import Documents, Qrels, Queries
@@ -158,7 +158,7 @@ class _Asked:
             raise UsageError(
                 f"slicing by {name!r} needs the queries and their attributes",
                 nearest=() if name in BUILT_IN else self.near(name),
-                fix="--queries FILE",
+                fix=Advice("--queries FILE", page="import the queries with it"),
             )
         if name == "query_length":
             return by_length(self.queries, self.query_ids, self.counted)
@@ -184,7 +184,7 @@ class _Asked:
         if self.documents is None:
             raise UsageError(
                 f"slicing by {name} needs the documents and their attributes",
-                fix="--documents FILE",
+                fix=Advice("--documents FILE", page="import the documents with it"),
             )
         bare = name.partition(".")[2]
         held = document_attributes(self.documents)

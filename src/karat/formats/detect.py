@@ -10,8 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from karat.errors import InputError
-from karat.formats.advice import Advice
+from karat.errors import Advice, InputError
 from karat.formats.columns import SPELLINGS, is_header, known, plain
 from karat.formats.source import HEAD, NothingIn, Source
 
@@ -19,7 +18,6 @@ _SAMPLE = 200  # lines looked at
 _BLANKS = re.compile(r"[ \t\r\v\f]+")
 _BEIR_HEADER = ["query_id", "corpus_id", "score"]
 _NESTED = re.compile(rb'\s*\{\s*("(?:[^"\\]|\\.)*")\s*:\s*(\{|null)')
-_ORDER = "the order is QRELS RUN"
 _JUDGED = ("qrels", "queries")
 _KINDS = {
     "baseline": "a saved baseline",
@@ -92,7 +90,7 @@ def refuse_kind(source: Source, role: str) -> None:
     raise WrongRole(
         f"this is {kind}, and {wanted} wanted here",
         file=source.name,
-        fix=_ORDER if role in ("qrels", "run") else f"name the file that holds the {role}",
+        fix=_order(role) if role in ("qrels", "run") else f"name the file that holds the {role}",
     )
 
 
@@ -203,7 +201,11 @@ def _with_header(source: Source, lines: Sequence[str], role: str) -> str | None:
                 raise WrongRole(
                     "this looks like BEIR qrels, and a run is wanted",
                     file=source.name,
-                    fix=f"{_ORDER}; if it is a run, add --input-format tsv",
+                    fix=_order(
+                        role,
+                        "if it is a run, add --input-format tsv",
+                        page="if it is a run, call its second column doc_id",
+                    ),
                 )
         return name
     return None
@@ -221,13 +223,13 @@ def _refuse_other_role(source: Source, names: Sequence[str], role: str) -> None:
         raise WrongRole(
             "this looks like qrels (it has grades and no scores), and a run is wanted",
             file=source.name,
-            fix=_ORDER,
+            fix=_order(role),
         )
     if role == "qrels" and "rank" in folded and not _graded(names):
         raise WrongRole(
             "this looks like a run (it has ranks and no grades), and qrels are wanted",
             file=source.name,
-            fix=_ORDER,
+            fix=_order(role),
         )
 
 
@@ -261,7 +263,7 @@ def _columns(source: Source, lines: Sequence[str], role: str) -> str:
             raise WrongRole(
                 "this looks like TREC qrels (4 fields), and a run is wanted (6 fields)",
                 file=source.name,
-                fix=_ORDER,
+                fix=_order(role),
             )
         return "trec"
     if width >= 6:
@@ -269,7 +271,7 @@ def _columns(source: Source, lines: Sequence[str], role: str) -> str:
             raise WrongRole(
                 "this looks like a TREC run (6 fields), and qrels are wanted (4 fields)",
                 file=source.name,
-                fix=_ORDER,
+                fix=_order(role),
             )
         return "trec"
     tabs = Counter(line.count("\t") for line in lines).most_common(1)[0][0]
@@ -301,7 +303,11 @@ def _three(source: Source, lines: Sequence[str], role: str) -> str:
                 "this looks like an MS MARCO run (the third field counts 1, 2, 3 …), and qrels "
                 "are wanted",
                 file=source.name,
-                fix=f"{_ORDER}; if they are grades, add --input-format beir",
+                fix=_order(
+                    role,
+                    "if they are grades, add --input-format beir",
+                    page="if they are grades, write query_id, doc_id, grade above them",
+                ),
             )
         return "beir"
     if counts and max(int(value) for value in values) > 1:
@@ -312,7 +318,10 @@ def _three(source: Source, lines: Sequence[str], role: str) -> str:
         "three fields without a header: this may be an MS MARCO run (query, document, rank) or a "
         "TSV run (query, document, score), and the third field does not tell which",
         file=source.name,
-        fix="add --input-format msmarco or --input-format tsv",
+        fix=Advice(
+            "add --input-format msmarco or --input-format tsv",
+            page="write query_id, doc_id, rank above them, or query_id, doc_id, score",
+        ),
     )
 
 
@@ -337,6 +346,22 @@ def _width(lines: Sequence[str]) -> int:
 
 def _numeric(lines: Sequence[str], at: int) -> bool:
     return all(re.fullmatch(r"[-+]?[\d.]+", _fields(line)[at]) for line in lines)
+
+
+def _order(role: str, typed: str | None = None, page: str | None = None) -> Advice:
+    """What helps where a run stands in the place of qrels, or qrels in that of a run.
+
+    Args:
+        role: What is wanted.
+        typed: What else may help at the command line.
+        page: What else may help on a page.
+    """
+    here = "send a run: judgments are imported into a golden set"
+    if role == "qrels":
+        here = "send judgments: runs are brought on the page Runs"
+    said = [("the order is QRELS RUN", typed), (here, page)]
+    order, own = ("; ".join(filter(None, parts)) for parts in said)
+    return Advice(order, page=own)
 
 
 def _unknown(source: Source, lines: Sequence[str], hint: str) -> InputError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from karat.errors import InputError
+from karat.errors import Advice, InputError
 
 _PACKED = ("", ".gz", ".zst", ".bz2")
 _FILES = {"queries": "queries.jsonl", "documents": "corpus.jsonl"}
@@ -28,7 +28,15 @@ def in_folder(folder: Path, role: str) -> Path:
     raise InputError(
         f"this folder has no {_FILES[role]}, so it is no BEIR folder with {role}",
         file=str(folder),
-        fix="name a file instead",
+        fix=_instead(_FILES[role]),
+    )
+
+
+def _instead(lacking: str) -> Advice:
+    """What helps where a folder lacks a file; a page has it from a ZIP file."""
+    return Advice(
+        "name a file instead",
+        page=f"put {lacking} into the ZIP file too, or send its files one by one",
     )
 
 
@@ -47,10 +55,13 @@ def _split(folder: Path) -> Path:
         raise InputError(
             "this folder has no qrels/*.tsv, so it is no BEIR folder with judgments",
             file=str(folder),
-            fix="name a file instead",
+            fix=_instead("qrels/test.tsv"),
         )
     raise InputError(
         f"this folder has several splits ({', '.join(sorted(splits))}) and none is called test",
         file=str(folder),
-        fix=f"name one: {within / (min(splits) + '.tsv')}",
+        fix=Advice(
+            f"name one: {within / (min(splits) + '.tsv')}",
+            page="leave one of them in the ZIP file, or send it alone",
+        ),
     )

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from karat.errors import InputError
-from karat.formats.advice import Advice, in_utf8
+from karat.errors import Advice, InputError
+from karat.formats.advice import in_utf8
 from karat.formats.ahead import ahead
 from karat.formats.format import Place
 from karat.formats.source import BOM, Chunk, Source

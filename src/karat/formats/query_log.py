@@ -17,8 +17,8 @@ from typing import Any
 
 import polars as pl
 
-from karat.errors import InputError, nearest
-from karat.formats.advice import Advice, in_utf8
+from karat.errors import Advice, InputError, nearest
+from karat.formats.advice import in_utf8
 from karat.formats.columns import plain
 from karat.formats.detect import refuse_binary
 from karat.formats.fields import finite

@@ -10,8 +10,7 @@ from typing import Self
 
 import polars as pl
 
-from karat.errors import InputError
-from karat.formats.advice import Advice
+from karat.errors import Advice, InputError
 from karat.formats.ahead import ahead
 from karat.formats.catalogue import FORMATS
 from karat.formats.detect import detect, refuse_binary, refuse_kind

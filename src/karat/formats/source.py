@@ -20,8 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, cast
 
-from karat.errors import InputError, nearest
-from karat.formats.advice import Advice
+from karat.errors import Advice, InputError, nearest
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from karat.errors import UsageError, nearest
+from karat.errors import Advice, UsageError, nearest
 from karat.measures.entry import REQUIRED, Entry, Measure, show_number
 from karat.measures.registry import entries, spellings
 
@@ -234,7 +234,9 @@ def _named(name: str) -> Entry:
     raise UsageError(
         f"there is no measure called {name!r}",
         nearest=nearest(name, printed),
-        fix="karat measures lists them all",
+        fix=Advice(
+            "karat measures lists them all", page="the reference of measures lists them all"
+        ),
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from karat.errors import InputError
+from karat.errors import Advice, InputError
 from karat.measures.entry import Measure
 from karat.measures.evidence import Evidence, Floats, Ints, Mask
 from karat.measures.reduction import reduce
@@ -252,7 +252,10 @@ def _trec_topics(compat: Compat, run: Run, evidence: Evidence, answered: NDArray
             f"run, and {_few(lacking)} {'is' if len(lacking) == 1 else 'are'} not; karat prints "
             "nothing rather than half of it",
             file=run.source,
-            fix="--complete scores them 0; --compat trec_eval-9 leaves them out",
+            fix=Advice(
+                "--complete scores them 0; --compat trec_eval-9 leaves them out",
+                page="bring a run that answers every judged query",
+            ),
         )
     return retrieved
 
@@ -285,7 +288,10 @@ def _check_relevance(qrels: Qrels, rel: float) -> None:
             f"no grade reaches {rel:g}, so nothing is relevant; the highest is "
             f"{max(below.to_list()):g}",
             file=qrels.source,
-            fix=f"--rel {min(below.to_list()):g} (the lowest grade that counts as relevant)",
+            fix=Advice(
+                f"--rel {min(below.to_list()):g} (the lowest grade that counts as relevant)",
+                page=f"give what is relevant {rel:g} or more",
+            ),
         )
 
 

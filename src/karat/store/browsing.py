@@ -41,14 +41,20 @@ def titles(c: sa.Connection, set_id: int) -> pl.DataFrame:
     return _frame(c, chosen.where(document.c.golden_set_id == set_id), schema)
 
 
-def hashes(c: sa.Connection, set_id: int, doc_ids: Collection[str] | None = None) -> pl.DataFrame:
-    """``doc_id`` and ``sha256`` of every document, or of some: a few hundred."""
+def hashes(c: sa.Connection, set_id: int) -> pl.DataFrame:
+    """``doc_id`` and ``sha256`` of every document."""
     chosen = sa.select(document.c.doc_id, document.c.sha256)
-    chosen = chosen.where(document.c.golden_set_id == set_id)
-    if doc_ids is not None:
-        chosen = chosen.where(document.c.doc_id.in_(list(doc_ids)))
     schema: dict[str, pl.DataType] = {"doc_id": pl.String(), "sha256": pl.String()}
-    return _frame(c, chosen, schema)
+    return _frame(c, chosen.where(document.c.golden_set_id == set_id), schema)
+
+
+def wholes(c: sa.Connection, set_id: int, doc_ids: Collection[str]) -> pl.DataFrame:
+    """``doc_id``, ``text``, ``url`` and ``sha256`` of some documents, a few hundred."""
+    schema = dict.fromkeys(("doc_id", "text", "url", "sha256"), pl.String())
+    chosen = sa.select(*(document.c[name] for name in schema)).where(
+        document.c.golden_set_id == set_id, document.c.doc_id.in_(list(doc_ids))
+    )
+    return _frame(c, chosen, dict(schema))
 
 
 def one_document(c: sa.Connection, set_id: int, doc_id: str) -> dict[str, Any] | None:

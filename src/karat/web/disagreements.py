@@ -12,8 +12,8 @@ from fastapi import APIRouter, Form, Request, Response
 from karat.errors import KaratError, UsageError
 from karat.reports.figures import counted
 from karat.web.access import AnEngineer, AReader
-from karat.web.errors import Said
-from karat.web.golden import GoldenPage, address, crumbs, opened, refused
+from karat.web.errors import Said, refused
+from karat.web.golden import GoldenPage, address, crumbs, opened
 from karat.web.golden_queries import pair_address
 from karat.web.ids import storable
 from karat.web.listing import Ask, Column, Listed, listed

@@ -13,8 +13,8 @@ from fastapi.responses import RedirectResponse
 from karat.errors import KaratError, UsageError
 from karat.golden.editions import EditionDifference
 from karat.web.access import AnEngineer, AReader
-from karat.web.errors import NotFound, Said
-from karat.web.golden import GoldenPage, address, crumbs, opened, refused
+from karat.web.errors import NotFound, Said, refused
+from karat.web.golden import GoldenPage, address, crumbs, opened
 from karat.web.golden_queries import pair_address
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.page import show

@@ -14,8 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 
-from karat.errors import InputError, KaratError, MissingExtra, UsageError
-from karat.formats.advice import on_page
+from karat.errors import InputError, KaratError, MissingExtra, UsageError, on_page
 from karat.store.judgments import LeaseLost
 from karat.web.access import Asking, Refused, by_session
 from karat.web.page import Page, show
@@ -54,6 +53,10 @@ class Said:
     def to_dict(self) -> dict[str, Any]:
         """``{"error": {…}}``."""
         return {"error": {name: getattr(self, name) for name in self.__dataclass_fields__}}
+
+    def on_page(self) -> Said:
+        """The same, with what to do as a page says it."""
+        return replace(self, fix=None if self.fix is None else on_page(self.fix))
 
 
 class NotFound(UsageError):
@@ -119,6 +122,12 @@ def _of_usage(error: UsageError) -> tuple[int, str]:
     return (404, "not_found") if isinstance(error, NotFound) else (400, "usage")
 
 
+def refused(error: KaratError) -> tuple[int, Said]:
+    """Status and words of an error, for the page whose form was refused."""
+    status, said = told(error)
+    return status, said.on_page()
+
+
 def answer(request: Request, error: Exception) -> Response:
     """The answer to a request that failed: JSON for the API and scripts, else a page."""
     if not hasattr(request.state, "asking"):  # no route took it, and it shows the menu all the same
@@ -142,8 +151,7 @@ def answer(request: Request, error: Exception) -> Response:
         query = f"?{request.url.query}" if request.url.query else ""
         return RedirectResponse(f"{base}/sign-in?{urlencode({'next': path + query})}", 303)
     titles = {401: "Sign in first", 403: "Not allowed", 404: "Not found", 429: "Too many tries"}
-    said = replace(said, fix=said.fix and on_page(said.fix))
-    page = ErrorPage(title=titles.get(status, "This did not work"), said=said)
+    page = ErrorPage(title=titles.get(status, "This did not work"), said=said.on_page())
     response = show(request, page, status)
     response.headers.update(headers)
     return response

@@ -13,20 +13,20 @@ from typing import Annotated, ClassVar
 from urllib.parse import quote, urlencode
 
 import polars as pl
-from fastapi import APIRouter, File, Form, Request, Response, UploadFile
+from fastapi import APIRouter, Depends, File, Form, Query, Request, Response, UploadFile
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
-from karat.errors import KaratError, UsageError
-from karat.formats.advice import on_page
+from karat.errors import KaratError, on_page
 from karat.formats.exchange.catalogue import EXCHANGES
 from karat.tables.exchange import Exchange
 from karat.web.access import AnEngineer, AReader
-from karat.web.errors import Said
-from karat.web.golden import GoldenPage, crumbs, opened, refused
+from karat.web.errors import Said, refused
+from karat.web.golden import GoldenPage, crumbs, opened
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.page import show
 from karat.web.site import TheSite
+from karat.web.uploads import uploaded
 from karat.workflows.browsing import imports_in
 from karat.workflows.editions import list_editions
 from karat.workflows.exchanging import TakenIn
@@ -62,6 +62,20 @@ class Wanted:
     edition: str = ""
     each_rater: bool = False
     runs: Sequence[str] = ()
+
+
+def _wanted(
+    to: str = "beir",
+    edition: str = "",
+    each_rater: bool = False,
+    run: Annotated[list[str] | None, Query()] = None,
+) -> Wanted:
+    """What an address says is to be exported."""
+    return Wanted(to, edition, each_rater, run or ())
+
+
+Asked = Annotated[Wanted, Depends(_wanted)]
+"""A parameter of a route; its list does not take what the address says of it for its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,9 +114,11 @@ class ExchangePage(GoldenPage):
 
 
 @ROUTER.get("/golden/{name}/exchange")
-def exchange(request: Request, site: TheSite, _asking: AReader, name: str) -> Response:
+def exchange(
+    request: Request, site: TheSite, _asking: AReader, name: str, wanted: Asked
+) -> Response:
     """Show the forms; with ``?to=`` what such an export would keep, assume and lose."""
-    found, wanted = opened(site, name), _wanted(request)
+    found = opened(site, name)
     if "to" not in request.query_params:
         return show(request, _page(found, request, wanted=wanted))
     try:
@@ -120,9 +136,11 @@ def exchange(request: Request, site: TheSite, _asking: AReader, name: str) -> Re
 
 
 @ROUTER.get("/golden/{name}/exchange/file")
-def download(request: Request, site: TheSite, _asking: AReader, name: str) -> Response:
+def download(
+    request: Request, site: TheSite, _asking: AReader, name: str, wanted: Asked
+) -> Response:
     """The golden set, or an edition of it, as a file for another tool."""
-    found, wanted = opened(site, name), _wanted(request)
+    found = opened(site, name)
     folder = tempfile.mkdtemp(prefix="karat-")
     try:
         with exported(found, wanted) as (made, _):
@@ -153,13 +171,7 @@ def upload(
     """Take a file in, all of it or nothing, and say what was kept, assumed and lost."""
     found, called = opened(site, name), None
     try:
-        if file is None or not file.filename:
-            raise UsageError("no file is chosen", fix="choose one")
-        called = Path(file.filename.replace("\\", "/")).name[:200] or "upload"
-        with tempfile.TemporaryDirectory(prefix="karat-") as folder:
-            where = Path(folder) / file_name(file.filename)
-            with where.open("wb") as stream:
-                shutil.copyfileobj(file.file, stream, 1 << 20)
+        with uploaded(file) as (where, called):
             taken = take_upload(
                 found,
                 where,
@@ -197,16 +209,6 @@ def exported(found: Opened, wanted: Wanted) -> Iterator[tuple[Path, Exchange]]:
                     archive.write(each, f"{stem}/{each.relative_to(where).as_posix()}")
             where = packed
         yield where, leaving
-
-
-def _wanted(request: Request) -> Wanted:
-    said = request.query_params
-    return Wanted(
-        to=said.get("to", "beir"),
-        edition=said.get("edition", ""),
-        each_rater=said.get("each_rater", "") in {"true", "1", "on"},
-        runs=said.getlist("run"),
-    )
 
 
 def _page(

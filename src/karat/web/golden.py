@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import polars as pl
 from fastapi import APIRouter, Request, Response
 
-from karat.errors import KaratError, UsageError
-from karat.formats.advice import on_page
+from karat.errors import UsageError
 from karat.reports.html.words import span
 from karat.store.golden_sets import addressable
 from karat.web.access import AReader
-from karat.web.errors import NotFound, Said, told
+from karat.web.errors import NotFound
 from karat.web.listing import NONE, OWN, Ask, Column, Listed, listed
 from karat.web.page import Page, show
 from karat.web.site import Site, TheSite
@@ -138,12 +137,6 @@ def opened(site: Site, name: str) -> Opened:
         return site.opened(name)
     except UsageError as error:
         raise NotFound(error.what, nearest=error.nearest, fix=error.fix) from None
-
-
-def refused(error: KaratError) -> tuple[int, Said]:
-    """Status and words of an error, and what helps as a page says it."""
-    status, said = told(error)
-    return status, replace(said, fix=None if said.fix is None else on_page(said.fix))
 
 
 def address(name: str, *parts: str, **asked: str) -> str:

@@ -12,13 +12,13 @@ from fastapi import APIRouter, Form, Query, Request, Response
 
 from karat.errors import KaratError, UsageError
 from karat.web.access import AnEngineer, AReader
-from karat.web.errors import NotFound, Said
-from karat.web.golden import GoldenPage, address, crumbs, opened, refused
+from karat.web.errors import NotFound, Said, refused
+from karat.web.golden import GoldenPage, address, crumbs, opened
 from karat.web.golden_queries import pair_address
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.page import show
 from karat.web.site import TheSite
-from karat.workflows.browsing import given_by, judgments_in, pair_in, pairs_in
+from karat.workflows.browsing import STATES, given_by, judgments_in, pair_in, pairs_in
 from karat.workflows.kept_runs import names_of_kept
 from karat.workflows.over_kept_runs import pool_kept
 from karat.workflows.pool import Pooled
@@ -206,7 +206,7 @@ def list_pairs(frame: pl.DataFrame, name: str, ask: Ask) -> Listed:
         Column("title", "Document", link=lambda row: pair_address(name, row)),
         Column("query_id", "Query id", shown=False),
         Column("doc_id", "Document id", shown=False),
-        Column("state", "State", choices=True),
+        Column("state", "State", choices=True, vocabulary=STATES),
         Column("grade", "Grade", "grade"),
         Column("said", "Each rater"),
         Column("adjudicated", "Adjudicated", "grade", shown=False),

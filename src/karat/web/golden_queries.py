@@ -5,12 +5,9 @@ from __future__ import annotations
 import base64
 import io
 import re
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import polars as pl
@@ -18,13 +15,14 @@ from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 
 from karat.errors import KaratError, UsageError
 from karat.web.access import AnEngineer, AReader, Asking
-from karat.web.errors import NotFound, Said
-from karat.web.golden import GoldenPage, address, crumbs, opened, refused
+from karat.web.errors import NotFound, Said, refused
+from karat.web.golden import GoldenPage, address, crumbs, opened
 from karat.web.listing import OWN, SOME, Ask, Column, Listed, listed
 from karat.web.page import show
 from karat.web.sealing import seal, unseal
 from karat.web.site import TheSite
-from karat.workflows.browsing import queries_in, query_in
+from karat.web.uploads import uploaded
+from karat.workflows.browsing import STATES, queries_in, query_in
 from karat.workflows.choosing import (
     Drawn,
     Placed,
@@ -35,8 +33,7 @@ from karat.workflows.choosing import (
     read_bands,
     read_quota,
 )
-from karat.workflows.import_files import told_as
-from karat.workflows.noted import file_name
+from karat.workflows.naming import told_as
 from karat.workflows.workspace import Opened
 
 ROUTER = APIRouter()
@@ -98,7 +95,8 @@ class PlanPage(GoldenPage):
 
     Attributes:
         file: What the log is called.
-        drawn: The sample, and what became of the log's rows.
+        drawn: The sample, and what became of the log's rows; not in JSON, for it holds every
+            query of the log.
         searches: In the log, without what was dropped.
         plan: What would become of the golden set.
         queries: The sample, most asked first.
@@ -108,7 +106,7 @@ class PlanPage(GoldenPage):
     template: ClassVar[str] = "golden_choose.html.j2"
     tab: ClassVar[str] = "queries"
     file: str
-    drawn: Drawn
+    drawn: Drawn = field(repr=False)
     searches: int
     plan: Plan
     queries: Sequence[Mapping[str, Any]]
@@ -163,13 +161,7 @@ def plan(
     found = opened(site, name)
     typed = Typed(size, bands, quotas, hard, text.strip(), count.strip(), bool(mask))
     try:
-        if log is None or not log.filename:
-            raise UsageError("no log is chosen", fix="choose a file")
-        called = Path(log.filename.replace("\\", "/")).name[:200] or "log"
-        with tempfile.TemporaryDirectory(prefix="karat-") as folder:
-            where = Path(folder) / file_name(log.filename)
-            with where.open("wb") as stream:
-                shutil.copyfileobj(log.file, stream, 1 << 20)
+        with uploaded(log, "log") as (where, called):
             if where.stat().st_size > MOST_LOG:
                 raise UsageError(
                     f"a log of more than {MOST_LOG >> 20} MiB is too large for a page",
@@ -313,7 +305,7 @@ def _documents(frame: pl.DataFrame, name: str, ask: Ask) -> Listed:
         Column("said", "Each rater"),
         Column("adjudicated", "Adjudicated", "grade"),
         Column("grade", "Grade", "grade"),
-        Column("state", "State", choices=True),
+        Column("state", "State", choices=True, vocabulary=STATES),
         Column("waiting", "Waiting", "count"),
     )
     named = frame.with_columns(name=pl.coalesce("title", "doc_id"))

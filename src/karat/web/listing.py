@@ -22,8 +22,6 @@ MOST_WORDS = 20
 """Words that are searched for at once; further ones are passed over."""
 OWN = {"q", "sort", "page", "format"}
 """What an address says of every list; no column can be filtered by under these names."""
-_OF_PAGES = {"measure", "candidate", "slice"}
-"""What pages read of an address besides the parameters of their routes."""
 NONE = "none"
 """What a filter calls the lack of a value."""
 SOME = "some"
@@ -51,6 +49,8 @@ class Column:
         link: From a row to the address it leads to, without the base path; None for no link.
         shown: Whether it stands in the table; in CSV and JSON it does in any case.
         choices: Whether its values are few, and are offered to filter by.
+        vocabulary: All values that a text can have, where these are known: to filter by one is no
+            slip, though no row has it now.
         longest: Characters of a text that the table shows; all of them stand in CSV and JSON.
     """
 
@@ -60,6 +60,7 @@ class Column:
     link: Callable[[Mapping[str, Any]], str | None] | None = None
     shown: bool = True
     choices: bool = False
+    vocabulary: Sequence[str] = ()
     longest: int = 300
 
     @property
@@ -291,7 +292,7 @@ def _unknown(columns: Mapping[str, Column], ask: Ask) -> Iterator[UsageError]:
     if key and key not in columns:
         near = nearest(key, columns)
         yield UsageError(f"there is no column “{key[:50]}” to sort by", nearest=near)
-    known = None if ask.others is None else ask.others | columns.keys() | _OF_PAGES
+    known = None if ask.others is None else ask.others | columns.keys()
     for name in ask.where:
         if known is not None and name not in known:
             near = nearest(name, columns)
@@ -301,9 +302,10 @@ def _unknown(columns: Mapping[str, Column], ask: Ask) -> Iterator[UsageError]:
 
 
 def _near(column: Column, value: str, choices: Sequence[str]) -> list[str]:
-    """What may be meant by a text that no row has; empty where rows have it."""
-    lacking = column.kind == "text" and value not in choices
-    return nearest(value, choices) if lacking else []
+    """What may be meant by a text that no row has; empty where rows have it, or could."""
+    known = dict.fromkeys([*column.vocabulary, *choices])
+    lacking = column.kind == "text" and value != NONE and value not in known
+    return nearest(value, known) if lacking else []
 
 
 def _no_filter(column: Column, value: str) -> UsageError:

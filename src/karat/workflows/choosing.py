@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import polars as pl
 import sqlalchemy as sa
 
-from karat.errors import UsageError
-from karat.formats.advice import Advice
+from karat.errors import Advice, UsageError
 from karat.formats.query_log import read_query_log
 from karat.golden.composition import Composition, composition
 from karat.golden.sampling import Quota, Sample, choose, refreshed

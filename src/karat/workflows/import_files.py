@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from karat.errors import InputError, UsageError
+from karat.errors import Advice, InputError
 from karat.formats import read_documents, read_queries
-from karat.formats.advice import Advice
 from karat.formats.catalogue import FORMATS
 from karat.formats.delimited import semicolons
 from karat.formats.exchange.catalogue import EXCHANGES, read_exchange
@@ -39,46 +37,6 @@ def check_there(paths: Iterable[str | Path]) -> None:
     for path in paths:
         if str(path) != "-" and not os.path.exists(path):  # noqa: PTH110 - False for any odd name
             Source(path).close()
-
-
-@contextmanager
-def told_as(path: Path, called: str, *folders: Path) -> Iterator[None]:
-    """Let errors speak of a file by the name that its owner knows, not of where it lies.
-
-    Args:
-        path: Where it lies.
-        called: What its owner calls it.
-        folders: Others whose place is nobody's business.
-    """
-    own = sorted({str(path), str(path.resolve())}, key=len, reverse=True)
-    around = {f"{each}" for folder in (path.parent, *folders) if folder.is_absolute()
-              for each in (folder, folder.resolve())} - {"/"}  # fmt: skip
-
-    def told(text: str) -> str:
-        for name in own:
-            text = text.replace(name, called)
-        for folder in sorted(around, key=len, reverse=True):
-            text = text.replace(f"{folder}/", "").replace(folder, "the folder")
-        return text
-
-    try:
-        yield
-    except InputError as error:
-        file = error.file and told(error.file)
-        raise InputError(
-            told(error.what),
-            # Readers may say which part of a file: then it is still the file.
-            file=called if error.file and path.name in error.file else file,
-            line=error.line,
-            query=error.query,
-            doc_id=error.doc_id,
-            fix=None if error.fix is None else told(error.fix),
-        ) from None
-    except UsageError as error:
-        if told(str(error)) == str(error):
-            raise  # of whatever kind it is
-        fix = None if error.fix is None else told(error.fix)
-        raise UsageError(told(error.what), nearest=error.nearest, fix=fix) from None
 
 
 def read_file(path: str | Path, name: str | None = None) -> Exchange:

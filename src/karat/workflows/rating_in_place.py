@@ -29,6 +29,21 @@ class Seen:
 
 
 @dataclass(frozen=True)
+class ToGrade:
+    """A document as it is shown to somebody who may grade it in place.
+
+    Attributes:
+        text: The text; None if nobody knows it.
+        url: Where it is; None if nobody knows.
+        seen: What a form says of it.
+    """
+
+    text: str | None
+    url: str | None
+    seen: Seen
+
+
+@dataclass(frozen=True)
 class OwnHere:
     """What somebody has said of a document where it is shown.
 
@@ -43,12 +58,16 @@ class OwnHere:
     newest: bool
 
 
-def seen_of(opened: Opened, doc_ids: Collection[str]) -> Mapping[str, Seen]:
-    """What somebody sees of documents, a few hundred, who is shown them now, by document."""
+def to_grade(opened: Opened, doc_ids: Collection[str]) -> Mapping[str, ToGrade]:
+    """Documents, a few hundred, as they are shown now to whoever may grade them, by document."""
     with opened.store.read() as connection:
-        known = browsing.hashes(connection, opened.golden.id, doc_ids)
-    hashes = dict(known.iter_rows())
-    return {doc: Seen(hashes.get(doc), opened.golden.guideline) for doc in doc_ids}
+        found = browsing.wholes(connection, opened.golden.id, doc_ids)
+    known = {doc: held for doc, *held in found.iter_rows()}
+    out = {}
+    for doc in doc_ids:
+        text, url, sha256 = known.get(doc, (None, None, None))
+        out[doc] = ToGrade(text, url, Seen(sha256, opened.golden.guideline))
+    return out
 
 
 def own_of(opened: Opened, rater: str, query_id: str) -> Mapping[str, OwnHere]:

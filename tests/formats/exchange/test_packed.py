@@ -50,6 +50,7 @@ def test_what_is_no_such_folder_is_none(tmp_path: Path) -> None:
         tmp_path / "missing",
         tmp_path,
         packed(tmp_path / "book.zip", {"book.json": b"{}"}),
+        packed(tmp_path / "judged.zip", {"shop/qrels/test.tsv": QRELS}),  # is one file
     ):
         with beir_in(path) as folder:
             assert folder is None

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from karat.errors import InputError, UsageError, nearest
-from karat.formats.advice import Advice
+from karat.errors import Advice, InputError, UsageError, nearest
 from karat.formats.exchange import plain as tables
 from karat.formats.exchange import (
     quepid,

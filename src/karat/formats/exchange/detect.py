@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from karat.errors import InputError
-from karat.formats.advice import Advice
+from karat.errors import Advice, InputError
 from karat.formats.exchange import plain as tables
 from karat.formats.exchange.foreign import Foreign, Node
 

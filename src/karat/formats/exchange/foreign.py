@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from karat.errors import InputError
-from karat.formats.advice import Advice, in_utf8
+from karat.errors import Advice, InputError
+from karat.formats.advice import in_utf8
 from karat.formats.delimited import pointed, semicolons
 from karat.formats.detect import refuse_binary
 from karat.formats.fields import short

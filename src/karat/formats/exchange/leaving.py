@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from karat.errors import InputError
-from karat.formats.advice import Advice
+from karat.errors import Advice, InputError
 from karat.formats.exchange.foreign import FORMULA
 from karat.formats.exchange.gathering import counted
 from karat.tables.exchange import Exchange

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from karat.errors import InputError
-from karat.formats.advice import Advice
+from karat.errors import Advice, InputError
 from karat.formats.exchange.foreign import MOST, ZIP, check_size, files_of, unzipping
 
 _PART = re.compile(r"((queries|corpus)\.jsonl|qrels/[^/]+\.tsv)(\.gz|\.zst|\.bz2)?")
@@ -21,6 +20,8 @@ _IN_ALL = 4 * MOST
 @contextmanager
 def beir_in(path: Path) -> Iterator[Path | None]:
     """The BEIR folder in a ZIP file; None if the file is no ZIP file, or holds no such folder.
+
+    Judgments alone are none: one file of them is what ``open_foreign`` finds in a ZIP file.
 
     It is gone afterwards. Errors about a file in it are about the ZIP file, and name the part.
 
@@ -36,6 +37,8 @@ def beir_in(path: Path) -> Iterator[Path | None]:
         folder = Path(place) / "beir"
         with unzipping(name), zipfile.ZipFile(path) as archive:
             parts = _parts(files_of(archive.infolist(), name), name)
+            if all(part.startswith("qrels/") for part in parts):
+                parts = {}
             for part, entry in parts.items():
                 to = folder / part
                 to.parent.mkdir(parents=True, exist_ok=True)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from karat.errors import InputError
-from karat.formats.advice import Advice
+from karat.errors import Advice, InputError
 from karat.formats.beir import BEIR
 from karat.formats.exchange.foreign import Foreign
 from karat.formats.exchange.gathering import JUDGED, Gathering

@@ -1,0 +1,41 @@
+"""Uploads: they lie under a safe name for as long as they are read."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from fastapi import UploadFile
+
+from karat.errors import UsageError
+from karat.web.uploads import uploaded
+
+
+@pytest.mark.parametrize(
+    ("name", "called"),
+    [
+        ("runs/bm25.trec", "bm25.trec"),
+        ("C:\\ann\\my log.csv.gz", "my log.csv.gz"),
+        ("../../etc/passwd", "passwd"),
+        ("..", ".."),
+        ("/", "log"),
+        ("é" * 400 + ".csv", "é" * 200),
+    ],
+)
+def test_it_lies_in_a_folder_of_its_own_and_is_gone_afterwards(
+    name: str, called: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with uploaded(UploadFile(io.BytesIO(b"1 Q0 a"), filename=name), "log") as (path, told):
+        assert path.read_bytes() == b"1 Q0 a"
+        assert path.resolve().parent.parent == tmp_path
+        assert path.suffix == Path(name.replace("\\", "/")).suffix
+        assert told == called
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("sent", [None, UploadFile(io.BytesIO(b""), filename="")])
+def test_a_form_without_a_file_is_told(sent: UploadFile | None) -> None:
+    with pytest.raises(UsageError, match="no log is chosen"), uploaded(sent, "log"):
+        pass
