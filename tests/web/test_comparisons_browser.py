@@ -30,6 +30,8 @@ def test_two_runs_are_compared_and_a_missing_grade_is_given(
         sound(page)
         lacking = page.locator(".grade.unjudged").count()
         assert lacking == 2  # d5, in both rankings
+        page.locator("details.judge summary").first.click()
+        assert "What d5 says of shoes" in page.locator("details.judge").first.inner_text()
         page.locator("form[data-in-place] button[value='3']").first.click()
         page.wait_for_function("() => document.querySelectorAll('.grade.unjudged').length === 0")
         assert "/queries/q1" in page.url

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 from urllib.parse import quote, urlencode
 
@@ -17,9 +17,9 @@ from karat.reports.html.content import Content, ShownQuery
 from karat.store import comparisons as stored
 from karat.store.comparisons import ComparisonRow
 from karat.web.access import AnEngineer, AReader
-from karat.web.cards import packed, unpacked
+from karat.web.cards import Grade, grades_of, safe_link
 from karat.web.errors import NotFound
-from karat.web.ids import Id
+from karat.web.ids import Id, packed, unpacked
 from karat.web.kept import DEEPEST, RANKS, axes, find, shown
 from karat.web.page import Page, show
 from karat.web.site import TheSite
@@ -27,7 +27,15 @@ from karat.workflows import kept_comparisons
 from karat.workflows.comparisons_since import Since
 from karat.workflows.editions import NOW
 from karat.workflows.kept_comparisons import KeptComparison
-from karat.workflows.rating_in_place import OwnHere, Seen, own_of, rate, seen_of, take_back
+from karat.workflows.rating_in_place import (
+    OwnHere,
+    Seen,
+    ToGrade,
+    own_of,
+    rate,
+    take_back,
+    to_grade,
+)
 from karat.workflows.workspace import Opened
 
 ROUTER = APIRouter()
@@ -51,8 +59,9 @@ class SidePage(Page):
         content: What the components of a report are given.
         changed: How many of its grades changed since the comparison was computed.
         now: By measure the values of the runs by the grades of now, where any changed.
-        grades: What a grade means, by grade; empty if nothing can be judged here.
-        tokens: By document what a form says: what was shown, so that what changed since is not
+        grades: What can be answered; empty if nothing can be judged here.
+        to_judge: By document what is to be read before it is graded.
+        tokens: By document what its form says: what was shown, so that what changed since is not
             graded unseen, and a name, so that a rating sent twice counts once.
         yours: By document what whoever looks has said of it.
         before: The query that contributes next more, and where it is; None for the first.
@@ -74,7 +83,8 @@ class SidePage(Page):
     content: Content = field(repr=False)
     changed: int
     now: Mapping[str, Sequence[float | None]]
-    grades: Mapping[float, str]
+    grades: Sequence[Grade]
+    to_judge: Mapping[str, ToGrade] = field(repr=False)
     tokens: Mapping[str, str] = field(repr=False)
     yours: Mapping[str, OwnHere]
     before: str | None
@@ -137,6 +147,10 @@ def _page(
             return None
         return f"/comparisons/{row.id}/queries/{quote(order[place], safe='')}{tail}"
 
+    to_judge = {
+        doc: replace(each, url=safe_link(each.url))
+        for doc, each in (to_grade(opened, lacking).items() if judging else ())
+    }
     text = own["text"].drop_nulls().first() if own.height else None
     return SidePage(
         title=str(text or query_id),
@@ -154,23 +168,21 @@ def _page(
         content=side.content,
         changed=side.changed,
         now=side.now,
-        grades=opened.golden.grades if judging else {},
-        tokens=_tokens(opened, lacking) if judging else {},
+        grades=grades_of(opened.golden) if judging else [],
+        to_judge=to_judge,
+        tokens={doc: _token(each.seen) for doc, each in to_judge.items()},
         yours=own_of(opened, who, query_id) if judging else {},
         before=address(None if at is None else at - 1),
         after=address(None if at is None else at + 1),
     )
 
 
-def _tokens(opened: Opened, doc_ids: Collection[str]) -> dict[str, str]:
-    return {
-        doc: packed(secrets.token_hex(16), seen.document_sha256, seen.guideline)
-        for doc, seen in seen_of(opened, doc_ids).items()
-    }
+def _token(seen: Seen) -> str:
+    return packed(secrets.token_hex(16), seen.document_sha256, seen.guideline)
 
 
 def _seen(text: str) -> tuple[str, Seen]:
-    """A token, and what was shown, as ``_tokens`` has them."""
+    """A token, and what was shown, as ``_token`` has them."""
     token, document, guideline = unpacked(text, 3) or [None] * 3
     if not token or guideline is None:
         raise UsageError("the form does not say what was shown", fix="reload the page")

@@ -32,8 +32,11 @@ document.addEventListener("submit", async (event) => {
     await fresh(await fetch(form.action, { method: "POST", body: held }), "beside", signal);
     const what = held.has("undo") ? "What you said is taken back" : `Grade ${held.get("grade")} is recorded`;
     said(`${what} for ${held.get("doc_id")}.`);
-    const next = document.querySelector("form[data-in-place] button[name=grade]");
-    if (next) next.focus({ preventScroll: true });
+    const next = document.querySelector("details.judge");
+    if (next) {
+      next.open = true;
+      next.querySelector("summary").focus({ preventScroll: true });
+    }
   } catch (error) {
     if (error.name === "AbortError") return;
     delete busy.dataset.busy;
