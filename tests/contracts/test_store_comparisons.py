@@ -8,7 +8,17 @@ import polars as pl
 import pytest
 import sqlalchemy as sa
 
-from karat.store import comparisons, documents, golden_sets, judgments, pairs, queries, queue, runs
+from karat.store import (
+    audit,
+    comparisons,
+    documents,
+    golden_sets,
+    judgments,
+    pairs,
+    queries,
+    queue,
+    runs,
+)
 from karat.store.comparisons import LEASE_US
 from karat.store.opening import Store
 
@@ -161,8 +171,29 @@ def test_judgments_since_are_counted_in_their_own_set(c: sa.Connection) -> None:
     assert comparisons.newest_judgment(c, set_id) == first
     rated(c, other, "d0", 1)
     last = rated(c, set_id, "d1", 2)
-    assert comparisons.judged_since(c, set_id, first) == 1
-    assert comparisons.judged_since(c, set_id, last) == 0
+    assert comparisons.judged_since(c, set_id, first) == [last]
+    assert comparisons.judged_since(c, set_id, last) == []
+    better = rated(c, set_id, "d1", 3)  # takes its place
+    assert comparisons.judged_since(c, set_id, first) == [better]
+    judgments.undo(c, set_id, "ann", NOW + 1)
+    assert comparisons.judged_since(c, set_id, first) == []
+    assert judgments.last_judged(c, set_id) == NOW + 1
+    assert judgments.last_judged(c, a_set(c, "empty")) is None
+
+
+def test_who_kept_a_run_is_told_of_one_or_all(c: sa.Connection) -> None:
+    for who, what, which in (
+        ("ann", "keep", "a"),
+        ("ben", "keep", "a"),
+        ("cleo", "keep", "b"),
+        ("ann", "remove", "b"),
+        ("dan", "keep", "b"),
+        ("eve", "other", "c"),
+    ):
+        audit.note(c, who, what, "a run", NOW, {"sha256": which})
+    assert comparisons.who_kept(c, "keep", "remove") == {"a": "ann", "b": "dan"}
+    assert comparisons.who_kept(c, "keep", "remove", "b") == {"b": "dan"}
+    assert comparisons.who_kept(c, "keep", "remove", "c") == {}
 
 
 def test_the_judgments_of_a_query_are_those_that_count(c: sa.Connection) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.diagnosis.slices import slices_of
-from karat.errors import UsageError
+from karat.errors import UsageError, on_page
 from karat.measures import parse
 from karat.measures.scores import Rules, Scores, score
 from karat.tables import Documents, Qrels, Queries, Run
@@ -172,8 +172,12 @@ def test_an_attribute_there_is_not(by: str, documents: Documents | None, said: s
 
 def test_what_is_lacking_is_told() -> None:
     for by in ("kind", "query_length", "frequency_band"):
-        with pytest.raises(UsageError, match=r"needs the queries and their attributes\n"):
+        with pytest.raises(UsageError, match=r"needs the queries and their attributes\n") as caught:
             sliced(by, None)
+        assert on_page(caught.value).endswith("fix: import the queries with it")
+    with pytest.raises(UsageError, match="--documents FILE") as caught:
+        sliced("returned.title")
+    assert on_page(caught.value).endswith("fix: import the documents with it")
     with pytest.raises(UsageError, match="needs the texts"):
         sliced("query_length", Queries(QUERIES.frame.drop("text")))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karat.errors import UsageError
+from karat.errors import UsageError, on_page
 from karat.measures import DEFAULTS, parse, parse_all
 from karat.measures.names import trec_name
 from karat.measures.trec import ORDER, in_trec_order
@@ -252,3 +252,9 @@ def test_depth_is_a_cutoff_that_is_a_rank() -> None:
     assert parse("IPrec@0.1").depth is None
     assert parse("RprecMult@2").depth is None
     assert parse("AP") != "AP"
+
+
+def test_a_page_names_no_command_that_lists_the_measures() -> None:
+    with pytest.raises(UsageError, match="karat measures lists them all") as caught:
+        parse("nDGC@10")
+    assert on_page(caught.value).endswith("fix: the reference of measures lists them all")

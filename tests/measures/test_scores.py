@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from karat.errors import InputError
+from karat.errors import InputError, on_page
 from karat.measures import Measure, parse
 from karat.measures.scores import Rules, Scores, score
 from karat.measures.trec import COMPAT
@@ -82,6 +82,7 @@ def test_a_level_above_all_grades_is_an_error_but_not_for_trec_eval() -> None:
         scored(measure=parse("RR", rel=3.0), rel=3.0)
     # The lowest of the grades that are above 0: 1, 1, 2.
     assert "--rel 1 " in str(caught.value)
+    assert on_page(caught.value).endswith("fix: give what is relevant 3 or more")
     assert scored(rel=3.0, compat=COMPAT["trec_eval-9"]).topics.tolist() == (
         [True, False, True, False]
     )

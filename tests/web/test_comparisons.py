@@ -91,6 +91,8 @@ def test_slices_lead_to_their_queries(egon: Browser) -> None:
     where = asked(egon, by=["query_length"])
     page = egon.get(where).text
     assert "slice=query_length%3D2+words" in page
+    for tail in ("measure=P%402", "candidate=new", "slice=query_length%3D2+words", "queued=1"):
+        assert 'class="wrong"' not in egon.get(f"{where}?{tail}").text
     rows = said(egon, f"{where}?slice=query_length%3D2+words")["queries"]
     assert isinstance(rows, list)
     assert len(rows) == 4
@@ -114,15 +116,17 @@ def test_three_runs_have_a_list_each_and_a_leaderboard(egon: Browser) -> None:
 
 def test_a_judgment_makes_it_older_and_it_is_computed_again(egon: Browser) -> None:
     where = asked(egon)
-    assert said(egon, where)["older"] == 0
+    assert said(egon, where)["since"] == ""
     opened = egon.site.opened("shop")
     rate(opened, "egon", "q1", "d5", 3.0, now=NOW)
-    assert said(egon, where)["older"] == 1
-    assert "1 judgment was given since" in egon.get(where).text
+    since = "1 judgment was given since this was computed."
+    assert said(egon, where)["since"] == since
+    assert said(egon, f"{where}/queries/q1")["since"] == since
+    assert since in egon.get(where).text
     before = said(egon, where)["numbers"]
     assert egon.fill(f"{where}/again").status_code == 303  # type: ignore[attr-defined]
     after = said(egon, where)
-    assert after["older"] == 0
+    assert after["since"] == ""
     assert after["numbers"] != before
 
 

@@ -105,7 +105,13 @@ def test_queries_are_chosen_from_a_log_after_a_look(client_of: ClientOf) -> None
     assert "1 query with email" in said
     assert "Raters would read it" in said
     assert texts(browser) == before
-    done = put(browser, page)
+    # Before, all queries count alike; the three judged ones that no log counted would not.
+    assert "3 judged queries are not in this sample" in said
+    refused = put(browser, page)
+    assert refused.status_code == 400
+    assert "file of queries with weights" in refused.text
+    assert texts(browser) == before
+    done = put(browser, page, replace="true")
     assert "3 queries are new, 1 stayed, 0 went" in done.text
     assert texts(browser) == before | {"blue door", "ann@example.org", "cap"}
     with browser.site.workspace.store.read() as c:
@@ -131,13 +137,13 @@ def test_what_is_personal_is_replaced_if_that_is_asked(client_of: ClientOf) -> N
     browser = client_of("engineer")
     page = planned(browser, mask="true")
     assert "ann@example.org" not in page.text
-    assert put(browser, page).status_code == 200
+    assert put(browser, page, replace="true").status_code == 200
     assert not any("example.org" in text for text in texts(browser))
 
 
 def test_most_of_a_sample_goes_only_if_that_is_said(client_of: ClientOf) -> None:
     browser = client_of("engineer")
-    put(browser, planned(browser))
+    put(browser, planned(browser), replace="true")
     other = planned(browser, b"query,count\ngrey wall,3\ngreen roof,2\n", size="2")
     assert "not in the log any more" in other.text
     refused = put(browser, other)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
-from tests.web.conftest import ClientOf
+from tests.web.conftest import NOW, ClientOf
 
 from karat.store.schema import golden_set
 from karat.web import home
@@ -20,6 +20,7 @@ from karat.web.home import Attention
 from karat.web.settings import Settings
 from karat.web.site import Site
 from karat.workflows.golden_status import Status
+from karat.workflows.rating_in_place import rate
 
 
 def test_it_says_what_waits_and_where(client_of: ClientOf) -> None:
@@ -58,7 +59,15 @@ def test_a_comparison_that_unjudged_pairs_could_turn_is_named(client_of: ClientO
         "first"
     )
     assert said["where"] == f"{where}#next"
-    egon.fill(f"{where}/remove", sure="yes")
+    rate(egon.site.opened("shop"), "egon", "q1", "d5", 3.0, now=NOW)
+    found = egon.get("/", params={"format": "json"}).json()["attention"]
+    assert not any("flip" in each["what"] for each in found)  # it may be settled by now
+    [said] = [each for each in found if "again" in each["what"]]
+    assert said["what"] == "Compute “new against old” again: 1 judgment was given since"
+    assert said["where"] == where
+    seen = egon.get(where, params={"format": "json"}).json()["row"]["created_us"]
+    egon.fill(f"{where}/remove", sure="yes", seen=seen)
+    assert "again" not in egon.get("/").text
     assert "flip" not in egon.get("/").text
 
 
@@ -81,7 +90,8 @@ def test_a_gate_that_failed_last_is_named(
     rules = workspace / "karat.toml"
     rules.write_text(re.sub(r"histories = .*", 'histories = ["nightly.jsonl"]', rules.read_text()))
     rows = [
-        gate_point("gone", "fail", "2026-02-01T02:00:00Z"),
+        gate_point("gone", "fail", "2026-01-30T02:00:00Z"),
+        gate_point("weekly", "fail", "2026-01-31T02:00:00Z"),
         gate_point("main", "fail", "2026-03-01T02:00:00Z"),
         gate_point("main", verdict, "2026-03-02T02:00:00Z"),
         gate_point("main", None, "2026-03-03T02:00:00Z"),
@@ -91,9 +101,10 @@ def test_a_gate_that_failed_last_is_named(
     opened = create_app(settings)
     with TestClient(opened, base_url="http://127.0.0.1"):
         found = list(home.failing_gates(opened.state.site, ()))
-    where = "/trends/nightly.jsonl?run=main"
-    assert [each.where for each in found] == [where] * bool(words)
-    assert all(words in each.what for each in found)
+    where = "/trends/nightly.jsonl?run="
+    # 30 days before the newest gate: it may still be gated, once a month.
+    assert [each.where for each in found] == [f"{where}weekly", *[f"{where}main"] * bool(words)]
+    assert words in found[-1].what
 
 
 def test_a_set_whose_name_cannot_stand_in_an_address_is_named(client_of: ClientOf) -> None:

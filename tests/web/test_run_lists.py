@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from tests.web.conftest import NOW, ClientOf
 
 from karat.errors import InputError
 from karat.store import audit
+from karat.store.runs import RunRow
+from karat.tables import Run
 from karat.web import kept, run_lists, runs
 from karat.workflows import kept_evaluations
+from karat.workflows.kept_evaluations import Rules
+from karat.workflows.kept_runs import keep_runs
 from karat.workflows.rating_in_place import rate
+from karat.workflows.workspace import Opened
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +60,33 @@ def test_what_cannot_be_computed_says_so_and_leads_to_why(
     assert "data-waits" not in text
 
 
+def test_runs_that_are_broken_do_not_keep_others_from_being_computed(
+    client_of: ClientOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    egon = client_of("engineer")
+    opened = egon.site.opened("shop")
+    broken = [Run.from_dict({"q1": {f"d{n}": 1.0}}, f"broken {n}") for n in range(9)]
+    keep_runs(opened, broken, now=NOW + 1)
+    plain, clocks = kept_evaluations.compute, []
+
+    def compute(opened: Opened, row: RunRow, rules: Rules) -> None:
+        if row.name.startswith("broken"):
+            raise InputError("the rankings are broken")
+        plain(opened, row, rules)
+
+    def clock(opened: Opened, rules: Rules) -> str:
+        clocks.append(rules)
+        return plain_clock(opened, rules)
+
+    plain_clock = kept_evaluations.clock
+    monkeypatch.setattr(kept_evaluations, "compute", compute)
+    monkeypatch.setattr(kept_evaluations, "clock", clock)
+    listed = egon.get("/runs?format=json").json()["runs"]
+    assert [row["numbers"] for row in listed] == ["not computed: see why"] * 9 + ["of now"] * 2
+    assert len(clocks) == 1  # it is of the golden set, not of each run
+    assert "data-waits" not in egon.get("/runs").text
+
+
 def test_a_run_and_a_comparison_are_removed_when_it_is_confirmed(client_of: ClientOf) -> None:
     egon = client_of("engineer")
     made = egon.fill("/comparisons/new", baseline="1", candidate="2", measure="P@3")
@@ -60,14 +94,17 @@ def test_a_run_and_a_comparison_are_removed_when_it_is_confirmed(client_of: Clie
     page = egon.get("/runs/1").text
     assert "cannot be removed while a comparison needs it" in page
     assert f'href="{comparison}"' in page
-    refused = egon.post("/runs/1/remove", data={"csrf": egon.csrf, "sure": "yes"})
-    assert refused.status_code == 400
-    assert "remove it first" in refused.text
+    run = egon.get("/runs/1?format=json").json()["run"]["sha256"]
+    refused = egon.fill("/runs/1/remove", sure="yes", seen=run)
+    assert refused.status_code == 400  # type: ignore[attr-defined]
+    assert "remove it first" in refused.text  # type: ignore[attr-defined]
     for address in (comparison, "/runs/1"):
-        if address == "/runs/1":
-            assert "Remove this run" in egon.get(address).text
-        assert egon.fill(f"{address}/remove").status_code == 400  # type: ignore[attr-defined]
-        gone = egon.fill(f"{address}/remove", sure="yes")
+        page = egon.get(address).text
+        assert "Remove this" in page
+        [seen] = re.findall(r'name="seen" value="(\w+)"', page)
+        for fields in ({"seen": seen}, {"sure": "yes"}, {"sure": "yes", "seen": "1"}):
+            assert egon.fill(f"{address}/remove", **fields).status_code == 400  # type: ignore[attr-defined]
+        gone = egon.fill(f"{address}/remove", sure="yes", seen=seen)
         assert gone.status_code == 303  # type: ignore[attr-defined]
         assert egon.get(address).status_code == 404
     assert [row["name"] for row in egon.get("/runs?format=json").json()["runs"]] == ["new"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 
 import polars as pl
@@ -77,15 +78,29 @@ def test_its_name_may_be_said_and_it_is_kept_once(client_of: ClientOf) -> None:
     egon = client_of("engineer")
     first = brought(egon, called="../../x y.trec", name="new search")
     again = brought(egon, called="other.trec")
-    where = again.headers["location"]  # type: ignore[attr-defined]
-    assert where == f"{first.headers['location']}?given=other"  # type: ignore[attr-defined]
-    text = egon.get(where).text
-    assert "This content was kept already: other is another name of this run." in text
+    where, plain = (each.headers["location"] for each in (again, first))  # type: ignore[attr-defined]
+    assert where.startswith(f"{plain}?said=")
+    text = unescape(egon.get(where).text)
+    kept_already = "This content is kept already, as 'new search': 'other' is another name of it."
+    assert kept_already in text
     same = brought(egon, called="other.trec").headers["location"]  # type: ignore[attr-defined]
-    assert same == where
+    assert "kept as 'other' already: nothing changed." in unescape(egon.get(same).text)
+    # Nobody else is told so, nor of another run, nor what the server did not say.
+    assert kept_already not in unescape(client_of("owner").get(where).text)
+    elsewhere = where.replace(plain, "/runs/1")
+    for address in (elsewhere, f"{plain}?said=kept+already", f"{plain}?said=%ff", plain):
+        page = egon.get(address)
+        assert page.status_code == 200
+        assert 'class="notice"' not in page.text
     shown = egon.get("/runs?format=json").json()["runs"][0]
     assert (shown["name"], shown["also"], shown["by"]) == ("new search", "other", "egon")
-    assert egon.get("/runs/1?given=nonsense").text.count("kept already") == 0
+    # A name that means another run by now is none of its names.
+    other = brought(egon, "q1 Q0 d4 1 3.0 t\n", name="other")
+    assert egon.get(f"{plain}?format=json").json()["also"] == []
+    assert [row["also"] for row in egon.get("/runs?format=json").json()["runs"][:2]] == [None] * 2
+    back = brought(egon, name="other").headers["location"]  # type: ignore[attr-defined]
+    number = other.headers["location"].rsplit("/")[-1]  # type: ignore[attr-defined]
+    assert f"'other' means it again, and not run {number}." in unescape(egon.get(back).text)
 
 
 def test_a_file_of_the_workspace_may_be_named_and_no_other(
@@ -256,6 +271,8 @@ def test_slices_and_worst_queries_lead_on(client_of: ClientOf) -> None:
     assert "?by=query_length&amp;slice=query_length%3D2+words#queries" in page
     rows = egon.get("/runs/1?by=query_length&slice=query_length%3D2+words&format=csv").text
     assert rows.count("\n") == 5  # a head and four queries of two words each
+    for tail in ("measure=P%4010", "slice=query_length%3D2+words", "by=query_length&edition=now"):
+        assert 'class="wrong"' not in egon.get(f"/runs/1?{tail}").text
     values = [float(row["value"]) for row in egon.get("/runs/1?format=json").json()["queries"]]
     assert values == sorted(values)
     query = egon.get("/runs/1/queries/q1")

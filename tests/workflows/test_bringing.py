@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
+import sqlalchemy as sa
 
 from karat.errors import InputError, UsageError
 from karat.store import audit, comparisons, queries, runs
-from karat.store.runs import RunRow
+from karat.store.runs import RunRow, by_name, others
+from karat.tables import Run
+from karat.workflows import kept_runs as keeping
 from karat.workflows.bringing import (
     KEPT,
     REMOVED,
@@ -93,6 +97,53 @@ def test_a_name_means_what_was_last_given_under_it(
     assert [row.id for row in held(asked)] == [1, 2]  # in the order they came
     with pytest.raises(UsageError, match="this is one: 'nightly'"):
         ask(asked, Asked([1, 1]), by="ann", now=tick())
+    path.write_text(OTHER)
+    bring(asked, path, "x", name="main", person="ann", now=tick())
+    path.write_text(ONE)
+    first = bring(asked, path, "x", name="main", person="ann", now=tick())
+    assert first.said == "this content is kept already: 'main' means it now, and not run 2"
+
+
+def test_what_is_brought_back_takes_no_name_that_another_has_by_now(
+    asked: Opened, tmp_path: Path, tick: Tick
+) -> None:
+    path = tmp_path / "found.trec"
+    for text, name in ((ONE, "main"), (ONE, "nightly"), (OTHER, "main")):
+        path.write_text(text)
+        bring(asked, path, "x", name=name, person="ann", now=tick())
+    one, other = held(asked)
+    meant = by_name([one, other])
+    # Not "main", which is the other by now, whichever it is called by.
+    assert (others(one, meant), others(other, meant)) == (["nightly"], [])
+    assert others(replace(one, name="nightly"), meant) == []
+    (asked.workspace.root / one.path).unlink()
+    path.write_text(ONE)
+    bring(asked, path, "x", name="again", person="ben", now=tick())
+    assert [run.to_dict() for run in kept_runs(asked, ["main", "again"])] == [
+        {"q1": {"b": 2.0}},
+        {"q1": {"a": 2.0, "b": 1.0}},
+    ]
+    with pytest.raises(UsageError, match="'main', which is also called 'nightly', 'again'"):
+        ask(asked, Asked([one.id, one.id]), by="ann", now=tick())
+
+
+def test_a_run_is_hashed_once_and_before_anybody_waits(
+    asked: Opened, tmp_path: Path, tick: Tick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed = []
+    plain = keeping.fingerprint
+
+    def counted(run: Run) -> str | None:
+        with asked.store.begin():  # nobody else writes meanwhile
+            hashed.append(run.name)
+        return plain(run)
+
+    monkeypatch.setattr(keeping, "fingerprint", counted)
+    path = tmp_path / "found.trec"
+    path.write_text(ONE)
+    bring(asked, path, "x", name="main", person="ann", now=tick())
+    keeping.keep_runs(asked, [path], now=tick())
+    assert hashed == ["main", "found"]
 
 
 def test_a_run_without_a_query_of_the_golden_set_is_refused(
@@ -161,6 +212,80 @@ def test_a_run_goes_when_no_comparison_needs_it(asked: Opened, tmp_path: Path, t
     assert bring(asked, path, "x", name="run a", person="cleo", now=tick()).new
     with asked.store.read() as c:
         assert comparisons.who_kept(c, KEPT, REMOVED)[one.sha256] == "cleo"
+
+
+def test_what_has_the_number_of_what_is_gone_stays(
+    asked: Opened, tmp_path: Path, tick: Tick
+) -> None:
+    """As in a store that was put back from a backup since somebody looked."""
+    path = tmp_path / "found.trec"
+    for text in (ONE, OTHER):
+        path.write_text(text)
+        bring(asked, path, "x", name=text[6], person="ann", now=tick())
+    one, other = there = held(asked)
+    with pytest.raises(UsageError, match="gone already"):
+        remove_run(asked, replace(one, sha256=other.sha256), person="ann", now=tick())
+    assert held(asked) == there
+    assert len(kept_runs(asked)) == 2
+    number = ask(asked, Asked([one.id, other.id]), by="ann", now=tick())
+    [row] = needed_by(asked, one)
+    folder_of(asked, number).mkdir(parents=True)
+    with pytest.raises(UsageError, match="gone already"):
+        remove_comparison(asked, replace(row, created_us=1), person="ann", now=tick())
+    assert needed_by(asked, one) == [row]
+    assert folder_of(asked, number).exists()
+
+
+def test_what_comes_back_while_files_go_does_not_go_with_them(
+    asked: Opened, tmp_path: Path, tick: Tick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "found.trec"
+
+    def brought(text: str) -> RunRow:
+        path.write_text(text)
+        return bring(asked, path, "x", name=text[6], person="ann", now=tick()).row
+
+    one, other = brought(ONE), brought(OTHER)
+    folder = folder_of(asked, ask(asked, Asked([one.id, other.id]), by="ann", now=tick()))
+    folder.mkdir(parents=True)
+    [row] = needed_by(asked, one)
+    plain_unlink, plain_rmtree = Path.unlink, shutil.rmtree
+
+    def unlink(self: Path, missing_ok: bool = False) -> None:
+        monkeypatch.setattr(Path, "unlink", plain_unlink)
+        brought(ONE)
+        self.unlink(missing_ok)
+
+    def rmtree(gone: Path, ignore_errors: bool = False) -> None:
+        folder.mkdir(exist_ok=True)
+        plain_rmtree(gone, ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", rmtree)
+    remove_comparison(asked, row, person="ann", now=tick())
+    assert list(folder.parent.iterdir()) == [folder]
+    monkeypatch.setattr(Path, "unlink", unlink)
+    remove_run(asked, one, person="ann", now=tick())
+    assert [run.name for run in kept_runs(asked)] == ["b", "a"]
+    assert len(list(asked.workspace.runs.iterdir())) == 2
+
+
+def test_what_is_not_removed_after_all_keeps_its_file(
+    asked: Opened, tmp_path: Path, tick: Tick
+) -> None:
+    path = tmp_path / "found.trec"
+    path.write_text(ONE)
+    row = bring(asked, path, "x", person="ann", now=tick()).row
+
+    def refuse(_: sa.Connection) -> None:
+        raise RuntimeError("the disk is full")
+
+    sa.event.listen(asked.store.engine, "commit", refuse)
+    try:
+        with pytest.raises(RuntimeError, match="full"):
+            remove_run(asked, row, person="ann", now=tick())
+    finally:
+        sa.event.remove(asked.store.engine, "commit", refuse)
+    assert len(kept_runs(asked)) == 1
 
 
 def test_files_are_of_the_workspace_alone(shop: Opened, tmp_path: Path) -> None:

@@ -6,18 +6,19 @@ from collections.abc import Callable
 
 import polars as pl
 import pytest
+import sqlalchemy as sa
 
 from karat.store import comparisons, documents, queries
 from karat.store.comparisons import ComparisonRow
 from karat.tables import Run
 from karat.tables.exchange import Exchange
-from karat.workflows import comparisons_since
 from karat.workflows.comparisons_since import Older, Since
 from karat.workflows.editions import freeze
 from karat.workflows.exchanging import take_exchange
-from karat.workflows.kept_comparisons import Asked, ask, compute
+from karat.workflows.kept_comparisons import Asked, ask, compute, folder_of
+from karat.workflows.kept_files import keep_files, kept_files
 from karat.workflows.kept_runs import keep_runs
-from karat.workflows.rating_in_place import rate
+from karat.workflows.rating_in_place import own_of, rate, take_back
 from karat.workflows.workspace import Opened
 
 Tick = Callable[[], int]
@@ -65,7 +66,9 @@ def test_queries_and_documents_make_it_older_as_judgments_do(judged: Opened, tic
         queries.put(c, judged.golden.id, weighed, tick())
     since = Since(judged)
     assert [since.older(row).changed for row in (plain, sliced, frozen)] == [True, True, False]
-    assert since.older(plain).said == "Queries or documents changed since this was computed."
+    assert since.older(plain).said == (
+        "Judgments, queries or documents changed since this was computed."
+    )
     rate(judged, "ann", "q1", "b", 1.0, now=tick())
     behind = Since(judged).older(plain)
     assert behind == Older(1, changed=True)
@@ -74,10 +77,53 @@ def test_queries_and_documents_make_it_older_as_judgments_do(judged: Opened, tic
 
 
 def test_of_numbers_that_do_not_say_what_they_are_of_judgments_tell(
-    judged: Opened, tick: Tick, monkeypatch: pytest.MonkeyPatch
+    judged: Opened, tick: Tick
 ) -> None:
     row = made(judged, tick)
-    monkeypatch.setattr(comparisons_since, "in_short", lambda *_: {"clock": None})
+    folder = folder_of(judged, row.id)
+    files = kept_files(folder)
+    assert files is not None
+    tables = {name: pl.read_parquet(path) for name, path in files.tables.items()}
+    head = {name: value for name, value in files.head.items() if name != "clock"}
+    keep_files(folder, head, tables)  # as karat wrote it before it noted that
     assert Since(judged).older(row) == Older()
     rate(judged, "ann", "q1", "b", 1.0, now=tick())
     assert Since(judged).older(row) == Older(1, changed=True)
+    given = own_of(judged, "ann", "q1")["b"].judgment
+    take_back(judged, "ann", "q1", "b", given, now=tick())
+    assert Since(judged).older(row) == Older(0, changed=True)
+
+
+def test_what_was_taken_back_or_corrected_was_not_given_twice(judged: Opened, tick: Tick) -> None:
+    row = made(judged, tick)
+    rate(judged, "ann", "q1", "b", 1.0, now=tick())
+    given = own_of(judged, "ann", "q1")["b"].judgment
+    take_back(judged, "ann", "q1", "b", given, now=tick())
+    behind = Since(judged).older(row)
+    assert behind == Older(0, changed=True)
+    assert behind.said == "Judgments, queries or documents changed since this was computed."
+    for grade in (1.0, 3.0):
+        rate(judged, "ann", "q1", "b", grade, now=tick())
+    assert Since(judged).older(row) == Older(1, changed=True)
+
+
+def test_judgments_are_looked_up_once_for_many(
+    judged: Opened, tick: Tick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = []
+    for doc in ("b", "c"):
+        rows.append(made(judged, tick))
+        rate(judged, "ann", "q1", doc, 1.0, now=tick())
+    looked: list[int] = []
+    plain = comparisons.judged_since
+
+    def counted(c: sa.Connection, set_id: int, since: int) -> list[int]:
+        looked.append(since)
+        return plain(c, set_id, since)
+
+    monkeypatch.setattr(comparisons, "judged_since", counted)
+    since = Since(judged, rows)
+    assert [since.older(row).judgments for row in rows[::-1]] == [1, 2]
+    assert looked == [rows[0].judgment_id]
+    alone = Since(judged)  # what nobody named before is looked up too
+    assert [alone.older(row).judgments for row in rows[::-1]] == [1, 2]

@@ -111,7 +111,7 @@ def test_coverage_counts_what_runs_show(shop: Opened, tick: Tick, tmp_path: Path
     assert (row["judged"], row["unjudged"]) == (0.5, 1)
     assert found.notes == []
     again = coverage(shop, [run.named("b")], now=tick(), k=2)
-    assert again.notes == ["run 'b' is the same as 'a', and kept once, as that"]
+    assert again.notes == ["run 'b' is the same as 'a': it is kept once, and has both names"]
     with pytest.raises(UsageError):
         coverage(shop, [run], now=tick(), k=0)
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from karat.errors import UsageError
 from karat.store.opening import Store
 from karat.tables import Run
 from karat.workflows.agreeing import disagreements_in
+from karat.workflows.choosing import choose_queries, draw_queries, plan_queries
 from karat.workflows.editions import freeze, stale_judgments
 from karat.workflows.exchanging import take_in
 from karat.workflows.golden_status import Status, status
@@ -24,6 +26,37 @@ DAY = 86_400_000_000
 def commands(found: Status) -> list[str]:
     """What is to be typed next."""
     return [command for _, command in found.todo]
+
+
+def test_judged_queries_that_no_log_counted_are_told_until_they_have_weights(
+    shop: Opened, tick: Tick, tmp_path: Path
+) -> None:
+    rows = "".join(f'{{"_id": "q{n}", "text": "own {n}"}}\n' for n in range(3))
+    (tmp_path / "own.jsonl").write_text(rows, encoding="utf-8")
+    take_in(shop, tmp_path / "own.jsonl", now=tick())
+    (tmp_path / "own.qrels").write_text("q0 0 d 1\nq1 0 d 1\n", encoding="utf-8")
+    take_in(shop, tmp_path / "own.qrels", now=tick())
+    (tmp_path / "log.csv").write_text("query,count\na,7\nb,3\n", encoding="utf-8")
+    drawn = draw_queries(shop, tmp_path / "log.csv", 2)
+    lost = plan_queries(shop, drawn).lost
+    assert lost is not None
+    assert "2 judged queries are not in this sample" in lost.what
+    with pytest.raises(UsageError, match="count no more in means"):
+        choose_queries(shop, tmp_path / "log.csv", 2, now=tick())
+    assert status(shop, now=tick()).uncounted == 0
+    choose_queries(shop, tmp_path / "log.csv", 2, now=tick(), replace=True)
+    found = status(shop, now=tick())
+    assert found.uncounted == 2
+    assert "karat golden import QUERIES" in commands(found)
+    # They do not count any more, so that another sample takes nothing from them.
+    assert plan_queries(shop, drawn).lost is None
+    rows = '{"_id": "q0", "weight": 1}\n{"_id": "q1", "weight": 0}\n'
+    (tmp_path / "weights.jsonl").write_text(rows, encoding="utf-8")
+    take_in(shop, tmp_path / "weights.jsonl", now=tick(), format="queries")
+    assert status(shop, now=tick()).uncounted == 0
+    again = plan_queries(shop, drawn).lost
+    assert again is not None  # a sample would take the weight of q0 again
+    assert "1 judged query is not" in again.what
 
 
 @pytest.mark.parametrize("settles", [True, False])

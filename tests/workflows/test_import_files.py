@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from karat.errors import InputError
+from karat.errors import InputError, on_page
 from karat.workflows.import_files import check_judgments, check_there, read_file
 
 BOOK = """{"query_doc_pairs": [{"query_text": "x", "doc_id": "a",
@@ -18,6 +19,27 @@ def test_binary_is_said_to_be_that(tmp_path: Path) -> None:
     path.write_bytes(b"\x7fELF\x02\x01\x01\x00 one two three 4 5.0 six\n" * 9)
     with pytest.raises(InputError, match="binary data, not text"):
         read_file(path)
+
+
+@pytest.mark.parametrize("name", ["qrels/test.tsv", "test.tsv"])
+def test_the_one_file_in_a_zip_file_is_read_whatever_it_is_called(
+    name: str, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr(name, "query-id\tcorpus-id\tscore\nq1\td1\t3\n")
+    found = read_file(tmp_path / "a.zip")
+    assert (found.format, found.judgments is not None) == ("csv", True)
+
+
+def test_a_folder_in_a_zip_file_that_lacks_a_file_is_mended_at_both_doors(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("corpus.jsonl", '{"_id": "d1", "text": "door"}\n')
+        archive.writestr("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t3\n")
+    with pytest.raises(InputError, match=r"has no queries\.jsonl.*\n.*name a file") as caught:
+        read_file(tmp_path / "a.zip")
+    assert on_page(caught.value).endswith(
+        "fix: put queries.jsonl into the ZIP file too, or send its files one by one"
+    )
 
 
 def test_what_is_missing_is_seen_before_anything_is_read(tmp_path: Path) -> None:

@@ -144,7 +144,8 @@ def test_a_grade_given_in_place_shows_at_once_and_makes_the_comparison_older(
     assert again.changed == 1
     assert again.now["P@100"] != again.query.values["P@100"]
     with opened.store.read() as connection:
-        assert comparisons.judged_since(connection, opened.golden.id, row.judgment_id or 0) == 1
+        given = comparisons.judged_since(connection, opened.golden.id, row.judgment_id or 0)
+    assert len(given) == 1
     kept_comparisons.ask_again(opened, row, by="ann", now=tick())
     assert compute(opened, row.id, tick)
     newer = kept(opened, row_of(opened, row.id))
@@ -231,6 +232,10 @@ def test_what_cannot_be_computed_says_why(opened: Opened, tick: Tick) -> None:
     assert row.state == "failed"
     assert "colour" in str(row.error)
     assert not to_compute(opened, row, None)
+    banded = ask(opened, Asked(numbers_of(opened), by=["frequency_band"]), by="ann", now=tick())
+    assert compute(opened, banded, tick)
+    # Whoever reads it looks at a page, and cannot type "--by frequency".
+    assert str(row_of(opened, banded).error).endswith("fix: slice by frequency")
 
 
 def test_a_run_whose_file_is_gone_says_so(opened: Opened, tick: Tick) -> None:

@@ -50,11 +50,25 @@ def test_a_run_of_the_same_content_is_kept_once_and_it_is_said(shop: Opened, tic
     for _ in range(2):
         with shop.store.begin() as c:
             kept = keep_in(c, shop, [other], now=tick())
-        assert kept.notes == ["run 'other' is the same as 'one', and kept once, as that"]
-        assert ([run.name for run in kept.runs], kept.names) == (["other"], ["one"])
+        assert kept.notes == [
+            "run 'other' is the same as 'one': it is kept once, and has both names"
+        ]
+        assert ([run.name for run in kept.runs], kept.names) == (["other"], ["other"])
     assert keep_runs(shop, [other], now=tick()) == kept
     assert names_of_kept(shop) == ["one"]
     assert len(list(shop.workspace.runs.iterdir())) == 1
+    assert kept_runs(shop, ["other"])[0].to_dict() == content
+
+
+def test_what_is_kept_gets_the_name_it_is_given_and_takes_no_other_back(
+    shop: Opened, tick: Tick
+) -> None:
+    before, after = (Run.from_dict({"q1": {"a": score}}) for score in (1.0, 2.0))
+    for run in (before.named("main"), before.named("nightly"), after.named("main")):
+        keep_runs(shop, [run], now=tick())
+    keep_runs(shop, [before.named("nightly")], now=tick())
+    assert kept_runs(shop, ["main"])[0].to_dict() == after.to_dict()
+    assert kept_runs(shop, ["nightly"])[0].to_dict() == before.to_dict()
 
 
 @pytest.mark.parametrize(

@@ -72,9 +72,9 @@ class Calls:
         """What a route answers to a body of JSON; ``safe`` if it changes nothing."""
         return self._json(self._sent("POST", path, json=dict(said), safe=safe))
 
-    def delete(self, path: str) -> Any:
+    def delete(self, path: str, **params: Any) -> Any:
         """What a route answers that takes something away."""
-        return self._json(self._sent("DELETE", path))
+        return self._json(self._sent("DELETE", path, params=params))
 
     def upload(self, path: str, content: Iterable[bytes], **params: Any) -> Any:
         """What a route answers to a file."""

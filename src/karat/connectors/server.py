@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -282,9 +282,14 @@ class Client:
             told = {"name": called, "run": name, "golden": golden}
             return _dict(self._calls.upload("/runs", pieces(stream), **told))
 
-    def remove_run(self, run_id: int) -> None:
-        """Remove a run with its file; refused while a comparison needs it."""
-        self._calls.delete(f"/runs/{int(run_id)}")
+    def remove_run(self, run: int | Mapping[str, Any]) -> None:
+        """Remove a run with its file; refused while a comparison needs it.
+
+        By its number, or as `runs` or `upload_run` told of it: then another that has its number
+        by now stays.
+        """
+        number, known = _known(run, "sha256")
+        self._calls.delete(f"/runs/{number}", **known)
 
     def download_run(self, run_id: int) -> Run:
         """A run that is kept, with how it answered each query."""
@@ -361,9 +366,14 @@ class Client:
         """Compute a comparison again, with the judgments of now."""
         return _dict(self._calls.post(f"/comparisons/{int(comparison_id)}/again", {}))
 
-    def remove_comparison(self, comparison_id: int) -> None:
-        """Remove a comparison with its numbers; its runs stay."""
-        self._calls.delete(f"/comparisons/{int(comparison_id)}")
+    def remove_comparison(self, comparison: int | Mapping[str, Any]) -> None:
+        """Remove a comparison with its numbers; its runs stay.
+
+        By its number, or as `comparisons` told of it: then another that has its number by now
+        stays.
+        """
+        number, known = _known(comparison, "created_us")
+        self._calls.delete(f"/comparisons/{number}", **known)
 
     def queue_comparison(self, comparison_id: int) -> dict[str, Any]:
         """Put the pairs whose grades could turn its sign into the queue."""
@@ -417,6 +427,11 @@ def _of(golden: str, *parts: str) -> str:
 
 def _judge(golden: str, part: str) -> str:
     return f"/judge/{quote(golden, safe='')}/{part}"
+
+
+def _known(what: int | Mapping[str, Any], by: str) -> tuple[int, dict[str, Any]]:
+    """The number of something, and what else it is known by."""
+    return (int(what["id"]), {by: what[by]}) if isinstance(what, Mapping) else (int(what), {})
 
 
 def _listed(given: Any) -> list[Any]:

@@ -25,7 +25,7 @@ from karat.tables.results import Result
 from karat.web.access import AnEngineer, AReader
 from karat.web.figures import Charts, charts
 from karat.web.ids import Id
-from karat.web.kept import WAIT_S, axes, compute, find, look
+from karat.web.kept import WAIT_S, axes, compute, confirm, find, look
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.page import Page, show
 from karat.web.site import TheSite
@@ -97,8 +97,7 @@ class ComparisonPage(Page):
     Attributes:
         row: What was asked, by whom, and how far it is.
         runs: The runs, the baseline first.
-        older: Judgments that were given since it was computed.
-        since: What else changed since, too, in a sentence; empty if nothing did.
+        since: What changed since it was computed, in a sentence; empty if nothing did.
         numbers: What ``karat compare --format json`` says, but for its queries; None before it is
             computed.
         lead: What may be said, in sentences.
@@ -123,7 +122,6 @@ class ComparisonPage(Page):
     section: ClassVar[str] = "comparisons"
     row: ComparisonRow
     runs: Sequence[RunRow]
-    older: int = 0
     since: str = ""
     numbers: Mapping[str, Any] | None = None
     lead: Sequence[str] = ()
@@ -256,6 +254,9 @@ def one_comparison(
     site: TheSite,
     _asking: AReader,
     comparison_id: Id,
+    measure: str = "",
+    candidate: str = "",
+    part: Annotated[str, Query(alias="slice")] = "",
     queued: Annotated[int | None, Query(ge=0)] = None,
     raised: Annotated[int, Query(ge=0)] = 0,
 ) -> Response:
@@ -278,12 +279,10 @@ def one_comparison(
         return show(request, ComparisonPage(**said))
     comparison = found.comparison
     measures, candidates = axes(comparison)
-    measure = request.query_params.get("measure", measures[0])
-    candidate = request.query_params.get("candidate", candidates[0])
+    measure, candidate = measure or measures[0], candidate or candidates[0]
     if measure not in measures or candidate not in candidates:
         what = measure if measure not in measures else candidate
         raise UsageError(f"the comparison has no {what!r}", nearest=[*measures, *candidates])
-    part = request.query_params.get("slice", "")
     several = len(candidates) > 1
     sides = f"{site.settings.base}/comparisons/{row.id}/queries/"
 
@@ -310,11 +309,9 @@ def one_comparison(
         words.headline(next(each for each in comparison.differences if each.candidate == name))
         for name in candidates
     ]
-    behind = Since(opened).older(row, said["runs"])
     page = ComparisonPage(
         **said,
-        older=behind.judgments,
-        since=behind.said,
+        since=Since(opened).older(row, said["runs"]).said,
         numbers=numbers,
         lead=[
             *words.unanswered(_first(found), compared=True),
@@ -365,12 +362,15 @@ def make_again(site: TheSite, asking: AnEngineer, comparison_id: Id) -> Response
 
 @ROUTER.post("/comparisons/{comparison_id}/remove")
 def take_away(
-    site: TheSite, asking: AnEngineer, comparison_id: Id, sure: Annotated[str, Form()] = ""
+    site: TheSite,
+    asking: AnEngineer,
+    comparison_id: Id,
+    sure: Annotated[str, Form()] = "",
+    seen: Annotated[str, Form()] = "",
 ) -> Response:
     """Remove a comparison; its page asks first."""
     opened, row = find(site, comparison_id)
-    if not sure:
-        raise UsageError("it was not confirmed", fix="tick the box that says what goes")
+    confirm(sure, seen, row.created_us)
     remove_comparison(opened, row, person=asking.person.name, now=site.clock())
     return RedirectResponse(f"{site.settings.base}/comparisons", 303)
 

@@ -27,6 +27,7 @@ Link = Callable[[Mapping[str, Any]], str | None]
 """Where a row of a list leads."""
 _DONE_ON = (
     ("karat golden choose", "queries#choose"),
+    ("karat golden import", "exchange"),
     ("karat golden pool", "pairs#pool"),
     ("karat golden disagreements", "disagreements"),
     ("karat golden stale", "judgments?stale=yes"),

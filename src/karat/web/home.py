@@ -16,7 +16,7 @@ from karat.web.access import ARater
 from karat.web.golden import address, place
 from karat.web.page import Page, show
 from karat.web.site import Site, TheSite
-from karat.workflows.comparisons_in_short import turning
+from karat.workflows.comparisons_since import turning
 from karat.workflows.golden_status import Status, status
 from karat.workflows.kept_trends import histories_of, newest_gates
 
@@ -110,7 +110,7 @@ def to_begin_or_freeze(_site: Site, found: Sequence[Status]) -> Iterable[Attenti
 
 
 def failing_gates(site: Site, _found: Sequence[Status]) -> Iterable[Attention]:
-    """Histories of which the newest gate of a run did not pass."""
+    """Histories of which the newest gate of a run failed, or could not be held."""
     for history in histories_of(site.workspace):
         for run, point in newest_gates(history).items():
             said = _GATES.get(point.verdict or "")
@@ -120,9 +120,13 @@ def failing_gates(site: Site, _found: Sequence[Status]) -> Iterable[Attention]:
 
 
 def unsure_comparisons(site: Site, found: Sequence[Status]) -> Iterable[Attention]:
-    """Comparisons whose sign pairs that nobody judged could flip."""
+    """Comparisons whose sign pairs that nobody judged could flip, or could when computed."""
     for each in found:
-        for row, head in turning(site.opened(each.name)):
+        for row, head, behind in turning(site.opened(each.name)):
+            if behind.changed:  # what it says may be settled by now
+                what = f"Compute “{row.name}” again: {behind.told}"
+                yield Attention(what, f"/comparisons/{row.id}", each.name)
+                continue
             pairs = counted(head["next"], "pair", "pairs")
             to_do = f": {pairs} to judge first" if head["next"] else ""
             by = " and ".join(head["turns"][:2])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from karat.errors import UsageError
 from karat.store import comparisons as stored
 from karat.store import golden_sets
 from karat.store.comparisons import ComparisonRow
@@ -65,6 +66,27 @@ def compute(site: Site, opened: Opened, comparison_id: int, wait_s: float) -> No
         min(wait_s, WAIT_S),
         remembered_s=0.0,
     )
+
+
+def confirm(sure: str, seen: str, there: object) -> None:
+    """Refuse to take away what nobody confirmed, or what was not what they looked at.
+
+    Args:
+        sure: What the ticked box says; empty if it was not ticked.
+        seen: What the form knows it by, besides its number: another has that where the store was
+            put back from a backup since.
+        there: What that is of what has the number now.
+
+    Raises:
+        UsageError: so it is.
+    """
+    if not sure:
+        raise UsageError("it was not confirmed", fix="tick the box that says what goes")
+    if seen != str(there):
+        raise UsageError(
+            "this is another by now: what you looked at is gone already",
+            fix="look at its page again; nothing was removed",
+        )
 
 
 def shown(

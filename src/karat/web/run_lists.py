@@ -11,7 +11,7 @@ import polars as pl
 
 from karat.errors import KaratError
 from karat.measures import DEFAULTS
-from karat.store.runs import RunRow
+from karat.store.runs import RunRow, by_name, others
 from karat.web.computing import COMPUTING, Busy
 from karat.web.kept import WAIT_S
 from karat.web.listing import Ask, Column, Listed, listed
@@ -20,7 +20,7 @@ from karat.workflows.kept_evaluations import Rules
 from karat.workflows.workspace import Opened
 
 _MEASURES = 3  # beside each run
-_AT_ONCE = 8  # runs that one look at the list has computed: others ask for theirs too
+_AT_ONCE = 8  # runs that one look at the list has computed, besides those that cannot be
 OF_NOW = "of now"
 WAITING = ("older: being computed again", "being computed")
 """What the list says of values that are not of now, and will be: of old ones, and of none."""
@@ -44,34 +44,36 @@ def list_of_runs(
     lacking = [by_id[row["id"]] for row in found.rows if row["numbers"] != OF_NOW]
     if not lacking:
         return found
-    failed, until = set(), time.monotonic() + WAIT_S
+    failed, asked_for, until = set(), 0, time.monotonic() + WAIT_S
     with suppress(Busy):  # then the next look goes on
-        for row in lacking[:_AT_ONCE]:
+        for row in lacking:
+            if asked_for == _AT_ONCE:
+                break
             try:
-                compute_run(opened, row, Rules(), max(0.0, until - time.monotonic()))
+                compute_run(opened, row, Rules(), now, max(0.0, until - time.monotonic()))
+                asked_for += 1
             except KaratError:  # its own page says why
                 failed.add(row.id)
     return _listed(opened, rows, who, ask, now, failed)
 
 
-def compute_run(opened: Opened, row: RunRow, rules: Rules, wait_s: float) -> bool:
+def compute_run(opened: Opened, row: RunRow, rules: Rules, clock: str, wait_s: float) -> bool:
     """Have the numbers of a run computed; whether that ended while we waited.
+
+    Args:
+        opened: The workspace.
+        row: The run.
+        rules: How it is measured.
+        clock: What it is computed from (``kept_evaluations.clock``): what failed is tried again
+            once that changes.
+        wait_s: Seconds to wait at most.
 
     Raises:
         KaratError: it failed, now or a little before.
         Busy: too much waits to be computed.
     """
-    # By what it is computed from too: what failed is tried again once that changes.
-    key = (
-        str(kept_evaluations.folder_of(opened, row, rules)),
-        kept_evaluations.clock(opened, rules),
-    )
+    key = str(kept_evaluations.folder_of(opened, row, rules)), clock
     return COMPUTING.run(key, lambda: kept_evaluations.compute(opened, row, rules), wait_s)
-
-
-def others(row: RunRow) -> list[str]:
-    """The names of a run but for its own."""
-    return [name for name in row.names if name != row.name]
 
 
 def _listed(
@@ -82,7 +84,7 @@ def _listed(
     now: str,
     failed: Collection[int],
 ) -> Listed:
-    names = list(DEFAULTS)[:_MEASURES]
+    names, meant = list(DEFAULTS)[:_MEASURES], by_name(rows)
     held = []
     for row in rows:
         known = kept_evaluations.in_short(opened, row, Rules())
@@ -93,7 +95,7 @@ def _listed(
         said = {
             "id": row.id,
             "name": row.name,
-            "also": ", ".join(others(row)) or None,
+            "also": ", ".join(others(row, meant)) or None,
             "numbers": numbers,
             "queries": row.queries,
             "documents": row.rows,

@@ -18,17 +18,18 @@ from fastapi.responses import RedirectResponse
 from karat.errors import KaratError, UsageError
 from karat.reports.html import words
 from karat.reports.html.content import Content, ShownQuery
-from karat.store import comparisons, golden_sets, runs
+from karat.store import comparisons, golden_sets, judgments, runs
 from karat.store.runs import RunRow
 from karat.tables import Results
-from karat.web.access import AnEngineer, AReader
+from karat.web.access import AnEngineer, AReader, Asking
 from karat.web.errors import NotFound
 from karat.web.figures import Charts, charts
 from karat.web.ids import Id
-from karat.web.kept import DEEPEST, RANKS, WAIT_S
+from karat.web.kept import DEEPEST, RANKS, WAIT_S, confirm
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.page import Page, show
-from karat.web.run_lists import WAITING, compute_run, list_of_runs, others
+from karat.web.run_lists import WAITING, compute_run, list_of_runs
+from karat.web.sealing import seal, unseal
 from karat.web.site import Site, TheSite
 from karat.workflows import kept_evaluations
 from karat.workflows.bringing import KEPT, REMOVED, bring, needed_by, remove_run, within
@@ -157,7 +158,7 @@ def list_runs(request: Request, site: TheSite, _asking: AReader) -> Response:
     with opened.store.read() as connection:
         rows = runs.runs(connection, opened.golden.id)[::-1]
         who = comparisons.who_kept(connection, KEPT, REMOVED)
-        judged_us = comparisons.last_judged(connection, opened.golden.id)
+        judged_us = judgments.last_judged(connection, opened.golden.id)
     found = list_of_runs(opened, rows, who, Ask.of(request))
     page = RunsPage(
         title="Runs",
@@ -193,18 +194,23 @@ def bring_run(
         made = bring(opened, within(opened, path), path.strip(), **settled)
     else:
         raise UsageError("no file was chosen", fix="choose one, or name one of the workspace")
-    tail = "" if made.new else "?" + urlencode({"given": made.row.name})
+    tail = ""
+    if made.said is not None:
+        tail = "?" + urlencode({"said": seal(made.said, *_about(opened, made.row, asking))})
     return RedirectResponse(f"{site.settings.base}/runs/{made.row.id}{tail}", 303)
 
 
 @ROUTER.post("/runs/{run_id}/remove")
 def take_away(
-    site: TheSite, asking: AnEngineer, run_id: Id, sure: Annotated[str, Form()] = ""
+    site: TheSite,
+    asking: AnEngineer,
+    run_id: Id,
+    sure: Annotated[str, Form()] = "",
+    seen: Annotated[str, Form()] = "",
 ) -> Response:
     """Remove a run that nothing needs; its page asks first."""
     opened, row = _run(site, run_id)
-    if not sure:
-        raise UsageError("it was not confirmed", fix="tick the box that says what goes")
+    confirm(sure, seen, row.sha256)
     remove_run(opened, row, person=asking.person.name, now=site.clock())
     return RedirectResponse(f"{site.settings.base}/runs", 303)
 
@@ -213,24 +219,27 @@ def take_away(
 def one_run(
     request: Request,
     site: TheSite,
-    _asking: AReader,
+    asking: AReader,
     run_id: Id,
     edition: str = NOW,
     by: Annotated[list[str] | None, Query()] = None,
-    given: str = "",
+    measure: str = "",
+    part: Annotated[str, Query(alias="slice")] = "",
+    notice: Annotated[str, Query(alias="said")] = "",
 ) -> Response:
     """One run: its measures, its slices, and its queries, the worst first."""
     opened, row = _run(site, run_id)
     rules = _rules(by, edition)
     with opened.store.read() as connection:
-        who = comparisons.who_kept(connection, KEPT, REMOVED).get(row.sha256)
+        who = comparisons.who_kept(connection, KEPT, REMOVED, row.sha256).get(row.sha256)
+        meant = runs.by_name(runs.runs(connection, opened.golden.id))
     said: dict[str, Any] = {
         "title": row.name,
         "crumbs": [("Runs", "/runs")],
         "run": row,
         "kept_by": who,
-        "also": others(row),
-        "notice": _notice(row, given),
+        "also": runs.others(row, meant),
+        "notice": unseal(notice, *_about(opened, row, asking)) or "",
         "needed_by": [(each.name, each.id) for each in needed_by(opened, row)],
         "edition": edition,
         "by": sorted(set(rules.by)),
@@ -245,10 +254,9 @@ def one_run(
     if found is None:
         return show(request, RunPage(**said))
     measures = list(dict.fromkeys(each.measure for each in found.results.results))
-    chosen = request.query_params.get("measure", measures[0])
+    chosen = measure or measures[0]
     if chosen not in measures:
         raise UsageError(f"the run has no value of {chosen!r}", nearest=measures)
-    part = request.query_params.get("slice", "")
 
     def address(lead: Mapping[str, str]) -> str:
         kept = [(name, value) for name, value in request.query_params.multi_items()]
@@ -353,19 +361,16 @@ def _rules(by: Sequence[str] | None, edition: str) -> Rules:
 def _evaluated(opened: Opened, row: RunRow, rules: Rules) -> KeptEvaluation | None:
     """The numbers of a run; computed now if need be, None while that takes long."""
     found = kept_evaluations.kept(opened, row, rules)
-    if found is None or kept_evaluations.is_older(opened, found):
-        compute_run(opened, row, rules, WAIT_S)
+    now = kept_evaluations.clock(opened, rules)
+    if found is None or found.clock != now:
+        compute_run(opened, row, rules, now, WAIT_S)
         found = kept_evaluations.kept(opened, row, rules)
     return found
 
 
-def _notice(row: RunRow, given: str) -> str:
-    """What became of content that was kept already, when it was brought under a name of the run."""
-    if given not in row.names:
-        return ""
-    if given == row.name:
-        return "This content was kept already, under this name: it stays as it is."
-    return f"This content was kept already: {given} is another name of this run."
+def _about(opened: Opened, row: RunRow, asking: Asking) -> tuple[str, tuple[object, ...]]:
+    """What became of a run that was brought is sealed with: the key, and for whom it is good."""
+    return opened.golden.salt, ("brought", row.id, row.sha256, asking.person.name)
 
 
 def _queries(

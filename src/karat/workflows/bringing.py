@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,11 +18,10 @@ from karat.store import audit, comparisons, golden_sets, imports, queries, runs
 from karat.store.comparisons import ComparisonRow
 from karat.store.runs import RunRow
 from karat.tables import Run
-from karat.workflows.fingerprints import fingerprint
-from karat.workflows.import_files import told_as
 from karat.workflows.kept_comparisons import folder_of
-from karat.workflows.kept_runs import file_of, keep_in
+from karat.workflows.kept_runs import file_of, hash_of, keep_hashed
 from karat.workflows.known_queries import followed
+from karat.workflows.naming import told_as
 from karat.workflows.workspace import Opened
 
 KEPT, REMOVED = "keep run", "remove run"
@@ -66,21 +67,20 @@ def bring(
         run = read_run(path)
         run = run.named(shown(name.strip()[:200] or run.name))
         run.source = called
-        sha256 = fingerprint(run)
+        sha256 = hash_of(run)
         with opened.store.begin() as connection:
+            golden_sets.hold(connection, opened.golden.id)
             _refuse_strange(connection, opened, run)
             before = runs.runs(connection, opened.golden.id)
             there = next((row for row in before if row.sha256 == sha256), None)
             meant = runs.by_name(before).get(run.name)
-            if there is None or not file_of(opened, there).is_file():
-                keep_in(connection, opened, [run], now=now)
+            as_before = there is not None and meant is not None and meant.id == there.id
+            if there is None or not as_before or not file_of(opened, there).is_file():
+                keep_hashed(connection, opened, [(run, sha256)], before, now=now)
             about = {"sha256": sha256, "file": called}
             if there is None:
                 audit.note(connection, person, KEPT, run.name, now, about)
-            elif meant is None or meant.id != there.id:
-                # Later than all that were given before it, whatever the clock says.
-                at = max(now, *(each + 1 for row in before for each in row.names.values()))
-                runs.give(connection, opened.golden.id, there.sha256, run.name, at)
+            elif not as_before:
                 audit.note(connection, person, _NAMED, run.name, now, about | {"run": there.name})
             after = runs.runs(connection, opened.golden.id)
     row = replace(next(row for row in after if row.sha256 == sha256), name=run.name)
@@ -92,7 +92,8 @@ def _said(there: RunRow, meant: RunRow | None, name: str) -> str:
     if meant is not None and meant.id == there.id:
         return f"this content is kept as {name!r} already: nothing changed"
     if meant is not None:
-        return f"this content is kept already: {name!r} means it again, and not run {meant.id}"
+        since = "again" if name in there.names else "now"
+        return f"this content is kept already: {name!r} means it {since}, and not run {meant.id}"
     return f"this content is kept already, as {there.name!r}: {name!r} is another name of it"
 
 
@@ -170,17 +171,17 @@ def remove_run(opened: Opened, row: RunRow, *, person: str, now: int) -> None:
 
     Args:
         opened: The workspace, with the run's golden set.
-        row: The run.
+        row: The run; another that has its number by now stays.
         person: Who takes it away.
         now: Microseconds UTC.
 
     Raises:
         UsageError: a comparison needs it, or it is gone already.
     """
-    with opened.store.begin() as connection:
+    with _going() as put_aside, opened.store.begin() as connection:
         golden_sets.hold(connection, opened.golden.id)
         found = comparisons.find_run(connection, row.id)
-        if found is None:
+        if found is None or found[1].sha256 != row.sha256:
             raise UsageError(f"the run {row.name!r} is gone already")
         rows = comparisons.comparisons(connection, opened.golden.id)
         needing = [each for each in rows if row.id in each.runs]
@@ -196,20 +197,52 @@ def remove_run(opened: Opened, row: RunRow, *, person: str, now: int) -> None:
         alone = runs.remove(connection, row.id)
         about = {"run": row.id, "sha256": found[1].sha256, "golden set": opened.golden.name}
         audit.note(connection, person, REMOVED, found[1].name, now, about)
-    if alone:
-        with suppress(OSError):
-            file.unlink()
+        if alone:
+            put_aside(file)
 
 
 def remove_comparison(opened: Opened, row: ComparisonRow, *, person: str, now: int) -> None:
     """Take a comparison away, with its numbers; its runs stay.
 
     Raises:
-        UsageError: it is gone already.
+        UsageError: it is gone already; another that has its number by now stays.
     """
-    with opened.store.begin() as connection:
-        if not comparisons.remove(connection, row.id):
+    with _going() as put_aside, opened.store.begin() as connection:
+        golden_sets.hold(connection, opened.golden.id)
+        found = comparisons.find(connection, row.id)
+        same = found is not None and found.created_us == row.created_us
+        if not same or not comparisons.remove(connection, row.id):
             raise UsageError(f"the comparison {row.name!r} is gone already")
         about = {"comparison": row.id, "golden set": opened.golden.name}
         audit.note(connection, person, "remove comparison", row.name, now, about)
-    shutil.rmtree(folder_of(opened, row.id), ignore_errors=True)
+        put_aside(folder_of(opened, row.id))
+
+
+@contextmanager
+def _going() -> Iterator[Callable[[Path], None]]:
+    """Files and folders go when the block has ended well, and stay if it raises.
+
+    They are put aside as the last step of a transaction: what is brought back after it is written
+    anew, and does not go with them.
+    """
+    moved: list[tuple[Path, Path]] = []
+
+    def put_aside(path: Path) -> None:
+        aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        with suppress(OSError):
+            path.rename(aside)
+            moved.append((path, aside))
+
+    try:
+        yield put_aside
+    except BaseException:
+        for path, aside in moved:
+            with suppress(OSError):
+                aside.rename(path)
+        raise
+    for _, aside in moved:
+        if aside.is_dir():
+            shutil.rmtree(aside, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                aside.unlink()

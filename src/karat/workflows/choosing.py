@@ -103,7 +103,8 @@ class Plan:
         kept: Queries of the sample that are in it.
         gone: Queries of an earlier sample that would be dropped: ``query_id``, ``text``,
             ``reason``.
-        lost: Why that is most of the earlier sample; None if it is not.
+        lost: What only somebody who wants it may do: drop most of the earlier sample, or let
+            judged queries count no more; None if it would do neither.
     """
 
     added: int
@@ -159,14 +160,16 @@ def choose_queries(
     A query that the golden set has, whatever its case and white space, is that query, and keeps
     what people said of it. Drawn again from a newer log, a query stays as long as its number draws
     it: the random numbers are made of its text and the golden set's salt. What is no longer drawn
-    is dropped; what was imported or written by hand stays, without a weight.
+    is dropped; what was imported or written by hand stays, without a weight, and so without a part
+    in means beside queries that have one.
 
     Args:
         opened: The workspace.
         log: The file; ``-`` for standard input.
         size: Queries to draw.
         now: Microseconds UTC.
-        replace: Whether more than half of an earlier sample may be dropped.
+        replace: Whether more than half of an earlier sample may be dropped, and judged queries may
+            count no more.
         person: Who chose, for the audit; None at the command line.
         **how: ``bands`` (name to share of all searches, most asked first; the rest is the tail;
             thirds if None), ``quotas`` (least numbers by attribute), ``hard`` (texts of queries
@@ -176,7 +179,7 @@ def choose_queries(
     Raises:
         InputError: the log cannot be read, or holds nothing.
         UsageError: a size, band or quota that cannot be met; or more than half of an earlier
-            sample would be dropped, and that was not asked for.
+            sample would be dropped, or judged queries count no more, and that was not asked for.
     """
     drawn = draw_queries(opened, log, size, **how)
     put = put_sample(
@@ -206,8 +209,12 @@ def put_sample(
         sample: ``Sample.queries``.
         now: Microseconds UTC.
         banded: ``Drawn.banded``, which tells why queries go; without it no reason is given.
-        replace: Whether more than half of an earlier sample may be dropped.
+        replace: Whether more than half of an earlier sample may be dropped, and judged queries may
+            count no more.
         person: Who chose, for the audit; None at the command line.
+
+    Raises:
+        UsageError: that would be, and was not asked for.
     """
     golden = opened.golden
     with opened.store.begin() as connection:
@@ -228,13 +235,17 @@ def put_sample(
 
 
 class _Against(NamedTuple):
-    """A sample beside what a golden set has: which it had drawn, knows, has by hand, would lose."""
+    """A sample beside what a golden set has: which it had drawn, knows, has by hand, would lose.
+
+    ``silent`` are the ids of those that stay, count in means now, and would not any more.
+    """
 
     found: pl.DataFrame
     drawn: pl.DataFrame
     known: pl.DataFrame
     by_hand: pl.DataFrame
     gone: pl.DataFrame
+    silent: pl.Series
 
 
 def _against(
@@ -250,25 +261,52 @@ def _against(
     if banded is None:
         gone = gone.with_columns(reason=pl.lit(None, pl.String))
     by_hand = before.filter(~origin.eq_missing(FROM_LOG))
-    return _Against(found, drawn, known, by_hand, gone)
+    counts = before
+    if "weight" in before.columns and before["weight"].count():
+        counts = before.filter(pl.col("weight") > 0)
+    weighed = found.drop_nulls("weight")
+    stays = counts.join(gone, on="query_id", how="anti") if weighed.height else counts.clear()
+    silent = stays.join(weighed, on="query_id", how="anti")["query_id"]
+    return _Against(found, drawn, known, by_hand, gone, silent)
 
 
 def _loss(c: sa.Connection, set_id: int, against: _Against) -> UsageError | None:
-    """Why a sample may not drop most of the one before: another log or column, as a rule."""
+    """What a sample may do only if that is wanted.
+
+    Dropping most of the one before is another log or column, as a rule. Queries that were imported
+    and judged lose their part in means by the first sample: no log counted them.
+    """
     gone, drawn = against.gone, against.drawn.height
-    if 2 * gone.height <= drawn:
+    what, typed, page = [], [], []
+    if 2 * gone.height > drawn:
+        judged = _judged(c, set_id, gone["query_id"])
+        what.append(
+            f"{gone.height:,} of the {drawn:,} queries drawn before would be dropped, "
+            f"{judged:,} of them judged"
+        )
+        typed.append("see that log, columns and --size are those meant")
+        page.append("see that log, columns and number are those meant")
+    if silent := _judged(c, set_id, against.silent):
+        are, they = ("query is", "it") if silent == 1 else ("queries are", "they")
+        what.append(
+            f"{silent:,} judged {are} not in this sample: {they} would have no weight, and count "
+            "no more in means"
+        )
+        typed.append("karat golden import gives weights from a file of queries, afterwards too")
+        page.append("a file of queries with weights, imported afterwards, lets them count again")
+    if not what:
         return None
-    judged = judgments.current(c, set_id).of(gone["query_id"]).frame["query_id"].n_unique()
     return UsageError(
-        f"{gone.height:,} of the {drawn:,} queries drawn before would be dropped, "
-        f"{judged:,} of them judged",
+        "; and ".join(what),
         fix=Advice(
-            "see that log, columns and --size are those meant; --replace drops them, and keeps "
-            "their judgments",
-            page="see that log, columns and number are those meant; or allow below that they are "
-            "dropped, which keeps their judgments",
+            "; ".join([*typed, "--replace goes on, and keeps all judgments"]),
+            page="; ".join([*page, "or allow below to go on, which keeps all judgments"]),
         ),
     )
+
+
+def _judged(c: sa.Connection, set_id: int, query_ids: pl.Series) -> int:
+    return judgments.current(c, set_id).of(query_ids).frame["query_id"].n_unique()
 
 
 def _told(known: pl.DataFrame, found: pl.DataFrame, by_hand: pl.DataFrame) -> pl.DataFrame:

@@ -7,7 +7,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from karat.store import comparisons, runs
 from karat.store.comparisons import ComparisonRow
 from karat.store.runs import RunRow
 from karat.tables.comparison import Difference
@@ -45,21 +44,6 @@ def in_short(
     folder = folder_of(opened, row.id)
     head = _head(str(folder), stamp_of(folder))
     return head if head and is_of(opened, row, head, wanted) else None
-
-
-def turning(opened: Opened) -> list[tuple[ComparisonRow, Mapping[str, Any]]]:
-    """Comparisons whose sign pairs that nobody judged could flip, as ``in_short`` tells of them."""
-    with opened.store.read() as connection:
-        rows = comparisons.comparisons(connection, opened.golden.id)
-        known = {row.id: row for row in runs.runs(connection, opened.golden.id)}
-    held = []
-    for row in rows:
-        if row.state == "done":
-            own = [known[each] for each in row.runs if each in known]
-            head = in_short(opened, row, own)
-            if head is not None and head["turns"]:
-                held.append((row, head))
-    return held
 
 
 @lru_cache(512)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from karat.errors import InputError, UsageError
-from karat.formats.advice import Advice
+from karat.errors import Advice, InputError, UsageError
 from karat.formats.exchange.gathering import Gathered
 from karat.store import documents, golden_sets, imports, judgments, queries
 from karat.store.given import given_here

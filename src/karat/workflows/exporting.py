@@ -7,8 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from karat.errors import InputError, UsageError
-from karat.formats.advice import Advice
+from karat.errors import Advice, InputError, UsageError
 from karat.formats.catalogue import FORMATS
 from karat.formats.exchange.catalogue import EXCHANGES, refuse_there, write_exchange
 from karat.formats.exchange.gathering import counted, held

@@ -25,6 +25,7 @@ class Status:
         made_of: What its queries are made of.
         judged: Queries with a graded document.
         grades: Pairs with a grade.
+        uncounted: Judged queries that have no part in means: others have a weight, and they none.
         waiting: Judgments that the queue waits for.
         runs: Names of the runs kept.
         agreement: How far raters agree; None where nothing was judged by two.
@@ -42,6 +43,7 @@ class Status:
     made_of: Composition
     judged: int
     grades: int
+    uncounted: int
     waiting: int
     runs: list[str]
     agreement: Agreement | None
@@ -78,6 +80,7 @@ def status(opened: Opened, *, now: int) -> Status:
         made_of=composition(held.queries),
         judged=stands.grades["query_id"].n_unique(),
         grades=stands.grades.height,
+        uncounted=_uncounted(held.queries, stands.grades),
         waiting=int(held.pairs["open"].sum()),
         runs=kept,
         agreement=agreed if agreed.pairs else None,
@@ -92,6 +95,14 @@ def status(opened: Opened, *, now: int) -> Status:
     changed = before is None or not changes(before, stands).same
     found.todo.extend(_todo(found, held, changed=changed))
     return found
+
+
+def _uncounted(asked: pl.DataFrame, grades: pl.DataFrame) -> int:
+    """Queries with a grade that a mean leaves out; a weight of 0 that was given is meant so."""
+    if "weight" not in asked.columns or not asked["weight"].count():
+        return 0
+    lacking = asked.filter(pl.col("weight").is_null())
+    return lacking.join(grades, on="query_id", how="semi").height
 
 
 def _unsettled(held: Moment) -> pl.DataFrame:
@@ -127,6 +138,13 @@ def _todo(found: Status, held: Moment, *, changed: bool) -> list[tuple[str, str]
         if found.stale > 1:
             what = f"{found.stale:,} judgments of documents that changed"
         out.append((what, "karat golden stale"))
+    if found.uncounted:
+        are = "query has" if found.uncounted == 1 else "queries have"
+        what = (
+            f"{found.uncounted:,} judged {are} no weight, and no part in means: import a file of "
+            "queries that gives weights, 0 to leave it so"
+        )
+        out.append((what, "karat golden import QUERIES"))
     if found.grades and changed:
         out.append(("freeze what is judged", "karat golden freeze NAME"))
     return out

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from karat.errors import KaratError, UsageError, nearest
+from karat.errors import KaratError, UsageError, nearest, on_page
 from karat.measures import parse_all
 from karat.reports.html.content import Content
 from karat.store import audit, comparisons, pairs, runs
@@ -128,7 +128,7 @@ def ask(opened: Opened, asked: Asked, *, by: str, now: int) -> int:
     chosen = list(dict.fromkeys(asked.runs))
     if len(chosen) < len(asked.runs) and len(chosen) < 2:
         same = known[chosen[0]]
-        besides = [repr(each) for each in same.names if each != same.name]
+        besides = [repr(each) for each in runs.others(same, runs.by_name(known.values()))]
         also = f", which is also called {', '.join(besides)}" if besides else ""
         raise UsageError(
             f"a run is compared with another, and this is one: {same.name!r}{also}",
@@ -223,7 +223,7 @@ def compute(opened: Opened, comparison_id: int, clock: Callable[[], int]) -> boo
             keep_files(folder_of(opened, row.id), {**found.head, **of_what}, found.tables)
     except KaratError as error:
         with opened.store.begin() as connection:
-            return comparisons.fail(connection, comparison_id, attempt, str(error), clock())
+            return comparisons.fail(connection, comparison_id, attempt, on_page(error), clock())
     except BaseException:
         with opened.store.begin() as connection:
             comparisons.fail(connection, comparison_id, attempt, "this is a bug in karat", clock())

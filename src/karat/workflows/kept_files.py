@@ -23,7 +23,7 @@ import polars as pl
 
 from karat.errors import InputError, KaratError
 from karat.formats.writing import beside
-from karat.workflows.import_files import told_as
+from karat.workflows.naming import told_as
 
 HEAD = "kept.json"
 GRACE_S = 600.0

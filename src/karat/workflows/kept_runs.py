@@ -19,7 +19,7 @@ from karat.store.runs import RunRow
 from karat.tables import Run
 from karat.tables.workspace import Workspace
 from karat.workflows.fingerprints import fingerprint
-from karat.workflows.import_files import told_as
+from karat.workflows.naming import told_as
 from karat.workflows.workspace import Opened
 
 _CHARACTERS, _BYTES = 60, 180  # of a name in the name of a file: with the hash, below 255 bytes
@@ -31,8 +31,8 @@ class Kept:
 
     Attributes:
         runs: As they were given, in that order.
-        names: The name under which each is kept: another one where its content was there already.
-        notes: A sentence for each run that goes by another name.
+        names: The name that each was given under, and by which it can be asked for.
+        notes: A sentence for each run whose content has another name too.
     """
 
     runs: list[Run]
@@ -52,8 +52,11 @@ def keep_runs(opened: Opened, given: Iterable[str | Path | Run], *, now: int) ->
         InputError: a file cannot be read, or a run cannot be kept.
     """
     read = [run if isinstance(run, Run) else read_run(run) for run in given]
+    hashed = [(run, hash_of(run)) for run in read]  # of large ones that takes long
     with opened.store.begin() as connection:
-        return keep_in(connection, opened, read, now=now)
+        golden_sets.hold(connection, opened.golden.id)
+        before = runs.runs(connection, opened.golden.id)
+        return keep_hashed(connection, opened, hashed, before, now=now)
 
 
 def keep_in(connection: sa.Connection, opened: Opened, given: Iterable[Run], *, now: int) -> Kept:
@@ -71,23 +74,47 @@ def keep_in(connection: sa.Connection, opened: Opened, given: Iterable[Run], *, 
     Raises:
         InputError: a file cannot be written.
     """
+    hashed = [(run, hash_of(run)) for run in given]
+    golden_sets.hold(connection, opened.golden.id)
+    before = runs.runs(connection, opened.golden.id)
+    return keep_hashed(connection, opened, hashed, before, now=now)
+
+
+def keep_hashed(
+    connection: sa.Connection,
+    opened: Opened,
+    given: Iterable[tuple[Run, str]],
+    before: Sequence[RunRow],
+    *,
+    now: int,
+) -> Kept:
+    """Keep runs whose ``hash_of`` is known; as ``keep_in``.
+
+    Args:
+        connection: A write transaction that holds the golden set (``golden_sets.hold``).
+        opened: The workspace.
+        given: The runs, each with its hash.
+        before: The runs that the golden set has.
+        now: Microseconds UTC.
+
+    Raises:
+        InputError: a file cannot be written.
+    """
     workspace, set_id = opened.workspace, opened.golden.id
-    golden_sets.hold(connection, set_id)
-    before = runs.runs(connection, set_id)
     there = {row.sha256: (row.name, _place(workspace, row.name, row.sha256, row.path))
              for row in before}  # fmt: skip
     # Each is later than all that were given before it, whatever the clock says.
     latest = max((at for row in before for at in row.names.values()), default=now - 1)
     made = Kept([], [], [])
-    for run in given:
+    for run, sha256 in given:
         latest = max(now, latest + 1)
-        sha256 = fingerprint(run)
-        assert sha256 is not None
         known = there.get(sha256)
         own = shown(run.name)
-        name, path = known or (own, _place(workspace, own, sha256))
-        if name != own:
-            made.notes.append(f"run {own!r} is the same as {name!r}, and kept once, as that")
+        first, path = known or (own, _place(workspace, own, sha256))
+        if first != own:
+            made.notes.append(
+                f"run {own!r} is the same as {first!r}: it is kept once, and has both names"
+            )
         if not path.is_file():
             _write(run, path)
         if known is None:
@@ -95,7 +122,7 @@ def keep_in(connection: sa.Connection, opened: Opened, given: Iterable[Run], *, 
             runs.put(
                 connection,
                 set_id,
-                name=name,
+                name=own,
                 sha256=sha256,
                 path=(path.relative_to(root) if path.is_relative_to(root) else path).as_posix(),
                 queries=len(run.query_ids),
@@ -103,12 +130,19 @@ def keep_in(connection: sa.Connection, opened: Opened, given: Iterable[Run], *, 
                 about={"source": shown(run.source)},
                 now=latest,
             )
-            there[sha256] = (name, path)
+            there[sha256] = (own, path)
         else:
-            runs.give(connection, set_id, sha256, name, latest)
+            runs.give(connection, set_id, sha256, own, latest)
         made.runs.append(run)
-        made.names.append(name)
+        made.names.append(own)
     return made
+
+
+def hash_of(run: Run) -> str:
+    """What a run is known by, whatever it is called: SHA-256 of its content."""
+    found = fingerprint(run)
+    assert found is not None
+    return found
 
 
 def kept_runs(opened: Opened, names: Sequence[str] = ()) -> list[Run]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from functools import lru_cache
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from karat.workflows.workspace import Opened
 
 _FILES, _CHARTS = 32, 128  # kept at hand by a process
 _WIDE = (1080, 260, 9)  # pixels across and down of a chart, and dates below it
+_CURRENT = timedelta(days=30)  # so long after its last gate a run is still one that is gated
 _GRADES: dict[tuple[str, int, str], tuple[str | None, ...]] = {}
 """By store, golden set and edition the fingerprints of its grades; editions never change."""
 
@@ -103,12 +105,15 @@ def find_history(opened: Opened, said: str) -> History | None:
 
 
 def newest_gates(history: History) -> dict[str, Point]:
-    """By run the newest point that a gate made, of those of the newest gate's day (UTC).
+    """By run the newest point that a gate made, within the 30 days (UTC) before the newest of all.
 
-    A run of another day may have another name by now, and its gate is over.
+    What no gate was held of for longer is taken to be gone, or to have another name by now.
     """
     gates = [point for point in history.points if point.kind == "gate"]
-    return {point.run: point for point in gates if point.time[:10] == gates[-1].time[:10]}
+    if not gates:
+        return {}
+    first = (date.fromisoformat(gates[-1].time[:10]) - _CURRENT).isoformat()
+    return {point.run: point for point in gates if point.time[:10] >= first}
 
 
 def points_of(history: History, series: Series) -> list[tuple[Point, Mark]]:

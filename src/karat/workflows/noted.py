@@ -15,7 +15,7 @@ from karat.store import audit, queue
 from karat.workflows.agreeing import IMPORT, RATERS, disagreements_at, moment
 from karat.workflows.editions import Frozen, freeze
 from karat.workflows.exchanging import TakenIn, take_in
-from karat.workflows.import_files import told_as
+from karat.workflows.naming import told_as
 from karat.workflows.workspace import Opened
 
 _LONGEST = 120  # characters of a name of a file

@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 import polars as pl
 
-from karat.errors import InputError, UsageError
+from karat.errors import Advice, InputError, UsageError
 from karat.formats import read_pairs, read_run
-from karat.formats.advice import Advice
 from karat.golden import pooling
 from karat.golden.aggregation import grades
 from karat.store import imports, judgments, pairs, queries

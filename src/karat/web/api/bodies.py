@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect
 
 from karat.errors import UsageError
 from karat.web.guards import FORM
-from karat.workflows.import_files import told_as
+from karat.workflows.naming import told_as
 from karat.workflows.noted import file_name
 
 _CHUNK = 1 << 20

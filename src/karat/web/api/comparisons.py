@@ -21,6 +21,7 @@ from karat.web.access import AnEngineer, AReader
 from karat.web.api.answers import Number, Paged, printed, said
 from karat.web.api.bodies import Body, Said
 from karat.web.api.runs import Golden, of_golden
+from karat.web.errors import NotFound
 from karat.web.kept import compute, find, look
 from karat.web.site import Site, TheSite
 from karat.workflows import bringing, kept_comparisons
@@ -73,7 +74,7 @@ def list_comparisons(site: TheSite, _asking: AReader, page: Paged, golden: Golde
     with found.store.read() as connection:
         rows = stored.comparisons(connection, found.golden.id)
         known = {each.id: each for each in runs.runs(connection, found.golden.id)}
-    since = Since(found)
+    since = Since(found, rows)
 
     def told(row: ComparisonRow) -> dict[str, Any]:
         return _told(found, row, [known[each] for each in row.runs if each in known], since)
@@ -170,9 +171,21 @@ def again(site: TheSite, asking: AnEngineer, comparison_id: Number) -> Response:
 @ROUTER.delete(
     "/comparisons/{comparison_id}", response_description="`removed`, the number of the comparison."
 )
-def remove_comparison(site: TheSite, asking: AnEngineer, comparison_id: Number) -> Response:
+def remove_comparison(
+    site: TheSite,
+    asking: AnEngineer,
+    comparison_id: Number,
+    created_us: Annotated[
+        int | None, Query(description="That of the comparison: another of its number stays.")
+    ] = None,
+) -> Response:
     """Remove a comparison with its numbers; its runs stay."""
     found, row = find(site, comparison_id)
+    if created_us not in {None, row.created_us}:
+        raise NotFound(
+            f"the comparison {comparison_id} is another by now",
+            fix="GET /api/comparisons lists them",
+        )
     bringing.remove_comparison(found, row, person=asking.person.name, now=site.clock())
     return said({"removed": row.id})
 

@@ -17,7 +17,7 @@ from karat.web.api.bodies import Body, Said
 from karat.web.api.runs import of_golden
 from karat.web.site import TheSite
 from karat.workflows.editions import NOW
-from karat.workflows.import_files import told_as
+from karat.workflows.naming import told_as
 from karat.workflows.over_kept_runs import gate_kept
 
 ROUTER = APIRouter(prefix="/api", tags=["numbers"])

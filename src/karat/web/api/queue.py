@@ -99,7 +99,11 @@ async def choose(
     text: Annotated[str | None, Query(description="The column of queries.")] = None,
     count: Annotated[str | None, Query(description="The column of counts.")] = None,
     replace: Annotated[
-        bool, Query(description="Even if most of an earlier sample is dropped.")
+        bool,
+        Query(
+            description="Even if most of an earlier sample is dropped, or judged queries count no "
+            "more."
+        ),
     ] = False,
 ) -> Response:
     """Draw queries from a log, and put them into the golden set."""

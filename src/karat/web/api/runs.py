@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -30,8 +31,8 @@ from karat.workflows.workspace import Opened
 
 ROUTER = APIRouter(prefix="/api", tags=["runs"])
 RUN = (
-    "`id`, `golden`, `name`, `also` (its other names), `sha256`, `queries`, `rows`, `about`, "
-    "`added_us`"
+    "`id`, `golden`, `name`, `also` (other names that mean it), `sha256`, `queries`, "
+    "`rows`, `about`, `added_us`"
 )
 _ENDINGS = {
     "parquet": ".parquet",
@@ -51,9 +52,9 @@ Golden = Annotated[
 def list_runs(site: TheSite, _asking: AReader, page: Paged, golden: Golden = "") -> Response:
     """List the runs that are kept."""
     found = of_golden(site, golden)
-    with found.store.read() as connection:
-        rows = stored.runs(connection, found.golden.id)[::-1]
-    return page.over([_told(row, found) for row in rows])
+    rows = _rows(found)
+    meant = stored.by_name(rows)
+    return page.over(rows[::-1], lambda row: _told(row, found, meant))
 
 
 @ROUTER.post(
@@ -77,7 +78,7 @@ async def bring_run(
 
     def brought() -> Response:
         made = bringing.bring(found, file.path, file.called, name=run, person=who, now=now)
-        told = _told(made.row, found) | {"said": made.said}
+        told = _told(made.row, found, stored.by_name(_rows(found))) | {"said": made.said}
         return said(told, 201 if made.new else 200)
 
     return await in_turn(request, brought)
@@ -87,13 +88,22 @@ async def bring_run(
 def one_run(site: TheSite, _asking: AReader, run_id: Number) -> Response:
     """What is known of one run."""
     found, row = _run(site, run_id)
-    return said(_told(row, found))
+    return said(_told(row, found, stored.by_name(_rows(found))))
 
 
 @ROUTER.delete("/runs/{run_id}", response_description="`removed`, the number of the run.")
-def remove_run(site: TheSite, asking: AnEngineer, run_id: Number) -> Response:
+def remove_run(
+    site: TheSite,
+    asking: AnEngineer,
+    run_id: Number,
+    sha256: Annotated[
+        str, Query(max_length=64, description="That of the run: another of its number stays.")
+    ] = "",
+) -> Response:
     """Remove a run with its file; refused while a comparison needs it."""
     found, row = _run(site, run_id)
+    if sha256 not in {"", row.sha256}:
+        raise NotFound(f"the run {run_id} is another by now", fix="GET /api/runs lists them")
     bringing.remove_run(found, row, person=asking.person.name, now=site.clock())
     return said({"removed": row.id})
 
@@ -172,8 +182,13 @@ def _run(site: Site, run_id: int) -> tuple[Opened, RunRow]:
     return site.opened(name), found[1]
 
 
-def _told(row: RunRow, found: Opened) -> dict[str, Any]:
+def _rows(found: Opened) -> list[RunRow]:
+    with found.store.read() as connection:
+        return stored.runs(connection, found.golden.id)
+
+
+def _told(row: RunRow, found: Opened, meant: Mapping[str, RunRow]) -> dict[str, Any]:
     names = ("sha256", "queries", "rows", "about", "added_us")
-    also = [name for name in row.names if name != row.name]
+    also = stored.others(row, meant)
     held = {"id": row.id, "golden": found.golden.name, "name": row.name, "also": also}
     return held | {name: getattr(row, name) for name in names}

@@ -11,8 +11,8 @@ from karat.web.access import AReader
 from karat.web.api.answers import Paged, in_turn, printed
 from karat.web.errors import NotFound
 from karat.web.site import TheSite
-from karat.workflows.import_files import told_as
 from karat.workflows.kept_trends import History, find_history, histories_of
+from karat.workflows.naming import told_as
 from karat.workflows.trend import trend as trended
 
 ROUTER = APIRouter(prefix="/api", tags=["numbers"])
