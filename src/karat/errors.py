@@ -14,8 +14,13 @@ command can add an option; whoever looks at a page can choose in its form: where
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable, Sequence
 from typing import Self, SupportsIndex
+
+_FULL = {errno.ENOSPC, errno.EFBIG} | ({errno.EDQUOT} if hasattr(errno, "EDQUOT") else set())
+
+_SQLITE_FULL = 13
 
 
 class KaratError(Exception):
@@ -119,6 +124,17 @@ def on_page(said: str | KaratError) -> str:
             return str(said)
         return str(said).removesuffix(_fix_line(said.fix)) + _fix_line(on_page(said.fix))
     return said.page if isinstance(said, Advice) else said
+
+
+def no_room(error: BaseException | None) -> bool:
+    """Whether an error is of a disk, a quota or a limit that is full, or came of one."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            return True
+        if getattr(error, "sqlite_errorcode", None) == _SQLITE_FULL:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def nearest(word: str, choices: Iterable[str], count: int = 2) -> list[str]:

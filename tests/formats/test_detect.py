@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -175,3 +176,14 @@ def test_other_files_are_none_of_karats_own(
     (tmp_path / "x").write_text(text)
     with Source(tmp_path / "x") as source:
         assert own_kind(source) is None, (role, name)
+
+
+def test_a_zip_file_is_called_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "shop.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("shop-now/qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t3\n")
+    for read in (formats.read_qrels, formats.read_run, formats.read_queries):
+        with pytest.raises(InputError, match="this is a ZIP file") as refused:
+            read(path)
+        assert f"unzip {path}" in str(refused.value)
+        assert "unpack it" in on_page(refused.value)

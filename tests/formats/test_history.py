@@ -138,6 +138,23 @@ def test_a_damaged_line_is_named(change: dict[str, object], complaint: str, tmp_
     assert "fix: " in str(refused.value)
 
 
+def test_damaged_lines_are_left_out_for_whoever_hears_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    history.append(path, POINT, replace(POINT, run="b"))
+    one, two = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(one + b"\n{}\n" + two + one[:20] + b"\n")
+    heard: list[InputError] = []
+    assert [point.run for point in history.read(path, None, heard.append)] == [POINT.run, "b"]
+    assert [error.line for error in heard] == [3, 5]
+    with pytest.raises(InputError) as caught:
+        history.read(path)
+    assert caught.value.line == 3
+    path.write_bytes(one[:20] + b"\n")
+    with pytest.raises(InputError) as caught:  # no line is whole: then it is no history
+        history.read(path, None, heard.append)
+    assert len(heard) == 2
+
+
 @pytest.mark.parametrize("rest", ['{"karat_history": 1, "ti', "[]", '"x"', '{"a": 1, "a": 2}'])
 def test_half_a_line_is_named(rest: str, tmp_path: Path) -> None:
     path = tmp_path / "trend.jsonl"

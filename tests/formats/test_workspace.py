@@ -38,7 +38,9 @@ def test_what_init_writes_is_read_back(tmp_path: Path) -> None:
 
 def test_another_scale_has_its_grades(tmp_path: Path) -> None:
     made = write_workspace(tmp_path, store="sqlite:///x.db", name="g", scale="1-4", raters=2)
-    assert made.grades == {1: "Useless", 2: "2", 3: "3", 4: "Right"}
+    # A word that is not the number, which stands beside it wherever a grade is given.
+    steps = {2: "In part: step 1 of 3 towards right", 3: "In part: step 2 of 3 towards right"}
+    assert made.grades == {1: "Useless", **steps, 4: "Right"}
 
 
 def test_nothing_is_made_of_what_is_wrong(tmp_path: Path) -> None:

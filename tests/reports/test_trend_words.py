@@ -47,3 +47,7 @@ def test_a_word_for_each_sentence(values: Sequence[float | None], reach: float, 
     words = sentence(found)
     for word in ("WORSE", "DRIFT", "cannot tell", "getting better"):
         assert (word in words) == (word in said), words
+
+
+def test_what_did_not_change_is_said_plainly() -> None:
+    assert sentence(series([0.5, 0.5, 0.5])) == "no drift found: no change since 2026-03-01"

@@ -167,6 +167,9 @@ def test_pairs_to_judge_next_go_into_the_queue(egon: Browser) -> None:
     found = said(egon, where)["numbers"]
     assert isinstance(found, dict)
     wanted = {(each["query_id"], each["doc_id"]) for each in found["judge_next"]}
+    page = egon.get(where).text
+    for _, doc_id in wanted:
+        assert f"<bdi>Document {doc_id}</bdi>" in page, "a document is called what it is called"
     answer = egon.fill(f"{where}/queue")
     assert answer.status_code == 303  # type: ignore[attr-defined]
     opened = egon.site.opened("shop")

@@ -10,6 +10,7 @@ import pytest
 from tests.web.conftest import ClientOf
 
 from karat.store import audit
+from karat.workflows.browsing import pairs_in
 from karat.workflows.editions import list_editions
 
 
@@ -76,6 +77,14 @@ def test_what_changed_is_told(client_of: ClientOf) -> None:
     text = browser.get("/golden/shop/changes", params={"old": "first"}).text
     assert "1 grade added, 0 removed, 1 changed, 15 the same." in text
     assert browser.get("/golden/shop/changes", params={"old": "frist"}).status_code == 400
+    # Rows are told by names; ids stand in columns of their own.
+    edition = browser.get("/golden/shop/editions/first").text
+    titles = pairs_in(browser.site.opened("shop")).drop_nulls("title")["title"]
+    assert titles.len()
+    for shown in (edition, text):
+        assert any(f"<bdi>{title}</bdi>" in shown for title in titles)
+        assert "<bdi>d1</bdi>" not in shown
+        assert "<bdi>q1</bdi>" not in shown
 
 
 def test_there_is_no_such_edition(client_of: ClientOf) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import sqlite3
+from contextlib import closing
+
 import pytest
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from starlette import formparsers
 from starlette.exceptions import HTTPException
 from tests.web.conftest import Browser, ClientOf
 
 from karat.errors import InputError, KaratError, MissingExtra, UsageError
 from karat.store.judgments import LeaseLost
 from karat.web.access import Refused
+from karat.web.api import bodies
 from karat.web.errors import NotFound, told
 from karat.workflows.accounts import SignInRefused
 
@@ -39,6 +45,60 @@ def test_status_and_code(error: Exception, status: int, code: str) -> None:
     found, said = told(error)
     assert (found, said.code) == (status, code)
     assert set(said.to_dict()["error"]) == {"code", "message", "where", "nearest", "fix"}
+
+
+class Full:
+    """A file on a disk that is full."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self._rolled = True
+
+    def write(self, _data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+def test_a_full_disk_is_told_as_what_it_is(
+    client_of: ClientOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = client_of("engineer")
+
+    async def full(*_: object) -> None:
+        raise OSError(errno.EFBIG, "File too large")
+
+    monkeypatch.setattr(bodies, "_written", full)
+    answer = browser.post(
+        "/api/runs?name=a.trec", content=b"q1 Q0 d1 1 1 x\n", headers={"x-csrf": browser.csrf}
+    )
+    assert (answer.status_code, answer.json()["error"]["code"]) == (507, "no_room")
+    monkeypatch.setattr(formparsers, "SpooledTemporaryFile", Full)
+    page = browser.post(
+        "/golden/shop/exchange", data={"csrf": browser.csrf}, files={"file": ("a.csv", b"x")}
+    )
+    assert page.status_code == 507, page.text
+    assert "no room for this on the server" in page.text
+
+
+def test_a_full_disk_is_known_behind_our_own_words() -> None:
+    def written() -> None:
+        try:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        except OSError:
+            raise InputError("cannot be written") from None
+
+    with pytest.raises(InputError) as refused:
+        written()
+    assert told(refused.value)[0] == 507
+    with closing(sqlite3.connect(":memory:")) as c:
+        c.execute("create table t (x)")
+        c.execute("pragma max_page_count = 2")
+        with pytest.raises(sqlite3.OperationalError) as full:
+            c.execute("insert into t values (zeroblob(99999))")
+    error = KaratError("the store did not answer")
+    error.__cause__ = full.value
+    assert told(error)[0] == 507
 
 
 def test_where_what_is_near_and_what_helps_are_kept_apart() -> None:
@@ -76,6 +136,7 @@ def test_strangers_learn_nothing_of_the_store(
     assert "db.internal" not in answer.text
     # Even who somebody is cannot be looked up now; the page comes all the same.
     assert engineer.get("/nothing").status_code == 404
+    assert engineer.get("/static/karat.css").status_code == 200
     page = engineer.get("/account")
     assert page.status_code == 503
     assert "The server cannot do this now" in page.text

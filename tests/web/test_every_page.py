@@ -27,6 +27,7 @@ IDS = {
     "query_id": "q1",
     "edition": "2026/03",
     "run_id": "1",
+    "run": "old",
     "comparison_id": "1",
     "place": "history.jsonl",
     "history": "history.jsonl",
@@ -41,7 +42,7 @@ ASKS = {
     "/api/golden/{golden}/diff": "?old=2026/03",
     "/api/golden/{golden}/coverage": "?run=old",
     "/api/golden/{golden}/export": "?format=csv",
-    "/api/runs/{run_id}/explain": "?query_id=q1",
+    "/api/runs/{run:path}/explain": "?query_id=q1",
 }
 """What a route cannot do without."""
 ELSEWHERE = {"/static/{name}", "/api/measures/{name:path}", "/link/{token}", "/invited/{token}"}

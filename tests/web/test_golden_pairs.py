@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import polars as pl
 from tests.web.conftest import Browser, ClientOf
 
 from karat.store import audit
-from karat.workflows.browsing import STATES
+from karat.web.listing import OWN
+from karat.workflows.browsing import STATES, queries_in
 
 
 def rows(browser: Browser, page: str, key: str, **where: str) -> list[dict[str, object]]:
@@ -71,6 +75,20 @@ def test_judgments_lead_to_their_pair(client_of: ClientOf) -> None:
     assert found[0]["judgment"] == max(row["judgment"] for row in found)  # type: ignore[type-var]
     text = browser.get("/golden/shop/judgments").text
     assert "/golden/shop/pair?query=q4&amp;document=d4" in text
+
+
+def test_queries_that_no_run_answers_are_called_by_their_texts(
+    client_of: ClientOf, tmp_path: Path
+) -> None:
+    browser = client_of("engineer")
+    (tmp_path / "few.trec").write_text("q1 Q0 d1 1 1 few\n", encoding="utf-8")
+    with (tmp_path / "few.trec").open("rb") as run:
+        browser.post("/runs", data={"csrf": browser.csrf}, files={"file": ("few.trec", run)})
+    answer: Any = browser.fill("/golden/shop/pairs", runs=["few"], k=5)
+    text = dict(queries_in(browser.site.opened("shop"), OWN)[0].select("query_id", "text").rows())
+    said = answer.text.partition("No run returned anything for")[2].partition("</p>")[0]
+    for query in ("q2", "q3", "q4"):
+        assert f'/queries/{query}"><bdi>{text[query]}</bdi>' in said
 
 
 def test_pairs_are_chosen_from_kept_runs(client_of: ClientOf) -> None:

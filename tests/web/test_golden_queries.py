@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import re
+import secrets
 from html import unescape
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +14,11 @@ import polars as pl
 import pytest
 from tests.web.conftest import NOW, Browser, ClientOf
 
+from karat.formats.log_size import Most
 from karat.store import audit
 from karat.tables.exchange import Exchange
+from karat.web import golden_queries
+from karat.web.api import queue
 from karat.workflows.exchanging import take_exchange
 from karat.workflows.workspace import open_workspace
 
@@ -85,7 +91,7 @@ def planned(browser: Browser, data: bytes = LOG, **fields: str) -> Any:
 def put(browser: Browser, page: Any, **fields: str) -> Any:
     """Put in what a page shows, as its form does."""
     sealed = re.findall('name="sample" value="(.*?)"', page.text)
-    return browser.fill("/golden/shop/chosen", sample=sealed[0] if sealed else "x", **fields)
+    return browser.fill("/golden/shop/chosen", sample=sealed or "x", **fields)
 
 
 def texts(browser: Browser) -> set[str]:
@@ -183,6 +189,52 @@ def test_what_cannot_be_chosen_is_said_with_what_the_form_can_do(
     assert not re.search("--[a-z]|karat |iconv", helps)
     assert "karat-" not in text  # where it lay is nobody's to know
     assert texts(browser) == before
+
+
+def test_a_long_sample_comes_back_whole_or_is_refused_when_it_is_looked_at(
+    client_of: ClientOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = client_of("engineer")
+    monkeypatch.setattr(golden_queries, "_FIELD", 100)
+    page = planned(browser)
+    assert len(re.findall('name="sample"', page.text)) > 5
+    assert put(browser, page, replace="true").status_code == 200
+    assert "blue door" in texts(browser)
+    monkeypatch.setattr(golden_queries, "_MOST_HELD", 100)
+    page = planned(browser)
+    assert page.status_code == 400
+    assert "too long to be held by a page" in page.text
+
+
+def test_more_than_a_form_field_holds_is_put_in(client_of: ClientOf) -> None:
+    browser = client_of("engineer")
+    texts_of = [secrets.token_hex(3_000) for _ in range(300)]  # 900 kB of chance, 1.6 MB sealed
+    log = "query,count\n" + "".join(f"{text},1\n" for text in texts_of)
+    page = planned(browser, log.encode(), size="300")
+    assert page.status_code == 200
+    assert put(browser, page, replace="true").status_code == 200
+    assert set(texts_of) <= texts(browser)
+
+
+@pytest.mark.parametrize("size", [Most(50, 100), Most(1 << 20, 3)])
+def test_a_log_is_as_large_as_it_is_unpacked(
+    client_of: ClientOf, monkeypatch: pytest.MonkeyPatch, size: Most
+) -> None:
+    browser = client_of("engineer")
+    monkeypatch.setattr(golden_queries, "ON_SERVER", size)
+    monkeypatch.setattr(queue, "ON_SERVER", size)
+    packed = gzip.compress(b"query,count\n" + b"red shoes,1\n" * 50)
+    assert len(packed) < 60
+    parquet = BytesIO()
+    pl.DataFrame({"query": ["red shoes", "blue door"] * 50}).write_parquet(parquet)
+    for log in (packed, parquet.getvalue(), gzip.compress(parquet.getvalue())):
+        page = planned(browser, log)
+        assert page.status_code == 400
+        assert "log holds more than" in page.text
+    where = "/api/golden/shop/choose?name=march.csv.gz"
+    found = browser.post(where, content=packed, headers={"x-csrf": browser.csrf})
+    assert found.status_code == 400
+    assert "log holds more than" in found.text
 
 
 def test_a_sample_that_was_not_shown_is_not_put_in(client_of: ClientOf) -> None:

@@ -7,20 +7,25 @@ import re
 from collections.abc import Iterable, Sequence
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 from tests.web.conftest import NOW, ClientOf
 
+from karat.store import runs
+from karat.store.runs import RunRow
 from karat.store.schema import golden_set
 from karat.web import home
 from karat.web.app import create_app
 from karat.web.home import Attention
 from karat.web.settings import Settings
 from karat.web.site import Site
+from karat.workflows.comparisons_since import Older
 from karat.workflows.golden_status import Status
 from karat.workflows.rating_in_place import rate
+from karat.workflows.workspace import Opened
 
 
 def test_it_says_what_waits_and_where(client_of: ClientOf) -> None:
@@ -69,6 +74,59 @@ def test_a_comparison_that_unjudged_pairs_could_turn_is_named(client_of: ClientO
     egon.fill(f"{where}/remove", sure="yes", seen=seen)
     assert "again" not in egon.get("/").text
     assert "flip" not in egon.get("/").text
+
+
+@pytest.mark.parametrize(("count", "own"), [(1, 1), (4, 4), (5, 3)])
+def test_of_many_comparisons_the_newest_are_named_and_the_rest_counted(
+    client_of: ClientOf, monkeypatch: pytest.MonkeyPatch, count: int, own: int
+) -> None:
+    head = {"next": 2, "turns": ["AP"]}
+    there = [
+        (SimpleNamespace(name=f"n{at}", id=at), head, Older(changed=changed))
+        for at in range(count)
+        for changed in (False, True)
+    ]
+    monkeypatch.setattr(home, "turning", lambda _opened: there)
+    browser = client_of("engineer")
+    found = browser.get("/", params={"format": "json"}).json()["attention"]
+    said = [(each["what"], each["where"]) for each in found if "/comparisons" in each["where"]]
+    rest = own < count
+    assert len(said) == 2 * (own + rest)
+    flips, older = said[: own + rest], said[own + rest :]
+    assert [where for _, where in flips[:own]] == [f"/comparisons/{at}#next" for at in range(own)]
+    assert all(what.startswith("Compute ") for what, _ in older[:own])
+    if rest:
+        where = "/comparisons"
+        assert flips[-1] == (f"And {count - 3} more comparisons whose sign could flip", where)
+        assert older[-1] == (f"And {count - 3} more comparisons to compute again", where)
+
+
+def test_what_is_damaged_is_named(client_of: ClientOf, workspace: Path) -> None:
+    browser = client_of("engineer")
+
+    def damaged() -> dict[str, str]:
+        found = browser.get("/", params={"format": "json"}).json()["attention"]
+        return {each["where"]: each["what"] for each in found if each["where"] in places}
+
+    rows = runs_of(browser.site.opened("shop"))
+    places = {"/trends", *(f"/runs/{row.id}" for row in rows)}
+    assert damaged() == {}  # of a history that is not there yet nothing is to be mended
+    old, new = sorted(rows, key=lambda row: row.name, reverse=True)
+    (workspace / old.path).unlink()
+    (workspace / new.path).write_bytes((workspace / new.path).read_bytes()[:-2])
+    (workspace / "history.jsonl").write_text("nonsense\n")
+    assert damaged() == {
+        "/trends": "The history history.jsonl cannot be read",
+        f"/runs/{old.id}": "The file of the run “old” is gone",
+        f"/runs/{new.id}": "The file of the run “new” is damaged",
+    }
+    (workspace / new.path).write_bytes(b"PAR")
+    assert damaged()[f"/runs/{new.id}"] == "The file of the run “new” is damaged"
+
+
+def runs_of(opened: Opened) -> list[RunRow]:
+    with opened.store.read() as connection:
+        return runs.runs(connection, opened.golden.id)
 
 
 def gate_point(run: str, verdict: str | None, time: str) -> str:

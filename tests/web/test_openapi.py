@@ -20,7 +20,7 @@ from karat.web.openapi import described
 BY_API = {
     "karat compare": ("POST", "/api/comparisons"),
     "karat evaluate": ("POST", "/api/evaluate"),
-    "karat explain": ("GET", "/api/runs/{run_id}/explain"),
+    "karat explain": ("GET", "/api/runs/{run}/explain"),
     "karat gate": ("POST", "/api/gate"),
     "karat golden agreement": ("GET", "/api/golden/{golden}/agreement"),
     "karat golden coverage": ("GET", "/api/golden/{golden}/coverage"),

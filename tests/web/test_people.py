@@ -163,6 +163,17 @@ def test_the_audit_says_who_did_what(client_of: ClientOf) -> None:
     assert {row["subject"] for row in found} == {"ci", "'=dora"}, "no cell is a formula"
 
 
+def test_the_audit_shows_the_beginning_of_a_hash_and_holds_all_of_it(client_of: ClientOf) -> None:
+    owner, engineer = client_of("owner"), client_of("engineer")
+    engineer.fill("/golden/shop/editions", edition="first")
+    [row] = owner.get("/audit?action=freeze+edition&format=json").json()["rows"]
+    [whole] = re.findall("[0-9a-f]{64}", row["about"])
+    page = owner.get("/audit?action=freeze+edition").text
+    assert whole not in page
+    assert f"{whole[:12]}…" in page
+    assert whole in owner.get("/audit?format=csv").text
+
+
 def test_browsers_are_called_as_people_call_them() -> None:
     chrome = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) "
     chrome += "Chrome/140.0.0.0 Safari/537.36"

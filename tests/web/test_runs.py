@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 from tests.web.conftest import NOW, Browser, ClientOf, Clock
 
-from karat.errors import InputError
+from karat.errors import Advice, InputError
 from karat.store import audit, queries
 from karat.store import runs as stored
 from karat.web import kept as kept_pages
@@ -63,7 +63,7 @@ def test_a_run_is_uploaded_measured_and_listed(client_of: ClientOf) -> None:
     assert shown["outcomes"] == {"missing": 2}
     listed = egon.get("/runs?format=json").json()["runs"]
     first = listed[0]
-    assert (first["name"], first["queries"], first["documents"], first["by"]) == (
+    assert (first["name"], first["queries"], first["results"], first["by"]) == (
         "mine",
         2,
         3,
@@ -232,6 +232,7 @@ def test_what_is_no_run_is_refused_by_its_own_name(client_of: ClientOf, data: by
     assert answer.status_code == 400  # type: ignore[attr-defined]
     text = answer.text  # type: ignore[attr-defined]
     assert "odd.txt" in text
+    assert 'id="bring"' in text, "the form is there to try again"
     assert "/tmp" not in text
     assert [row["name"] for row in egon.get("/runs?format=json").json()["runs"]] == ["new", "old"]
 
@@ -303,3 +304,29 @@ def test_the_numbers_are_those_that_are_kept(client_of: ClientOf, app: FastAPI) 
     assert [r["value"] for r in shown["results"]["results"]] == [
         r.value for r in found.results.results
     ]
+
+
+def test_what_was_typed_stays_in_a_form_that_was_refused(client_of: ClientOf) -> None:
+    egon = client_of("engineer")
+    answer = egon.post(
+        "/runs", data={"csrf": egon.csrf, "path": "incoming/none.trec", "name": "mine"}
+    )
+    assert answer.status_code == 400
+    text = answer.text
+    assert 'role="alert"' in text
+    assert 'value="incoming/none.trec"' in text
+    assert 'value="mine"' in text
+
+
+def test_what_a_page_advises_is_not_a_command(
+    client_of: ClientOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    egon = client_of("engineer")
+
+    def fails(*_: object) -> None:
+        raise InputError("it is broken", fix=Advice("karat lint x", page="upload it again"))
+
+    monkeypatch.setattr(kept_evaluations, "compute", fails)
+    text = egon.get("/runs/1").text
+    assert "upload it again" in text
+    assert "karat lint" not in text

@@ -91,6 +91,34 @@ def test_every_series_is_listed_with_what_is_said_of_it(engineer: Browser, works
     assert address().replace("&", "&amp;") in page.text
 
 
+def test_what_is_told_apart_is_explained_where_that_stands(
+    engineer: Browser, workspace: Path
+) -> None:
+    fell = [replace(each, values=(Value("AP", at, at - 0.01, at + 0.01, 30),))
+            for each, at in zip(points(4), (0.9, 0.9, 0.9, 0.5), strict=True)]  # fmt: skip
+    put(workspace, *fell, *points(3, run="dense"))
+    assert "told apart" not in texts(engineer.get("/trends").text)
+    page = texts(engineer.get(address("AP")).text)
+    assert page.count("told apart") >= 2  # the column, and what it means
+    assert "told apart: by both intervals" in page
+    assert "told apart" not in texts(engineer.get(address(run="dense")).text)
+
+
+def test_good_points_are_shown_beside_a_damaged_line(engineer: Browser, workspace: Path) -> None:
+    put(workspace, *points(4))
+    path = workspace / "history.jsonl"
+    path.write_bytes(path.read_bytes() + b'{"karat_history": 1}\n')
+    found = engineer.get("/trends?format=json").json()
+    assert {row["points"] for row in found["series"]} == {4}
+    for where in ("/trends", address()):
+        said = texts(engineer.get(where).text)
+        assert "1 line is damaged and left out: line 5: " in said
+        assert "To mend it: take the line out, or restore the file" in said
+    [home] = [each for each in engineer.get("/?format=json").json()["attention"]
+              if each["where"] == "/trends"]  # fmt: skip
+    assert home["what"] == "The history history.jsonl has 1 damaged line"
+
+
 def test_the_list_is_filtered_sorted_and_given_as_csv(engineer: Browser, workspace: Path) -> None:
     put(workspace, *points(28), *points(5, run="dense"))
 
@@ -173,13 +201,14 @@ def test_what_is_wrong_with_a_history_is_said_and_the_others_are_shown(
         secret = site.accounts.start_session(person, "b")
         client.cookies.set(site.cookie, secret, domain="127.0.0.1")
         said = texts(client.get("/trends").text)
-        assert "broken.jsonl: line 2: the line is no point of a history." in said
+        damage = "1 line is damaged and left out: line 2: the line is no point of a history."
+        assert f"broken.jsonl: {damage}" in said
         assert "empty.jsonl: it holds no points yet." in said
         assert "ci/none.jsonl: there is no such file yet." in said
-        assert "3 series" in said
+        assert "6 series" in said  # three of two points beside the damaged line
         broken = client.get("/trends/broken.jsonl")
-        assert broken.status_code == 404
-        assert "line 2: the line is no point" in texts(broken.text)
+        assert broken.status_code == 200
+        assert f"broken.jsonl: {damage}" in texts(broken.text)
         for place in ("1", "history.jsonl"):
             assert "nDCG@10 of bm25" in texts(client.get(f"/trends/{place}").text)
 

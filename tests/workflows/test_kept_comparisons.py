@@ -16,12 +16,22 @@ from karat.demo.build import build
 from karat.errors import UsageError
 from karat.formats import read_run
 from karat.formats.writing import write_queries
-from karat.store import comparisons, pairs, runs
+from karat.store import audit, comparisons, pairs, runs
 from karat.store.comparisons import ComparisonRow
 from karat.workflows import kept_comparisons
+from karat.workflows.bringing import remove_run
 from karat.workflows.editions import freeze
 from karat.workflows.exchanging import take_in
-from karat.workflows.kept_comparisons import Asked, ask, compute, folder_of, kept, side, to_compute
+from karat.workflows.kept_comparisons import (
+    TWICE_US,
+    Asked,
+    ask,
+    compute,
+    folder_of,
+    kept,
+    side,
+    to_compute,
+)
 from karat.workflows.kept_inputs import judged
 from karat.workflows.kept_runs import keep_runs
 from karat.workflows.rating_in_place import rate
@@ -276,3 +286,54 @@ def test_pairs_to_judge_next_go_into_the_queue(opened: Opened, tick: Tick) -> No
         queued = pairs.frame(connection, opened.golden.id).filter(chosen_by="comparison")
     assert set(queued.select("query_id", "doc_id").iter_rows()) == wanted
     assert kept_comparisons.queue_next(opened, row, found, by="ann", now=tick()).added == 0
+
+
+def test_what_is_sent_twice_is_one_comparison(opened: Opened, tick: Tick) -> None:
+    runs_of_it = numbers_of(opened)
+
+    def asked(by: str = "ann", now: int = NOW, **more: object) -> int:
+        return ask(opened, Asked(runs_of_it, ["R@100"], **more), by=by, now=now)  # type: ignore[arg-type]
+
+    first = asked()
+    assert asked(now=NOW + 1_000_000) == first
+    with opened.store.read() as connection:
+        noted = audit.frame(connection).filter(action="make comparison")
+    assert noted.height == 1
+    others = {asked(by="ben"), asked(margin=0.1), asked(name="x"), asked(now=NOW + 2 * TWICE_US)}
+    assert first not in others
+    assert len(others) == 4
+    assert compute(opened, first, tick)
+    assert asked(now=NOW + 1) == first, "of the same judgments"
+    found = kept(opened, row_of(opened, first))
+    assert found is not None
+    pair = found.comparison.judge_next[0]
+    rate(opened, "ann", pair.query_id, pair.doc_id, 1.0, now=tick())
+    assert asked(now=NOW + 2) != first
+
+
+def test_two_of_the_same_runs_can_be_told_apart(opened: Opened, tick: Tick) -> None:
+    runs_of_it = numbers_of(opened)
+    same = [Asked(runs_of_it), Asked(runs_of_it, ["AP"], margin=0.1), Asked(runs_of_it)]
+    at = [NOW, NOW, NOW + 2 * TWICE_US]
+    made = [ask(opened, each, by="ann", now=now) for each, now in zip(same, at, strict=True)]
+    first, second, third = (row_of(opened, number).name for number in made)
+    assert (second, third) == (f"{first}, AP, margin 0.1", f"{first} (2)")
+
+
+def test_a_run_that_goes_meanwhile_is_not_compared(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = numbers_of(opened)
+    editions = kept_comparisons.list_editions
+
+    def removed(there: Opened) -> object:
+        with opened.store.read() as connection:
+            row = runs.runs(connection, opened.golden.id)[1]
+        remove_run(opened, row, person="ben", now=NOW)
+        return editions(there)
+
+    monkeypatch.setattr(kept_comparisons, "list_editions", removed)
+    with pytest.raises(UsageError, match="no such run"):
+        ask(opened, Asked(chosen), by="ann", now=NOW)
+    with opened.store.read() as connection:
+        assert comparisons.comparisons(connection, opened.golden.id) == []

@@ -109,8 +109,14 @@ def test_what_is_wrong_with_one_is_said_and_the_others_are_shown(
     (root / "ci/b.jsonl").write_bytes(lines[0] + b"{}\n" + lines[1])
     (root / "c.jsonl").write_text('{"something": "else"}\n')
     _, second, third = histories_of(opened)
-    assert second.lacking == "line 2: the line is no point of a history"
+    assert second.lacking is None
+    assert (len(second.points), len(second.series)) == (2, 3)
+    assert second.damaged == ["line 2: the line is no point of a history"]
+    assert second.fix == "take the line out, or restore the file from version control"
     assert third.lacking == "this is no history of karat's"
+    assert third.damaged == [third.lacking]
+    (root / "c.jsonl").write_bytes(lines[0][:9] + b'"karat_history"\n' + b"{}\n")
+    assert histories_of(opened)[2].lacking.startswith("line 1: ")  # no line is whole
     (root / "c.jsonl").unlink()
     (root / "c.jsonl").mkdir()
     assert histories_of(opened)[2].lacking

@@ -9,7 +9,7 @@ import pytest
 
 from karat.errors import UsageError
 from karat.store import audit
-from karat.workflows.marking import LONGEST, add_mark, marks_of, remove_mark, time_of
+from karat.workflows.marking import LONGEST, TWICE_US, add_mark, marks_of, remove_mark, time_of
 from karat.workflows.workspace import Opened, make_workspace, open_workspace
 
 NOW = 1_800_000_000_000_000
@@ -64,7 +64,15 @@ def test_a_mark_is_there_with_who_made_it(opened: Opened) -> None:
 
 def test_what_is_sent_twice_is_marked_and_noted_once(opened: Opened) -> None:
     assert mark(opened) == mark(opened)
-    assert len(noted(opened)) == 1
+    now = NOW + TWICE_US - 1
+    twice = add_mark(opened, time="", kind="release", text="tokenizer", person="ann", now=now)
+    assert len(noted(opened)) == 1, "of now, though the second click was later"
+    later = add_mark(
+        opened, time="", kind="release", text="tokenizer", person="ann", now=NOW + TWICE_US
+    )
+    assert later != twice
+    dated = mark(opened, time="2026-03-01")
+    assert dated not in {twice, later}
 
 
 def test_what_cannot_be_marked_is_refused_and_not_noted(opened: Opened) -> None:

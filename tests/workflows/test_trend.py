@@ -352,8 +352,9 @@ def test_what_is_not_there_is_said() -> None:
         trend(line, ["ndcg@5"])
     with pytest.raises(UsageError, match="no slice"):
         trend(line, slice="class=name")
-    with pytest.raises(UsageError, match="names no value"):
+    with pytest.raises(UsageError, match="the slice class names no value") as caught:
         trend(line, slice="class")
+    assert caught.value.fix == "class=VALUE"
     with pytest.raises(UsageError, match="no run 'bm52'; did you mean bm25"):
         trend(line, run="bm52")
     with pytest.raises(UsageError, match="last 0"):

@@ -43,7 +43,11 @@ if TYPE_CHECKING:
 @click.option("--mask", is_flag=True, help="Replace e-mail addresses, numbers and such.")
 @click.option("--text", metavar="COLUMN", help="The column of queries, if it has another name.")
 @click.option("--count", metavar="COLUMN", help="The column of counts, if it has another name.")
-@click.option("--replace", is_flag=True, help="Even if most of an earlier sample is dropped.")
+@click.option(
+    "--replace",
+    is_flag=True,
+    help="Even if most of an earlier sample is dropped, or judged queries count no more.",
+)
 @options.output("table", "json")
 def choose(
     log: str,

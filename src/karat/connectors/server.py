@@ -87,7 +87,7 @@ class Client:
         return self._dict(_of(golden, "status"))
 
     def queries(self, golden: str, edition: str | None = None, **where: Any) -> pl.DataFrame:
-        """Queries with their attributes; of an edition if one is named, else as they stand."""
+        """Queries with attributes and weights, of an edition or as they stand: for `queries=`."""
         return self._table("queries", golden, edition=edition, **where)
 
     def query(self, golden: str, query_id: str) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class Client:
         return self._table("grades", golden, edition=edition)
 
     def qrels(self, golden: str, edition: str | None = None) -> Qrels:
-        """The grades that count, to evaluate with; on the scale of the golden set."""
+        """The grades that count, on the golden set's scale: to evaluate with, beside `queries`."""
         found = self.grades(golden, edition).select("query_id", "doc_id", "grade")
         named = {row["name"]: row for row in self.golden_sets()}
         qrels = Qrels.from_frame(found, f"golden set {golden}, {edition or 'now'}")
@@ -184,10 +184,8 @@ class Client:
 
     def queue(self, golden: str, pairs: str | Path | Pairs) -> dict[str, Any]:
         """Put pairs into the queue: a file, or those of a comparison's `to_judge()`."""
-        with sent(pairs if isinstance(pairs, str | Path) else packed_pairs(pairs)) as (
-            name,
-            stream,
-        ):
+        given = pairs if isinstance(pairs, str | Path) else packed_pairs(pairs)
+        with sent(given) as (name, stream):
             return _dict(self._calls.upload(_of(golden, "queue"), pieces(stream), name=name))
 
     def import_file(
@@ -268,9 +266,9 @@ class Client:
         """The runs that are kept, the newest first."""
         return self._calls.rows("/runs", golden=golden)
 
-    def run(self, run_id: int) -> dict[str, Any]:
+    def run(self, run: Name, *, golden: str | None = None) -> dict[str, Any]:
         """What is known of one run."""
-        return self._dict(f"/runs/{int(run_id)}")
+        return self._dict(_run(run), golden=golden)
 
     def upload_run(
         self, run: str | Path | Run, name: str | None = None, *, golden: str | None = None
@@ -282,27 +280,32 @@ class Client:
             told = {"name": called, "run": name, "golden": golden}
             return _dict(self._calls.upload("/runs", pieces(stream), **told))
 
-    def remove_run(self, run: int | Mapping[str, Any]) -> None:
-        """Remove a run with its file; refused while a comparison needs it.
+    def remove_run(self, run: Name | Mapping[str, Any], *, golden: str | None = None) -> None:
+        """Remove a run with all its names and its file; refused while a comparison needs it.
 
-        By its number, or as `runs` or `upload_run` told of it: then another that has its number
-        by now stays.
+        By number or name, or as `runs` or `upload_run` told of it: another of its number stays.
         """
-        number, known = _known(run, "sha256")
-        self._calls.delete(f"/runs/{number}", **known)
+        named, known = _known(run, "sha256")
+        self._calls.delete(_run(named), golden=golden, **known)
 
-    def download_run(self, run_id: int) -> Run:
+    def download_run(self, run: Name, *, golden: str | None = None) -> Run:
         """A run that is kept, with how it answered each query."""
-        name = self.run(run_id)["name"]
-        with self._calls.download(f"/runs/{int(run_id)}/file", format="parquet") as answer:
-            return run_of(pl.read_parquet(io.BytesIO(answer.read())), name)
+        found = self.run(run, golden=golden)
+        with self._calls.download(_run(found["id"], "file"), format="parquet") as answer:
+            return run_of(pl.read_parquet(io.BytesIO(answer.read())), found["name"])
 
     def explain(
-        self, run_id: int, query_id: str, measure: str = "nDCG@10", edition: str | None = None
+        self,
+        run: Name,
+        query_id: str,
+        measure: str = "nDCG@10",
+        edition: str | None = None,
+        *,
+        golden: str | None = None,
     ) -> dict[str, Any]:
         """Which documents make a value, as `karat explain --format json`."""
-        asked = {"query_id": query_id, "measure": measure, "edition": edition}
-        return self._dict(f"/runs/{int(run_id)}/explain", **asked)
+        asked = {"query_id": query_id, "measure": measure, "edition": edition, "golden": golden}
+        return self._dict(_run(run, "explain"), **asked)
 
     def evaluate(
         self, runs: Name | Sequence[Name], measures: str | Sequence[str] = (), **settings: Any
@@ -369,11 +372,10 @@ class Client:
     def remove_comparison(self, comparison: int | Mapping[str, Any]) -> None:
         """Remove a comparison with its numbers; its runs stay.
 
-        By its number, or as `comparisons` told of it: then another that has its number by now
-        stays.
+        By its number, or as `comparisons` told of it: another of its number stays.
         """
         number, known = _known(comparison, "created_us")
-        self._calls.delete(f"/comparisons/{number}", **known)
+        self._calls.delete(f"/comparisons/{int(number)}", **known)
 
     def queue_comparison(self, comparison_id: int) -> dict[str, Any]:
         """Put the pairs whose grades could turn its sign into the queue."""
@@ -425,13 +427,17 @@ def _of(golden: str, *parts: str) -> str:
     return "/golden/" + "/".join(quote(part, safe="") for part in (golden, *parts))
 
 
+def _run(run: Name, *parts: str) -> str:
+    return "/".join(["/runs", quote(str(run), safe=""), *parts])
+
+
 def _judge(golden: str, part: str) -> str:
     return f"/judge/{quote(golden, safe='')}/{part}"
 
 
-def _known(what: int | Mapping[str, Any], by: str) -> tuple[int, dict[str, Any]]:
-    """The number of something, and what else it is known by."""
-    return (int(what["id"]), {by: what[by]}) if isinstance(what, Mapping) else (int(what), {})
+def _known(what: Name | Mapping[str, Any], by: str) -> tuple[Name, dict[str, Any]]:
+    """The number or name of something, and what else it is known by."""
+    return (what["id"], {by: what[by]}) if isinstance(what, Mapping) else (what, {})
 
 
 def _listed(given: Any) -> list[Any]:

@@ -102,6 +102,15 @@ def refuse_binary(source: Source) -> None:
             lone carriage return.
     """
     head = source.head
+    if head.startswith(b"PK\x03\x04"):
+        raise InputError(
+            "this is a ZIP file, and a file in it, or its folder, is wanted",
+            file=source.name,
+            fix=Advice(
+                f"unzip {source.name}, then name what was in it",
+                page="unpack it, and send what was in it",
+            ),
+        )
     if b"\x00" in head:
         at = head.index(b"\x00")
         even = head[:4096:2].count(0) + head[1:4096:2].count(0)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from karat.errors import Advice, InputError
 
+_NAMED = 12  # splits that an error names
 _PACKED = ("", ".gz", ".zst", ".bz2")
+_T = TypeVar("_T")
 _FILES = {"queries": "queries.jsonl", "documents": "corpus.jsonl"}
 
 
@@ -47,21 +51,33 @@ def _split(folder: Path) -> Path:
         for packed in _PACKED
         for file in sorted(within.glob(f"*.tsv{packed}"))
     }
-    if "test" in splits:
-        return splits["test"]
-    if len(splits) == 1:
-        return next(iter(splits.values()))
     if not splits:
         raise InputError(
             "this folder has no qrels/*.tsv, so it is no BEIR folder with judgments",
             file=str(folder),
             fix=_instead("qrels/test.tsv"),
         )
+    return one_split(splits, str(folder), f"name one: {within / (min(splits) + '.tsv')}")
+
+
+def one_split(splits: Mapping[str, _T], file: str, fix: str) -> _T:
+    """The split of qrels that is meant: ``test``, or the only one.
+
+    Args:
+        splits: At least one, by name.
+        file: What messages call the folder, or the ZIP file that it lies in.
+        fix: What helps at the command line where there are several.
+
+    Raises:
+        InputError: there are several, and none is ``test``.
+    """
+    if "test" in splits:
+        return splits["test"]
+    if len(splits) == 1:
+        return next(iter(splits.values()))
+    names = ", ".join(sorted(splits)[:_NAMED]) + (", …" if len(splits) > _NAMED else "")
     raise InputError(
-        f"this folder has several splits ({', '.join(sorted(splits))}) and none is called test",
-        file=str(folder),
-        fix=Advice(
-            f"name one: {within / (min(splits) + '.tsv')}",
-            page="leave one of them in the ZIP file, or send it alone",
-        ),
+        f"this folder has several splits ({names}) and none is called test",
+        file=file,
+        fix=Advice(fix, page="leave one of them in the ZIP file, or send it alone"),
     )

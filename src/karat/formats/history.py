@@ -66,13 +66,19 @@ def append(path: str | Path, *points: Point) -> None:
             stream.write(before + added)
 
 
-def read(path: str | Path, told: Callable[[str], None] | None = None) -> list[Point]:
+def read(
+    path: str | Path,
+    told: Callable[[str], None] | None = None,
+    damaged: Callable[[InputError], None] | None = None,
+) -> list[Point]:
     """The points of a history, in the order of its lines.
 
     Args:
         path: The file.
         told: Hears of a last line that is cut short, which is then left out: another program was
             stopped while it wrote, and the lines before are whole. An error if None.
+        damaged: Hears of each line that is damaged, which is then left out. An error if None, or
+            if no line is whole.
 
     Raises:
         InputError: it cannot be read, holds no point, a line is damaged, or a newer karat wrote it.
@@ -85,7 +91,22 @@ def read(path: str | Path, told: Callable[[str], None] | None = None) -> list[Po
     if told is not None and lines[1:] and lines[-1].strip() and not _is_json(lines[-1]):
         told(f"line {len(lines)} of {name}, its last, is cut short: left out")
         lines.pop()
-    return [_point(line, name, number) for number, line in enumerate(lines, 1) if line.strip()]
+    points: list[Point] = []
+    wrong: list[InputError] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            if line.strip():
+                points.append(_point(line, name, number))
+        except InputError as error:
+            if damaged is None:
+                raise
+            wrong.append(error)
+    if damaged is not None and wrong:
+        if not points:
+            raise wrong[0]
+        for each in wrong:
+            damaged(each)
+    return points
 
 
 def _is_json(line: bytes) -> bool:

@@ -38,7 +38,7 @@ def read_attributes(source: Source, role: str) -> Rows:
     key = "query_id" if role == "queries" else "doc_id"
     chosen = choose(names, role, source.name)
     frame = _collected(plan, source)
-    _refuse_bomb(weight(frame), source)
+    refuse_bomb(weight(frame), source)
     _refuse_floats(frame[chosen[key]].dtype, chosen[key], source)
     renamed = {name: column for column, name in chosen.items()}
     clash = [c for n, c in renamed.items() if n != c and c in names]
@@ -64,7 +64,7 @@ def _scan(source: Source) -> tuple[pl.LazyFrame, list[str]]:
         held.seek(0)
         plan = pl.scan_parquet(held, glob=False)
     if said is not None:
-        _refuse_bomb(max(said.uncompressed, _CELL * max(said.values, said.rows)), source)
+        refuse_bomb(max(said.uncompressed, _CELL * max(said.values, said.rows)), source)
     try:
         return plan, plan.collect_schema().names()
     except _BROKEN as error:
@@ -77,7 +77,7 @@ def _parts(plan: pl.LazyFrame, chosen: dict[str, str], source: Source) -> Iterat
     try:
         for part in plan.collect_batches(maintain_order=True):
             total += weight(part)
-            _refuse_bomb(total, source)
+            refuse_bomb(total, source)
             done = fast(part, chosen)
             if done is None:
                 careful = Careful(source.name, unit="row")
@@ -113,7 +113,7 @@ def _weight(column: pl.Series) -> int:
     return cells
 
 
-def _refuse_bomb(size: int, source: Source) -> None:
+def refuse_bomb(size: int, source: Source) -> None:
     """Refuse what is many times as large as the file it came from, as no real data is."""
     if size > _BOMB_FROM and size > BOMB_RATIO * source.stored:
         raise InputError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from karat.errors import InputError
+from karat.errors import Advice, InputError
 from karat.formats.detect import own_kind
 from karat.formats.source import Source
 from karat.release.policy import Policy, policy_of
@@ -27,7 +27,9 @@ def read_policy(path: str | Path, rel: float | None = None) -> Policy:
         data, name, kind = source.whole(), source.name, own_kind(source)
     if kind not in {None, "a policy"}:
         what = f"this is {kind}, and a policy (TOML) is wanted here"
-        raise InputError(what, file=name, fix="karat gate --policy gate.toml …")
+        raise InputError(
+            what, file=name, fix=Advice("karat gate --policy gate.toml …", page="send a policy")
+        )
     try:
         written = tomllib.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:

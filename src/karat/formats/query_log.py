@@ -23,6 +23,9 @@ from karat.formats.columns import plain
 from karat.formats.detect import refuse_binary
 from karat.formats.fields import finite
 from karat.formats.jsonl import parsed
+from karat.formats.log_size import Most, measure
+from karat.formats.parquet import refuse_bomb, weight
+from karat.formats.parquet_footer import read_footer
 from karat.formats.source import Source
 
 TEXT = ("text", "query", "query_text", "user_query", "q", "search_query", "search_term")
@@ -57,6 +60,7 @@ def read_query_log(
     text: str | None = None,
     count: str | None = None,
     notes: list[str] | None = None,
+    most: Most | None = None,
 ) -> pl.DataFrame:
     """Read a log of queries.
 
@@ -65,18 +69,21 @@ def read_query_log(
         text: The column of queries, if it has no usual name.
         count: The column of counts, if it has no usual name.
         notes: Where to put what a person should know of how it was read, in sentences.
+        most: How large a file may be; then it must be one that can be read twice.
 
     Returns:
         One row for each row of the file, in its order: ``text``, ``count`` (1 where the file has
         none), and its other columns. Equal queries are not merged: see ``karat.golden.traffic``.
 
     Raises:
-        InputError: a damaged file, no column of queries or two, or a count that is not a whole
-            number, 0 or more.
+        InputError: a damaged file, no column of queries or two, a count that is not a whole
+            number, 0 or more; or it is larger than it may be.
     """
+    if most is not None:
+        measure(path, most)
     with Source(path) as source:
         if source.head.startswith(b"PAR1"):
-            return _parquet(source, text, count)
+            return _parquet(source, text, count, most)
         refuse_binary(source)
         if source.head.lstrip()[:1] == b"{":
             return _jsonl(source, text, count)
@@ -275,15 +282,28 @@ def _jsonl(source: Source, text: str | None, count: str | None) -> pl.DataFrame:
     return _framed(columns, counts, source.name)
 
 
-def _parquet(source: Source, text: str | None, count: str | None) -> pl.DataFrame:
+def _parquet(
+    source: Source, text: str | None, count: str | None, most: Most | None
+) -> pl.DataFrame:
+    held = io.BytesIO(source.whole())
+    said = read_footer(held)
+    held.seek(0)
+    if said is not None:
+        refuse_bomb(said.uncompressed, source)
+        if most is not None:
+            most.refuse(said.uncompressed, said.rows, source.name)
     try:
-        frame = pl.read_parquet(io.BytesIO(source.whole()))
+        frame = pl.read_parquet(held)
     except _BROKEN as error:
         raise InputError(
             f"the Parquet data is damaged or ends early ({str(error).splitlines()[0]})",
             file=source.name,
             fix="copy or write it again",
         ) from None
+    refuse_bomb(weight(frame), source)  # rows may share a text, and each will have its own
+    if most is not None:
+        texts = frame.select(pl.col(pl.String).str.len_bytes().sum())
+        most.refuse(sum(texts.row(0)), frame.height, source.name)
     query, asked = _choose(frame.columns, text, count, source.name)
     if frame[query].dtype.is_nested() or frame[query].dtype == pl.Binary:
         raise InputError(f"column {query!r} is no text", file=source.name)

@@ -245,7 +245,12 @@ class Source:
 
     def whole(self) -> bytes:
         """The whole file, its lines unbounded; may be called once, instead of ``chunks``."""
-        return self.head + b"".join(iter(lambda: self._read(CHUNK), b""))
+        return b"".join(self.pieces())
+
+    def pieces(self) -> Iterator[bytes]:
+        """The whole file piece by piece, wherever lines end; may be called once, as ``whole``."""
+        yield self.head
+        yield from iter(lambda: self._read(CHUNK), b"")
 
     def _open_raw(self) -> io.BufferedReader:
         if self.path is None:

@@ -203,9 +203,9 @@ def _quoted(text: str) -> str:
 
 
 def _grades(low: float, high: float) -> dict[float, str]:
-    steps = [low + step for step in range(int(high - low) + 1)]
-    return {grade: "Useless" if grade == low else "Right" if grade == high else f"{grade:g}"
-            for grade in steps}  # fmt: skip
+    last = int(high - low)
+    between = {low + step: f"In part: step {step} of {last} towards right" for step in range(last)}
+    return between | {low: "Useless", high: "Right"}
 
 
 class _Written:

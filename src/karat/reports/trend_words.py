@@ -77,6 +77,8 @@ def _said(series: Series) -> str:
 def _since(change: float, time: str, commit: str | None, steps: tuple[int, int]) -> str:
     """A change, from when it is counted, and how many of the steps were for the worse."""
     moved = sum(steps)
+    if not moved and not change:
+        return f"no change since {place(time, commit)}"
     of = f"{steps[0]:,} of {counted(moved, 'step', 'steps')} for the worse" if moved else "no step"
     return f"{change_text(change)} since {place(time, commit)}, {of}"
 

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from karat.errors import InputError
+from karat.errors import Advice, InputError
 
 # Mixes the query into the hash of a document id: 2^64 divided by the golden ratio, made odd.
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -140,7 +140,10 @@ def _refuse_duplicates(
             file=source,
             query=query,
             doc_id=doc,
-            fix="keep each document once for each query (karat lint lists them all)",
+            fix=Advice(
+                "keep each document once for each query (karat lint lists them all)",
+                page="keep each document once for each query",
+            ),
         )
 
 

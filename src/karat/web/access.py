@@ -56,10 +56,11 @@ class Needs:
     Args:
         role: Least role; None for a route open to everybody.
         scope: What an API token must be good for; None where no token is taken.
+        looks: Whether it is looked up who asks; else nobody does, and the store is not needed.
     """
 
-    def __init__(self, role: Role | None, scope: Scope | None) -> None:
-        self.role, self.scope = role, scope
+    def __init__(self, role: Role | None, scope: Scope | None, *, looks: bool = True) -> None:
+        self.role, self.scope, self.looks = role, scope, looks
 
     async def __call__(self, request: Request) -> Asking | None:
         """Who asks; None on an open route where nobody is signed in.
@@ -68,6 +69,9 @@ class Needs:
             Refused: they are nobody, or may not.
             UsageError: a form holds what no store can.
         """
+        if not self.looks:
+            request.state.asking = None
+            return None
         site: Site = request.app.state.site
         token = _token(request)
         if token is not None and self.role is not None:
@@ -175,6 +179,7 @@ async def _check_texts(request: Request) -> None:
             raise UsageError("no text holds the character 0, or half of a character")
 
 
+ANYTHING = Needs(None, None, looks=False)
 EVERYBODY = Needs(None, None)
 RATER = Needs("rater", "judge")
 READER = Needs("engineer", "read")
@@ -183,6 +188,7 @@ OWNER = Needs("owner", "admin")
 SESSION = Needs("rater", None)
 """One's own account, which no token may change."""
 
+Whoever = Annotated[None, Depends(ANYTHING)]
 MaybeSomebody = Annotated[Asking | None, Depends(EVERYBODY)]
 ARater = Annotated[Asking, Depends(RATER)]
 AReader = Annotated[Asking, Depends(READER)]

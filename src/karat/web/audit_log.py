@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import polars as pl
 from fastapi import APIRouter, Request, Response
 
 from karat.web.access import AnOwner
@@ -13,12 +14,14 @@ from karat.web.page import Page, show
 from karat.web.site import TheSite
 
 ROUTER = APIRouter()
+_HASH = r"\b([0-9a-f]{12})[0-9a-f]{52}\b"
 _COLUMNS = (
     Column("time_us", "When", "time"),
     Column("person", "Who", choices=True),
     Column("action", "Did", choices=True),
     Column("subject", "To what"),
-    Column("about", "More"),
+    Column("more", "More"),
+    Column("about", "All of it", shown=False),
 )
 
 
@@ -38,8 +41,10 @@ class AuditPage(Page):
 @ROUTER.get("/audit")
 def audit(request: Request, site: TheSite, _asking: AnOwner) -> Response:
     """Everything that people did."""
+    done = site.accounts.done()
+    short = pl.col("about").str.replace_all(_HASH, "$1…")
     found = listed(
-        site.accounts.done(),
+        done.with_columns(more=short),
         _COLUMNS,
         Ask.of(request),
         search=["person", "action", "subject", "about"],

@@ -283,6 +283,7 @@ def grades_of(golden: GoldenSetRow) -> list[Grade]:
     out = []
     for grade, text in declared.items():
         word, _, sign = (part.strip() for part in text.partition(":"))
+        word = "" if word == f"{grade:g}" else word  # as golden sets of earlier days have it
         out.append(Grade(grade, keys.get(grade), word, sign))
     return out
 

@@ -15,7 +15,6 @@ from pydantic import Field
 from karat.errors import UsageError
 from karat.measures import DEFAULTS
 from karat.reports.html import words
-from karat.stats.effects import TIED
 from karat.store import comparisons as stored
 from karat.store import runs
 from karat.store.comparisons import ComparisonRow
@@ -23,6 +22,8 @@ from karat.store.runs import RunRow
 from karat.tables.comparison import Comparison, Difference
 from karat.tables.results import Result
 from karat.web.access import AnEngineer, AReader
+from karat.web.comparison_lists import list_of_queries
+from karat.web.counting import counts_in, narrowed, uncounted
 from karat.web.figures import Charts, charts
 from karat.web.ids import Id
 from karat.web.kept import WAIT_S, axes, compute, confirm, find, look
@@ -106,9 +107,13 @@ class ComparisonPage(Page):
         measure: The measure of the list.
         candidate: The candidate of the list.
         slice: The slice that the list is of, as ``lang=de``; empty for all.
-        counts: How many queries of the list's measure are better, the same, worse.
+        uncounted: How many queries count in no number over all, in a sentence; empty if all do.
+        counts: How many queries of the list's measure are better, the same, worse, of those that
+            count.
+        aside: How many of the list do not count, while others do.
         queries: The queries, the largest contribution first.
         listing: Whether the address asks for something of the list.
+        titles: By document of a pair to judge next what it is called; only those known.
         queued: How many pairs were just put into the queue; None if nobody asked for it.
         raised: How many of those that were in it go first now.
         charts: The charts.
@@ -130,9 +135,12 @@ class ComparisonPage(Page):
     measure: str = ""
     candidate: str = ""
     slice: str = ""
+    uncounted: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
+    aside: int = 0
     queries: Listed | None = None
     listing: bool = field(default=False, repr=False)
+    titles: Mapping[str, str] = field(default_factory=dict, repr=False)
     queued: int | None = None
     raised: int = 0
     charts: Charts | None = field(default=None, repr=False)
@@ -289,7 +297,7 @@ def one_comparison(
     def address(lead: Mapping[str, str]) -> str:
         if "query" in lead:
             return sides + quote(lead["query"], safe="")
-        held = {name: value for name, value in lead.items() if value}
+        held = narrowed({name: value for name, value in lead.items() if value}, found.frame)
         if not several:
             held.pop("candidate", None)
         return f"?{urlencode(held)}#queries"
@@ -304,7 +312,11 @@ def one_comparison(
     own = found.frame.filter(candidate=candidate, measure=measure)
     if part:
         own = own.filter(pl.col("slices").list.contains(part))
-    counts = dict(own.group_by("outcome").len().iter_rows())
+    counting = counts_in(own)
+    counts = dict(counting.group_by("outcome").len().iter_rows())
+    next_ones = sorted({each.doc_id for each in comparison.judge_next})
+    with opened.store.read() as connection:
+        titles = stored.titles(connection, opened.golden.id, next_ones)
     heads = [
         words.headline(next(each for each in comparison.differences if each.candidate == name))
         for name in candidates
@@ -326,9 +338,12 @@ def one_comparison(
         measure=measure,
         candidate=candidate,
         slice=part,
+        uncounted=uncounted(found.frame),
         counts={way: counts.get(way, 0) for way in WAYS},
-        queries=_queries(request, row, found, own, measure, candidate),
+        aside=own.height - counting.height,
+        queries=list_of_queries(row, found, own, measure, candidate, Ask.of(request)),
         listing=bool({*request.query_params} - {"queued", "raised"}),
+        titles=titles,
         queued=queued,
         raised=raised,
         charts=charts(found.drawn, address),
@@ -385,46 +400,6 @@ def queue_next(site: TheSite, asking: AnEngineer, comparison_id: Id) -> Response
     put = kept_comparisons.queue_next(opened, row, found, by=by, now=now)
     said = urlencode({"queued": put.added, "raised": put.raised})
     return RedirectResponse(f"{site.settings.base}/comparisons/{row.id}?{said}#next", 303)
-
-
-def _queries(
-    request: Request,
-    row: ComparisonRow,
-    found: KeptComparison,
-    own: pl.DataFrame,
-    measure: str,
-    candidate: str,
-) -> Listed:
-    """A row for each query: its change under one measure, and under the others beside."""
-    measures = axes(found.comparison)[0]
-    plain = ["query_id", "text", "outcome", "baseline_value", "candidate_value", "difference"]
-    frame = own.select(*plain, "share").with_columns(query=pl.coalesce("text", "query_id"))
-    others = [name for name in measures if name != measure]
-    for name in others:
-        beside = found.frame.filter(candidate=candidate, measure=name)
-        beside = beside.select("query_id", pl.col("difference").alias(name))
-        frame = frame.join(beside, on="query_id", how="left", maintain_order="left")
-    said = {"measure": measure} if measure != measures[0] else {}
-    tail = f"?{urlencode(said)}" if said else ""
-    weighed = own.filter(pl.col("difference").abs() > TIED)
-    ratio = weighed["share"] / weighed["difference"]
-    unequal = weighed.height > 0 and float(ratio.max() or 0) > float(ratio.min() or 0) * 1.000001  # type: ignore[arg-type]
-
-    def link(each: Mapping[str, Any]) -> str:
-        return f"/comparisons/{row.id}/queries/{quote(each['query_id'], safe='')}{tail}"
-
-    columns = [
-        Column("query", "query", link=link, longest=90),
-        Column("query_id", "id"),
-        Column("outcome", "outcome", choices=True),
-        Column("baseline_value", "from", "number"),
-        Column("candidate_value", "to", "number"),
-        Column("difference", f"change, {measure}", "signed"),
-        Column("share", "adds", "signed", shown=unequal),
-        *(Column(name, name, "signed") for name in others),
-        Column("text", "text", shown=False),
-    ]
-    return listed(frame, columns, Ask.of(request), search=["query_id", "text"])
 
 
 def _verdict(opened: Opened, row: ComparisonRow, known: Mapping[int, RunRow]) -> str | None:

@@ -20,7 +20,14 @@ from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.page import show
 from karat.web.site import TheSite
 from karat.workflows.browsing import Ready, ready_in
-from karat.workflows.editions import LONGEST, NOW, compare_editions, content_of, list_editions
+from karat.workflows.editions import (
+    LONGEST,
+    NOW,
+    compare_editions,
+    content_of,
+    list_editions,
+    named,
+)
 from karat.workflows.noted import freeze_noted
 from karat.workflows.workspace import Opened
 
@@ -150,14 +157,15 @@ def one_edition(
     graded = content.grades.join(texts, on="query_id", how="left", maintain_order="left")
     columns = (
         Column("text", "Query", link=lambda r: address(name, "queries", r["query_id"])),
-        Column("doc_id", "Document", link=lambda r: pair_address(name, r)),
+        Column("name", "Document", link=lambda r: pair_address(name, r)),
         Column("grade", "Grade", "grade"),
         Column("votes", "Votes", "count"),
         Column("rule", "Rule", choices=True),
         Column("raters", "Raters"),
         Column("query_id", "Query id", shown=False),
+        Column("doc_id", "Document id", shown=False),
     )
-    graded = graded.with_columns(raters=pl.col("raters").list.join(", "))
+    graded = named(found, graded.with_columns(raters=pl.col("raters").list.join(", ")))
     page = EditionPage(
         title=edition,
         crumbs=crumbs(name, ("Editions", address(name, "editions"))),
@@ -167,7 +175,9 @@ def one_edition(
         created_us=row.created_us,
         queries=row.queries,
         about=[(key, _said(value)) for key, value in row.about.items()],
-        grades=listed(graded, columns, Ask.of(request), search=["text", "doc_id", "raters"]),
+        grades=listed(
+            graded, columns, Ask.of(request), search=["text", "name", "doc_id", "raters"]
+        ),
     )
     return show(request, page)
 
@@ -185,11 +195,13 @@ def changes(
     found = opened(site, name)
     changed = compare_editions(found, old, new)
     columns = (
-        Column("query_id", "Query", link=lambda r: address(name, "queries", r["query_id"])),
-        Column("doc_id", "Document", link=lambda r: pair_address(name, r)),
+        Column("text", "Query", link=lambda r: address(name, "queries", r["query_id"])),
+        Column("name", "Document", link=lambda r: pair_address(name, r)),
         Column("change", "Change", choices=True),
         Column("old", "Grade before", "grade"),
         Column("new", "Grade after", "grade"),
+        Column("query_id", "Query id", shown=False),
+        Column("doc_id", "Document id", shown=False),
     )
     by_kind = {kind: changed.queries.filter(change=kind).to_dicts() for kind in _KINDS}
     page = ChangesPage(
@@ -200,7 +212,12 @@ def changes(
         new=new,
         names=_names(found),
         difference=changed,
-        grades=listed(changed.grades, columns, Ask.of(request), search=["query_id", "doc_id"]),
+        grades=listed(
+            named(found, changed.grades),
+            columns,
+            Ask.of(request),
+            search=["text", "name", "query_id", "doc_id"],
+        ),
         queries=[(kind, rows) for kind, rows in by_kind.items() if rows],
     )
     return show(request, page)

@@ -14,7 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 
-from karat.errors import InputError, KaratError, MissingExtra, UsageError, on_page
+from karat.errors import InputError, KaratError, MissingExtra, UsageError, no_room, on_page
 from karat.store.judgments import LeaseLost
 from karat.web.access import Asking, Refused, by_session
 from karat.web.page import Page, show
@@ -37,7 +37,7 @@ class Said:
     Attributes:
         code: ``usage`` | ``input`` | ``conflict`` | ``not_found`` | ``not_signed_in`` |
             ``not_allowed`` | ``too_many`` | ``busy`` | ``too_large`` | ``missing_extra`` |
-            ``error``.
+            ``no_room`` | ``error``.
         message: What is wrong.
         where: File, line, query, document or field it concerns, as far as these are known.
         nearest: The nearest valid choices.
@@ -85,6 +85,10 @@ def told(error: Exception, *, trusted: bool = True) -> tuple[int, Said]:
     if isinstance(error, Refused):
         code = "not_signed_in" if error.status == 401 else "not_allowed"
         return error.status, Said(code, str(error))
+    if no_room(error):
+        LOG.error("no room: %s", error, exc_info=error)
+        what = "there is no room for this on the server"
+        return 507, Said("no_room", what, fix="whoever runs it makes room; then send it again")
     if isinstance(error, UsageError):
         status, code = _of_usage(error)
         return status, Said(code, error.what, nearest=list(error.nearest), fix=error.fix)
@@ -146,7 +150,8 @@ def answer(request: Request, error: Exception) -> Response:
     if path.startswith("/api/") or "text/html" not in request.headers.get("accept", "text/html"):
         if status == 401:
             headers["www-authenticate"] = "Bearer"
-        return JSONResponse(said.to_dict(), status, headers)
+        # Whoever calls the API has no command line there: of two wordings not that of commands.
+        return JSONResponse(said.on_page().to_dict(), status, headers)
     if status == 401 and request.method in {"GET", "HEAD"}:
         query = f"?{request.url.query}" if request.url.query else ""
         return RedirectResponse(f"{base}/sign-in?{urlencode({'next': path + query})}", 303)

@@ -15,10 +15,10 @@ from karat.web.access import AnEngineer, AReader
 from karat.web.errors import NotFound, Said, refused
 from karat.web.golden import GoldenPage, address, crumbs, opened
 from karat.web.golden_queries import pair_address
-from karat.web.listing import Ask, Column, Listed, listed
+from karat.web.listing import OWN, Ask, Column, Listed, listed
 from karat.web.page import show
 from karat.web.site import TheSite
-from karat.workflows.browsing import STATES, given_by, judgments_in, pair_in, pairs_in
+from karat.workflows.browsing import STATES, given_by, judgments_in, pair_in, pairs_in, queries_in
 from karat.workflows.kept_runs import names_of_kept
 from karat.workflows.over_kept_runs import pool_kept
 from karat.workflows.pool import Pooled
@@ -39,6 +39,7 @@ class PairsPage(GoldenPage):
         pairs: One row for each.
         runs: Runs that more can be chosen from.
         pooled: What became of choosing more; None if nobody did.
+        lacking: Queries for which no run returned anything then: id and text.
         wrong: Why that did not work; None if it did.
     """
 
@@ -48,6 +49,7 @@ class PairsPage(GoldenPage):
     pairs: Listed
     runs: Sequence[str]
     pooled: Pooled | None = None
+    lacking: Sequence[tuple[str, str]] = ()
     wrong: Said | None = None
 
 
@@ -267,8 +269,16 @@ def _page(
         pairs=list_pairs(frame, name, ask),
         runs=names_of_kept(found),
         pooled=pooled,
+        lacking=_lacking(found, pooled),
         wrong=wrong,
     )
+
+
+def _lacking(found: Opened, pooled: Pooled | None) -> list[tuple[str, str]]:
+    if pooled is None or not pooled.lacking:
+        return []
+    texts = dict(queries_in(found, OWN)[0].select("query_id", "text").iter_rows())
+    return [(query, texts.get(query) or query) for query in pooled.lacking]
 
 
 def _history(frame: pl.DataFrame, ask: Ask) -> Listed:

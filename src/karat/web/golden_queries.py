@@ -15,6 +15,7 @@ from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 
 from karat.errors import KaratError, UsageError
 from karat.web.access import AnEngineer, AReader, Asking
+from karat.web.api.answers import in_turn
 from karat.web.errors import NotFound, Said, refused
 from karat.web.golden import GoldenPage, address, crumbs, opened
 from karat.web.listing import OWN, SOME, Ask, Column, Listed, listed
@@ -24,6 +25,7 @@ from karat.web.site import TheSite
 from karat.web.uploads import uploaded
 from karat.workflows.browsing import STATES, queries_in, query_in
 from karat.workflows.choosing import (
+    ON_SERVER,
     Drawn,
     Placed,
     Plan,
@@ -37,10 +39,11 @@ from karat.workflows.naming import told_as
 from karat.workflows.workspace import Opened
 
 ROUTER = APIRouter()
-MOST_LOG = 256 << 20
-"""Bytes of a log that a page takes: all of it is held in memory while queries are drawn."""
 MOST_QUERIES = 5_000
 """Queries that a page draws: they go to the browser and come back with the form."""
+_MOST_HELD = 4 << 20
+"""Bytes of a sample, compressed, that go so."""
+_FIELD = 1 << 19  # characters: a form's fields hold twice as many, and no more
 _SHOWN = 3
 """Attributes that stand in the table; the others are in CSV and JSON."""
 _FACTS = ("need", "weight", "count", "band", "stratum", "origin", "probability")
@@ -100,7 +103,7 @@ class PlanPage(GoldenPage):
         searches: In the log, without what was dropped.
         plan: What would become of the golden set.
         queries: The sample, most asked first.
-        sealed: The sample, for the form that puts it in.
+        sealed: The sample in parts, for the form that puts it in.
     """
 
     template: ClassVar[str] = "golden_choose.html.j2"
@@ -110,7 +113,7 @@ class PlanPage(GoldenPage):
     searches: int
     plan: Plan
     queries: Sequence[Mapping[str, Any]]
-    sealed: str = field(repr=False)
+    sealed: Sequence[str] = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +146,7 @@ def queries(request: Request, site: TheSite, _asking: AReader, name: str) -> Res
 
 
 @ROUTER.post("/golden/{name}/queries")
-def plan(
+async def plan(
     request: Request,
     site: TheSite,
     asking: AnEngineer,
@@ -158,27 +161,34 @@ def plan(
     mask: Annotated[str, Form()] = "",
 ) -> Response:
     """Draw queries from a log, and show what putting them in would do; nothing is kept of it."""
-    found = opened(site, name)
     typed = Typed(size, bands, quotas, hard, text.strip(), count.strip(), bool(mask))
+    return await in_turn(request, lambda: _planned(request, site, asking, name, log, typed))
+
+
+def _planned(
+    request: Request,
+    site: TheSite,
+    asking: Asking,
+    name: str,
+    log: UploadFile | None,
+    typed: Typed,
+) -> Response:
+    found = opened(site, name)
     try:
-        with uploaded(log, "log") as (where, called):
-            if where.stat().st_size > MOST_LOG:
-                raise UsageError(
-                    f"a log of more than {MOST_LOG >> 20} MiB is too large for a page",
-                    fix="send each query once, with its count",
-                )
-            with told_as(where, called):
-                drawn = draw_queries(
-                    found,
-                    where,
-                    _size(typed.size),
-                    bands=read_bands(_lines(bands)),
-                    quotas=[read_quota(line) for line in _lines(quotas)],
-                    hard=_lines(hard),
-                    mask=typed.mask,
-                    text=typed.text or None,
-                    count=typed.count or None,
-                )
+        with uploaded(log, "log") as (where, called), told_as(where, called):
+            drawn = draw_queries(
+                found,
+                where,
+                _size(typed.size),
+                bands=read_bands(_lines(typed.bands)),
+                quotas=[read_quota(line) for line in _lines(typed.quotas)],
+                hard=_lines(typed.hard),
+                mask=typed.mask,
+                text=typed.text or None,
+                count=typed.count or None,
+                most=ON_SERVER,
+            )
+        sealed = _seal(drawn.sample.queries, found, asking, site.settings.max_upload // 2)
     except KaratError as error:
         status, wrong = refused(error)
         return show(request, _page(found, Ask(), typed=typed, wrong=wrong), status)
@@ -191,7 +201,7 @@ def plan(
         searches=int(drawn.log.frame["count"].sum()),
         plan=plan_queries(found, drawn),
         queries=drawn.sample.queries.select("text", "band", "count").to_dicts(),
-        sealed=_seal(drawn.sample.queries, found, asking),
+        sealed=sealed,
     )
     return show(request, page)
 
@@ -202,7 +212,7 @@ def choose(
     site: TheSite,
     asking: AnEngineer,
     name: str,
-    sample: Annotated[str, Form()] = "",
+    sample: Annotated[list[str] | None, Form()] = None,
     replace: Annotated[str, Form()] = "",
 ) -> Response:
     """Put a sample in that was shown before."""
@@ -210,7 +220,7 @@ def choose(
     try:
         placed = put_sample(
             found,
-            _unseal(sample, found, asking),
+            _unseal("".join(sample or ()), found, asking),
             now=site.clock(),
             replace=bool(replace),
             person=asking.person.name,
@@ -351,11 +361,17 @@ def _size(text: str) -> int:
     return int(text)
 
 
-def _seal(sample: pl.DataFrame, found: Opened, asking: Asking) -> str:
+def _seal(sample: pl.DataFrame, found: Opened, asking: Asking, most: int) -> list[str]:
     """A sample as its form holds it: so nothing of the log is kept here until it is put in."""
     out = io.BytesIO()
     sample.write_ipc(out, compression="zstd")
-    return seal(base64.b64encode(out.getvalue()).decode(), *_about(found, asking))
+    if out.tell() > min(_MOST_HELD, most // 2):  # base64 twice makes it 1.8 times as long
+        raise UsageError(
+            "these queries, with their attributes, are too long to be held by a page",
+            fix="draw fewer, or take columns that nobody needs out of the log",
+        )
+    sealed = seal(base64.b64encode(out.getvalue()).decode(), *_about(found, asking))
+    return [sealed[at : at + _FIELD] for at in range(0, len(sealed), _FIELD)]
 
 
 def _unseal(text: str, found: Opened, asking: Asking) -> pl.DataFrame:

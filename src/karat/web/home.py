@@ -19,8 +19,10 @@ from karat.web.site import Site, TheSite
 from karat.workflows.comparisons_since import turning
 from karat.workflows.golden_status import Status, status
 from karat.workflows.kept_trends import histories_of, newest_gates
+from karat.workflows.over_kept_runs import spoilt_runs
 
 ROUTER = APIRouter()
+_MOST = 3  # lines of one kind, before the rest are counted
 _GATES = {
     "fail": "failed",
     "stale": "failed: its judgments are stale",
@@ -101,7 +103,9 @@ def to_begin_or_freeze(_site: Site, found: Sequence[Status]) -> Iterable[Attenti
     """What a golden set lacks before it can be used: queries, pairs, an edition."""
     for each in found:
         for what, command in each.todo:
-            if command.startswith(("karat golden choose", "karat golden pool")):
+            if command.startswith(
+                ("karat golden choose", "karat golden pool", "karat golden import")
+            ):
                 yield Attention(what[:1].upper() + what[1:], place(each.name, command), each.name)
             elif command.startswith("karat golden freeze"):
                 new = "something is new since the newest edition" if each.edition else "no edition"
@@ -119,20 +123,47 @@ def failing_gates(site: Site, _found: Sequence[Status]) -> Iterable[Attention]:
                 yield Attention(f"The newest gate of {run} {said}", where, history.name)
 
 
+def damaged_files(site: Site, found: Sequence[Status]) -> Iterable[Attention]:
+    """Histories with damage, and kept runs whose files are gone or damaged."""
+    for history in histories_of(site.workspace):
+        if history.damaged:
+            # Of one that cannot be read at all, the list says why; of others, each series too.
+            some = counted(len(history.damaged), "damaged line", "damaged lines")
+            what = "cannot be read" if history.lacking else f"has {some}"
+            yield Attention(f"The history {history.name} {what}", "/trends")
+    for each in found:
+        lines = [
+            Attention(f"The file of the run “{row.name}” is {ails}", f"/runs/{row.id}", each.name)
+            for row, ails in spoilt_runs(site.opened(each.name))
+        ]
+        yield from _first(lines, "files of runs are gone or damaged", "/runs")
+
+
 def unsure_comparisons(site: Site, found: Sequence[Status]) -> Iterable[Attention]:
     """Comparisons whose sign pairs that nobody judged could flip, or could when computed."""
     for each in found:
+        flipping, older = [], []
         for row, head, behind in turning(site.opened(each.name)):
             if behind.changed:  # what it says may be settled by now
                 what = f"Compute “{row.name}” again: {behind.told}"
-                yield Attention(what, f"/comparisons/{row.id}", each.name)
+                older.append(Attention(what, f"/comparisons/{row.id}", each.name))
                 continue
             pairs = counted(head["next"], "pair", "pairs")
             to_do = f": {pairs} to judge first" if head["next"] else ""
             by = " and ".join(head["turns"][:2])
             what = f"Pairs nobody judged could flip the sign of {by} in “{row.name}”"
             where = f"/comparisons/{row.id}" + ("#next" if head["next"] else "")
-            yield Attention(f"{what}{to_do}", where, each.name)
+            flipping.append(Attention(f"{what}{to_do}", where, each.name))
+        yield from _first(flipping, "comparisons whose sign could flip", "/comparisons")
+        yield from _first(older, "comparisons to compute again", "/comparisons")
+
+
+def _first(lines: Sequence[Attention], rest: str, where: str) -> Iterable[Attention]:
+    """The first lines of one kind; what is left of many in one line that leads to the list."""
+    few = len(lines) if len(lines) <= _MOST + 1 else _MOST
+    yield from lines[:few]
+    if lines[few:]:
+        yield Attention(f"And {len(lines) - few:,} more {rest}", where, lines[0].of)
 
 
 def out_of_reach(site: Site, _found: Sequence[Status]) -> Iterable[Attention]:
@@ -145,6 +176,7 @@ def out_of_reach(site: Site, _found: Sequence[Status]) -> Iterable[Attention]:
 
 WATCHES: list[Watch] = [
     out_of_reach,
+    damaged_files,
     failing_gates,
     to_settle,
     gone_stale,

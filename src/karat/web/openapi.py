@@ -43,6 +43,7 @@ ERROR = {
                         "too_many",
                         "too_large",
                         "missing_extra",
+                        "no_room",
                         "error",
                     ],
                 },

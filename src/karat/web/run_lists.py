@@ -1,4 +1,4 @@
-"""Lists of runs: their values beside them, and whether these are by the grades of now."""
+"""Lists of runs, their values of now or older beside them, and of the queries of one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import polars as pl
 
@@ -16,7 +17,8 @@ from karat.web.computing import COMPUTING, Busy
 from karat.web.kept import WAIT_S
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.workflows import kept_evaluations
-from karat.workflows.kept_evaluations import Rules
+from karat.workflows.editions import NOW
+from karat.workflows.kept_evaluations import KeptEvaluation, Rules
 from karat.workflows.workspace import Opened
 
 _MEASURES = 3  # beside each run
@@ -55,6 +57,50 @@ def list_of_runs(
             except KaratError:  # its own page says why
                 failed.add(row.id)
     return _listed(opened, rows, who, ask, now, failed)
+
+
+def list_of_queries(
+    row: RunRow,
+    found: KeptEvaluation,
+    own: pl.DataFrame,
+    measure: str,
+    measures: Sequence[str],
+    ask: Ask,
+) -> Listed:
+    """A row for each query of a run: its value under one measure, and under the others beside.
+
+    Args:
+        row: The run.
+        found: Its numbers.
+        own: Of ``found.frame`` the rows of the measure, and perhaps of a slice.
+        measure: The measure of the list.
+        measures: All measures, the first first.
+        ask: What is asked of the list.
+    """
+    frame = own.select("query_id", "text", "value", "state", "counts")
+    frame = frame.with_columns(query=pl.coalesce("text", "query_id"))
+    others = [name for name in measures if name != measure]
+    for name in others:
+        beside = found.frame.filter(measure=name).select("query_id", pl.col("value").alias(name))
+        frame = frame.join(beside, on="query_id", how="left", maintain_order="left")
+    said = {"measure": measure} if measure != measures[0] else {}
+    said |= {"edition": found.rules.edition} if found.rules.edition != NOW else {}
+
+    def link(each: Mapping[str, Any]) -> str:
+        pairs = [*said.items(), *(("by", name) for name in found.rules.by)]
+        tail = f"?{urlencode(pairs)}" if pairs else ""
+        return f"/runs/{row.id}/queries/{quote(each['query_id'], safe='')}{tail}"
+
+    columns = [
+        Column("query", "query", link=link),
+        Column("query_id", "id"),
+        Column("value", measure, "number"),
+        Column("state", "answer", choices=True),
+        Column("counts", "counts", "flag", choices=True, shown=not own["counts"].all()),
+        *(Column(name, name, "number") for name in others),
+        Column("text", "text", shown=False),
+    ]
+    return listed(frame, columns, ask, search=["query_id", "text"])
 
 
 def compute_run(opened: Opened, row: RunRow, rules: Rules, clock: str, wait_s: float) -> bool:
@@ -98,13 +144,13 @@ def _listed(
             "also": ", ".join(others(row, meant)) or None,
             "numbers": numbers,
             "queries": row.queries,
-            "documents": row.rows,
+            "results": row.rows,
             "kept": row.added_us,
             "by": who.get(row.sha256),
         }
         held.append(said | {name: values.get(name) for name in names})
     text = dict.fromkeys(("name", "also", "numbers", "by"), pl.String)
-    count = dict.fromkeys(("id", "queries", "documents", "kept"), pl.Int64)
+    count = dict.fromkeys(("id", "queries", "results", "kept"), pl.Int64)
     schema: dict[str, Any] = {**text, **count, **dict.fromkeys(names, pl.Float64)}
     frame = pl.DataFrame(held, schema=schema)
 
@@ -120,7 +166,7 @@ def _listed(
         *(Column(name, name, "number") for name in names),
         Column("numbers", "values", link=why),
         Column("queries", "queries", "count"),
-        Column("documents", "documents", "count"),
+        Column("results", "results", "count"),
         Column("kept", "kept", "time"),
         Column("by", "by"),
         Column("id", "number", "count", shown=False),

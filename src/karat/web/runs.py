@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 from urllib.parse import quote, urlencode
 
@@ -15,28 +12,29 @@ import polars as pl
 from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
 from fastapi.responses import RedirectResponse
 
-from karat.errors import KaratError, UsageError
+from karat.errors import InputError, KaratError, UsageError, on_page
 from karat.reports.html import words
 from karat.reports.html.content import Content, ShownQuery
 from karat.store import comparisons, golden_sets, judgments, runs
 from karat.store.runs import RunRow
 from karat.tables import Results
 from karat.web.access import AnEngineer, AReader, Asking
-from karat.web.errors import NotFound
+from karat.web.counting import narrowed, tallies, uncounted
+from karat.web.errors import NotFound, Said, refused
 from karat.web.figures import Charts, charts
 from karat.web.ids import Id
 from karat.web.kept import DEEPEST, RANKS, WAIT_S, confirm
-from karat.web.listing import Ask, Column, Listed, listed
+from karat.web.listing import Ask, Listed
 from karat.web.page import Page, show
-from karat.web.run_lists import WAITING, compute_run, list_of_runs
+from karat.web.run_lists import WAITING, compute_run, list_of_queries, list_of_runs
 from karat.web.sealing import seal, unseal
 from karat.web.site import Site, TheSite
+from karat.web.uploads import uploaded
 from karat.workflows import kept_evaluations
 from karat.workflows.bringing import KEPT, REMOVED, bring, needed_by, remove_run, within
 from karat.workflows.editions import NOW, list_editions
 from karat.workflows.kept_evaluations import KeptEvaluation, Rules
 from karat.workflows.kept_files import Spoilt
-from karat.workflows.noted import file_name
 from karat.workflows.workspace import Opened
 
 ROUTER = APIRouter()
@@ -53,6 +51,8 @@ class RunsPage(Page):
         waits: Whether numbers are being computed.
         several: Whether two can be compared.
         most: Megabytes of one upload.
+        wrong: Why a run was not kept; None if nothing went wrong.
+        typed: What was typed into the form that was refused: ``name`` and ``path``.
     """
 
     template: ClassVar[str] = "runs.html.j2"
@@ -63,6 +63,8 @@ class RunsPage(Page):
     waits: bool
     several: bool
     most: int
+    wrong: Said | None = None
+    typed: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,10 +86,14 @@ class RunPage(Page):
         older: Whether judgments, queries or documents changed since they were computed.
         lead: The answer in sentences.
         results: The numbers; None before they are computed.
-        outcomes: How many queries got no plain answer, by what became of them.
+        outcomes: How many queries that count got no plain answer, by what became of them.
+        ways: Where these are.
         measure: The measure of the list.
         measures: All measures.
         slice: The slice that the list is of, as ``lang=de``; empty for all.
+        uncounted: How many queries count in no number over all, in a sentence; empty if all do.
+        tallies: By what the list is filtered by (nothing, ``yes``, ``no``) how many of its queries
+            count and do not; empty if all do alike.
         queries: The queries, the worst first.
         charts: The charts.
         view_ids: Where the name of a measure leads.
@@ -111,9 +117,12 @@ class RunPage(Page):
     lead: Sequence[str] = ()
     results: Results | None = None
     outcomes: Mapping[str, int] = field(default_factory=dict)
+    ways: Mapping[str, str] = field(default_factory=dict, repr=False)
     measure: str = ""
     measures: Sequence[str] = ()
     slice: str = ""
+    uncounted: str = ""
+    tallies: Mapping[str, int] = field(default_factory=dict)
     queries: Listed | None = None
     charts: Charts | None = field(default=None, repr=False)
     view_ids: Mapping[Any, str] = field(default_factory=dict, repr=False)
@@ -133,6 +142,7 @@ class RunQueryPage(Page):
         ranks: Ranks that are shown, at most.
         query: Its values and its ranking.
         content: What the components of a report are given.
+        counts: Whether it counts in numbers over all queries.
         changed: How many of its grades changed since the numbers were computed.
         now: By measure its value by the grades of now, where any changed.
     """
@@ -147,6 +157,7 @@ class RunQueryPage(Page):
     ranks: int
     query: ShownQuery
     content: Content = field(repr=False)
+    counts: bool
     changed: int
     now: Mapping[str, Sequence[float | None]]
 
@@ -154,13 +165,17 @@ class RunQueryPage(Page):
 @ROUTER.get("/runs")
 def list_runs(request: Request, site: TheSite, _asking: AReader) -> Response:
     """The runs that are kept."""
+    return show(request, _runs_page(request, site))
+
+
+def _runs_page(request: Request, site: Site, **more: Any) -> RunsPage:
     opened = site.opened(site.workspace.golden.name)
     with opened.store.read() as connection:
         rows = runs.runs(connection, opened.golden.id)[::-1]
         who = comparisons.who_kept(connection, KEPT, REMOVED)
         judged_us = judgments.last_judged(connection, opened.golden.id)
     found = list_of_runs(opened, rows, who, Ask.of(request))
-    page = RunsPage(
+    return RunsPage(
         title="Runs",
         golden=opened.golden.name,
         runs=found,
@@ -168,12 +183,13 @@ def list_runs(request: Request, site: TheSite, _asking: AReader) -> Response:
         waits=any(row["numbers"] in WAITING for row in found.rows),
         several=len(rows) > 1,
         most=site.settings.max_upload // 2**20,
+        **more,
     )
-    return show(request, page)
 
 
 @ROUTER.post("/runs")
 def bring_run(
+    request: Request,
     site: TheSite,
     asking: AnEngineer,
     file: Annotated[UploadFile | None, File()] = None,
@@ -183,17 +199,18 @@ def bring_run(
     """Keep a run: one that is uploaded, or a file that lies in the workspace's folder."""
     opened = site.opened(site.workspace.golden.name)
     settled: dict[str, Any] = {"name": name, "person": asking.person.name, "now": site.clock()}
-    if file is not None and file.filename:
-        with tempfile.TemporaryDirectory(prefix="karat-") as folder:
-            called = file_name(file.filename)
-            held = Path(folder) / called
-            with held.open("wb") as out:
-                shutil.copyfileobj(file.file, out, 1 << 20)
-            made = bring(opened, held, called, **settled)
-    elif path.strip():
-        made = bring(opened, within(opened, path), path.strip(), **settled)
-    else:
-        raise UsageError("no file was chosen", fix="choose one, or name one of the workspace")
+    try:
+        if file is not None and file.filename:
+            with uploaded(file) as (held, _):
+                made = bring(opened, held, held.name, **settled)
+        elif path.strip():
+            made = bring(opened, within(opened, path), path.strip(), **settled)
+        else:
+            raise UsageError("no file was chosen", fix="choose one, or name one of the workspace")
+    except (InputError, UsageError) as error:
+        status, wrong = refused(error)
+        typed = {"name": name, "path": path}
+        return show(request, _runs_page(request, site, wrong=wrong, typed=typed), status)
     tail = ""
     if made.said is not None:
         tail = "?" + urlencode({"said": seal(made.said, *_about(opened, made.row, asking))})
@@ -250,7 +267,7 @@ def one_run(
         rules = kept_evaluations.known(opened, rules)
         found = _evaluated(opened, row, rules)
     except KaratError as error:
-        return show(request, RunPage(**said, error=str(error)))
+        return show(request, RunPage(**said, error=on_page(error)))
     if found is None:
         return show(request, RunPage(**said))
     measures = list(dict.fromkeys(each.measure for each in found.results.results))
@@ -261,8 +278,12 @@ def one_run(
     def address(lead: Mapping[str, str]) -> str:
         kept = [(name, value) for name, value in request.query_params.multi_items()]
         kept = [pair for pair in kept if pair[0] in {"edition", "by"}]
+        lead = narrowed(lead, found.frame)
         return f"?{urlencode([*kept, *((n, v) for n, v in lead.items() if v)])}#queries"
 
+    own = found.frame.filter(measure=chosen)
+    if part:
+        own = own.filter(pl.col("slices").list.contains(part))
     first = [each for each in found.results.results if each.measure == measures[0]]
     counted = {name: getattr(first[0], name) for name in ("failed", "missing", "empty", "unjudged")}
     page = RunPage(
@@ -272,10 +293,13 @@ def one_run(
         lead=[*words.unanswered(first, compared=False), *words.means(found.results.results)],
         results=found.results,
         outcomes={name: count for name, count in counted.items() if count},
+        ways={name: address({"state": name}) for name in counted},
         measure=chosen,
         measures=measures,
         slice=part,
-        queries=_queries(request, row, found, chosen, part, measures),
+        uncounted=uncounted(found.frame),
+        tallies=tallies(own),
+        queries=list_of_queries(row, found, own, chosen, measures, Ask.of(request)),
         charts=charts(found.drawn, address),
         view_ids={(name, None): address({"measure": name}) for name in measures},
         leads={
@@ -328,7 +352,8 @@ def _query_page(
     side = kept_evaluations.side(opened, found, query_id, chosen, ranks)
     if side is None:
         raise NotFound(f"the run has no query {query_id!r}")
-    text = found.frame.filter(query_id=query_id)["text"][0]
+    known = found.frame.filter(query_id=query_id).row(0, named=True)
+    text = known["text"]
     return RunQueryPage(
         title=text or query_id,
         crumbs=[("Runs", "/runs"), (row.name, f"/runs/{row.id}")],
@@ -340,6 +365,7 @@ def _query_page(
         ranks=ranks,
         query=side.query,
         content=side.content,
+        counts=known["counts"],
         changed=side.changed,
         now=side.now,
     )
@@ -371,40 +397,3 @@ def _evaluated(opened: Opened, row: RunRow, rules: Rules) -> KeptEvaluation | No
 def _about(opened: Opened, row: RunRow, asking: Asking) -> tuple[str, tuple[object, ...]]:
     """What became of a run that was brought is sealed with: the key, and for whom it is good."""
     return opened.golden.salt, ("brought", row.id, row.sha256, asking.person.name)
-
-
-def _queries(
-    request: Request,
-    row: RunRow,
-    found: KeptEvaluation,
-    measure: str,
-    part: str,
-    measures: Sequence[str],
-) -> Listed:
-    """A row for each query: its value under one measure, and under the others beside."""
-    frame = found.frame.filter(measure=measure)
-    if part:
-        frame = frame.filter(pl.col("slices").list.contains(part))
-    frame = frame.select("query_id", "text", "value", "state")
-    frame = frame.with_columns(query=pl.coalesce("text", "query_id"))
-    others = [name for name in measures if name != measure]
-    for name in others:
-        own = found.frame.filter(measure=name).select("query_id", pl.col("value").alias(name))
-        frame = frame.join(own, on="query_id", how="left", maintain_order="left")
-    said = {"measure": measure} if measure != measures[0] else {}
-    said |= {"edition": found.rules.edition} if found.rules.edition != NOW else {}
-
-    def link(each: Mapping[str, Any]) -> str:
-        pairs = [*said.items(), *(("by", name) for name in found.rules.by)]
-        tail = f"?{urlencode(pairs)}" if pairs else ""
-        return f"/runs/{row.id}/queries/{quote(each['query_id'], safe='')}{tail}"
-
-    columns = [
-        Column("query", "query", link=link),
-        Column("query_id", "id"),
-        Column("value", measure, "number"),
-        Column("state", "answer", choices=True),
-        *(Column(name, name, "number") for name in others),
-        Column("text", "text", shown=False),
-    ]
-    return listed(frame, columns, Ask.of(request), search=["query_id", "text"])

@@ -26,6 +26,7 @@ from karat.store.people import Invitation
 from karat.tables.people import Person
 from karat.web.logs import log_config
 from karat.web.settings import Settings, plain_host
+from karat.web.uploads import own_place
 from karat.workflows.accounts import Accounts
 
 LOG = logging.getLogger("karat.web")
@@ -250,7 +251,8 @@ def _one(serving: Serving, listening: socket.socket) -> int:
     _on_signal(end)  # uvicorn puts its own in their place, and at its end sends them on to these
     _after_parent(end)
     try:
-        server.run([listening])
+        with own_place():
+            server.run([listening])
     except SystemExit:  # uvicorn has said why
         return 4
     except KaratError as error:

@@ -55,6 +55,7 @@ class SidePage(Page):
         where: Address of this page.
         ranks: Ranks that are shown, at most.
         changes: By candidate and measure: both values, the difference, and what it adds.
+        counts: Whether it counts in numbers over all queries.
         query: Its values and its rankings.
         content: What the components of a report are given.
         changed: How many of its grades changed since the comparison was computed.
@@ -79,6 +80,7 @@ class SidePage(Page):
     where: str
     ranks: int
     changes: Sequence[Mapping[str, Any]]
+    counts: bool
     query: ShownQuery
     content: Content = field(repr=False)
     changed: int
@@ -164,6 +166,7 @@ def _page(
         where=f"/comparisons/{row.id}/queries/{quote(query_id, safe='')}",
         ranks=ranks,
         changes=own.filter(pl.col("measure") == chosen).drop("text", "query_id").to_dicts(),
+        counts=bool(own["counts"].all()),
         query=side.query,
         content=side.content,
         changed=side.changed,

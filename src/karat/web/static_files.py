@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 
 from karat.errors import KaratError
 from karat.store import golden_sets
-from karat.web.access import MaybeSomebody
+from karat.web.access import Whoever
 from karat.web.errors import NotFound
 from karat.web.page import static_file
 from karat.web.site import TheSite
@@ -21,7 +21,7 @@ mimetypes.add_type("text/javascript", ".mjs")
 
 
 @ROUTER.get("/static/{name}")
-def static(name: str, _asking: MaybeSomebody) -> Response:
+def static(name: str, _asking: Whoever) -> Response:
     """A file of ours; its address holds its version, so it may be kept for a year."""
     try:
         data, _version = static_file(name)
@@ -33,7 +33,7 @@ def static(name: str, _asking: MaybeSomebody) -> Response:
 
 
 @ROUTER.get("/healthz")
-def healthz(site: TheSite, _asking: MaybeSomebody) -> Response:
+def healthz(site: TheSite, _asking: Whoever) -> Response:
     """``{"status": "ok"}`` if the store answers; else 503."""
     try:
         with site.workspace.store.read() as connection:

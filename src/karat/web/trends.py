@@ -63,13 +63,15 @@ class File:
         name: Its file.
         points: Points in it.
         lacking: Why it shows nothing; None if it does.
-        fix: What to do about it.
+        fix: What to do about it, or about what is damaged.
+        damaged: Lines that are left out, or why it cannot be read, each in a sentence.
     """
 
     name: str
     points: int
     lacking: str | None
     fix: str | None
+    damaged: Sequence[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +105,7 @@ class TrendPage(Page):
 
     Attributes:
         history: Its file.
+        file: The same, with what is wrong with it.
         run: Its run.
         measure: Its measure.
         slice: The slice it is of, as ``lang=de``; empty for all queries.
@@ -127,6 +130,7 @@ class TrendPage(Page):
     template: ClassVar[str] = "trend.html.j2"
     section: ClassVar[str] = "trends"
     history: str
+    file: File
     run: str
     measure: str
     slice: str
@@ -157,11 +161,11 @@ def list_trends(request: Request, site: TheSite, asking: AReader) -> Response:
         title="Trends",
         said=said,
         alarms=alarms,
-        files=[File(each.name, len(each.points), each.lacking, each.fix) for each in found],
+        files=[_file(each) for each in found],
         series=list_of_series(found, Ask.of(request)),
         marks=marks_of(site.workspace).to_dicts(),
         every=_every(asking),
-        notes={each.name: each.notes for each in found if each.notes},
+        notes={each.name: notes for each in found if (notes := _notes(each, explained=False))},
     )
     return show(request, page)
 
@@ -223,6 +227,8 @@ def one_trend(
         drawn = chart_of(history, series, last, remarks)
     except MissingExtra as error:
         undrawn = str(error)
+    points = list_of_points(site, history, series, Ask.of(request))
+    apart = any(column.name == "apart" for column in points.columns)
     page = TrendPage(
         title=f"{series.name} of {series.run}",
         crumbs=[("Trends", "/trends")],
@@ -235,8 +241,9 @@ def one_trend(
         newest=newest.value,
         interval=interval_of(newest),
         time_us=time_of(newest.time),
-        points=list_of_points(site, history, series, Ask.of(request)),
-        notes=history.notes,
+        points=points,
+        file=_file(history),
+        notes=_notes(history, explained=apart),
         marks=held.to_dicts(),
         numbers=numbers,
         drawn=drawn,
@@ -282,6 +289,15 @@ def _said(series: Sequence[Series]) -> tuple[str, bool]:
     if not told:
         return f"{all_of}: no drift found.", False
     return f"{all_of}: {', '.join(told)}.", True
+
+
+def _file(history: History) -> File:
+    return File(history.name, len(history.points), history.lacking, history.fix, history.damaged)
+
+
+def _notes(history: History, *, explained: bool) -> list[str]:
+    """What is to be known of a history; of the column ``told apart`` only where that stands."""
+    return [note for note in history.notes if explained or note != words.TOLD_APART]
 
 
 def _others(history: History, series: Series) -> dict[str, list[tuple[str, str, bool]]]:

@@ -12,6 +12,7 @@ import polars as pl
 import sqlalchemy as sa
 
 from karat.errors import Advice, UsageError
+from karat.formats.log_size import Most
 from karat.formats.query_log import read_query_log
 from karat.golden.composition import Composition, composition
 from karat.golden.sampling import Quota, Sample, choose, refreshed
@@ -21,6 +22,8 @@ from karat.store.putting import Put
 from karat.workflows.known_queries import over, same_queries
 from karat.workflows.workspace import Opened
 
+ON_SERVER = Most(64 << 20, 2_000_000)
+"""The largest log that a server takes: all of it is held in memory while queries are drawn."""
 FROM_LOG = "log"
 """The origin of queries that a log gave; only these go when a new sample is drawn."""
 
@@ -124,10 +127,11 @@ def draw_queries(
     mask: bool = False,
     text: str | None = None,
     count: str | None = None,
+    most: Most | None = None,
 ) -> Drawn:
     """Draw queries from a log, and change nothing; as ``choose_queries``."""
     notes: list[str] = []
-    read = read_query_log(log, text=text, count=count, notes=notes)
+    read = read_query_log(log, text=text, count=count, notes=notes, most=most)
     cleaned = clean(read, mask=mask, source=str(log))
     cleaned = changed(cleaned, notes=(*notes, *cleaned.notes))
     banded = with_bands(cleaned.frame, THIRDS if bands is None else bands)
@@ -174,7 +178,8 @@ def choose_queries(
         **how: ``bands`` (name to share of all searches, most asked first; the rest is the tail;
             thirds if None), ``quotas`` (least numbers by attribute), ``hard`` (texts of queries
             known to be hard: on top, and reported apart), ``mask`` (replace what is personal by
-            its kind), ``text`` and ``count`` (the columns, if they have no usual names).
+            its kind), ``text`` and ``count`` (the columns, if they have no usual names), ``most``
+            (how large the log may be).
 
     Raises:
         InputError: the log cannot be read, or holds nothing.

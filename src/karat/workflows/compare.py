@@ -14,7 +14,7 @@ from karat.diagnosis.movement import moves
 from karat.diagnosis.retrieval import finds, only_found, overlaps
 from karat.diagnosis.review import review_lists
 from karat.diagnosis.slices import Slice, slices_of
-from karat.errors import UsageError
+from karat.errors import Advice, UsageError
 from karat.measures import Measure
 from karat.measures.difference import DifferenceBounds, difference_bounds
 from karat.measures.evidence import Floats, Mask
@@ -198,7 +198,10 @@ def _check(asked: Settled) -> None:
         if measure.entry.direction == "none":
             raise UsageError(
                 f"more of {measure} is neither better nor worse, so there is nothing to compare",
-                fix=f"karat evaluate -m {measure} shows it for each run",
+                fix=Advice(
+                    f"karat evaluate -m {measure} shows it for each run",
+                    page="evaluate each run with it",
+                ),
             )
 
 

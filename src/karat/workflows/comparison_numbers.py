@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from karat.workflows.compare import compare
 from karat.workflows.evaluate import evaluate
 from karat.workflows.kept_inputs import heads, judged, memberships, read_kept, unanswered
 from karat.workflows.kept_pages import content_of, drawn
+from karat.workflows.settle import settle
 from karat.workflows.workspace import Opened
 
 JUDGE_NEXT = 50
@@ -35,7 +36,11 @@ QUERIES: dict[str, Any] = {
     "difference": pl.Float64,
     "share": pl.Float64,
     "slices": pl.List(pl.String),
+    "counts": pl.Boolean,
 }
+"""What is kept of each query; ``counts`` is whether it does in numbers over all of them."""
+OF_DIFFERENCES = [name for name in QUERIES if name not in {"outcome", "slices", "counts"}]
+"""Of these, what a ``QueryDifference`` holds likewise."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +106,7 @@ def computed(opened: Opened, row: ComparisonRow, wanted: Sequence[RunRow]) -> Co
     return Computed(
         head,
         {
-            "queries": _queries(found),
+            "queries": _queries(found, settle(given.qrels, read, names, **shared).rules.aside),
             "states": unanswered(results.per_query, names[0]),
             "grades": given.qrels.frame.select("query_id", "doc_id", "grade").sort("query_id"),
             "heads": heads(read),
@@ -111,13 +116,19 @@ def computed(opened: Opened, row: ComparisonRow, wanted: Sequence[RunRow]) -> Co
     )
 
 
-def _queries(found: Comparison) -> pl.DataFrame:
-    """``QUERIES``, the largest contribution of each candidate and measure first."""
+def _queries(found: Comparison, aside: Collection[str]) -> pl.DataFrame:
+    """``QUERIES``, the largest contribution of each candidate and measure first.
+
+    Args:
+        found: The comparison; its queries of weight 0 stand after all others.
+        aside: Queries of weight 0.
+    """
     rows = []
     for each in found.queries:
         gain = each.difference * (-1 if lower_is_better(each.measure) else 1)
         outcome = "better" if gain > TIED else "worse" if gain < -TIED else "same"
-        held = {name: getattr(each, name) for name in QUERIES if name not in {"slices", "outcome"}}
-        rows.append(held | {"outcome": outcome, "slices": memberships(each.slices)})
+        held = {name: getattr(each, name) for name in OF_DIFFERENCES}
+        own = {"outcome": outcome, "slices": memberships(each.slices)}
+        rows.append(held | own | {"counts": each.query_id not in aside})
     frame = pl.DataFrame(rows, schema=QUERIES)
     return frame.sort(pl.col("share").abs(), descending=True, maintain_order=True)

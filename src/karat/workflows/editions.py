@@ -17,7 +17,7 @@ from karat.golden.aggregation import RULE, grades
 from karat.golden.editions import EditionDifference, difference, edition
 from karat.golden.freezing import Freeze, may_freeze
 from karat.golden.freshness import Stale, stale
-from karat.store import documents, editions, imports, judgments, queries
+from karat.store import browsing, documents, editions, imports, judgments, queries
 from karat.store.editions import EditionRow
 from karat.tables import Run
 from karat.workflows.agreeing import (
@@ -276,6 +276,25 @@ def stale_judgments(opened: Opened) -> Stale:
     texts = asked.select("query_id", "text")
     named = found.judgments.join(texts, on="query_id", how="left", maintain_order="left")
     return replace(found, judgments=named)
+
+
+def named(opened: Opened, frame: pl.DataFrame) -> pl.DataFrame:
+    """Rows of ``query_id`` and ``doc_id`` with names: ids where nobody gave any.
+
+    Returns:
+        The rows in their order, with ``text`` of the query, if they have none, and ``name`` of the
+        document, as both are called now.
+    """
+    with opened.store.read() as connection:
+        asked = queries.frame(connection, opened.golden.id, dropped=True)
+        titles = browsing.titles(connection, opened.golden.id)
+    if "text" not in frame.columns:
+        texts = asked.select("query_id", "text")
+        frame = frame.join(texts, on="query_id", how="left", maintain_order="left")
+    frame = frame.join(titles, on="doc_id", how="left", maintain_order="left")
+    return frame.with_columns(
+        text=pl.coalesce("text", "query_id"), name=pl.coalesce("title", "doc_id")
+    ).drop("title")
 
 
 def weighed(asked: pl.DataFrame) -> tuple[pl.DataFrame, int]:

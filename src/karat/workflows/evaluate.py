@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from karat.diagnosis.slices import slices_of
-from karat.errors import UsageError
+from karat.errors import Advice, UsageError
 from karat.measures.no_answer import no_answer
 from karat.measures.scores import Scores
 from karat.stats.aggregation import Aggregation
@@ -152,7 +152,10 @@ def _silent(scored: Sequence[Scores], threshold: float | None) -> list[NoAnswer]
         if threshold is not None:
             raise UsageError(
                 "a threshold is about queries without a right answer, and none is marked",
-                fix="--queries FILE with a column no_answer",
+                fix=Advice(
+                    "--queries FILE with a column no_answer",
+                    page="mark queries no_answer, or leave out the threshold",
+                ),
             )
         return []
     return [

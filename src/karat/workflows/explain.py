@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from karat.errors import UsageError, nearest
+from karat.errors import Advice, UsageError, nearest
 from karat.measures import Measure, parse
 from karat.measures.evidence import Evidence
 from karat.measures.scores import Rules, Scores, score
@@ -61,7 +61,10 @@ def explain(
         if about is not None and query_id in about.no_answer():
             raise UsageError(
                 f"query {query_id!r} is marked no_answer, so no document of it scores anything",
-                fix="karat evaluate shows what the run did with such queries",
+                fix=Advice(
+                    "karat evaluate shows what the run did with such queries",
+                    page="evaluate the run: that says what it did with such queries",
+                ),
             )
         where = "has no judgments" if query_id in known else "is in neither qrels nor run"
         raise UsageError(

@@ -74,7 +74,7 @@ def read_file(path: str | Path, name: str | None = None) -> Exchange:
                     file=str(path),
                     fix=Advice(
                         f"karat golden pool {path}",
-                        page="upload it on the page Runs; Pairs has what it returns judged",
+                        page="bring it as a run, and then have the pairs judged that it returns",
                     ),
                 ) from None
             if name not in _TEXTS:

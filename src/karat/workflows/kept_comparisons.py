@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,14 @@ import polars as pl
 from karat.errors import KaratError, UsageError, nearest, on_page
 from karat.measures import parse_all
 from karat.reports.html.content import Content
-from karat.store import audit, comparisons, pairs, runs
+from karat.store import audit, comparisons, golden_sets, pairs, runs
 from karat.store.comparisons import ComparisonRow
 from karat.store.runs import RunRow
 from karat.tables import QueryValue, Results
 from karat.tables import comparison as tables
 from karat.tables.comparison import Comparison
 from karat.tables.results import Result
-from karat.workflows.comparison_numbers import QUERIES, computed
+from karat.workflows.comparison_numbers import OF_DIFFERENCES, computed
 from karat.workflows.editions import NOW, list_editions
 from karat.workflows.heartbeat import beating
 from karat.workflows.kept_files import (
@@ -34,6 +35,9 @@ from karat.workflows.kept_pages import Beside, Drawn, beside, content_of
 from karat.workflows.workspace import Opened
 
 FOLDER = "comparisons"
+TWICE_US = 60_000_000
+"""Within this time the same that somebody asks for twice was meant once."""
+_LONGEST = 200  # characters of a name
 _BEAT_S = 10.0
 _MEMORY = 8  # comparisons that a process keeps at hand
 _ROWS: dict[str, Any] = {
@@ -80,7 +84,8 @@ class KeptComparison:
         results: Each run by itself.
         drawn: Its charts.
         frame: Every query under every measure (``outcome``: better, same, worse; ``slices`` as
-            ``lang=de``), the largest contribution first.
+            ``lang=de``; ``counts``: whether it counts in numbers over all), the largest
+            contribution first.
         states: ``run``, ``query_id``, ``state`` of queries that a run gave no plain answer to.
         content: What the components of a report are given.
         files: Where the rest stands.
@@ -107,6 +112,9 @@ class KeptComparison:
 def ask(opened: Opened, asked: Asked, *, by: str, now: int) -> int:
     """Ask for a comparison; ``compute`` then computes it.
 
+    What the same person asked within ``TWICE_US``, of the same judgments, is that: a form that was
+    sent twice, for example.
+
     Args:
         opened: The workspace.
         asked: What is to be compared.
@@ -120,22 +128,6 @@ def ask(opened: Opened, asked: Asked, *, by: str, now: int) -> int:
         UsageError: an unknown run, measure or edition, fewer than two runs, or a margin that is
             not above 0.
     """
-    with opened.store.read() as connection:
-        known = {row.id: row for row in runs.runs(connection, opened.golden.id)}
-    lacking = [each for each in asked.runs if each not in known]
-    if lacking:
-        raise UsageError("there is no such run in the golden set", fix="choose among its runs")
-    chosen = list(dict.fromkeys(asked.runs))
-    if len(chosen) < len(asked.runs) and len(chosen) < 2:
-        same = known[chosen[0]]
-        besides = [repr(each) for each in runs.others(same, runs.by_name(known.values()))]
-        also = f", which is also called {', '.join(besides)}" if besides else ""
-        raise UsageError(
-            f"a run is compared with another, and this is one: {same.name!r}{also}",
-            fix="choose a run of another content",
-        )
-    if len(chosen) < 2:
-        raise UsageError("a run is compared with another", fix="choose a second run")
     if asked.margin is not None and not 0 < asked.margin < float("inf"):
         raise UsageError(f"a margin of {asked.margin:g} is not above 0", fix="0.01, for example")
     names = [str(measure) for measure in parse_all(list(asked.measures))] if asked.measures else []
@@ -144,8 +136,6 @@ def ask(opened: Opened, asked: Asked, *, by: str, now: int) -> int:
         raise UsageError(
             f"there is no edition {asked.edition!r}", nearest=nearest(asked.edition, editions, 1)
         )
-    first, *others = (known[each].name for each in chosen)
-    name = asked.name.strip() or f"{', '.join(others)} against {first}"
     settings = {
         "measures": names,
         "by": list(dict.fromkeys(asked.by)),
@@ -153,17 +143,65 @@ def ask(opened: Opened, asked: Asked, *, by: str, now: int) -> int:
         "edition": asked.edition,
     }
     with opened.store.begin() as connection:
+        golden_sets.hold(connection, opened.golden.id)  # nobody removes a run meanwhile
+        chosen = _chosen(runs.runs(connection, opened.golden.id), asked.runs)
+        first, *others = (each.name for each in chosen)
+        given, plain = asked.name.strip()[:_LONGEST], f"{', '.join(others)} against {first}"
+        ids = [each.id for each in chosen]
+        there = comparisons.comparisons(connection, opened.golden.id)
+        of = {None, comparisons.newest_judgment(connection, opened.golden.id)}
+        for row in there:
+            same = (ids, settings, by) == (list(row.runs), row.settings, row.made_by)
+            same &= row.name == given if given else row.name.startswith(plain[: _LONGEST // 2])
+            same &= row.state != "failed" and row.judgment_id in of
+            if same and abs(now - row.created_us) < TWICE_US:
+                return row.id
+        name = given or _free(plain, settings, {row.name for row in there})
         made = comparisons.put(
             connection,
             opened.golden.id,
-            name=name[:200],
-            runs=chosen,
+            name=name,
+            runs=ids,
             settings=settings,
             made_by=by,
             now=now,
         )
-        audit.note(connection, by, "make comparison", name[:200], now, {"comparison": made})
+        audit.note(connection, by, "make comparison", name, now, {"comparison": made})
     return made
+
+
+def _free(plain: str, settings: Mapping[str, Any], taken: Collection[str]) -> str:
+    """A name that no other comparison has: with what tells it apart, or else a number."""
+    margin = [] if settings["margin"] is None else [f"margin {settings['margin']:g}"]
+    edition = [] if settings["edition"] == NOW else [settings["edition"]]
+    told = [*settings["measures"], *(f"by {each}" for each in settings["by"]), *margin, *edition]
+    longer = ", ".join([plain, *told])
+    numbered = (f"{longer[: _LONGEST - 10]} ({number})" for number in itertools.count(2))
+    names = itertools.chain([plain[:_LONGEST], longer[:_LONGEST]], numbered)
+    return next(each for each in names if each not in taken)
+
+
+def _chosen(there: Sequence[RunRow], wanted: Sequence[int]) -> list[RunRow]:
+    """The runs that are asked for, each once.
+
+    Raises:
+        UsageError: one is not there, or they are not two.
+    """
+    known = {row.id: row for row in there}
+    if not known.keys() >= set(wanted):
+        raise UsageError("there is no such run in the golden set", fix="choose among its runs")
+    chosen = [known[each] for each in dict.fromkeys(wanted)]
+    if len(chosen) < 2 and len(wanted) > 1:
+        same = chosen[0]
+        besides = [repr(each) for each in runs.others(same, runs.by_name(there))]
+        also = f", which is also called {', '.join(besides)}" if besides else ""
+        raise UsageError(
+            f"a run is compared with another, and this is one: {same.name!r}{also}",
+            fix="choose a run of another content",
+        )
+    if len(chosen) < 2:
+        raise UsageError("a run is compared with another", fix="choose a second run")
+    return chosen
 
 
 def ask_again(opened: Opened, row: ComparisonRow, *, by: str, now: int) -> bool:
@@ -267,7 +305,7 @@ def side(
         return None
     own = [
         tables.QueryDifference(
-            **{name: each[name] for name in QUERIES if name not in {"slices", "outcome"}},
+            **{name: each[name] for name in OF_DIFFERENCES},
             slices=_slices(each["slices"]),
         )
         for each in rows.iter_rows(named=True)

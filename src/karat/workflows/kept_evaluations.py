@@ -51,6 +51,7 @@ _VALUES: dict[str, Any] = {
     "value": pl.Float64,
     "state": pl.String,
     "slices": pl.List(pl.String),
+    "counts": pl.Boolean,
 }
 
 
@@ -76,7 +77,8 @@ class KeptEvaluation:
     Attributes:
         results: Its numbers, without those of each query.
         drawn: Its charts.
-        frame: Every query under every measure, the worst first; ``slices`` as ``lang=de``.
+        frame: Every query under every measure, the worst first, those of weight 0 (``counts`` is
+            false) after all others; ``slices`` as ``lang=de``.
         content: What the components of a report are given.
         files: Where the rest stands.
         clock: What it was computed from, as ``clock_of`` says.
@@ -172,6 +174,8 @@ def compute(opened: Opened, row: RunRow, rules: Rules) -> None:
             for place in chosen.nonzero()[0].tolist():
                 within.setdefault(ids[place], {}).setdefault(attribute, []).append(str(value))
     content = content_of(results, None, [run.name], asked.rules.rel, opened.golden.scale)
+    aside = asked.rules.aside
+    counting = [each for each in results.per_query if each.query_id not in aside]
     head = {
         "results": [asdict(each) for each in results.results],
         "slices": [asdict(each) for each in results.slices],
@@ -179,7 +183,7 @@ def compute(opened: Opened, row: RunRow, rules: Rules) -> None:
         "notes": results.notes,
         "run": run.name,
         "rel": asked.rules.rel,
-        "drawn": drawn(content).to_dict(),
+        "drawn": drawn(replace(content, results=replace(results, per_query=counting))).to_dict(),
         "scale": list(opened.golden.scale),
         "clock": given.clock,
         "rules": {"edition": rules.edition, "by": by, "measures": list(rules.measures)},
@@ -194,13 +198,16 @@ def compute(opened: Opened, row: RunRow, rules: Rules) -> None:
             "value": each.value,
             "state": each.state,
             "slices": memberships(within.get(each.query_id, {})),
+            "counts": each.query_id not in aside,
             "worst": -(each.value or 0.0) if each.measure in lower else each.value,
         }
         for each in results.per_query
     ]
     values = pl.DataFrame(rows, schema=_VALUES | {"worst": pl.Float64})
     unanswered = ~pl.col("state").is_in(["failed", "missing", "empty"])
-    values = values.sort(unanswered, "worst", nulls_last=True, maintain_order=True).drop("worst")
+    values = values.sort(
+        ~pl.col("counts"), unanswered, "worst", nulls_last=True, maintain_order=True
+    ).drop("worst")
     grades = given.qrels.frame.select("query_id", "doc_id", "grade").sort("query_id")
     tables = {"values": values, "grades": grades, "heads": heads([run])}
     keep_files(folder_of(opened, row, rules), head, tables)

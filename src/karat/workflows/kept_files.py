@@ -28,7 +28,7 @@ from karat.workflows.naming import told_as
 HEAD = "kept.json"
 GRACE_S = 600.0
 """How long files stay that a newer ``kept.json`` does not name: somebody may be reading them."""
-_VERSION = 1
+_VERSION = 2
 _ROWS = 20_000  # of a group: to read one query, one group is unpacked
 
 

@@ -40,7 +40,8 @@ class History:
         points: How many points it holds.
         notes: What is to be known of them, in sentences.
         lacking: Why it has no series, in a sentence; None if it has.
-        fix: What to do about it.
+        fix: What to do about it, or about what is damaged.
+        damaged: Lines that are left out, or why it cannot be read at all; each in a sentence.
         stamp: Changes when the file does.
     """
 
@@ -51,6 +52,7 @@ class History:
     notes: Sequence[str] = ()
     lacking: str | None = None
     fix: str | None = None
+    damaged: Sequence[str] = ()
     stamp: str = ""
 
     def find(self, run: str, measure: str, part: str) -> Series | None:
@@ -198,20 +200,27 @@ def _history(name: str, path: Path) -> History:
         return History(name, path, lacking="it holds no points yet", fix=fix)
     stamp = f"{stat.st_mtime_ns}-{stat.st_size}-{stat.st_ino}"
     try:
-        points, found, notes = _read(str(path), stamp)
+        points, found, notes, wrong = _read(str(path), stamp)
     except InputError as error:
-        where = f"line {error.line}: " if error.line else ""
-        return History(name, path, lacking=f"{where}{error.what}", fix=error.fix)
+        what = _told(error)
+        return History(name, path, lacking=what, fix=error.fix, damaged=[what])
     except KaratError as error:
-        return History(name, path, lacking=str(error))
-    return History(name, path, found, points, notes, stamp=stamp)
+        return History(name, path, lacking=str(error), damaged=[str(error)])
+    mend = wrong[0].fix if wrong else None
+    damaged = [_told(error) for error in wrong]
+    return History(name, path, found, points, notes, fix=mend, damaged=damaged, stamp=stamp)
+
+
+def _told(error: InputError) -> str:
+    return f"line {error.line}: {error.what}" if error.line else error.what
 
 
 @lru_cache(_FILES)
-def _read(path: str, _stamp: str) -> tuple[list[Point], list[Series], list[str]]:
-    """Points by time, all series, and notes."""
+def _read(path: str, _stamp: str) -> tuple[list[Point], list[Series], list[str], list[InputError]]:
+    """Points by time, all series, notes, and what is wrong with lines that are left out."""
     cut: list[str] = []
-    points = histories.read(path, cut.append)
+    wrong: list[InputError] = []
+    points = histories.read(path, cut.append, wrong.append)
     points.sort(key=lambda point: point.time.removesuffix("Z"))
     parts = dict.fromkeys(
         (value.attribute, value.slice) for point in points for value in point.values
@@ -221,7 +230,7 @@ def _read(path: str, _stamp: str) -> tuple[list[Point], list[Series], list[str]]
     series = [each for found in trends for each in found.series]
     series.sort(key=lambda each: (not each.alarms, each.told))  # stable: as each trend had it
     notes = dict.fromkeys([*cut, *(note for found in trends for note in found.notes)])
-    return points, series, list(notes)
+    return points, series, list(notes), wrong
 
 
 def _trend(points: list[Point], attribute: str | None, name: str | None) -> Trend:

@@ -7,11 +7,13 @@ import datetime as dt
 import polars as pl
 
 from karat.errors import UsageError, nearest
-from karat.store import audit, marks
+from karat.store import audit, golden_sets, marks
 from karat.workflows.workspace import Opened
 
 KINDS = ("release", "corpus", "other")
 """What a mark can be: a version of the search went live, its documents changed, or another."""
+TWICE_US = 60_000_000
+"""Within this time the same mark of now is meant once, as where a form is sent twice."""
 LONGEST = 500
 """Characters of a mark's text."""
 _SHOWN = 80  # of these, those that the audit shows
@@ -29,7 +31,8 @@ def add_mark(opened: Opened, *, time: str, kind: str, text: str, person: str, no
     Args:
         opened: The workspace.
         time: When, in UTC unless it says otherwise: ``2026-03-01``, ``2026-03-01T02:00``,
-            ``2026-03-01T02:00:00+01:00``; now if empty.
+            ``2026-03-01T02:00:00+01:00``; now if empty, and what was marked so within
+            ``TWICE_US`` by the same person in the same words is not marked again.
         kind: One of ``KINDS``.
         text: What, up to ``LONGEST`` characters.
         person: Who marks it.
@@ -50,7 +53,15 @@ def add_mark(opened: Opened, *, time: str, kind: str, text: str, person: str, no
         raise UsageError(f"a mark has up to {LONGEST} characters, and this has {len(said):,}")
     time_us = time_of(time) if time.strip() else now
     with opened.store.begin() as connection:
-        before = marks.frame(connection)["id"].to_list()
+        golden_sets.hold(connection, opened.golden.id)  # a second click waits for the first
+        there = marks.frame(connection)
+        before = there["id"].to_list()
+        if not time.strip():
+            same = there.filter(kind=kind, text=said, made_by=person)
+            # Such a mark is of the moment at which it was made.
+            same = same.filter(pl.col("time_us") == pl.col("created_us"))
+            near = same.filter((pl.col("time_us") - now).abs() < TWICE_US)
+            time_us = next(iter(near["time_us"].to_list()), now)
         made = marks.add(connection, time_us=time_us, kind=kind, text=said, made_by=person, now=now)
         if made not in before:
             about = {"mark": made, "kind": kind, "time": _moment(time_us)}

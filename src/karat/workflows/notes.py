@@ -120,7 +120,7 @@ def of_run(scores: Scores, rules: Rules) -> Iterator[str]:
     if evidence.returned.any() and not len(evidence.rank):
         yield (
             "none of the documents retrieved is judged: do document ids mean the same in run and "
-            "qrels? (chunks fold into documents with --collapse)"
+            "qrels? (collapse folds chunks into documents)"
         )
     for state, usual in (
         ("failed", "got no answer: no value"),
@@ -204,7 +204,7 @@ def _first_moved(rows: Sequence[Result], ends: Callable[[Result], Ends], digits:
         more = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
         said.append(f"{name}{row.measure} {value:.4f} could be {low:.4f} to {high:.4f}{more}")
     return "; ".join(said) + (
-        " (--full lists them)" if any(" more" in span for span in said) else ""
+        " (the full results list them)" if any(" more" in span for span in said) else ""
     )
 
 

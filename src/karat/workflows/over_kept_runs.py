@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,12 @@ from karat.workflows.evaluate import evaluate
 from karat.workflows.explain import explain
 from karat.workflows.gate import gate
 from karat.workflows.kept_inputs import Judged, judged
-from karat.workflows.kept_runs import read_kept
+from karat.workflows.kept_runs import file_of, read_kept
 from karat.workflows.known_queries import following, lacking
 from karat.workflows.pool import METHODS, Pooled, enqueue, pool
 from karat.workflows.workspace import Opened
+
+_PARQUET = b"PAR1"  # how a file of this format begins, and how it ends
 
 
 def find_runs(opened: Opened, wanted: Sequence[int | str]) -> list[RunRow]:
@@ -52,6 +55,29 @@ def find_runs(opened: Opened, wanted: Sequence[int | str]) -> list[RunRow]:
             raise UsageError(f"the run {found.name!r} is named twice", fix="name each once")
         out.append(found)
     return out
+
+
+def spoilt_runs(opened: Opened) -> list[tuple[RunRow, str]]:
+    """Kept runs whose file is gone or damaged, the newest first, each with which of both.
+
+    Only how a file begins and ends is looked at, so that this is quick.
+    """
+    with opened.store.read() as connection:
+        rows = runs.runs(connection, opened.golden.id)[::-1]
+    told = ((row, _ails(file_of(opened, row))) for row in rows)
+    return [(row, what) for row, what in told if what is not None]
+
+
+def _ails(path: Path) -> str | None:
+    try:
+        with path.open("rb") as stream:
+            begins = stream.read(len(_PARQUET))
+            stream.seek(-len(_PARQUET), os.SEEK_END)
+            return None if begins == stream.read() == _PARQUET else "damaged"
+    except FileNotFoundError:
+        return "gone"
+    except OSError:
+        return "damaged"
 
 
 def evaluate_kept(

@@ -236,7 +236,7 @@ def _chosen(keys: list[_Key], measures: Sequence[str] | None, sliced: str | None
     if sliced is not None:
         attribute, equals, name = sliced.partition("=")
         if not equals:
-            raise UsageError(f"--slice {sliced} names no value", fix=f"--slice {sliced}=VALUE")
+            raise UsageError(f"the slice {sliced} names no value", fix=f"{sliced}=VALUE")
     found = [key for key in keys if key[2:] == (attribute, name)]
     if not found:
         there = list(dict.fromkeys(f"{key[2]}={key[3]}" for key in keys if key[2] is not None))

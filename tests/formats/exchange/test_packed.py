@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from karat.errors import InputError
+from karat.errors import InputError, no_room
 from karat.formats.exchange import foreign
+from karat.formats.exchange import packed as zips
 from karat.formats.exchange.packed import beir_in
 
 QUERY = b'{"_id": "q1", "text": "door"}\n'
@@ -99,3 +101,42 @@ def test_what_is_wrong_in_it_names_the_part(tmp_path: Path) -> None:
         3,
     )
     assert error.fix == "mend qrels/test.tsv"
+
+
+def test_several_files_that_expand_much_together_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zips, "_BOMB_FROM", 1 << 20)
+    # Each alone is small enough.
+    parts = ("queries.jsonl", "corpus.jsonl", "qrels/test.tsv")
+    path = packed(tmp_path / "bomb.zip", dict.fromkeys(parts, b" " * (700 << 10)))
+    with pytest.raises(InputError, match="expands more than 250 times, to 2 MiB"), beir_in(path):
+        pytest.fail("it was unpacked")
+
+
+def test_only_the_split_that_is_meant_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = {"queries.jsonl": QUERY, "qrels/train.tsv": QRELS}
+    path = packed(tmp_path / "a.zip", parts | {"qrels/test.tsv": QRELS})
+    with beir_in(path) as folder:
+        assert folder is not None
+        assert [each.name for each in (folder / "qrels").iterdir()] == ["test.tsv"]
+    path = packed(tmp_path / "b.zip", parts | {"qrels/dev.tsv": QRELS})
+    monkeypatch.setattr(zips.shutil, "copyfileobj", lambda *_: pytest.fail("it was unpacked"))
+    with pytest.raises(InputError, match=r"several splits \(dev, train\)"), beir_in(path):
+        pass
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG])
+def test_a_full_disk_is_no_damage_of_the_file(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(number, "full")
+
+    path = packed(tmp_path / "a.zip", {"queries.jsonl": QUERY})
+    monkeypatch.setattr(zips.shutil, "copyfileobj", full)
+    with pytest.raises(InputError, match="no room to unpack it") as refused, beir_in(path):
+        pass
+    assert no_room(refused.value)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from karat.errors import Advice, InputError
+from karat.errors import Advice, InputError, no_room
 from karat.formats.advice import in_utf8
 from karat.formats.delimited import pointed, semicolons
 from karat.formats.detect import refuse_binary
@@ -323,6 +323,10 @@ def unzipping(name: str) -> Iterator[None]:
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
+        if no_room(error):
+            raise InputError(
+                "there is no room to unpack it", file=name, fix="make room on the disk"
+            ) from error
         raise InputError(
             f"the ZIP file is damaged or ends early ({error})",
             file=name,

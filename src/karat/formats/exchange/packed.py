@@ -6,15 +6,19 @@ import re
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from karat.errors import Advice, InputError
 from karat.formats.exchange.foreign import MOST, ZIP, check_size, files_of, unzipping
+from karat.formats.folder import one_split
+from karat.formats.source import BOMB_RATIO
 
 _PART = re.compile(r"((queries|corpus)\.jsonl|qrels/[^/]+\.tsv)(\.gz|\.zst|\.bz2)?")
+_SPLIT = re.compile(r"qrels/([^/]+)\.tsv(\.\w+)?")
 _IN_ALL = 4 * MOST
+_BOMB_FROM = 1 << 26  # as formats.source
 
 
 @contextmanager
@@ -26,8 +30,8 @@ def beir_in(path: Path) -> Iterator[Path | None]:
     It is gone afterwards. Errors about a file in it are about the ZIP file, and name the part.
 
     Raises:
-        InputError: the ZIP file is damaged, locked, names a file outside of it or one twice, or
-            expands beyond what real data does.
+        InputError: the ZIP file is damaged, locked, names a file outside of it or one twice, has
+            several splits of which none is ``test``, or expands beyond what real data does.
     """
     name = str(path)
     if not _zipped(path):
@@ -39,6 +43,7 @@ def beir_in(path: Path) -> Iterator[Path | None]:
             parts = _parts(files_of(archive.infolist(), name), name)
             if all(part.startswith("qrels/") for part in parts):
                 parts = {}
+            _check(parts, path)
             for part, entry in parts.items():
                 to = folder / part
                 to.parent.mkdir(parents=True, exist_ok=True)
@@ -91,12 +96,32 @@ def _parts(entries: Sequence[zipfile.ZipInfo], name: str) -> dict[str, zipfile.Z
             continue
         if part in parts:
             raise InputError(f"the ZIP file holds {part} twice", file=name)
-        check_size(entry, name)
         parts[part] = entry
-    if sum(entry.file_size for entry in parts.values()) > _IN_ALL:
+    splits: dict[str, str] = {}
+    for part in parts:
+        if (named := _SPLIT.fullmatch(part)) is not None:
+            splits[named[1]] = part
+    if splits:  # one of them is read: the others are not unpacked
+        one = one_split(splits, name, f"unpack it, and name one: {splits[min(splits)]}")
+        parts = {part: parts[part] for part in parts if part == one or part not in splits.values()}
+    return parts
+
+
+def _check(parts: Mapping[str, zipfile.ZipInfo], path: Path) -> None:
+    """Refuse what expands beyond what real data does: each file, and all of them together."""
+    name, whole = str(path), sum(entry.file_size for entry in parts.values())
+    for entry in parts.values():
+        check_size(entry, name)
+    if whole > _BOMB_FROM and whole > BOMB_RATIO * path.stat().st_size:
+        raise InputError(
+            f"the ZIP file expands more than {BOMB_RATIO} times, to {whole >> 20} MiB, which real "
+            "data does not",
+            file=name,
+            fix=Advice("if it is sound, unpack it first", page="send its files one by one"),
+        )
+    if whole > _IN_ALL:
         raise InputError(
             f"the ZIP file holds more than {_IN_ALL >> 30} GiB",
             file=name,
             fix=Advice("unpack it, and name the folder", page="send its files one by one"),
         )
-    return parts

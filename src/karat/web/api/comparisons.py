@@ -138,7 +138,7 @@ def result(site: TheSite, _asking: AReader, comparison_id: Number) -> Response:
     """What came out."""
     kept = _done(site, comparison_id)
     queries = [
-        {name: value for name, value in row.items() if name != "outcome"}
+        {name: value for name, value in row.items() if name not in {"outcome", "counts"}}
         | {"slices": _by_attribute(row["slices"])}
         for row in kept.frame.iter_rows(named=True)
     ]
@@ -148,8 +148,9 @@ def result(site: TheSite, _asking: AReader, comparison_id: Number) -> Response:
 @ROUTER.get(
     "/comparisons/{comparison_id}/queries",
     response_description="List of `candidate`, `measure`, `query_id`, `text`, `outcome` (better, "
-    "same, worse), `baseline_value`, `candidate_value`, `difference`, `share`, `slices`; the "
-    "largest contribution first.",
+    "same, worse), `baseline_value`, `candidate_value`, `difference`, `share`, `slices`, `counts` "
+    "(whether it counts in numbers over all queries: one of weight 0 does not); the largest "
+    "contribution first. With `outcome=better&counts=yes` there are as many as `wins` says.",
 )
 def comparison_queries(
     site: TheSite, _asking: AReader, page: Paged, comparison_id: Number

@@ -13,7 +13,7 @@ from karat.web.api.answers import in_turn, said
 from karat.web.api.bodies import Body, Said, Uploaded
 from karat.web.golden import opened
 from karat.web.site import TheSite
-from karat.workflows.choosing import choose_queries, read_bands, read_quota
+from karat.workflows.choosing import ON_SERVER, choose_queries, read_bands, read_quota
 from karat.workflows.over_kept_runs import enqueue_upload, pool_kept
 
 ROUTER = APIRouter(prefix="/api", tags=["judging"])
@@ -124,6 +124,7 @@ async def choose(
                 mask=mask,
                 text=text,
                 count=count,
+                most=ON_SERVER,
             )
         # The sample, and not every query of the log: it may be long, and hold what is personal.
         return Response(to_json(made, ("log.frame",)), media_type="application/json")

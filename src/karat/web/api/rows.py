@@ -15,7 +15,7 @@ from karat.web.errors import NotFound
 from karat.web.golden import opened
 from karat.web.site import TheSite
 from karat.workflows.browsing import judgments_in, pair_in, pairs_in, queries_in, query_in
-from karat.workflows.editions import NOW, content_of
+from karat.workflows.editions import NOW, content_of, weighed
 
 ROUTER = APIRouter(prefix="/api", tags=["what a golden set holds"])
 Edition = Annotated[str, Query(description="An edition; `now` is the golden set as it stands.")]
@@ -25,7 +25,8 @@ Edition = Annotated[str, Query(description="An edition; `now` is the golden set 
     "/golden/{golden}/queries",
     response_description="List of queries with their attributes; of those that stand now also "
     "`documents`, `graded`, `judgments`, `waiting`, `editions` (counts) and `words`. An attribute "
-    "whose name means something else here is called `attribute NAME`.",
+    "whose name means something else here is called `attribute NAME`. `weight` is what numbers are "
+    "computed with: 0 where others have one and the query none; absent where none has one.",
 )
 def queries(
     site: TheSite, _asking: AReader, page: Paged, golden: str, edition: Edition = NOW
@@ -33,8 +34,8 @@ def queries(
     """List the queries."""
     found = opened(site, golden)
     if edition != NOW:
-        return page.of(content_of(found, edition).queries)
-    return page.of(queries_in(found, OF_LISTS)[0])
+        return page.of(weighed(content_of(found, edition).queries)[0])
+    return page.of(weighed(queries_in(found, OF_LISTS)[0])[0])
 
 
 @ROUTER.get(

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi import Path as PathOf
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
+from karat.errors import nearest
 from karat.formats import write_run
 from karat.store import comparisons, golden_sets
 from karat.store import runs as stored
 from karat.store.runs import RunRow
 from karat.web.access import AnEngineer, AReader
-from karat.web.api.answers import Number, Paged, in_turn, printed, said
+from karat.web.api.answers import Paged, in_turn, printed, said
 from karat.web.api.bodies import Uploaded
 from karat.web.errors import NotFound
 from karat.web.golden import opened
@@ -32,8 +34,10 @@ from karat.workflows.workspace import Opened
 ROUTER = APIRouter(prefix="/api", tags=["runs"])
 RUN = (
     "`id`, `golden`, `name`, `also` (other names that mean it), `sha256`, `queries`, "
-    "`rows`, `about`, `added_us`"
+    "`rows`, `about`, `added_us`, `kept_by` (who kept it first; null where nobody is named)"
 )
+_LISTED = "GET /api/runs lists them"
+_DIGITS = 19  # numbers of the store have fewer
 _ENDINGS = {
     "parquet": ".parquet",
     "json": ".json",
@@ -46,15 +50,22 @@ Format = Literal["parquet", "json", "jsonl", "csv", "tsv", "trec"]
 Golden = Annotated[
     str, Query(max_length=200, description="The golden set; else that of the workspace.")
 ]
+Wanted = Annotated[
+    str,
+    PathOf(
+        max_length=500,
+        description="Its number; or its name in the golden set: then what was last kept under it.",
+    ),
+]
 
 
 @ROUTER.get("/runs", response_description=f"List of {RUN}; the newest first.")
 def list_runs(site: TheSite, _asking: AReader, page: Paged, golden: Golden = "") -> Response:
     """List the runs that are kept."""
     found = of_golden(site, golden)
-    rows = _rows(found)
+    rows, who = _kept(found)
     meant = stored.by_name(rows)
-    return page.over(rows[::-1], lambda row: _told(row, found, meant))
+    return page.over(rows[::-1], lambda row: _told(row, found, meant, who))
 
 
 @ROUTER.post(
@@ -78,38 +89,17 @@ async def bring_run(
 
     def brought() -> Response:
         made = bringing.bring(found, file.path, file.called, name=run, person=who, now=now)
-        told = _told(made.row, found, stored.by_name(_rows(found))) | {"said": made.said}
+        told = _told_alone(made.row, found) | {"said": made.said}
         return said(told, 201 if made.new else 200)
 
     return await in_turn(request, brought)
 
 
-@ROUTER.get("/runs/{run_id}", response_description=RUN)
-def one_run(site: TheSite, _asking: AReader, run_id: Number) -> Response:
-    """What is known of one run."""
-    found, row = _run(site, run_id)
-    return said(_told(row, found, stored.by_name(_rows(found))))
-
-
-@ROUTER.delete("/runs/{run_id}", response_description="`removed`, the number of the run.")
-def remove_run(
-    site: TheSite,
-    asking: AnEngineer,
-    run_id: Number,
-    sha256: Annotated[
-        str, Query(max_length=64, description="That of the run: another of its number stays.")
-    ] = "",
-) -> Response:
-    """Remove a run with its file; refused while a comparison needs it."""
-    found, row = _run(site, run_id)
-    if sha256 not in {"", row.sha256}:
-        raise NotFound(f"the run {run_id} is another by now", fix="GET /api/runs lists them")
-    bringing.remove_run(found, row, person=asking.person.name, now=site.clock())
-    return said({"removed": row.id})
+# A name may hold slashes, so that the addresses with something behind it come first.
 
 
 @ROUTER.get(
-    "/runs/{run_id}/file",
+    "/runs/{run:path}/file",
     response_description="The run as a file.",
     response_class=FileResponse,
 )
@@ -117,21 +107,22 @@ async def run_file(
     request: Request,
     site: TheSite,
     _asking: AReader,
-    run_id: Number,
+    run: Wanted,
     format: Annotated[  # noqa: A002 - as the command line has it
         Format,
         Query(description="All but `trec` keep which queries failed or got nothing."),
     ] = "parquet",
+    golden: Golden = "",
 ) -> Response:
     """Get a run back."""
-    found, row = _run(site, run_id)
+    found, row = _run(site, run, golden)
 
     def written() -> Response:
-        [run] = read_kept(found, [row])
+        [kept] = read_kept(found, [row])
         folder = tempfile.mkdtemp(prefix="karat-")
         try:
             path = Path(folder) / f"{file_name(row.name)}{_ENDINGS[format]}"
-            write_run(run, path)
+            write_run(kept, path)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -146,22 +137,48 @@ async def run_file(
 
 
 @ROUTER.get(
-    "/runs/{run_id}/explain",
+    "/runs/{run:path}/explain",
     response_description="As `karat explain --format json`.",
 )
 async def explain(
     request: Request,
     site: TheSite,
     _asking: AReader,
-    run_id: Number,
+    run: Wanted,
     query_id: str,
     measure: Annotated[str, Query(max_length=500)] = "nDCG@10",
     edition: Annotated[str, Query(description="An edition.")] = NOW,
+    golden: Golden = "",
 ) -> Response:
     """Explain one value: which documents add what."""
-    found, row = _run(site, run_id)
+    found, row = _run(site, run, golden)
     made = await in_turn(request, lambda: explain_kept(found, row.id, query_id, measure, edition))
     return printed(made.to_dict())
+
+
+@ROUTER.get("/runs/{run:path}", response_description=RUN)
+def one_run(site: TheSite, _asking: AReader, run: Wanted, golden: Golden = "") -> Response:
+    """What is known of one run."""
+    found, row = _run(site, run, golden)
+    return said(_told_alone(row, found))
+
+
+@ROUTER.delete("/runs/{run:path}", response_description="`removed`, the number of the run.")
+def remove_run(
+    site: TheSite,
+    asking: AnEngineer,
+    run: Wanted,
+    sha256: Annotated[
+        str, Query(max_length=64, description="That of the run: another of its number stays.")
+    ] = "",
+    golden: Golden = "",
+) -> Response:
+    """Remove a run with its file; refused while a comparison needs it."""
+    found, row = _run(site, run, golden)
+    if sha256 not in {"", row.sha256}:
+        raise NotFound(f"the run {run} is another by now", fix=_LISTED)
+    bringing.remove_run(found, row, person=asking.person.name, now=site.clock())
+    return said({"removed": row.id})
 
 
 def of_golden(site: Site, golden: str) -> Opened:
@@ -173,13 +190,25 @@ def of_golden(site: Site, golden: str) -> Opened:
     return opened(site, golden or site.workspace.golden.name)
 
 
-def _run(site: Site, run_id: int) -> tuple[Opened, RunRow]:
-    with site.workspace.store.read() as connection:
-        found = comparisons.find_run(connection, run_id)
-        if found is None:
-            raise NotFound(f"there is no run {run_id}", fix="GET /api/runs lists them")
-        name = golden_sets.by_id(connection, found[0]).name
-    return site.opened(name), found[1]
+def _run(site: Site, wanted: str, golden: str) -> tuple[Opened, RunRow]:
+    """A run by its number, of whatever golden set; else by its name in one.
+
+    Raises:
+        NotFound: there is none.
+    """
+    if wanted.isascii() and wanted.isdigit() and len(wanted) < _DIGITS:
+        with site.workspace.store.read() as connection:
+            found = comparisons.find_run(connection, int(wanted))
+            if found is not None:
+                name = golden_sets.by_id(connection, found[0]).name
+        if found is not None:
+            return site.opened(name), found[1]
+    own = of_golden(site, golden)
+    meant = stored.by_name(_rows(own))
+    if wanted not in meant:
+        what = f"there is no run {wanted!r} in the golden set {own.golden.name!r}"
+        raise NotFound(what, nearest=nearest(wanted, meant, 1), fix=_LISTED)
+    return own, meant[wanted]
 
 
 def _rows(found: Opened) -> list[RunRow]:
@@ -187,8 +216,23 @@ def _rows(found: Opened) -> list[RunRow]:
         return stored.runs(connection, found.golden.id)
 
 
-def _told(row: RunRow, found: Opened, meant: Mapping[str, RunRow]) -> dict[str, Any]:
+def _kept(found: Opened) -> tuple[list[RunRow], dict[str, str]]:
+    """The runs of a golden set, and by its SHA-256 who kept each."""
+    with found.store.read() as connection:
+        rows = stored.runs(connection, found.golden.id)
+        return rows, comparisons.who_kept(connection, bringing.KEPT, bringing.REMOVED)
+
+
+def _told_alone(row: RunRow, found: Opened) -> dict[str, Any]:
+    rows, who = _kept(found)
+    return _told(row, found, stored.by_name(rows), who)
+
+
+def _told(
+    row: RunRow, found: Opened, meant: Mapping[str, RunRow], who: Mapping[str, str]
+) -> dict[str, Any]:
     names = ("sha256", "queries", "rows", "about", "added_us")
     also = stored.others(row, meant)
     held = {"id": row.id, "golden": found.golden.name, "name": row.name, "also": also}
-    return held | {name: getattr(row, name) for name in names}
+    told = {name: getattr(row, name) for name in names}
+    return held | told | {"kept_by": who.get(row.sha256)}

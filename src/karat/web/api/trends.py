@@ -21,14 +21,16 @@ ROUTER = APIRouter(prefix="/api", tags=["numbers"])
 @ROUTER.get(
     "/trends",
     response_description="List of `name` (of the file), `points`, `series` (how many), `lacking` "
-    "(why there are none, or null).",
+    "(why there are none, or null), `damaged` (lines that are left out of these counts, or "
+    "why it cannot be read; in sentences).",
 )
 def list_trends(site: TheSite, _asking: AReader, page: Paged) -> Response:
     """List the histories that karat.toml names."""
 
     def told(found: History) -> dict[str, Any]:
         counts = {"points": len(found.points), "series": len(found.series)}
-        return {"name": found.name, **counts, "lacking": found.lacking}
+        wrong = {"lacking": found.lacking, "damaged": found.damaged}
+        return {"name": found.name, **counts, **wrong}
 
     return page.over(histories_of(site.workspace), told)
 
