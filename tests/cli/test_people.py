@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from karat.cli.people import people
+from karat.cli.main import karat
 from karat.errors import UsageError
 from karat.workflows.accounts import Accounts
 from karat.workflows.workspace import make_workspace, open_workspace
@@ -27,7 +27,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def typed(*words: str) -> Result:
     """Type it."""
-    return CliRunner().invoke(people, words, catch_exceptions=False)
+    return CliRunner().invoke(karat, ["people", *words], catch_exceptions=False)
 
 
 def test_the_first_owner_comes_by_a_link(root: Path) -> None:

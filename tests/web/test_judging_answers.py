@@ -7,13 +7,13 @@ from typing import Any
 import polars as pl
 import pytest
 from fastapi import FastAPI
-from tests.web.test_judging import PART, WHERE, app, hidden, opened, query_on, rita, said
+from tests.web.test_judging import PART, WHERE, hidden, opened, query_on, rita, said
 
 from karat.store import judgments, queue
 from karat.store.schema import deferred, slot
 from karat.workflows.workspace import Opened
 
-__all__ = ["app", "opened", "rita"]  # fixtures
+__all__ = ["opened", "rita"]  # fixtures
 
 
 def send(who: Any, fields: dict[str, str], where: str = WHERE, **more: str) -> Any:

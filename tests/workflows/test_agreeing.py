@@ -14,12 +14,13 @@ from karat.demo import bm25, hybrid, semantic
 from karat.errors import UsageError
 from karat.formats import read_documents, read_qrels, read_queries
 from karat.store import queries
-from karat.tables import Run
+from karat.tables import Pairs, Run
 from karat.workflows.agreeing import agreement_in, disagreements_in
 from karat.workflows.browsing import pairs_in
+from karat.workflows.bulk_judging import rate_pairs
 from karat.workflows.exchanging import take_in
 from karat.workflows.judging import Judging
-from karat.workflows.pool import pool
+from karat.workflows.pool import enqueue, pool
 from karat.workflows.rating_in_place import rate
 from karat.workflows.workspace import Opened
 
@@ -223,7 +224,8 @@ def test_a_correction_with_votes_in_sight_changes_no_agreement(shop: Opened, tic
         queries.put(c, shop.golden.id, pl.DataFrame({"query_id": ["q1"], "text": ["door"]}), tick())
     for doc_id, ann, ben in (("d1", 0, 3), ("d2", 2, 2)):
         for rater, grade in (("ann", ann), ("ben", ben)):
-            rate(shop, rater, "q1", doc_id, grade, now=tick())
+            enqueue(shop, Pairs(pl.DataFrame({"query_id": ["q1"], "doc_id": [doc_id]})), now=tick())
+            rate_pairs(shop, rater, [("q1", doc_id)], grade, now=tick())
     before = agreement_in(shop)
     rate(shop, "ann", "q1", "d1", 3, now=tick())
     assert agreement_in(shop).confusion == before.confusion

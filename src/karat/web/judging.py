@@ -354,7 +354,7 @@ def _waiting(opened: Opened, asking: Asking, site: Site) -> Waiting:
 def _minutes(far: Progress) -> int | None:
     about = seconds_left(far.left, far.seconds)
     # A file that was imported may say of a judgment that it took ages.
-    return None if not about or about > 1e9 else max(1, round(about / 60))
+    return None if about is None or not far.left or about > 1e9 else max(1, round(about / 60))
 
 
 def _go(
