@@ -281,6 +281,7 @@ def page_of(chromium: Any, app: FastAPI, served: str) -> PageOf:
 
 def sound(page: Any) -> None:
     """Nothing is wider than the screen, and axe finds nothing serious that shuts people out."""
+    page.wait_for_load_state()  # before its styles are there, a page has other widths
     # Not innerWidth: a telephone zooms out to what is too wide.
     width = page.viewport_size["width"]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
