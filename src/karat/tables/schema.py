@@ -108,6 +108,126 @@ JUDGMENTS = (
     Column("document_hash", pl.String(), "SHA-256 of the document as shown", optional=True),
 )
 
+EVENTS = (
+    Column("user_bucket", pl.Int16(), "0-255: the first byte of SHA-1 of user_id"),
+    Column("user_key", pl.Int64(), "the first eight bytes of it: the user in joins and windows"),
+    Column("user_id", pl.String(), "who: user_id, else client_id, else session_id of the log"),
+    Column("time_us", pl.Int64(), "when, in microseconds UTC"),
+    Column(
+        "tie",
+        pl.Int64(),
+        "order of the events of a user at one time: searches first, then by content; with user_key "
+        "and time_us it is unique",
+    ),
+    Column("local_day", pl.Int32(), "the day in the log's time zone, in days since 1970-01-01"),
+    Column("local_hour", pl.Int8(), "the hour in the log's time zone, 0-23"),
+    Column(
+        "kind",
+        pl.String(),
+        "search | impression | click | hide (a page was left) | heartbeat (a page is still "
+        "looked at) | cart | purchase | answer (an answer was visible on the results page) | other",
+    ),
+    Column("action", pl.String(), "what the log calls it"),
+    Column("query_id", pl.String(), "the search it belongs to; null if the log does not say"),
+    Column("session_id", pl.String(), "as logged; karat makes sessions of its own"),
+    Column("query", pl.String(), "what was typed; of searches"),
+    Column("query_key", pl.String(), "its folded form, under which spellings are equal"),
+    Column("doc_id", pl.String(), "the document seen, clicked, left, bought"),
+    Column("position", pl.Int32(), "its place in the results, from 1; null if not logged"),
+    Column("hits", pl.List(pl.String()), "documents returned, best first; of searches"),
+    Column("returned", pl.Int32(), "how many of them; of searches; null if not logged"),
+    Column("total_hits", pl.Int64(), "documents that matched, as served; of searches"),
+    Column("raw_hits", pl.Int64(), "documents that matched before any fallback; of searches"),
+    Column("filtered", pl.Boolean(), "whether a filter was on; of searches"),
+    Column("page", pl.Int32(), "page of the results, from 1; of searches"),
+    Column("status", pl.String(), "ok | error | timeout; of searches"),
+    Column("latency_us", pl.Int64(), "time to the answer in microseconds; of searches"),
+    Column("value", pl.Float64(), "what was paid; of purchases"),
+    Column("arm", pl.String(), "arm of an experiment; null if none"),
+    Column("bot", pl.Boolean(), "whether a robot did it; then it counts nowhere but as dropped"),
+    Column("import", pl.Int32(), "number of the import that brought it"),
+)
+"""As stored; any further column is an attribute of the log, a String, named ``attribute_NAME``."""
+
+_WHERE = (
+    Column("user_bucket", pl.Int16(), "as in events"),
+    Column("user_key", pl.Int64(), "as in events"),
+    Column("session", pl.Int64(), "number of the session of this user, from 1"),
+)
+
+SEARCHES = (
+    *_WHERE,
+    Column("intent", pl.Int64(), "number of the search intent of this user, from 1"),
+    Column("time_us", pl.Int64(), "of its first request that counts"),
+    Column("local_day", pl.Int32(), "as in events, of that request"),
+    Column("local_hour", pl.Int8(), "as in events, of that request"),
+    Column("arm", pl.String(), "as in events, of that request"),
+    Column("query_key", pl.String(), "as in events, of that request"),
+    Column("query", pl.String(), "as in events, of that request"),
+    Column("requests", pl.Int64(), "requests in it: keystrokes, pages, filters"),
+    Column("completed", pl.Int64(), "1: answered without error or timeout; else 0"),
+    Column("error", pl.Int64(), "1: it ended in an error; else 0"),
+    Column("timeout", pl.Int64(), "1: it ran out of time; else 0"),
+    Column("zero", pl.Int64(), "1: nothing was served, 0: something; null: not completed, unknown"),
+    Column("zero_raw", pl.Int64(), "the same before any fallback"),
+    Column("zero_filtered", pl.Int64(), "1: only a filter left nothing; null as of zero"),
+    Column("items", pl.Int64(), "results seen (impressions), else returned; null if unknown"),
+    Column("seen", pl.Int64(), "1: at least one of those; 0: none; null: unknown"),
+    Column("clicks", pl.Int64(), "documents clicked, each once"),
+    Column("clicked", pl.Int64(), "1: at least one; else 0"),
+    Column("first_rank", pl.Int32(), "best position clicked, from 1; null without"),
+    Column("mean_reciprocal", pl.Float64(), "mean of 1/position over clicked ones; null without"),
+    Column("paul_5", pl.Float64(), "sum of 0.5^(position-1) over clicked ones; 0 without"),
+    Column("paul_9", pl.Float64(), "sum of 0.9^(position-1) over clicked ones; 0 without"),
+    Column("first_click_us", pl.Int64(), "from the request to the first click; null without"),
+    Column("left_us", pl.Int64(), "from the request to the user's next or last event in session"),
+    Column("sat", pl.Int64(), "1: a satisfied click, last clicks of unknown dwell counting as one"),
+    Column("sat_low", pl.Int64(), "1: a click surely satisfied; else 0"),
+    Column("sat_high", pl.Int64(), "1: a click that may be satisfied; else 0"),
+    Column("quick_back", pl.Int64(), "1: a click that was left at once; else 0"),
+    Column("carts", pl.Int64(), "1: something was put into the cart; else 0"),
+    Column("purchases", pl.Int64(), "1: something was bought; null while that may still come"),
+    Column("revenue", pl.Float64(), "what was paid; null likewise"),
+    Column("answered", pl.Int64(), "1: an answer was visible for long enough; else 0"),
+    Column("reformulated", pl.Int64(), "1: the next search says it in other words; else 0"),
+    Column("reformulation", pl.String(), "add | drop | substitute | respell | reorder; null"),
+    Column("abandoned", pl.Int64(), "1: results seen and nothing done; null: not seen"),
+    Column("abandoned_as", pl.String(), "zero | reformulated | terminal; null if not abandoned"),
+    Column("good_low", pl.Int64(), "1: surely a good abandonment; else 0"),
+    Column("good_high", pl.Int64(), "1: perhaps a good abandonment; else 0"),
+    Column("latency_us", pl.Int64(), "time to the answer of the request that counts"),
+)
+"""One row for each search intent; attributes of its request are further columns."""
+
+CLICKS = (
+    *_WHERE,
+    Column("intent", pl.Int64(), "the search intent it belongs to"),
+    Column("time_us", pl.Int64(), "when"),
+    Column("local_day", pl.Int32(), "day of the search"),
+    Column("local_hour", pl.Int8(), "hour of the search"),
+    Column("arm", pl.String(), "arm of the search"),
+    Column("query_key", pl.String(), "query of the search"),
+    Column("doc_id", pl.String(), "the document"),
+    Column("position", pl.Int32(), "its place, from 1; null if not logged"),
+    Column("dwell_us", pl.Int64(), "how long it was read, at most the cap; at least, if censored"),
+    Column("censored", pl.Int64(), "1: nothing says when it was left; else 0"),
+    Column("satisfied", pl.Int64(), "1: read for long enough; 0: not; null: censored before that"),
+)
+"""One row for each document clicked of a search intent, its first click."""
+
+SESSIONS = (
+    *_WHERE,
+    Column("time_us", pl.Int64(), "of its first event"),
+    Column("local_day", pl.Int32(), "of its first search"),
+    Column("local_hour", pl.Int8(), "of its first search"),
+    Column("arm", pl.String(), "of its first search"),
+    Column("query_key", pl.String(), "of its first search"),
+    Column("searches", pl.Int64(), "search intents in it"),
+    Column("tasks", pl.Int64(), "chains of reformulations in it"),
+    Column("success", pl.Int64(), "1: a satisfied click, cart, purchase or answer; else 0"),
+)
+"""One row for each session with a search; attributes of its first search are further columns."""
+
 TABLES: dict[str, tuple[Column, ...]] = {
     "qrels": QRELS,
     "rankings": RANKINGS,
@@ -116,4 +236,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "documents": DOCUMENTS,
     "pairs": PAIRS,
     "judgments": JUDGMENTS,
+    "events": EVENTS,
+    "searches": SEARCHES,
+    "clicks": CLICKS,
+    "sessions": SESSIONS,
 }

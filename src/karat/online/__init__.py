@@ -1,0 +1,1 @@
+"""What users did: sessions, search intents, attribution, metrics, and simulated users."""
