@@ -1,0 +1,1 @@
+"""Online metrics: one entry each, and their registry."""
