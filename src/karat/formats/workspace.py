@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote_plus
+from zoneinfo import ZoneInfo
 
 from karat.errors import InputError, UsageError, nearest
 from karat.formats.source import Source
@@ -36,6 +37,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "agreement": ("weights", "at_least", "refuse"),
     "card": ("title", "body", "image", "url", "more"),
     "web": ("images", "histories"),
+    "online": ("events", "timezone"),
 }
 _HISTORIES = ("history.jsonl",)
 _ORIGIN = re.compile(r"https?://[\w.-]+(:\d{1,5})?")
@@ -73,6 +75,10 @@ url = "url"
 [web]
 histories = ["history.jsonl"]  # what --history writes, for the pages of trends
 # images = ["https://cdn.example.org"]
+
+# [online]
+# events = "events"  # what users did, as karat online import keeps it
+# timezone = "Europe/Berlin"  # where a day begins; UTC if it is not said
 """
 _GUIDELINE = """\
 # Guideline
@@ -258,6 +264,8 @@ class _Written:
             card=self._card(),
             images=self._origins(),
             histories=tuple(root / name for name in self._texts("web", "histories", _HISTORIES)),
+            events=root / self._text("online", "events", "events"),
+            timezone=self._timezone(),
             notes=tuple(notes),
         )
 
@@ -348,6 +356,15 @@ class _Written:
             return read_lease(self._value("golden", "lease", "10 min"))
         except UsageError as error:
             raise self._wrong(f"[golden] {error.what}", 'lease = "10 min"') from None
+
+    def _timezone(self) -> str:
+        name = self._text("online", "timezone", "UTC")
+        try:
+            ZoneInfo(name)
+        except (KeyError, ValueError, OSError):
+            fix = 'timezone = "Europe/Berlin"'
+            raise self._wrong(f"[online] timezone is {name!r}, which is none", fix) from None
+        return name
 
     def _scale(self) -> tuple[float, float]:
         try:

@@ -22,14 +22,14 @@ HEAD, TORSO, TAIL, ALL = "head", "torso", "tail", "all"
 THIRDS = {HEAD: 1 / 3, TORSO: 1 / 3}
 """The queries that make the first third of the searches, and the second; the tail is the rest."""
 
-_BOT_FLAG = ("bot", "is_bot", "isbot", "robot", "is_robot", "crawler", "is_crawler")
-_AGENT = ("user_agent", "useragent", "agent", "http_user_agent")
+BOT_FLAGS = ("bot", "is_bot", "isbot", "robot", "is_robot", "crawler", "is_crawler")
+AGENTS = ("user_agent", "useragent", "agent", "http_user_agent")
 _CLIENT = ("client", "client_id", "user", "user_id", "session", "session_id", "visitor", "ip")
 _TIME = ("time", "time_us", "timestamp", "ts", "date", "datetime", "searched_at")
 _PER_SEARCH = (*_CLIENT, "visitor_id", "ip_address", "request_id", *_TIME)
 """Columns of a search and not of a query: they are no attributes, and are left out."""
-_YES = ("true", "yes", "y", "1", "1.0")
-_ROBOTS = (
+YES = ("true", "yes", "y", "1", "1.0")
+ROBOTS = (
     r"(?i)bot\b|bot/|crawl|spider|slurp|scrape|headless|phantomjs|curl/|wget/|python-|httpx|"
     r"go-http|java/|okhttp|libwww|monitor|uptime|pingdom"
 )
@@ -248,15 +248,15 @@ def _named(log: pl.DataFrame, names: Iterable[str]) -> list[str]:
 
 
 def _without_bots(log: pl.DataFrame) -> tuple[pl.DataFrame, int, tuple[str, ...]]:
-    flags, agents = _named(log, _BOT_FLAG), _named(log, _AGENT)
+    flags, agents = _named(log, BOT_FLAGS), _named(log, AGENTS)
     told = tuple(name for name in (*flags, *agents) if log[name].null_count() < log.height)
     robot = pl.lit(value=False)
     for name in told:
         said = pl.col(name).cast(pl.String)
         is_one = (
-            said.str.strip_chars().str.to_lowercase().is_in(_YES)
+            said.str.strip_chars().str.to_lowercase().is_in(YES)
             if name in flags
-            else said.str.contains(_ROBOTS)
+            else said.str.contains(ROBOTS)
         )
         robot = robot | is_one.fill_null(value=False)
     kept = log.filter(~robot).drop(*flags, *agents)
@@ -311,7 +311,7 @@ def _marked(log: pl.DataFrame, *, mask: bool) -> tuple[pl.DataFrame, dict[str, i
 
 def _single(name: str) -> bool:
     """Whether a column tells of a search and not of a query."""
-    return _plain(name) in (*_BOT_FLAG, *_AGENT, *_PER_SEARCH)
+    return _plain(name) in (*BOT_FLAGS, *AGENTS, *_PER_SEARCH)
 
 
 def _attributes(log: pl.DataFrame) -> list[str]:

@@ -63,6 +63,8 @@ class Workspace:
         card: What a rater sees of a document in the browser.
         images: Origins that pictures of documents may come from, as ``https://cdn.example.org``.
         histories: Files that ``--history`` writes, for the pages of trends.
+        events: Folder of the events, what users did.
+        timezone: Where a day of events begins, as in ``Europe/Berlin``.
         notes: What is to be known of the file, in sentences.
         guideline: The file with the guideline for raters.
     """
@@ -84,6 +86,8 @@ class Workspace:
     card: Card = field(default_factory=Card)
     images: tuple[str, ...] = ()
     histories: tuple[Path, ...] = ()
+    events: Path = Path("events")
+    timezone: str = "UTC"
     notes: tuple[str, ...] = ()
 
     @property

@@ -1,0 +1,121 @@
+"""Options that the commands of ``karat online`` share: which events, which days, which engine."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from karat.cli.options import Command
+from karat.cli.workspace import folder
+
+if TYPE_CHECKING:
+    from karat.tables.events import EventLog
+    from karat.tables.workspace import Workspace
+
+ENGINES = ("polars", "duckdb", "spark")
+
+
+def where(command: Command) -> Command:
+    """Where events are kept: parameters ``start`` (of a workspace) and ``events`` (a folder)."""
+    option = click.option(
+        "--events",
+        metavar="DIR",
+        type=click.Path(path_type=Path),
+        help="The folder that keeps events.  [default: that of the workspace]",
+    )
+    return folder(option(command))
+
+
+def engine(command: Command) -> Command:
+    """What computes: parameters ``engine`` (its name) and ``master`` (of Spark, or None)."""
+    for option in (
+        click.option(
+            "--master",
+            metavar="URL",
+            help="With --engine spark: its master.  [default: the session there is, or local]",
+        ),
+        click.option(
+            "--engine",
+            type=click.Choice(ENGINES),
+            default=ENGINES[0],
+            show_default=True,
+            help="What computes it; all give the same.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def days(command: Command) -> Command:
+    """Which days: parameters ``first_day`` and ``last_day``, in days since 1970-01-01, or None."""
+    for option in (
+        click.option(
+            "--to",
+            "last_day",
+            metavar="DAY",
+            callback=_day,
+            help="No later day, as in 2026-11-30.  [default: the last there is]",
+        ),
+        click.option(
+            "--from",
+            "first_day",
+            metavar="DAY",
+            callback=_day,
+            help="No earlier day, as in 2026-11-01.  [default: the first there is]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _day(_context: click.Context, option: click.Parameter, said: str | None) -> int | None:
+    if said is None:
+        return None
+    try:
+        return (date.fromisoformat(said.strip()) - date(1970, 1, 1)).days
+    except ValueError:
+        from karat.errors import UsageError
+
+        raise UsageError(
+            f"{option.opts[0]} {said!r} is no day", fix=f"as in {option.opts[0]} 2026-11-01"
+        ) from None
+
+
+def found_workspace(start: Path) -> Workspace:
+    """The workspace of a folder, by its ``karat.toml`` alone; its notes are said.
+
+    Raises:
+        UsageError: the folder is in none.
+        InputError: ``karat.toml`` is wrong.
+    """
+    from karat.cli.workspace import say_notes
+    from karat.formats.workspace import find_workspace, read_workspace
+
+    workspace = read_workspace(find_workspace(start))
+    say_notes(workspace)
+    return workspace
+
+
+def events_folder(start: Path, events: Path | None) -> Path:
+    """The folder that keeps events: the one given, else that of the workspace.
+
+    Raises:
+        UsageError: none is given, and ``start`` is in no workspace.
+        InputError: ``karat.toml`` is wrong.
+    """
+    return found_workspace(start).events if events is None else events
+
+
+def opened_log(start: Path, events: Path | None) -> EventLog:
+    """What the event store holds.
+
+    Raises:
+        UsageError: no store is given, and ``start`` is in no workspace.
+        InputError: there are no events in it.
+    """
+    from karat.store.events import read_event_log
+
+    return read_event_log(events_folder(start, events))

@@ -1,0 +1,222 @@
+"""Logs as JSON: an object to a line, or an array of them; what OpenSearch exports too."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import polars as pl
+
+from karat.errors import InputError
+from karat.formats.event_columns import AGENTS, ANYWHERE, BOT_FLAGS, COLUMNS
+from karat.formats.event_fields import ODD, WRAPPED, as_text, parsed
+from karat.formats.event_lines import LONGEST, Lines, lines
+from karat.formats.event_tally import Tally
+from karat.formats.source import Source
+
+LINE = "_line"
+"""The column of the line, or row, that a row stands on."""
+NO_JSON = "no JSON object, or cut short"
+TOO_LONG = f"longer than {LONGEST >> 20} MiB"
+_LOOKED_AT, _ONE_IN = 400, 16  # lines of a chunk whose names are looked up, at least and about
+_MOST_NAMES = 300
+_AT_ONCE = 20_000
+_ODD = re.compile(ODD.encode())
+_ALWAYS = (
+    *WRAPPED, "query_attributes", "event_attributes", "query_response_hit_ids",
+    "query_response_objects_ids", "session_id", "user_id", "client_id", "application",
+    "user_query", "query_id", "timestamp", "action_name",
+    *(name for names in (*COLUMNS.values(), *ANYWHERE.values()) for name in names[:1]
+      if "." not in name),
+    *BOT_FLAGS, *AGENTS, "timed_out", "took",
+)  # fmt: skip
+"""Fields that are read though no line that was looked at has them."""
+
+
+class Names:
+    """The fields of objects, as they turn up."""
+
+    def __init__(self) -> None:
+        self.all = dict.fromkeys(_ALWAYS)
+        self.more = False
+
+    def look(self, row: dict[str, Any]) -> None:
+        """Take note of those of an object."""
+        for name in row:
+            if name not in self.all:
+                if len(self.all) < _MOST_NAMES:
+                    self.all[name] = None
+                else:
+                    self.more = True
+
+    @property
+    def schema(self) -> dict[str, pl.DataType]:
+        """As Polars wants it: all are texts, what is nested is JSON."""
+        return dict.fromkeys(self.all, pl.String())
+
+
+def read_lines(source: Source, tally: Tally, names: Names) -> Iterator[pl.DataFrame]:
+    """An object to a line: frames of texts, with ``LINE``.
+
+    Raises:
+        InputError: damaged compression.
+    """
+    for chunk in lines(source):
+        if chunk.long:
+            tally.rows += len(chunk.long)
+            tally.drop(TOO_LONG, chunk.long, len(chunk.long))
+        if chunk.data.strip():
+            yield _frame(chunk, tally, names)
+
+
+def _frame(chunk: Lines, tally: Tally, names: Names) -> pl.DataFrame:
+    data = chunk.data
+    count = data.count(b"\n") + (not data.endswith(b"\n"))
+    for raw in _some(data, count):
+        row = parsed(raw)
+        if row is not None:
+            names.look(row)
+    odd: list[tuple[int, bytes]] = []
+    numbers: pl.Series | None = None
+    if _ODD.search(data):
+        every = list(enumerate(data.split(b"\n"), chunk.first))
+        odd = [each for each in every if _ODD.search(each[1])]
+        plain = [each for each in every if each[1].strip() and not _ODD.search(each[1])]
+        numbers = pl.Series(LINE, [number for number, _ in plain], dtype=pl.UInt32)
+        data, count = b"\n".join(raw for _, raw in plain), len(plain)
+    try:
+        frame = pl.read_ndjson(io.BytesIO(data), schema=names.schema) if count else None
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        frame = None
+    if frame is None or frame.height != count:
+        return _with_care(enumerate(chunk.data.split(b"\n"), chunk.first), tally, names)
+    tally.rows += count
+    if numbers is None:
+        return frame.with_row_index(LINE, chunk.first)
+    slow = _with_care(odd, tally, names)
+    return pl.concat([frame.insert_column(0, numbers), slow], how="diagonal").sort(LINE)
+
+
+def _some(data: bytes, count: int) -> Iterator[bytes]:
+    """Lines to look at: all of a small chunk, else one in so many, spread over it."""
+    if count <= _LOOKED_AT:
+        yield from data.split(b"\n")
+        return
+    looked_at = max(_LOOKED_AT, count // _ONE_IN)
+    for at in range(looked_at):
+        begin = data.rfind(b"\n", 0, at * len(data) // looked_at) + 1
+        end = data.find(b"\n", begin)
+        yield data[begin : end if end >= 0 else len(data)]
+
+
+def _with_care(numbered: Iterable[tuple[int, bytes]], tally: Tally, names: Names) -> pl.DataFrame:
+    """Line by line: where something is wrong, or would be read as something else."""
+    found: list[tuple[int, dict[str, Any]]] = []
+    wrong: list[int] = []
+    for number, raw in numbered:
+        if not raw.strip():
+            continue
+        tally.rows += 1
+        row = parsed(raw)
+        if row is None:
+            wrong.append(number)
+        else:
+            found.append((number, row))
+    tally.drop(NO_JSON, wrong, len(wrong))
+    return _table(found, names)
+
+
+def _table(found: list[tuple[int, dict[str, Any]]], names: Names) -> pl.DataFrame:
+    for _, row in found:
+        names.look(row)
+    columns: dict[str, list[Any]] = {LINE: [number for number, _ in found]}
+    for name in names.all:
+        columns[name] = [as_text(row.get(name)) for _, row in found]
+    return pl.DataFrame(columns, schema={LINE: pl.UInt32(), **names.schema})
+
+
+def read_array(source: Source, tally: Tally, names: Names) -> Iterator[pl.DataFrame]:
+    """An array of objects, or the answer of a search whose ``hits.hits`` they are.
+
+    Raises:
+        InputError: damaged compression, or no JSON.
+    """
+    tally.unit = "object"
+    held: list[tuple[int, dict[str, Any]]] = []
+    for number, row in enumerate(_elements(source), 1):
+        tally.rows += 1
+        if isinstance(row, dict):
+            held.append((number, row))
+        else:
+            tally.drop(NO_JSON, [number], 1)
+        if len(held) >= _AT_ONCE:
+            yield _table(held, names)
+            held = []
+    if held:
+        yield _table(held, names)
+
+
+def _elements(source: Source) -> Iterator[Any]:
+    """The values of an array, as they come; no more of the text is held than an event may have."""
+    decoder = json.JSONDecoder(parse_constant=lambda _: None)
+    text, begun, done = "", False, False
+    for piece in _texts(source):
+        text += piece
+        at = 0
+        while not done:
+            at = _blank(text, at)
+            if not begun:
+                if text[at : at + 1] != "[":
+                    break
+                begun, at = True, at + 1
+                continue
+            if text[at : at + 1] == "]":
+                done = True
+                break
+            try:
+                row, end = decoder.raw_decode(text, at)
+            except (ValueError, RecursionError):
+                break
+            after = _blank(text, end)
+            if text[after : after + 1] not in (",", "]"):
+                break  # the rest of it, or what separates it from the next, is still to come
+            if _sound(row, text[at:end]):
+                yield row
+            else:
+                yield None
+            at = after + (text[after] == ",")
+        text = text[at:]
+        if len(text) > 2 * LONGEST + (1 << 22) or done:
+            break
+    if not done:
+        raise InputError(
+            "the JSON array is cut short, or one of its objects is damaged",
+            file=source.name,
+            fix=f"jq -c '.[]' {source.name} > events.ndjson reads what is whole, a line each",
+        )
+
+
+def _sound(row: Any, text: str) -> bool:
+    if "\\ud" in text.lower():
+        try:
+            json.dumps(row, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            return False
+    return True
+
+
+def _texts(source: Source) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for piece in source.pieces():
+        source.watch(len(piece))
+        yield decoder.decode(piece)
+
+
+def _blank(text: str, at: int) -> int:
+    while text[at : at + 1] in (" ", "\n", "\r", "\t"):
+        at += 1
+    return at

@@ -1,0 +1,95 @@
+"""Logs of events, in whatever form they come: told by content, read in chunks, nothing left unsaid.
+
+UBI 1.0 to 1.3 and what OpenSearch stores of it, JSON Lines, arrays, Parquet, CSV and TSV, plain or
+compressed; and by a mapping what else there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import polars as pl
+
+from karat.errors import InputError
+from karat.formats import event_json, event_table
+from karat.formats.detect import refuse_binary
+from karat.formats.event_flat import Reading
+from karat.formats.event_rows import rows
+from karat.formats.event_tally import Tally
+from karat.formats.source import NothingIn, Source
+
+SAID = {
+    "naive": "times that do not say their zone: {}; {zone} was assumed",
+    "number s": "times that are numbers: {}; by their size seconds since 1970",
+    "number ms": "times that are numbers: {}; by their size milliseconds since 1970",
+    "number us": "times that are numbers: {}; by their size microseconds since 1970",
+    "number ns": "times that are numbers: {}; by their size nanoseconds since 1970",
+    "latency": "latencies that do not say their unit: {}; milliseconds were assumed",
+}
+"""What a tally's ``assumed`` says, in words."""
+
+
+def read_events(
+    path: str | Path,
+    reading: Reading,
+    tally: Tally,
+    *,
+    watch: Callable[[int], None] = lambda _size: None,
+) -> Iterator[pl.DataFrame]:
+    """Read a log.
+
+    Args:
+        path: The file.
+        reading: The rules, which take note of attributes as they turn up.
+        tally: Gets what became of the rows.
+        watch: Told the size of each piece as it is read.
+
+    Returns:
+        Chunks of events, in order, as ``event_rows.rows`` has them.
+
+    Raises:
+        InputError: no such file, damaged compression, or no log of events.
+    """
+    try:
+        source = Source(path)
+    except NothingIn:
+        return
+    with source:
+        source.watch = watch
+        for frame in _frames(source, tally):
+            if frame.height:
+                yield rows(frame, reading, tally)
+
+
+def _frames(source: Source, tally: Tally) -> Iterator[pl.DataFrame]:
+    if source.head.startswith(b"PAR1"):
+        return event_table.read_parquet(source, tally)
+    start = source.head.lstrip()[:1]
+    if start not in (b"{", b"["):
+        refuse_binary(source)
+        return event_table.read_cells(source, tally)
+    names = event_json.Names()
+    if start == b"[":
+        return event_json.read_array(source, tally, names)
+    first, end, _ = source.head.lstrip().partition(b"\n")
+    if end and first.strip() == b"{":
+        raise InputError(
+            "JSON over several lines",
+            file=source.name,
+            fix=f"jq -c . {source.name} > events.ndjson puts each object on a line; for the answer "
+            "of a search: jq -c '.hits.hits[]'",
+        )
+    return event_json.read_lines(source, tally, names)
+
+
+def peek(path: str | Path, reading: Reading) -> pl.DataFrame | None:
+    """The first chunk of a log, read to decide by; None if it cannot be read or holds no event."""
+    frames = read_events(path, reading, Tally(str(path)))
+    try:
+        first = next(frames, None)
+        return first if first is not None and first.height else None
+    except InputError:
+        return None
+    finally:
+        frames.close()  # type: ignore[attr-defined]

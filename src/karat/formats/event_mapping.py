@@ -1,0 +1,162 @@
+"""A mapping: what the columns and actions of somebody's own log mean, as TOML."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from karat.errors import InputError, nearest
+from karat.formats.event_columns import ANYWHERE, COLUMNS
+from karat.formats.event_times import UNITS
+from karat.formats.source import Source
+from karat.tables.events import KINDS
+
+OURS = (*COLUMNS, *(name for name in ANYWHERE if name not in ("flag", "agent")), "latency", "bot",
+        "user_agent")  # fmt: skip
+"""Columns that a mapping may name."""
+_SECTIONS = ("columns", "attributes", "constants", "kinds", "time", "latency", "hits", "position")
+_CONSTANTS = (*(name for name in OURS if name not in ("hits", "time")), "attributes")
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """What a mapping says.
+
+    Attributes:
+        columns: Ours to theirs.
+        attributes: Attribute to their column; None: every further column is one.
+        constants: Ours to a value that stands for all rows which have none.
+        kinds: Their action to a kind.
+        unit: Of times that are numbers; None: told by their size.
+        zone: Where clocks stood whose times do not say.
+        form: Of times, as ``strptime`` has it.
+        latency: Unit of latencies; None: by the column's name.
+        separator: Between the documents of a search, where they are one text.
+        base: Which number the first position has; None: told by the smallest.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    attributes: Mapping[str, str] | None = None
+    constants: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    unit: str | None = None
+    zone: str | None = None
+    form: str | None = None
+    latency: str | None = None
+    separator: str | None = None
+    base: int | None = None
+
+
+def read_mapping(path: str | Path) -> Mapped:
+    """Read a mapping.
+
+    Args:
+        path: The TOML file.
+
+    Raises:
+        InputError: no TOML, an unknown key, or a value that cannot be: which, and what it may be.
+    """
+    with Source(path) as source:
+        data, name = source.whole(), source.name
+    try:
+        written = tomllib.loads(data.decode("utf-8-sig"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(
+            f"it is no TOML: {error}", file=name, fix="save it as UTF-8 TOML"
+        ) from None
+    return _Written(written, name).mapped()
+
+
+class _Written:
+    def __init__(self, content: Mapping[str, Any], name: str) -> None:
+        self.name = name
+        for section, value in content.items():
+            self._known("", section, _SECTIONS)
+            if not isinstance(value, dict):
+                raise self._wrong(f"{section} is no table", f"write [{section}]")
+        self.content = content
+
+    def mapped(self) -> Mapped:
+        columns = self._texts("columns", OURS)
+        kinds = self._texts("kinds", None)
+        for action, kind in kinds.items():
+            if kind not in KINDS:
+                self._known(f"[kinds] {action}: ", kind, KINDS, "kind")
+        constants = self._texts("constants", _CONSTANTS)
+        if constants.get("kind", "other") not in KINDS:
+            self._known("[constants] kind: ", constants["kind"], KINDS, "kind")
+        unit = self._choice("time", "unit", tuple(UNITS), ("unit", "zone", "format"))
+        zone = self._text("time", "zone")
+        if zone is not None:
+            try:
+                ZoneInfo(zone)
+            except (KeyError, ValueError, OSError):
+                raise self._wrong(
+                    f"[time] zone is {zone!r}, which is none", 'zone = "Europe/Berlin"'
+                ) from None
+        attributes = self._texts("attributes", None) if "attributes" in self.content else None
+        return Mapped(
+            columns=columns,
+            attributes=attributes,
+            constants=constants,
+            kinds=kinds,
+            unit=unit,
+            zone=zone,
+            form=self._text("time", "format"),
+            latency=self._choice("latency", "unit", tuple(UNITS), ("unit",)),
+            separator=self._text("hits", "separator", ("separator",)),
+            base=self._base(),
+        )
+
+    def _wrong(self, what: str, fix: str) -> InputError:
+        return InputError(what, file=self.name, fix=fix)
+
+    def _known(self, where: str, key: str, keys: tuple[str, ...], what: str = "key") -> None:
+        if key not in keys:
+            near = nearest(key, keys, 1)
+            fix = f"did you mean {near[0]}?" if near else f"one of {', '.join(keys)}"
+            raise self._wrong(f"{where}there is no {what} {key!r}", fix)
+
+    def _texts(self, section: str, keys: tuple[str, ...] | None) -> dict[str, str]:
+        found = {}
+        for key, value in self.content.get(section, {}).items():
+            if keys is not None:
+                self._known(f"[{section}] ", key, keys)
+            if isinstance(value, bool):
+                value = str(value).lower()  # noqa: PLW2901 - as logs have it
+            if not isinstance(value, str | int | float) or value == "":
+                raise self._wrong(f"[{section}] {key} is {value!r}, not a text", f'{key} = "…"')
+            found[key] = str(value)
+        return found
+
+    def _text(
+        self, section: str, key: str, keys: tuple[str, ...] = ("unit", "zone", "format")
+    ) -> str | None:
+        for each in self.content.get(section, {}):
+            self._known(f"[{section}] ", each, keys)
+        value = self.content.get(section, {}).get(key)
+        if value is not None and (not isinstance(value, str) or not value):
+            raise self._wrong(f"[{section}] {key} is {value!r}, not a text", f'{key} = "…"')
+        return value
+
+    def _choice(
+        self, section: str, key: str, choices: tuple[str, ...], keys: tuple[str, ...]
+    ) -> str | None:
+        value = self._text(section, key, keys)
+        if value is not None:
+            self._known(f"[{section}] {key}: ", value, choices, "unit")
+        return value
+
+    def _base(self) -> int | None:
+        for each in self.content.get("position", {}):
+            self._known("[position] ", each, ("base",))
+        value = self.content.get("position", {}).get("base")
+        if value is None:
+            return None
+        if value not in (0, 1):
+            raise self._wrong(f"[position] base is {value!r}, and not 0 or 1", "base = 1")
+        return int(value)

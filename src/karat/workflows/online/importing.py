@@ -1,0 +1,287 @@
+"""Logs of events into the event store: read, put in order, and kept, each event once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import polars as pl
+
+from karat.errors import InputError, UsageError
+from karat.formats import event_log
+from karat.formats.event_flat import Reading
+from karat.formats.event_json import LINE
+from karat.formats.event_mapping import Mapped, read_mapping
+from karat.formats.event_tally import EXAMPLES, Tally, by_count
+from karat.store import event_files
+from karat.store.event_manifest import Manifest, StoredImport, added, summary
+from karat.store.events import STAGING, commit, importing, merged, store_file
+from karat.tables.events import ATTRIBUTE, Imported
+from karat.workflows.online import importing_notes as notes
+from karat.workflows.online.importing_inputs import Input, fingerprint, spelt_out
+from karat.workflows.online.importing_ranges import Found, settled
+from karat.workflows.online.importing_stage import Staged
+from karat.workflows.online.importing_users import order_of_ids, with_user
+
+Watch = Callable[[str, int], None]
+SIMULATED = f"{ATTRIBUTE}simulated"
+"""The attribute by which events say that nobody did them."""
+
+
+def import_events(
+    folder: Path,
+    files: Sequence[str | Path],
+    *,
+    now: int,
+    mapping: Path | None = None,
+    timezone: str | None = None,
+    clocks: str | None = None,
+    position_base: int | None = None,
+    simulated: bool = False,
+    partial: bool = False,
+    watch: Watch = lambda _file, _size: None,
+) -> Imported:
+    """Bring logs into an event store. What is there already is not brought twice.
+
+    Nothing of it exists until all of it does: stopped at any moment, the store is as before, and
+    the same import makes it what it would have been.
+
+    Args:
+        folder: The event store; made if absent.
+        files: Files, folders and patterns.
+        now: Microseconds UTC; events more than ten minutes later are dropped.
+        mapping: A TOML file that says what columns and actions mean.
+        timezone: Where a day begins; UTC, or that of the store, if None.
+        clocks: Where clocks stood whose times do not say their zone; UTC if None.
+        position_base: Which number the first position has, 0 or 1; if None what earlier imports
+            found, else 0 if a position is 0, else 1.
+        simulated: Whether nobody did what is in the files.
+        partial: Of a file that is damaged, keep what comes before the damage.
+        watch: Told file and size of each piece that is read.
+
+    Raises:
+        InputError: nothing of the files could be read, another import is running, or the store
+            cannot be written.
+        UsageError: a zone that is none, or another than the store's; a base that is not 0 or 1.
+    """
+    for zone in (timezone, clocks):
+        _check_zone(zone)
+    if position_base not in (None, 0, 1):
+        raise UsageError(f"a first position {position_base} cannot be", fix="give 0 or 1")
+    mapped = Mapped() if mapping is None else read_mapping(mapping)
+    reading = Reading(now, clocks or "UTC", mapped)
+    inputs = [fingerprint(each, lambda _size: None) for each in spelt_out(files)]
+    with importing(folder) as before:
+        manifest = before or Manifest(timezone=timezone or "UTC")
+        if timezone not in (None, manifest.timezone):
+            raise UsageError(
+                f"days of this event store begin in {manifest.timezone}, not in {timezone}",
+                fix="leave the zone out, or import into another folder",
+            )
+        fresh, skipped = _fresh(inputs, manifest)
+        if not fresh:
+            return _nothing(skipped)
+        job = _Import(folder, manifest, reading, simulated=simulated, partial=partial, watch=watch)
+        return job.run(fresh, skipped, position_base)
+
+
+def _check_zone(zone: str | None) -> None:
+    try:
+        ZoneInfo(zone or "UTC")
+    except (KeyError, ValueError, OSError):
+        raise UsageError(f"{zone!r} is no time zone", fix="as in Europe/Berlin") from None
+
+
+def _fresh(inputs: Iterable[Input], manifest: Manifest) -> tuple[list[Input], list[str]]:
+    """The files whose content is new, and the names of the others."""
+    known = {digest for each in manifest.imports for digest in each.files.values()}
+    fresh, skipped = [], []
+    for each in inputs:
+        if each.sha256 in known:
+            skipped.append(each.name)
+        else:
+            known.add(each.sha256)
+            fresh.append(each)
+    return fresh, skipped
+
+
+def _nothing(skipped: Sequence[str]) -> Imported:
+    return Imported(None, [], skipped, 0, 0, {}, {}, [], {}, {})
+
+
+class _Import:
+    """One import, while it runs."""
+
+    def __init__(
+        self,
+        folder: Path,
+        manifest: Manifest,
+        reading: Reading,
+        *,
+        simulated: bool,
+        partial: bool,
+        watch: Watch,
+    ) -> None:
+        self.folder, self.manifest, self.reading = folder, manifest, reading
+        self.simulated, self.partial, self.watch = simulated, partial, watch
+        self.number = len(manifest.imports) + 1
+        self.staged = Staged(folder / STAGING)
+        self.tallies: list[Tally] = []
+        self.refused: list[InputError] = []
+        self.order = 0
+        self.lowest: int | None = None
+
+    def run(self, inputs: list[Input], skipped: list[str], base: int | None) -> Imported:
+        """Read, settle, commit."""
+        last = self.manifest.imports[-1].settings if self.manifest.imports else {}
+        ids, said = self._ids([each.path for each in inputs], last)
+        done = [each for at, each in enumerate(inputs) if self._read(at, each, ids)]
+        if not done:
+            raise self.refused[0]
+        base, about = self._base(base, last)
+        found, kinds, kept = self._keep(base)
+        imported = Imported(
+            number=self.number if done else None,
+            files=[each.name for each in done],
+            skipped=skipped,
+            rows=sum(tally.rows for tally in self.tallies),
+            kept=kept,
+            kinds=kinds,
+            dropped=self._dropped(found),
+            assumed=[
+                *notes.of_tallies(self.tallies, self.reading),
+                *filter(None, (said, about)),
+                *notes.of_found(found),
+                *notes.of_store(self.manifest, simulated=self.simulated),
+            ],
+            examples=self._examples(found, inputs),
+            unknown=dict(by_count(self._unknown())),
+        )
+        self._commit(imported, done, {"users": list(ids), "base": base})
+        return imported
+
+    def _ids(self, paths: list[Path], last: Mapping[str, object]) -> tuple[tuple[str, ...], str]:
+        order, said = order_of_ids(paths, self.reading)
+        before = last.get("users")
+        if isinstance(before, list) and tuple(before) != order:
+            order = tuple(map(str, before))
+            said = f"users are told by {order[0].removesuffix('_id')} ids, as in earlier imports"
+        return order, said
+
+    def _read(self, at: int, each: Input, ids: Sequence[str]) -> bool:
+        """Stage a file; whether anything of it counts."""
+        tally = Tally(each.name)
+        frames = event_log.read_events(
+            each.path, self.reading, tally, watch=lambda size: self.watch(each.name, size)
+        )
+        try:
+            for frame in frames:
+                self._stage(frame, at, ids, tally)
+        except InputError as error:
+            self.refused.append(error)
+            if not self.partial or not tally.rows:
+                self.staged.forget()
+                return False
+        self.staged.keep()
+        self.tallies.append(tally)
+        return True
+
+    def _stage(self, frame: pl.DataFrame, at: int, ids: Sequence[str], tally: Tally) -> None:
+        if frame.is_empty():
+            return
+        if SIMULATED in frame.columns and not self.simulated:
+            self.simulated = bool((frame[SIMULATED] == "true").any())
+        low = frame["position"].min()
+        if isinstance(low, int) and (self.lowest is None or low < self.lowest):
+            self.lowest = low
+        frame = event_files.with_users(with_user(frame, ids, tally))
+        order = pl.int_range(self.order, self.order + frame.height, dtype=pl.Int64, eager=True)
+        self.order += frame.height
+        self.staged.add(
+            frame.with_columns(order.alias("_order"), pl.lit(at, pl.Int32).alias("_file"))
+        )
+
+    def _base(self, base: int | None, last: Mapping[str, object]) -> tuple[int, str]:
+        """Which number the first position has, and a sentence that says why."""
+        base = self.reading.mapped.base if base is None else base
+        before = last.get("base")
+        if base is not None:
+            return base, ""
+        if self.lowest is None:
+            return (before if isinstance(before, int) else 1), ""
+        if before == 0 and self.lowest:
+            return 0, "positions begin at 0: so it was in earlier imports"
+        if self.lowest == 0:
+            said = "positions begin at 0: one is 0"
+            if before == 1:
+                said += "; earlier imports took them to begin at 1, and theirs may be one too low"
+            return 0, said
+        return 1, f"positions begin at 1: none is 0, and the lowest is {self.lowest}"
+
+    def _keep(self, base: int) -> tuple[Found, dict[str, int], int]:
+        """Write the files of the store, range by range; they do not count yet."""
+        found, kinds, kept = Found(), Counter[str](), 0
+        for buckets in event_files.ranges(self.staged.sizes):
+            frame = self.staged.of(buckets)
+            frame = settled(frame, self.folder, self.manifest, self.number, base, found)
+            if frame.is_empty():
+                continue
+            kept += frame.height
+            kinds.update(dict(frame["kind"].value_counts().iter_rows()))
+            written = store_file(self.folder, frame, buckets, self.number)
+            self.manifest = added(self.manifest, [written], [summary(frame)])
+        return found, dict(sorted(kinds.items())), kept
+
+    def _commit(
+        self, imported: Imported, done: Sequence[Input], settings: Mapping[str, object]
+    ) -> None:
+        entry = StoredImport(
+            number=self.number,
+            time_us=self.reading.now,
+            files={each.name: each.sha256 for each in done},
+            rows=imported.rows,
+            kept=imported.kept,
+            dropped=imported.dropped,
+            assumed=imported.assumed,
+            settings=settings,
+        )
+        one_way = event_files.hashing()
+        manifest = replace(
+            self.manifest,
+            imports=[*self.manifest.imports, entry],
+            simulated=self.manifest.simulated or self.simulated,
+            hashing=one_way if self.manifest.hashing == one_way else 0,
+        )
+        commit(self.folder, merged(self.folder, manifest, self.number))
+
+    def _dropped(self, found: Found) -> dict[str, int]:
+        dropped: Counter[str] = Counter()
+        for tally in self.tallies:
+            dropped.update(tally.dropped)
+        dropped.update(found.dropped)
+        if self.refused:
+            dropped[notes.REFUSED] = len(self.refused)
+        return dict(by_count(dropped))
+
+    def _examples(self, found: Found, inputs: Sequence[Input]) -> dict[str, list[str]]:
+        examples: dict[str, list[str]] = {}
+        units = {tally.file: tally.unit for tally in self.tallies}
+        for tally in self.tallies:
+            for reason, places in tally.examples.items():
+                there = examples.setdefault(reason, [])
+                there += places[: EXAMPLES - len(there)]
+        for reason, at in found.places.items():
+            names = ((inputs[file].name, line) for file, line in at)
+            examples[reason] = [f"{name}, {units.get(name, LINE)} {line}" for name, line in names]
+        if self.refused:
+            examples[notes.REFUSED] = [str(error) for error in self.refused[:EXAMPLES]]
+        return examples
+
+    def _unknown(self) -> Counter[str]:
+        unknown: Counter[str] = Counter()
+        for tally in self.tallies:
+            unknown.update(tally.unknown)
+        return unknown
