@@ -1,0 +1,200 @@
+"""What a histogram of times says: quantiles, Kaplan-Meier, restricted means, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from karat.stats.bucket_resampling import Draws, percentile_interval
+from karat.stats.survival import kaplan_meier, restricted_mean, survival_quantile
+from karat.tables.online import OnlineState
+
+Floats = NDArray[np.float64]
+_BLOCK = 1 << 18
+"""Numbers held at once of the curves of draws: what a cache holds is quickest."""
+_SPARSE = 16
+"""Places for each that is taken, above which it is quicker to go from one taken to the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What to read from a distribution: as in ``Distribution`` of an entry."""
+
+    statistic: Literal["mean", "median", "restricted_mean", "quantile"]
+    level: float | None = None
+    up_to: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What was read, in microseconds: as in ``OnlineResult``."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    least: float | None = None
+    most: float | None = None
+    state: OnlineState = "ok"
+    reason: str = ""
+
+
+class _Counts:
+    """How many stand in each bucket of users and bin: few of the many that there could be."""
+
+    def __init__(
+        self,
+        row: NDArray[np.int64],
+        column: NDArray[np.int64],
+        count: Floats,
+        shape: tuple[int, int],
+    ) -> None:
+        order = np.argsort(column, kind="stable")
+        self._row, self._column, self._count = row[order], column[order], count[order]
+        self._shape = shape
+        self.of_bins = self._sums(column, count, shape[1])
+        self.of_buckets = self._sums(row, count, shape[0])
+
+    @staticmethod
+    def _sums(at: NDArray[np.int64], count: Floats, size: int) -> Floats:
+        return np.bincount(at, count, minlength=size).astype(np.float64)
+
+    @cached_property
+    def _dense(self) -> Floats:
+        flat = self._row * self._shape[1] + self._column
+        return self._sums(flat, self._count, self._shape[0] * self._shape[1]).reshape(self._shape)
+
+    def drawn(self, weights: Floats) -> Floats:
+        """Counts of each bin where buckets are drawn so often; shape (draws, bins)."""
+        if len(self._row) * _SPARSE > self._shape[0] * self._shape[1]:
+            product: Floats = weights @ self._dense
+            return product
+        found = np.zeros((len(weights), self._shape[1]))
+        if len(self._row):
+            columns, first = np.unique(self._column, return_index=True)
+            each = weights[:, self._row] * self._count
+            found[:, columns] = np.add.reduceat(each, first, axis=1)
+        return found
+
+
+class Times:
+    """One slice of one distribution.
+
+    Args:
+        histogram: ``user_bucket``, ``bin_ms``, ``censored``, ``count``, ``sum_us``; a row for each
+            bucket of users, bin and whether it is censored.
+    """
+
+    def __init__(self, histogram: pl.DataFrame) -> None:
+        frame = histogram.select(
+            pl.col("user_bucket", "bin_ms", "censored").cast(pl.Int64),
+            pl.col("count", "sum_us").cast(pl.Float64),
+        )
+        bucket, bins = frame["user_bucket"].to_numpy(), frame["bin_ms"].to_numpy()
+        count, total = frame["count"].to_numpy(), frame["sum_us"].to_numpy()
+        censored = frame["censored"].to_numpy() == 1
+        known, row = np.unique(bucket, return_inverse=True)
+        times, column = np.unique(bins, return_inverse=True)
+        self.buckets = len(known)
+        self._shape = (len(known), len(times))
+        ends = ~censored
+        self._events = _Counts(row[ends], column[ends], count[ends], self._shape)
+        self._censored = _Counts(row[censored], column[censored], count[censored], self._shape)
+        self._sums = np.bincount(row[~censored], total[~censored], minlength=len(known))
+        self.n = round(float(count.sum()))
+        self.without_end = round(float(count[~censored].sum()))
+        # The time of a bin is the mean of what is in it, of ended ones where there are any.
+        ended, sums = self._events.of_bins, self._by_bin(column, ~censored, total)
+        others, rest = self._censored.of_bins, self._by_bin(column, censored, total)
+        counted = np.where(ended > 0, ended, others)
+        self._times: Floats = np.where(ended > 0, sums, rest) / counted
+        longest = np.where(others > 0, rest / np.maximum(others, 1), 0.0)
+        self._last: Floats = np.maximum(longest, np.where(ended > 0, self._times, 0.0))
+
+    def _by_bin(self, column: NDArray[np.int64], which: NDArray[np.bool_], total: Floats) -> Floats:
+        return np.bincount(column[which], total[which], self._shape[1]).astype(np.float64)
+
+    @cached_property
+    def _survival(self) -> Floats:
+        return kaplan_meier(self._events.of_bins, self._censored.of_bins)
+
+    def read(self, read: Read, draws: Draws) -> Said:
+        """A statistic with its interval, or why it has none."""
+        if read.statistic == "mean":
+            return self._naive_mean(draws)
+        if read.statistic == "restricted_mean":
+            assert read.up_to is not None
+            return self._restricted(read.up_to, draws)
+        level = 0.5 if read.level is None else read.level
+        return self._quantile(level, draws)
+
+    def _naive_mean(self, draws: Draws) -> Said:
+        if not self.without_end:
+            return Said(state="none", reason="all of them are censored")
+        value = float(self._sums.sum() / self.without_end)
+        if reason := self._no_draws(int(np.count_nonzero(self._events.of_buckets))):
+            return Said(value, reason=reason)
+        weights = draws.of(self.buckets)
+        with np.errstate(invalid="ignore"):
+            means = (weights @ self._sums) / (weights @ self._events.of_buckets)
+        found = percentile_interval(means, means)
+        return Said(value, found.low, found.high, reason=found.reason)
+
+    def _quantile(self, level: float, draws: Draws) -> Said:
+        value = float(survival_quantile(self._times, self._survival, level))
+        if np.isinf(value):
+            share = 1 - self.without_end / self.n
+            half = "more than half are censored" if level == 0.5 else "too many are censored"
+            reason = f"{half} ({100 * share:.0f} % of {self.n:,}), so that it is not reached"
+            return Said(state="unknown", reason=reason)
+        if reason := self._no_draws(self.buckets):
+            return Said(value, reason=reason)
+        drawn = np.concatenate(
+            [survival_quantile(self._times, curves, level) for _, curves in self._curves(draws)]
+        )
+        found = percentile_interval(drawn, drawn)
+        return Said(value, found.low, found.high, reason=found.reason)
+
+    def _restricted(self, up_to: int, draws: Draws) -> Said:
+        ends = restricted_mean(self._times, self._survival, self._last[-1], up_to)
+        least, most = map(float, ends)
+        if most - least > 1e-9 * up_to:
+            return Said(
+                least=least,
+                most=most,
+                state="unknown",
+                reason=f"none was followed for {up_to / 1e6:g} s: only bounds are known",
+            )
+        if reason := self._no_draws(self.buckets):
+            return Said(least, reason=reason)
+        lows, highs = [], []
+        for last, curves in self._curves(draws):
+            low, high = restricted_mean(self._times, curves, last, up_to)
+            lows.append(low)
+            highs.append(high)
+        found = percentile_interval(np.concatenate(lows), np.concatenate(highs))
+        return Said(least, found.low, found.high, reason=found.reason)
+
+    def _no_draws(self, buckets: int) -> str:
+        """Why there is no interval over so many buckets; empty if there can be one."""
+        if buckets < 2:
+            return "one user, or few in one bucket"
+        if self._shape[1] == 1:
+            return "all times are alike"
+        return ""
+
+    def _curves(self, draws: Draws) -> Iterator[tuple[Floats, Floats]]:
+        """The longest time and the curve of each draw of buckets, in blocks."""
+        weights = draws.of(self.buckets)
+        height = max(1, _BLOCK // self._shape[1])
+        for top in range(0, len(weights), height):
+            block = weights[top : top + height]
+            events, censored = self._events.drawn(block), self._censored.drawn(block)
+            there = (events + censored) > 0
+            last = self._last[there.shape[1] - 1 - there[:, ::-1].argmax(axis=1)]
+            yield last, kaplan_meier(events, censored)

@@ -1,0 +1,330 @@
+"""From evidence to numbers: a row for each metric and slice, with its interval, or why not.
+
+Ratios: the delta method over users. Distributions: Kaplan-Meier where some times are censored, and
+buckets of users resampled. Null is not 0: a row without a value says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from karat.online.distributions import Read, Times
+from karat.online.evidence import Cut, Evidence
+from karat.online.metrics.entry import Distribution, Metric, Ratio
+from karat.online.metrics.lacking import counted_over, why_unknown
+from karat.online.rules import Rules
+from karat.stats.bucket_resampling import Draws
+from karat.stats.intervals import TRUSTED_FROM
+from karat.stats.ratio import UserMoments, ratio_interval
+from karat.tables.events import EventLog
+from karat.tables.online import OnlineResult
+
+NOT_SAID = ""
+"""The value of a slice of what the log does not say (evidence has null there)."""
+_POSITIONS = "ClickPosition"
+_NO_INTERVAL = "a share of clicks by position has no interval"
+_WITHOUT = {
+    "dwell": "clicks",
+    "first_click": "searches with results seen",
+    "latency": "searches with a latency",
+}
+Slice = tuple[str, ...]
+
+
+def needed(metrics: Sequence[Metric]) -> list[Metric]:
+    """What to gather for some metrics: these, and for distributions who and what they are over.
+
+    Histograms know buckets of users and not users; a ratio beside each of them counts those.
+    """
+    counting = {
+        _counts_name(metric.compute): _counting(metric, metric.compute)
+        for metric in metrics
+        if isinstance(metric.compute, Distribution)
+    }
+    return [*metrics, *counting.values()]
+
+
+def _counting(metric: Metric, compute: Distribution) -> Metric:
+    """How many there are of what a distribution is over; of a mean only those that ended."""
+
+    def there() -> nw.Expr:
+        counts = compute.value() >= 0
+        if compute.statistic == "mean" and compute.censored is not None:
+            counts = counts & (compute.censored() == 0)
+        return nw.when(counts).then(1).otherwise(0)
+
+    return Metric(
+        name=_counts_name(compute),
+        version=1,
+        title=f"what {compute.name} is over",
+        definition=f"{compute.facts} that count / {compute.facts} that count",
+        says="how many there are",
+        source="karat",
+        traps=(),
+        direction="none",
+        unit="count",
+        compute=Ratio(compute.facts, there, there),
+        needs=metric.needs,
+        family=metric.family,
+    )
+
+
+def _counts_name(compute: Distribution) -> str:
+    return f"n({compute.name}, ended)" if compute.statistic == "mean" else f"n({compute.name})"
+
+
+def estimate(
+    evidence: Evidence,
+    metrics: Sequence[Metric],
+    cut: Cut,
+    log: EventLog,
+    rules: Rules,
+    *,
+    seed: int = 0,
+) -> list[OnlineResult]:
+    """The values of metrics in the slices of a cut, slice by slice.
+
+    Args:
+        evidence: What the log reduced to, by ``needed(metrics)`` and this cut.
+        metrics: Those wanted, in order.
+        cut: What it is sliced by; () for all.
+        log: What the store holds: says which metrics it cannot say.
+        rules: Those the evidence was gathered by.
+        seed: Of the draws of buckets; each slice is drawn alike, whichever others there are.
+
+    Returns:
+        A row for each slice and metric; of ``ClickPosition`` one for each position, which is
+        then a further part of its slice.
+    """
+    found = _Found(evidence, cut, log, rules, Draws(seed))
+    return [row for part in found.slices for metric in metrics for row in found.rows(metric, part)]
+
+
+def trust(results: Sequence[OnlineResult]) -> list[str]:
+    """Which intervals are not to be trusted, in a sentence; none if all are."""
+    few = [r for r in results if r.low is not None and r.users < TRUSTED_FROM]
+    if not few:
+        return []
+    names = list(dict.fromkeys(row.metric for row in few))
+    slices = {tuple(row.slice.items()) for row in few} - {()}
+    where = f" in {len(slices):,} slice{'s' * (len(slices) > 1)}" if slices else ""
+    shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    return [
+        f"intervals over fewer than {TRUSTED_FROM} users are not to be trusted ({shown}{where})"
+    ]
+
+
+def censoring(evidence: Evidence, metrics: Sequence[Metric]) -> list[str]:
+    """Which share of the times has no known end, in a sentence for each distribution."""
+    said = []
+    for metric in metrics:
+        compute, frame = metric.compute, evidence.histograms.get(())
+        if not isinstance(compute, Distribution) or frame is None or compute.censored is None:
+            continue
+        counts = frame.filter(pl.col("name") == compute.name).group_by("censored")
+        by_end = dict(counts.agg(pl.col("count").sum()).iter_rows())
+        censored, every = by_end.get(1, 0), sum(by_end.values())
+        if censored:
+            share = f"{100 * censored / every:.0f} %"
+            sentence = {
+                "dwell": f"nothing says when {censored:,} of {every:,} clicks ({share}) were left",
+                "first_click": f"{censored:,} of {every:,} searches ({share}) were left without a "
+                "click",
+            }.get(compute.name, "")
+            said.append(f"{sentence}: they count as censored, not as 0")
+    return list(dict.fromkeys(said))
+
+
+@dataclass
+class _Found:
+    """The evidence of one cut, by slice."""
+
+    evidence: Evidence
+    cut: Cut
+    log: EventLog
+    rules: Rules
+    draws: Draws
+
+    @cached_property
+    def slices(self) -> list[Slice]:
+        """Those that occur, in order; without a cut the one of all."""
+        if not self.cut:
+            return [()]
+        frames = [self.evidence.moments.get(self.cut), self.evidence.histograms.get(self.cut)]
+        parts = {
+            self._part(row)
+            for frame in frames
+            if frame is not None
+            for row in frame.select(self.cut).unique().iter_rows(named=True)
+        }
+        return sorted(parts, key=lambda part: [_order(value) for value in part])
+
+    @cached_property
+    def moments(self) -> dict[tuple[Slice, str, str], dict[str, Any]]:
+        frame = self.evidence.moments.get(self.cut)
+        rows = () if frame is None else frame.iter_rows(named=True)
+        return {(self._part(row), row["metric"], row["term"]): row for row in rows}
+
+    @cached_property
+    def times(self) -> dict[tuple[Slice, str], Times]:
+        frame = self.evidence.histograms.get(self.cut)
+        if frame is None or frame.is_empty():
+            return {}
+        found: dict[tuple[Slice, str], Times] = {}
+        for keys, part in frame.group_by([*self.cut, "name"], maintain_order=True):
+            values = dict(zip((*self.cut, "name"), keys, strict=True))
+            found[self._part(values), str(values["name"])] = Times(part)
+        return found
+
+    @cached_property
+    def clicks(self) -> dict[Slice, list[tuple[int, int]]]:
+        frame = self.evidence.positions.get(self.cut)
+        rows: Iterator[dict[str, Any]] | tuple[()] = ()
+        if frame is not None:
+            known = frame.filter(pl.col("position").is_not_null())
+            rows = known.sort("position").iter_rows(named=True)
+        found: dict[Slice, list[tuple[int, int]]] = {}
+        for row in rows:
+            found.setdefault(self._part(row), []).append((row["position"], row["clicks"]))
+        return found
+
+    def _part(self, row: Mapping[str, Any]) -> Slice:
+        return tuple(NOT_SAID if row[name] is None else str(row[name]) for name in self.cut)
+
+    def rows(self, metric: Metric, part: Slice) -> Iterator[OnlineResult]:
+        """The rows of a metric in a slice: one, but for positions."""
+        unknown = why_unknown(metric, self.log)
+        if unknown:
+            yield _row(metric, self._slice(part), state="unknown", reason=unknown)
+        elif metric.name == _POSITIONS:
+            yield from self._positions(metric, part)
+        elif isinstance(metric.compute, Ratio):
+            yield self._ratio(metric, part)
+        else:
+            yield self._distribution(metric, metric.compute, part)
+
+    def _slice(self, part: Slice) -> dict[str, str]:
+        return dict(zip(self.cut, part, strict=True))
+
+    def _ratio(self, metric: Metric, part: Slice) -> OnlineResult:
+        there = self._slice(part)
+        row = self.moments.get((part, metric.name, "value"))
+        if row is None or not row["users"] or not row["denominator"]:
+            return _row(metric, there, state="none", reason=f"no {counted_over(metric)}")
+        over = float(row["denominator"])
+        ends = [self.moments.get((part, metric.name, term)) for term in ("least", "most")]
+        least, most = (None if end is None else float(end["numerator"]) / over for end in ends)
+        counts: dict[str, Any] = {"n": round(over), "users": int(row["users"])}
+        counts |= {"least": least, "most": most}
+        if not metric.point and least != most:
+            reason = "the log leaves it open: only bounds are known"
+            return _row(metric, there, state="unknown", reason=reason, **counts)
+        moments = UserMoments(
+            users=int(row["users"]),
+            mean_numerator=float(row["mean_numerator"]),
+            mean_denominator=float(row["mean_denominator"]),
+            m2_numerator=float(row["m2_numerator"]),
+            m2_denominator=float(row["m2_denominator"]),
+            comoment=float(row["comoment"]),
+        )
+        highest = 1.0 if metric.unit == "share" else metric.highest
+        interval = ratio_interval(moments, None if metric.unit == "money" else 0.0, highest)
+        return _row(
+            metric,
+            there,
+            value=float(row["numerator"]) / over,
+            low=interval.low,
+            high=interval.high,
+            method="users" if interval.low is not None else None,
+            total=float(row["numerator"]),
+            reason=interval.reason,
+            **counts,
+        )
+
+    def _distribution(self, metric: Metric, compute: Distribution, part: Slice) -> OnlineResult:
+        there = self._slice(part)
+        times = self.times.get((part, compute.name))
+        if times is None:
+            reason = f"no {_WITHOUT[compute.name]}"
+            return _row(metric, there, state="none", reason=reason)
+        up_to = compute.up_to
+        if compute.statistic == "restricted_mean":
+            first = compute.name == "first_click"
+            up_to = self.rules.first_click_mean if first else self.rules.dwell_mean
+        unit = 1e3 if metric.unit == "milliseconds" else 1e6  # microseconds in it
+        read = Read(compute.statistic, compute.level, up_to)
+        said = times.read(read, self.draws)
+        counted = self.moments.get((part, _counts_name(compute), "value"))
+        users = int(counted["users"]) if counted else times.buckets  # at least so many
+        n = times.without_end if compute.statistic == "mean" else times.n
+        scaled = {
+            name: None if value is None else value / unit
+            for name, value in (
+                ("value", said.value),
+                ("low", said.low),
+                ("high", said.high),
+                ("least", said.least),
+                ("most", said.most),
+            )
+        }
+        return _row(
+            metric,
+            there,
+            **scaled,
+            method="buckets" if said.low is not None else None,
+            n=n,
+            users=users,
+            state=said.state,
+            reason=said.reason,
+        )
+
+    def _positions(self, metric: Metric, part: Slice) -> Iterator[OnlineResult]:
+        there = self._slice(part)
+        clicks = self.clicks.get(part, [])
+        total = sum(count for _, count in clicks)
+        if not total:
+            yield _row(metric, there, state="none", reason="no clicks at a known position")
+            return
+        counted = self.moments.get((part, metric.name, "value"))
+        for position, count in clicks:
+            yield _row(
+                metric,
+                {**there, "position": str(position)},
+                value=count / total,
+                n=total,
+                users=int(counted["users"]) if counted else 0,
+                total=float(count),
+                reason=_NO_INTERVAL,
+            )
+
+
+def _row(metric: Metric, there: Mapping[str, str], **said: Any) -> OnlineResult:
+    usual = {
+        "value": None,
+        "low": None,
+        "high": None,
+        "method": None,
+        "least": None,
+        "most": None,
+        "n": 0,
+        "users": 0,
+        "total": None,
+        "state": "ok",
+        "reason": "",
+    }
+    return OnlineResult(
+        metric=metric.name, version=metric.version, slice=dict(there), **{**usual, **said}
+    )
+
+
+def _order(value: str) -> tuple[int, float, str]:
+    """Numbers as numbers, then texts, and last what is not said."""
+    if value == NOT_SAID:
+        return 2, 0.0, ""
+    return (0, float(value), "") if value.isdecimal() else (1, 0.0, value)

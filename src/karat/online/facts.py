@@ -1,0 +1,249 @@
+"""Facts: one row for each search, each click and each session, as SEARCHES, CLICKS, SESSIONS say.
+
+What happened to a search is gathered by kind of event and joined to its intent; a kind that the log
+never holds is not joined at all, and its columns say what is known then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+
+from karat.online.flags import USER, flag, known_flag
+from karat.online.reformulation import reformulated
+from karat.tables.schema import SEARCHES, SESSIONS
+
+INTENT = (USER, "intent")
+WHERE = ("user_bucket", USER, "session")
+OF_SEARCH = ("local_day", "local_hour", "arm", "query_key")
+"""What clicks and sessions are cut by: columns of their search."""
+
+
+def of_clicks(clicks: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """What the clicks of each search intent come to.
+
+    Args:
+        clicks: First clicks, as ``dwell.read`` returns them.
+
+    Returns:
+        One row for each intent with a click.
+    """
+    place = (nw.col("position") - 1).cast(nw.Float64)
+    sure, open_ = nw.col("satisfied").fill_null(0), nw.col("satisfied").fill_null(1)
+    said = clicks.with_columns(
+        _one=flag(nw.lit(True)),
+        _reciprocal=1.0 / nw.col("position").cast(nw.Float64),
+        _paul_5=nw.lit(0.5) ** place,
+        _paul_9=nw.lit(0.9) ** place,
+        _sure=sure,
+        _open=open_,
+    )
+    return said.group_by(*INTENT).agg(
+        clicks=nw.col("_one").sum().cast(nw.Int64),
+        first_rank=nw.col("position").min(),
+        mean_reciprocal=nw.col("_reciprocal").mean(),
+        paul_5=nw.col("_paul_5").sum(),
+        paul_9=nw.col("_paul_9").sum(),
+        first_us=nw.col("time_us").min(),
+        sat_low=nw.col("_sure").max(),
+        sat_high=nw.col("_open").max(),
+        quick_back=nw.col("quick_back").max(),
+    )
+
+
+def of_carts(carts: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """One row for each intent with something put into the cart."""
+    return carts.select(*INTENT, carts=flag(nw.lit(True))).unique()
+
+
+def of_purchases(purchases: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """One row for each intent that something was bought after, and what was paid."""
+    return (
+        purchases.with_columns(purchases=flag(nw.lit(True)), revenue=nw.col("value").fill_null(0.0))
+        .group_by(*INTENT)
+        .agg(nw.col("purchases").max(), nw.col("revenue").sum())
+    )
+
+
+def of_answers(answers: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """One row for each intent that an answer was shown for."""
+    return (
+        answers.filter(~nw.col("intent").is_null())
+        .with_columns(shown=flag(nw.lit(True)))
+        .group_by(*INTENT)
+        .agg(nw.col("answered").max(), nw.col("shown").max())
+    )
+
+
+def of_impressions(impressions: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """How many documents were seen of each search intent, each counted once.
+
+    Args:
+        impressions: With ``named`` (the intent) and ``doc_id``.
+    """
+    return (
+        impressions.filter(~nw.col("named").is_null() & ~nw.col("doc_id").is_null())
+        .select(USER, "doc_id", intent="named")
+        .unique()
+        .group_by(*INTENT)
+        .agg(logged=nw.len().cast(nw.Int64))
+    )
+
+
+def searches(
+    intents: nw.LazyFrame[Any],
+    *,
+    clicks: nw.LazyFrame[Any] | None,
+    carts: nw.LazyFrame[Any] | None,
+    purchases: nw.LazyFrame[Any] | None,
+    answers: nw.LazyFrame[Any] | None,
+    impressions: nw.LazyFrame[Any] | None,
+    closed_us: int,
+    attributes: Sequence[str],
+) -> nw.LazyFrame[Any]:
+    """One row for each search intent: SEARCHES.
+
+    Args:
+        intents: What ``intents.intents`` returns, with ``reformulation`` of the next text.
+        clicks: What ``of_clicks`` returns; None: the log has none.
+        carts: What ``of_carts`` returns; likewise.
+        purchases: What ``of_purchases`` returns.
+        answers: What ``of_answers`` returns.
+        impressions: What ``of_impressions`` returns.
+        closed_us: Searches until then have had their time to lead to a purchase.
+        attributes: Columns of attributes, handed on.
+
+    Returns:
+        ``SEARCHES``, those attributes, ``derived`` (1: its items are what was returned) and
+        ``bought`` (1: something was bought so far).
+    """
+    whole: dict[str, nw.Expr] = {}
+    found = intents
+    parts: tuple[tuple[nw.LazyFrame[Any] | None, dict[str, Any]], ...] = (
+        (clicks, {**dict.fromkeys(_COUNTED, 0), **dict.fromkeys(_SUMMED, 0.0), **_UNKNOWN_CLICK}),
+        (carts, {"carts": 0}),
+        (purchases, {"purchases": 0, "revenue": 0.0}),
+        (answers, {"answered": 0, "shown": 0}),
+        (impressions, {"logged": nw.Int64}),
+    )
+    for part, columns in parts:
+        if part is not None:
+            found = found.join(part, on=list(INTENT), how="left")
+        for name, empty in columns.items():
+            whole[name] = _filled(name, empty, there=part is not None)
+    found = found.with_columns(**whole)
+    return _judged(found, closed_us).select(*_SEARCHES, *attributes, "derived", "bought")
+
+
+_SEARCHES = tuple(column.name for column in SEARCHES)
+_SESSIONS = tuple(column.name for column in SESSIONS)
+_COUNTED = ("clicks", "sat_low", "sat_high", "quick_back")
+_SUMMED = ("paul_5", "paul_9")
+_UNKNOWN_CLICK = {"first_rank": nw.Int32, "mean_reciprocal": nw.Float64, "first_us": nw.Int64}
+
+
+def _filled(name: str, empty: Any, *, there: bool) -> nw.Expr:
+    """A column that was joined, ``empty`` where it found nothing; a type is null of that type."""
+    number = not isinstance(empty, type)
+    if not there:
+        return nw.lit(empty) if number else nw.lit(None).cast(empty)
+    if not number:
+        return nw.col(name).cast(empty)
+    return nw.col(name).fill_null(empty)
+
+
+def _judged(found: nw.LazyFrame[Any], closed_us: int) -> nw.LazyFrame[Any]:
+    """What follows from what was found."""
+    returned = nw.coalesce(
+        nw.col("returned").cast(nw.Int64), nw.when(nw.col("total_hits") == 0).then(nw.lit(0))
+    )
+    items = nw.coalesce(nw.col("logged"), returned)
+    counts = {name: nw.col(name).cast(nw.Int64) for name in (*_COUNTED, "carts", "answered")}
+    closed = nw.col("time_us") <= closed_us
+    first = nw.col("first_us") - nw.col("time_us")
+    seen = found.with_columns(
+        **counts,
+        # A document that was clicked was seen, whatever was lost of the log.
+        items=nw.when(~items.is_null()).then(nw.max_horizontal(items, nw.col("clicks"))),
+        derived=flag(nw.col("logged").is_null() & ~nw.col("returned").is_null()),
+        clicked=flag(nw.col("clicks") > 0),
+        bought=nw.col("purchases").cast(nw.Int64),
+        revenue=nw.when(closed).then(nw.col("revenue")),
+        # Clocks of servers and browsers differ; no click comes before its search.
+        first_click_us=nw.when(first < 0).then(nw.lit(0)).otherwise(first).cast(nw.Int64),
+        sat=nw.col("sat_high").cast(nw.Int64),
+        reformulated=reformulated(),
+    ).with_columns(
+        seen=known_flag(~nw.col("items").is_null(), nw.col("items") > 0),
+        purchases=nw.when(closed).then(nw.col("bought")),
+        reformulation=nw.when(nw.col("reformulated") == 1).then(nw.col("reformulation")),
+    )
+    nothing = (nw.col("clicked") == 0) & (nw.col("carts") == 0) & (nw.col("bought") == 0)
+    met = (nw.col("seen") == 1) | (nw.col("zero") == 1)
+    left = seen.with_columns(abandoned=nw.when(met).then(flag(nothing))).with_columns(
+        abandoned_as=nw.when(nw.col("abandoned") == 1).then(
+            nw.when(nw.col("zero") == 1)
+            .then(nw.lit("zero"))
+            .when(nw.col("reformulated") == 1)
+            .then(nw.lit("reformulated"))
+            .otherwise(nw.lit("terminal"))
+        )
+    )
+    terminal = (nw.col("abandoned_as") == "terminal").fill_null(False)
+    return left.with_columns(
+        good_low=flag(terminal & (nw.col("answered") == 1)),
+        good_high=flag(terminal & (nw.col("shown") == 1)),
+    )
+
+
+def clicks(
+    first: nw.LazyFrame[Any], searches: nw.LazyFrame[Any], *, attributes: Sequence[str]
+) -> nw.LazyFrame[Any]:
+    """One row for each document clicked of a search intent: CLICKS.
+
+    Args:
+        first: First clicks, as ``dwell.read`` returns them.
+        searches: What ``searches`` returns.
+        attributes: Columns of attributes of the search, handed on.
+
+    Returns:
+        ``CLICKS`` and those attributes; ``session`` is that of the search.
+    """
+    mine = ("time_us", "doc_id", "position", "dwell_us", "censored", "satisfied")
+    of = searches.select(*WHERE, "intent", *OF_SEARCH, *attributes)
+    joined = first.select(*INTENT, *mine).join(of, on=list(INTENT), how="inner")
+    return joined.select(*WHERE, "intent", "time_us", *OF_SEARCH, *mine[1:], *attributes)
+
+
+def sessions(
+    searches: nw.LazyFrame[Any], bounds: nw.LazyFrame[Any], *, attributes: Sequence[str]
+) -> nw.LazyFrame[Any]:
+    """One row for each session with a search: SESSIONS.
+
+    Args:
+        searches: What ``searches`` returns, all of each session.
+        bounds: Of sessions, as ``sessions.bounds`` makes them.
+        attributes: Columns of attributes of its first search, handed on.
+
+    Returns:
+        ``SESSIONS`` and those attributes.
+    """
+    good = nw.max_horizontal("sat", "carts", "bought", "answered")
+    every = (
+        searches.with_columns(_good=good, _one=flag(nw.lit(True)))
+        .group_by(USER, "session")
+        .agg(
+            searches=nw.col("_one").sum().cast(nw.Int64),
+            _again=nw.col("reformulated").sum().cast(nw.Int64),
+            success=nw.col("_good").max(),
+            _first=nw.col("intent").min(),
+        )
+        .with_columns(tasks=nw.col("searches") - nw.col("_again"))
+    )
+    first = searches.select(*WHERE, *OF_SEARCH, *attributes, _first="intent")
+    whole = every.join(first, on=[USER, "session", "_first"], how="inner").join(
+        bounds.select(USER, "session", time_us="began_us"), on=[USER, "session"], how="left"
+    )
+    return whole.select(*_SESSIONS, *attributes)

@@ -1,0 +1,153 @@
+"""Search intents: keystrokes become the search that was typed, pages and filters its parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+
+from karat.online.flags import ORDER, USER, before, behind, flag, known_flag
+from karat.online.rules import Rules
+
+_ANSWERS = ("status", "total_hits", "raw_hits", "returned", "filtered", "latency_us")
+"""What a request says of its answer."""
+_BY_INTENT = ("intent",)
+
+
+def in_intents(activity: nw.LazyFrame[Any], rules: Rules) -> nw.LazyFrame[Any]:
+    """Each request with the search intent it belongs to.
+
+    A request that comes within ``rules.typing`` of the one before, same session, one text a prefix
+    of the other and not the same, is that search being typed, and the last of such a chain counts.
+    Then consecutive chains of a session with the same ``query_key`` are one intent: paging,
+    filters, sorting, going back. A request without a text is an intent of its own.
+
+    Args:
+        activity: What ``in_sessions`` returns, with ``query_key``.
+        rules: How quickly one types.
+
+    Returns:
+        The requests, and ``intent`` (the user's, from 1), ``typed`` (1: the last of its chain) and
+        ``counts`` (1: the request that speaks for its intent); Int64.
+    """
+    order = list(ORDER)
+    asked = activity.filter(nw.col("kind") == "search").with_columns(
+        _time=before("time_us"), _key=before("query_key"), _session=before("session")
+    )
+    key, earlier = nw.col("query_key"), nw.col("_key")
+    typing = (
+        (nw.col("_session") == nw.col("session"))
+        & (nw.col("time_us") - nw.col("_time") <= rules.typing)
+        & (key != earlier)
+        & (key.str.starts_with(earlier) | earlier.str.starts_with(key))
+    )
+    chained = asked.with_columns(_typing=flag(typing)).drop("_time", "_key", "_session")
+    chained = chained.with_columns(
+        _chain=(1 - nw.col("_typing")).cum_sum().over(USER, order_by=order),
+        _on=behind("_typing"),
+    )
+    chained = chained.with_columns(typed=flag(nw.col("_on").fill_null(0) == 0))
+    ends = chained.filter(nw.col("typed") == 1).select(
+        USER, *ORDER, "_chain", "session", "query_key"
+    )
+    ends = ends.with_columns(_key=before("query_key"), _session=before("session"))
+    same = (nw.col("_session") == nw.col("session")) & (nw.col("_key") == nw.col("query_key"))
+    ends = ends.with_columns(_new=1 - flag(same))
+    ends = ends.with_columns(intent=nw.col("_new").cum_sum().over(USER, order_by=order))
+    joined = chained.join(
+        ends.select(USER, "_chain", "intent", "_new"), on=[USER, "_chain"], how="left"
+    )
+    return joined.with_columns(counts=nw.col("typed") * nw.col("_new")).drop(
+        "_typing", "_chain", "_on", "_new"
+    )
+
+
+def intents(
+    requests: nw.LazyFrame[Any], bounds: nw.LazyFrame[Any], *, filters: bool
+) -> nw.LazyFrame[Any]:
+    """One row for each search intent: what its request says, and what it is followed by.
+
+    Args:
+        requests: What ``in_intents`` returns, with what is to be known of a request.
+        bounds: Of sessions, as ``sessions.bounds`` makes them.
+        filters: Whether the log says which requests were filtered.
+
+    Returns:
+        The columns of the request that counts, ``intent``, ``requests``, ``completed``, ``error``,
+        ``timeout``, ``zero``, ``zero_raw``, ``zero_filtered``, ``returned``, ``began_us`` and
+        ``ended_us`` (its first and last request), ``left_us``, and of the next intent of the same
+        session ``next_key`` and ``next_us`` (its first request), null without.
+    """
+    done = nw.coalesce(nw.col("status"), nw.lit("ok"))
+    hits = nw.coalesce(nw.col("total_hits"), nw.col("returned").cast(nw.Int64))
+    said = requests.with_columns(
+        error=flag(done == "error"),
+        timeout=flag(done == "timeout"),
+        _hits=nw.when(~done.is_in(["error", "timeout"])).then(hits),
+        _filtered=flag(nw.col("filtered")) if filters else flag(nw.lit(False)),
+    )
+    counted = said.filter(nw.col("counts") == 1).with_columns(
+        completed=1 - nw.col("error") - nw.col("timeout")
+    )
+    whole = said.group_by(USER, "intent").agg(
+        requests=nw.len().cast(nw.Int64),
+        began_us=nw.col("time_us").min(),
+        ended_us=nw.col("time_us").max(),
+    )
+    every = counted.join(whole, on=[USER, "intent"], how="left")
+    every = _with_zeros(every, said, filters=filters)
+    # What a filter left of nothing at all says nothing of the search either.
+    raw = (nw.col("completed") == 1) & ~nw.col("raw_hits").is_null()
+    raw = raw & ~((nw.col("_filtered") == 1) & (nw.col("raw_hits") == 0))
+    every = every.with_columns(
+        zero_raw=known_flag(raw, nw.col("raw_hits") == 0),
+        _session=behind("session", order=_BY_INTENT),
+        _next_key=behind("query_key", order=_BY_INTENT),
+        _next_us=behind("began_us", order=_BY_INTENT),
+    )
+    same = nw.col("_session") == nw.col("session")
+    every = every.with_columns(
+        next_key=nw.when(same).then(nw.col("_next_key")),
+        next_us=nw.when(same).then(nw.col("_next_us")),
+    )
+    ends = bounds.select(USER, "session", _end="ended_us")
+    every = every.join(ends, on=[USER, "session"], how="left")
+    return every.with_columns(
+        left_us=nw.coalesce(nw.col("next_us"), nw.col("_end")) - nw.col("time_us")
+    ).drop("_session", "_next_key", "_next_us", "_end", "_hits", "_filtered", "typed", "counts")
+
+
+def _with_zeros(
+    counted: nw.LazyFrame[Any], said: nw.LazyFrame[Any], *, filters: bool
+) -> nw.LazyFrame[Any]:
+    """``zero`` and ``zero_filtered``: whether the search found nothing, or only its filter did.
+
+    A filter that left nothing is no zero of the search where the search without it had results,
+    and says nothing of the search where that was never asked.
+    """
+    hits, known = nw.col("_hits"), ~nw.col("_hits").is_null()
+    if not filters:
+        return counted.with_columns(
+            zero=known_flag(known, hits == 0), zero_filtered=known_flag(known, hits < 0)
+        )
+    filtered = nw.col("_filtered") == 1
+    heard = (
+        said.filter((nw.col("typed") == 1) & known)
+        .with_columns(
+            _had=flag(hits > 0),
+            _none=flag((hits == 0) & ~filtered),
+            _left=flag((hits == 0) & filtered),
+        )
+        .group_by(USER, "intent")
+        .agg(nw.col("_had").max(), nw.col("_none").max(), nw.col("_left").max())
+    )
+    had, none, left = nw.col("_had") == 1, nw.col("_none") == 1, nw.col("_left") == 1
+    alone = filtered & (hits == 0) & ~had & ~none
+    return (
+        counted.join(heard, on=[USER, "intent"], how="left")
+        .with_columns(
+            zero=nw.when(known & ~alone).then(flag((hits == 0) & (~filtered | ~had))),
+            zero_filtered=known_flag(known, (left & had) | alone),
+        )
+        .drop("_had", "_none", "_left")
+    )

@@ -1,0 +1,143 @@
+"""Reformulations: whether the next search says the same in other words, and in which way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+from rapidfuzz.distance import Levenshtein
+from rapidfuzz.process import cpdist
+
+from karat.online.flags import flag
+from karat.online.rules import Rules
+
+KINDS = ("add", "drop", "substitute", "respell", "reorder")
+_JACCARD = 0.5
+_ALIKE = 0.6
+_AT_ONCE = 100_000  # pairs; their tokens lie in memory
+PAIR = ("query_key", "next_key")
+
+
+def candidates(intents: nw.LazyFrame[Any], rules: Rules) -> nw.LazyFrame[Any]:
+    """Search intents with the next one, where it comes soon enough to be a reformulation.
+
+    Args:
+        intents: What ``intents.intents`` returns.
+        rules: How soon.
+
+    Returns:
+        The intents; ``next_key`` is null where the next comes later, or in another session.
+    """
+    soon = nw.col("next_us") - nw.col("ended_us") <= rules.reformulation
+    other = nw.col("next_key") != nw.col("query_key")
+    return intents.with_columns(next_key=nw.when(soon & other).then(nw.col("next_key")))
+
+
+def pairs(intents: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """The distinct pairs of texts to be classed: ``query_key`` and ``next_key``."""
+    return intents.filter(~nw.col("next_key").is_null()).select(*PAIR).unique()
+
+
+def classed(texts: pl.DataFrame) -> pl.DataFrame:
+    """What kind of reformulation each pair is.
+
+    A pair is one if the Jaccard index of its tokens is at least .5, or its normalised Levenshtein
+    similarity at least .6, or the tokens of one are among the other's. Then it is ``reorder`` (the
+    same tokens), ``add``, ``drop`` (one's tokens among the other's), ``respell`` (what they do not
+    share is alike by the same .6), or ``substitute``. After Huang and Efthimiadis, CIKM 2009;
+    likeness of the surface has many false positives (Hassan, EMNLP 2013).
+
+    Args:
+        texts: ``query_key`` and ``next_key``, distinct pairs, no nulls.
+
+    Returns:
+        The same in the same order with ``reformulation``, null where it is none.
+    """
+    parts = [_classed(each) for each in _slices(texts)]
+    return (
+        pl.concat(parts) if parts else texts.with_columns(reformulation=pl.lit(None, pl.String()))
+    )
+
+
+def _slices(texts: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """The pairs, some at a time."""
+    for start in range(0, texts.height, _AT_ONCE):
+        yield texts.slice(start, _AT_ONCE)
+
+
+def _classed(texts: pl.DataFrame) -> pl.DataFrame:
+    """``classed`` for some pairs."""
+    split = texts.select(
+        *PAIR,
+        _one=pl.col("query_key").str.split(" ").list.unique(maintain_order=True),
+        _two=pl.col("next_key").str.split(" ").list.unique(maintain_order=True),
+    ).with_columns(
+        pl.col("_one").list.set_difference(pl.lit([""])),
+        pl.col("_two").list.set_difference(pl.lit([""])),
+    )
+    shared = pl.col("_one").list.set_intersection("_two").list.len()
+    every = pl.col("_one").list.set_union("_two").list.len()
+    sized = split.with_columns(
+        _shared=shared,
+        _every=every,
+        _ones=pl.col("_one").list.len(),
+        _twos=pl.col("_two").list.len(),
+    ).with_columns(_rest=_apart("query_key", "_two"), _next_rest=_apart("next_key", "_one"))
+    alike = _likeness(sized, *PAIR) >= _ALIKE
+    respelt = _likeness(sized, "_rest", "_next_rest") >= _ALIKE
+    subset = (pl.col("_shared") == pl.col("_ones")) | (pl.col("_shared") == pl.col("_twos"))
+    both = (pl.col("_ones") > 0) & (pl.col("_twos") > 0)
+    near = both & (pl.lit(alike) | subset | (pl.col("_shared") >= pl.col("_every") * _JACCARD))
+    kind = (
+        pl.when(~near)
+        .then(None)
+        .when((pl.col("_ones") == pl.col("_shared")) & (pl.col("_twos") == pl.col("_shared")))
+        .then(pl.lit("reorder"))
+        .when(pl.col("_ones") == pl.col("_shared"))
+        .then(pl.lit("add"))
+        .when(pl.col("_twos") == pl.col("_shared"))
+        .then(pl.lit("drop"))
+        .when(pl.lit(respelt))
+        .then(pl.lit("respell"))
+        .otherwise(pl.lit("substitute"))
+    )
+    return sized.select(*PAIR, reformulation=kind.cast(pl.String()))
+
+
+def _apart(text: str, other: str) -> pl.Expr:
+    """The words of a text that the other does not have, in their order."""
+    words = pl.col(text).str.split(" ").list.set_difference(other)
+    return words.list.join(" ")
+
+
+def _likeness(frame: pl.DataFrame, one: str, two: str) -> pl.Series:
+    """Normalised Levenshtein similarity of two columns, row by row; 0 to 1."""
+    values = cpdist(
+        frame[one].to_list(),
+        frame[two].to_list(),
+        scorer=Levenshtein.normalized_similarity,
+        dtype=np.float64,
+    )
+    return pl.Series(values)
+
+
+def with_classes(
+    intents: nw.LazyFrame[Any], classes: nw.LazyFrame[Any] | None
+) -> nw.LazyFrame[Any]:
+    """Search intents with ``reformulation`` of the text behind them; null where there is none.
+
+    Args:
+        intents: What ``candidates`` returns.
+        classes: What ``classed`` returns; None: there are none.
+    """
+    if classes is None:
+        return intents.with_columns(reformulation=nw.lit(None).cast(nw.String))
+    return intents.join(classes, on=list(PAIR), how="left")
+
+
+def reformulated(kind: str = "reformulation", satisfied: str = "sat_low") -> nw.Expr:
+    """1 where a search is reformulated: the next is like it, and no click on it was satisfied."""
+    return flag(~nw.col(kind).is_null() & (nw.col(satisfied) == 0))

@@ -1,0 +1,418 @@
+"""Whether the latest window of a metric is what earlier weeks make one expect.
+
+**What is expected** is the mean over the comparable windows before (same weekday, same hours): so a
+Sunday is compared with Sundays.
+
+**How far luck reaches.** A window differs from that mean by its own sampling error (people are the
+units), by that of the earlier ones, and by what weeks differ for reasons of their own. The latter
+shows only in the spread of a few earlier windows, from which alone a test could hardly ever tell
+anything. So that spread, as a multiple of what sampling explains, is drawn towards what it is for
+all metrics and slices together, as far as they agree (moderated t). It is never taken for less than
+sampling explains; and as all series share their weeks, the others count at most twice as much as
+the series itself.
+
+**Many tests.** Of what is called worse or better, at most 5 % is expected to be luck (Benjamini and
+Hochberg over all metrics and slices); if nothing changed, 5 % of all watches say anything at all.
+
+Sources: Smyth 2004, doi:10.2202/1544-6115.1027, for moderated t; Benjamini & Hochberg 1995.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from karat.errors import UsageError
+from karat.online.metrics.entry import Metric
+from karat.stats.averages import Floats
+from karat.stats.multiplicity import benjamini_hochberg
+from karat.stats.student import t_above, t_quantile
+from karat.tables.watch import Change, Contribution, Moved
+
+LEAST_WINDOWS = 3
+LEAST_USERS = 30
+"""People in the window, and in the earlier ones on average; below, means are not normal."""
+LEVEL = 0.05
+_LEAST_TESTS = 5  # series that say how much weeks differ
+_OTHERS = 2  # times as much as a series itself, at most
+_LEAST_RATIO = 0.01  # of spread and what sampling explains: below, it is luck or rounding
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A metric in one window.
+
+    Attributes:
+        value: In its unit.
+        error: Standard error by sampling, 0 or more.
+        n: What it is over.
+        users: People in that.
+    """
+
+    value: float
+    error: float
+    n: int
+    users: int
+
+
+@dataclass(frozen=True)
+class Series:
+    """A metric in one slice.
+
+    Attributes:
+        metric: The metric; it has a direction.
+        slice: Dimension to value; empty for all.
+        now: In the window; None if it has no value there.
+        before: In the comparable windows that have a value, the latest first.
+        margin: A change up to this matters to nobody; in the metric's unit.
+    """
+
+    metric: Metric
+    slice: Mapping[str, str]
+    now: Reading | None
+    before: Sequence[Reading]
+    margin: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """How a series varies without a change.
+
+    Attributes:
+        expected: Mean of the earlier values.
+        sampling: What sampling explains of the variance of one earlier window.
+        sampling_now: The same of the window, half way to what it is.
+        sampling_usual: The same of a window of its size, as they are usually.
+        ratio: Variance between earlier windows over ``sampling``; 0 if that is 0.
+        windows: How many there are.
+    """
+
+    expected: float
+    sampling: float
+    sampling_now: float
+    sampling_usual: float
+    ratio: float
+    windows: int
+
+
+def compare(series: Sequence[Series]) -> list[Change]:
+    """Each series with its verdict, in the order given; see the module."""
+    spreads = [None if _untold(one) else _spread(one) for one in series]
+    tested = [spread for spread in spreads if spread is not None and spread.sampling > 0]
+    ratios = np.array([spread.ratio for spread in tested])
+    freedom = np.array([spread.windows - 1 for spread in tested])
+    prior = spread_prior(ratios, freedom)
+    changes = [_change(one, spread, prior) for one, spread in zip(series, spreads, strict=True)]
+    adjusted = benjamini_hochberg([change.p for change in changes])
+    return [
+        replace(change, p_adjusted=p, verdict=_verdict(change, p))
+        for change, p in zip(changes, adjusted, strict=True)
+    ]
+
+
+def spread_prior(ratios: Floats, freedom: Floats) -> tuple[float, float]:
+    """What all series say of how weeks differ: degrees of freedom it is worth, and the ratio.
+
+    Args:
+        ratios: Variance between windows over what sampling explains, of each series; shape (s,).
+        freedom: Degrees of freedom of each, 1 or more; shape (s,).
+
+    Returns:
+        0 and 1 if there are too few series to say. The ratio is 1 or more.
+
+    Source: Smyth 2004, section 6.2, by the moments of log ratios.
+    """
+    from scipy.special import digamma, polygamma
+
+    if len(ratios) < _LEAST_TESTS:
+        return 0.0, 1.0
+    half = freedom / 2
+    logs = np.log(np.maximum(ratios, _LEAST_RATIO)) - digamma(half) + np.log(half)
+    excess = float(logs.var(ddof=1) - polygamma(1, half).mean())
+    most = _OTHERS * float(np.median(freedom))
+    worth = min(most, 2 * _trigamma_inverse(excess)) if excess > 0 else most
+    level = math.exp(float(logs.mean()) + float(digamma(worth / 2)) - math.log(worth / 2))
+    return worth, max(1.0, level)
+
+
+def _trigamma_inverse(value: float) -> float:
+    """Where the trigamma function has a value above 0; by Newton's method on its reciprocal."""
+    from scipy.special import polygamma
+
+    x = 0.5 + 1 / value
+    for _ in range(50):
+        trigamma = float(polygamma(1, x))
+        step = trigamma * (1 - trigamma / value) / float(polygamma(2, x))
+        x += step
+        if abs(step) < 1e-8 * x:
+            break
+    return x
+
+
+def _untold(one: Series) -> str:
+    """Why nobody can tell of a series; empty if one can try."""
+    if len(one.before) < LEAST_WINDOWS:
+        had = "1 earlier window has" if len(one.before) == 1 else f"{len(one.before)} have"
+        return f"{LEAST_WINDOWS} earlier windows are needed, and {had} a value"
+    usual = sum(reading.users for reading in one.before) / len(one.before)
+    if one.now is None:
+        n = sum(reading.n for reading in one.before) / len(one.before)
+        return f"nothing to count over in the window, and {n:,.0f} in earlier ones"
+    if min(one.now.users, usual) < LEAST_USERS:
+        return (
+            f"{one.now.users:,} people in the window and {int(usual):,} in earlier ones; "
+            f"{LEAST_USERS} are needed"
+        )
+    return ""
+
+
+def _spread(one: Series) -> _Spread:
+    assert one.now is not None
+    values = np.array([reading.value for reading in one.before])
+    sizes = np.array([max(reading.n, 1) for reading in one.before], np.float64)
+    errors = np.array([reading.error for reading in one.before])
+    size = max(one.now.n, 1)
+    # Of one search, so that windows of other sizes speak for each other: a window in which
+    # something never happens says that it cannot vary.
+    unit, unit_now = float((errors**2 * sizes).mean()), one.now.error**2 * size
+    if unit == unit_now == 0 and one.metric.unit == "share" and (values != one.now.value).any():
+        rate = (float((values * sizes).sum()) + one.now.value * size + 0.5) / (
+            float(sizes.sum()) + size + 1
+        )
+        unit = rate * (1 - rate)
+    unit = unit or unit_now
+    sampling = unit * float((1 / sizes).mean())
+    return _Spread(
+        expected=float(values.mean()),
+        sampling=sampling,
+        # The usual rate varies too little where it is near 0, the new one too much if it is luck:
+        # half way, luck alarms no more often than it should, and twice as many jumps are found.
+        sampling_now=(unit + max(unit, unit_now)) / 2 / size,
+        sampling_usual=unit / size,
+        ratio=float(values.var(ddof=1)) / sampling if sampling else 0.0,
+        windows=len(values),
+    )
+
+
+def _change(one: Series, spread: _Spread | None, prior: tuple[float, float]) -> Change:
+    now, before = one.now, one.before
+    expected = sum(reading.value for reading in before) / len(before) if before else None
+    change = Change(
+        metric=one.metric.name,
+        version=one.metric.version,
+        direction=one.metric.direction,
+        unit=one.metric.unit,
+        slice=one.slice,
+        verdict="cannot_tell",
+        reason=_untold(one),
+        value=None if now is None else now.value,
+        expected=expected,
+        usual_low=None,
+        usual_high=None,
+        change=None if now is None or expected is None else now.value - expected,
+        margin=one.margin,
+        n=0 if now is None else now.n,
+        users=0 if now is None else now.users,
+        windows=len(before),
+        before=tuple(reading.value for reading in before),
+        df=None,
+        p=None,
+        p_adjusted=None,
+    )
+    if spread is None:
+        return change
+    assert change.change is not None
+    worth, level = prior
+    own = spread.windows - 1
+    df = int(worth + own)
+    ratio = max(1.0, (worth * level + own * spread.ratio) / (worth + own))
+    # What weeks add of their own, and the error of the expected value.
+    beside = spread.sampling * (ratio - 1 + ratio / spread.windows)
+    error = math.sqrt(beside + spread.sampling_now)
+    beyond = max(0.0, abs(change.change) - one.margin)
+    if error == 0:
+        if beyond == 0:
+            return replace(change, df=df, p=1.0)
+        return replace(change, reason="no window before it had another value")
+    low, high = _range(one.metric, spread.expected, df, math.sqrt(beside + spread.sampling_usual))
+    return replace(
+        change,
+        usual_low=low,
+        usual_high=high,
+        df=df,
+        p=min(1.0, 2 * t_above(beyond / error, df)),
+    )
+
+
+def _range(metric: Metric, expected: float, df: int, error: float) -> tuple[float, float]:
+    """What is usual, within what the metric can be."""
+    reach = t_quantile(0.975, df) * error
+    lowest = -math.inf if metric.unit == "money" else 0.0
+    highest = 1.0 if metric.unit == "share" else math.inf
+    if metric.highest is not None:
+        highest = min(highest, metric.highest)
+    return max(lowest, expected - reach), min(highest, expected + reach)
+
+
+def _verdict(change: Change, adjusted: float | None) -> Moved:
+    if change.p is None or adjusted is None or change.change is None:
+        return "cannot_tell"
+    if adjusted > LEVEL or change.change == 0:
+        return "usual"
+    return "better" if (change.change > 0) == (change.direction == "higher") else "worse"
+
+
+def ordered(changes: Sequence[Change]) -> list[Change]:
+    """What is worse first, then better, the surest first; then the rest as it was."""
+    rank = {"worse": 0, "better": 1}
+
+    def key(change: Change) -> tuple[int, float]:
+        first = rank.get(change.verdict, 2)
+        # Engines add up in other orders: what differs in the last digits is equal.
+        return first, float(f"{change.p or 0.0:.6g}") if first < 2 else 0.0
+
+    return sorted(changes, key=key)
+
+
+def contributions(
+    now: pl.DataFrame, before: Sequence[pl.DataFrame]
+) -> tuple[list[Contribution], float]:
+    """What each query adds to the change of a ratio, the most first; see ``Contribution``.
+
+    Args:
+        now: ``query``, ``numerator`` and ``denominator`` of each query in the window; null is a
+            query of its own: nothing was typed.
+        before: The same of each earlier window with a denominator.
+
+    Returns:
+        A row for each query, ``text`` being its folded form, and the change they add up to.
+    """
+    whole = float(now["denominator"].sum())
+    wholes = [float(frame["denominator"].sum()) for frame in before]
+    expected = float(
+        np.mean(
+            [
+                float(frame["numerator"].sum()) / total
+                for frame, total in zip(before, wholes, strict=True)
+            ]
+        )
+    )
+    parts = [_part(now, whole, expected, 1.0)]
+    parts += [
+        _part(frame, total, expected, -1 / len(before), earlier=True)
+        for frame, total in zip(before, wholes, strict=True)
+    ]
+    found = pl.concat(parts).group_by("query").agg(pl.all().exclude("query").sum())
+    change = float(now["numerator"].sum()) / whole - expected
+    up = 1 if change >= 0 else -1
+    found = found.sort((pl.col("adds") * -up).round(12), -pl.col("denominator"), "query")
+    rows = [
+        Contribution(
+            query=row["query"],
+            text=row["query"],
+            value=row["numerator"] / row["denominator"] if row["denominator"] else None,
+            before=row["earlier"] / row["earlier_over"] if row["earlier_over"] else None,
+            n=row["denominator"],
+            n_before=row["earlier_over"] / len(before),
+            adds=row["adds"],
+        )
+        for row in found.iter_rows(named=True)
+    ]
+    return rows, change
+
+
+def _part(
+    frame: pl.DataFrame, total: float, expected: float, sign: float, *, earlier: bool = False
+) -> pl.DataFrame:
+    numerator, denominator = (
+        pl.col(name).cast(pl.Float64) for name in ("numerator", "denominator")
+    )
+    none = pl.lit(0.0)
+    return frame.select(
+        pl.col("query").fill_null(""),
+        (none if earlier else numerator).alias("numerator"),
+        (none if earlier else denominator).alias("denominator"),
+        (numerator if earlier else none).alias("earlier"),
+        (denominator if earlier else none).alias("earlier_over"),
+        (sign * (numerator - expected * denominator) / total).alias("adds"),
+    )
+
+
+def pooled(moments: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Moments of several hours as one; who is there in two of them counts as two people.
+
+    Args:
+        moments: As in ``Evidence.moments``, with more columns of a cut than ``by``.
+        by: Columns of the cut that remain.
+    """
+    keys = [*by, "metric", "term"]
+    users = pl.col("users")
+
+    def centre(name: str) -> pl.Expr:
+        return (users * pl.col(name)).sum().over(keys) / users.sum().over(keys)
+
+    apart = {name: pl.col(f"mean_{name}") - centre(f"mean_{name}") for name in _BOTH}
+    counted = moments.filter(users > 0)
+    return (
+        counted.with_columns(
+            *(
+                (pl.col(f"m2_{name}") + users * apart[name] ** 2).alias(f"m2_{name}")
+                for name in _BOTH
+            ),
+            comoment=pl.col("comoment") + users * apart["numerator"] * apart["denominator"],
+        )
+        .group_by(keys, maintain_order=True)
+        .agg(
+            *(
+                ((users * pl.col(f"mean_{name}")).sum() / users.sum()).alias(f"mean_{name}")
+                for name in _BOTH
+            ),
+            *(pl.col(name).sum() for name in ("users", *_BOTH, "m2_numerator", "m2_denominator")),
+            pl.col("comoment").sum(),
+        )
+    )
+
+
+_BOTH = ("numerator", "denominator")
+Margins = Callable[[Metric, float | None], float]
+"""What a change of a metric must go beyond, given what is expected of it."""
+
+
+def read_margins(texts: Sequence[str], find: Callable[[str], Metric]) -> Margins:
+    """Margins as they are typed: ``5%`` (of what is expected), ``CTR=2%``, ``ZeroResults=0.01``.
+
+    Args:
+        texts: What was typed; a later one goes before an earlier one.
+        find: The metric of a name.
+
+    Raises:
+        UsageError: one is no margin, or there is no such metric.
+    """
+    general, special = (0.0, False), {}
+    for text in texts:
+        name, equals, size = text.rpartition("=")
+        number = size.strip().removesuffix("%")
+        share = number != size.strip()
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        if not (0 <= value < math.inf) or (not equals and not share):
+            raise UsageError(
+                f"--margin {text!r} is no margin", fix="--margin 5%, or --margin ZeroResults=0.01"
+            )
+        margin = (value / 100 if share else value, share)
+        if equals:
+            special[find(name).name] = margin
+        else:
+            general = margin
+
+    def margins(metric: Metric, expected: float | None) -> float:
+        size, relative = special.get(metric.name, general)
+        return size * abs(expected or 0.0) if relative else size
+
+    return margins

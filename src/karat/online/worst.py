@@ -1,0 +1,435 @@
+"""Worst queries: which searches failed and how, and how sure a query's share of them is.
+
+**A search fails** if it was served nothing; or if it brought no satisfied click, nothing put into
+the cart or bought, and no answer that was read, and it was then said in other words, or was left
+after clicks that did not satisfy, or without a click on results that were seen. What the log does
+not hold fails nobody: without clicks in it, only zero results and reformulations tell.
+
+**A query's share of failed searches** is drawn towards that of all queries. Searches of one person
+hang together, so the evidence is counted in people: a query is as if each of its people had failed
+by that share. Shares of queries follow a beta distribution, whose spread is estimated by moments
+from the queries themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+
+from karat.online.flags import behind, flag
+from karat.online.metrics.entry import Expression, Metric, Ratio
+from karat.online.metrics.expressions import column, equals
+from karat.stats.averages import Floats
+from karat.stats.student import beta_below
+from karat.tables.worst_queries import FAILURES, Failure, LostGroup, LostQuery, Order
+
+MANY = 1e9
+"""A prior that no query outweighs: the queries differ no more than luck makes them."""
+_LEAST_PRIOR = 1.0  # people; below, a query of one person is drawn nowhere
+_NEXT = 5  # of what is searched for instead
+
+_NAMES: dict[Failure, str] = {
+    "zero results": "Failed(zero)",
+    "reformulated": "Failed(reformulated)",
+    "clicks without satisfaction": "Failed(clicks)",
+    "nobody clicks": "Failed(no clicks)",
+}
+SORTED_BY: Mapping[Order, str] = {
+    "lost": "lost",
+    "zero": "Zero",
+    "abandoned": "Abandoned",
+    "reformulated": "Reformulated",
+}
+"""The column of ``ranked`` that each order goes by."""
+_COUNTS = ("Failed", "Zero", "Abandoned", "Terminal", "Reformulated", "Clicked", "Satisfied")
+
+
+def _failed(failure: Failure, clicks: bool) -> Expression:
+    """1 where a search failed in this way, and in none that stands before it; else 0."""
+
+    def expression() -> nw.Expr:
+        empty = flag(nw.col("zero") == 1)
+        if failure == "zero results":
+            return empty
+        again, clicked = flag(nw.col("reformulated") == 1), flag(nw.col("clicked") == 1)
+        left = flag(nw.col("abandoned") == 1)
+        if not clicks:  # then everything looks abandoned
+            left = left * 0
+        return {
+            "reformulated": _unserved(empty) * again,
+            "clicks without satisfaction": _unserved(empty) * (1 - again) * clicked,
+            "nobody clicks": _unserved(empty) * (1 - again) * (1 - clicked) * left,
+        }[failure]
+
+    return expression
+
+
+def _unserved(empty: nw.Expr) -> nw.Expr:
+    """1 where results came, and nobody was satisfied with them; else 0."""
+    served = flag(
+        (nw.col("sat") > 0)
+        | (nw.col("carts") > 0)
+        | (nw.coalesce(nw.col("purchases"), nw.lit(0)) > 0)
+        | (nw.col("answered") > 0)
+    )
+    return (1 - served) * (1 - empty)
+
+
+def _any_failed(clicks: bool) -> Expression:
+    def expression() -> nw.Expr:
+        first, *others = (_failed(failure, clicks)() for failure in FAILURES)
+        return sum(others, start=first)
+
+    return expression
+
+
+def metrics(*, clicks: bool) -> list[Metric]:
+    """What a log is reduced to for this: counts over searches that were answered.
+
+    Args:
+        clicks: Whether the log holds clicks.
+    """
+
+    def over(name: str) -> Expression:
+        """Searches that were answered, of which this is known."""
+        return lambda: nw.col("completed") * flag(~nw.col(name).is_null())
+
+    def seen() -> nw.Expr:
+        return nw.col("completed") * flag(nw.col("seen") == 1) * int(clicks)
+
+    left = nw.col("abandoned_as").is_in(["reformulated", "terminal"])
+    counted: dict[str, tuple[Expression, Expression]] = {
+        "Failed": (_any_failed(clicks), column("completed")),
+        **{
+            _NAMES[failure]: (_failed(failure, clicks), column("completed")) for failure in FAILURES
+        },
+        "Zero": (equals("zero", 1), over("zero")),
+        "Abandoned": (lambda: flag(left), over("abandoned")),
+        "Terminal": (equals("abandoned_as", "terminal"), over("abandoned")),
+        "Reformulated": (equals("reformulated", 1), column("completed")),
+        "Clicked": (equals("clicked", 1), seen),
+        "Satisfied": (equals("sat", 1), seen),
+    }
+    return [
+        _entry(name, Ratio("searches", numerator, denominator))
+        for name, (numerator, denominator) in counted.items()
+    ]
+
+
+def _entry(name: str, ratio: Ratio) -> Metric:
+    """A metric of this page alone; the catalogue does not have it."""
+    return Metric(
+        name=name,
+        version=1,
+        title=name,
+        definition=name,
+        says="",
+        source="",
+        traps=(),
+        direction="none",
+        unit="share",
+        compute=ratio,
+        needs=(),
+        family="worst queries",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """How shares of failed searches are spread over queries: Beta(mean·strength, …).
+
+    Attributes:
+        mean: Of all searches, 0 to 1.
+        strength: In people; ``MANY`` if all queries are alike.
+    """
+
+    mean: float
+    strength: float
+
+
+def prior_of(failed: Floats, searches: Floats, users: Floats) -> Prior:
+    """The prior that the queries themselves give.
+
+    Args:
+        failed: Failed searches of each query; shape (q,).
+        searches: Its searches, above 0; shape (q,).
+        users: Its people, above 0; shape (q,).
+
+    Source: the moment estimator of Kleinman 1973, doi:10.1080/01621459.1973.10481332, of shares
+    weighted by size, with people for size; the mean is that over all searches.
+    """
+    mean = float(failed.sum() / searches.sum())
+    if not 0 < mean < 1 or len(users) < 2:
+        return Prior(mean, MANY)
+    share, total = failed / searches, users.sum()
+    centre = float((users * share).sum() / total)
+    if not 0 < centre < 1:
+        return Prior(mean, MANY)
+    spread = float((users * (share - centre) ** 2).sum()) / (centre * (1 - centre))
+    free = len(users) - 1
+    room = float(total - (users**2).sum() / total) - free
+    within = (spread - free) / room if room > 0 else 0.0
+    if within <= 1 / MANY:
+        return Prior(mean, MANY)
+    return Prior(mean, max(_LEAST_PRIOR, 1 / within - 1))
+
+
+def drawn(failed: float, searches: float, users: float, prior: Prior) -> float:
+    """Share of failed searches of a query, drawn towards that of all as far as few people say it.
+
+    Args:
+        failed: Failed searches.
+        searches: Searches, above 0.
+        users: People.
+        prior: Of all queries.
+    """
+    own = failed / searches
+    return (users * own + prior.strength * prior.mean) / (users + prior.strength)
+
+
+def interval(
+    failed: float, searches: float, users: float, prior: Prior, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Where that share lies with 95 %: quantiles of its beta distribution; arguments as there."""
+    if prior.strength >= MANY or not 0 < prior.mean < 1:
+        return prior.mean, prior.mean
+    own = failed / searches
+    a = users * own + prior.strength * prior.mean
+    b = users * (1 - own) + prior.strength * (1 - prior.mean)
+    edge = (1 - confidence) / 2
+    return _beta_quantile(edge, a, b), _beta_quantile(1 - edge, a, b)
+
+
+def _beta_quantile(probability: float, a: float, b: float) -> float:
+    """By halving: 50 times narrow it to what a float holds of it."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        if beta_below(middle, 1 - middle, a, b) < probability:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def wide(moments: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """The counts of each query in one row, from moments of ``metrics`` cut by (…, query).
+
+    Args:
+        moments: As in ``Evidence.moments``.
+        by: Columns of the cut.
+
+    Returns:
+        The columns of the cut, ``searches``, ``users`` and for each metric its numerator under its
+        name and its denominator under ``of NAME``; only rows with searches. Those without a query
+        (searches for nothing) are left out.
+    """
+    columns = list(by)
+    values = moments.filter(pl.col("term") == "value", pl.col("query").is_not_null())
+    names = [*_COUNTS, *_NAMES.values()]
+    frame = values.group_by(columns, maintain_order=True).agg(
+        *(_of(name, "numerator").alias(name) for name in names),
+        *(_of(name, "denominator").alias(f"of {name}") for name in names),
+        users=_of("Failed", "users"),
+    )
+    return (
+        frame.with_columns(searches=pl.col("of Failed"))
+        .filter(pl.col("searches") > 0)
+        .sort("searches", *columns, descending=[True, *(False for _ in columns)])
+    )
+
+
+def _of(name: str, column: str) -> pl.Expr:
+    return pl.col(column).filter(pl.col("metric") == name).sum().cast(pl.Float64)
+
+
+def ranked(frame: pl.DataFrame, prior: Prior, sort: Order) -> pl.DataFrame:
+    """Rows of ``wide`` with ``share`` and ``lost``, the worst first.
+
+    Ties go to what is searched for more, then by the text.
+
+    Args:
+        frame: Of ``wide``.
+        prior: Of all queries.
+        sort: ``lost`` searches, or how many had ``zero`` results, were ``abandoned`` or
+            ``reformulated``.
+    """
+    own = pl.col("Failed") / pl.col("searches")
+    strength = prior.strength
+    share = (pl.col("users") * own + strength * prior.mean) / (pl.col("users") + strength)
+    frame = frame.with_columns(share=share).with_columns(lost=pl.col("searches") * pl.col("share"))
+    columns = dict.fromkeys((SORTED_BY[sort], "lost", "searches"))
+    keys = ["query", *(name for name in frame.columns if frame.schema[name] == pl.String)]
+    order = [*(True for _ in columns), *(False for _ in keys)]
+    return frame.sort(*columns, *keys, descending=order, nulls_last=True)
+
+
+def lost_query(
+    row: Mapping[str, object],
+    prior: Prior,
+    by: Sequence[str],
+    text: str,
+    next_queries: Sequence[tuple[str, int]],
+) -> LostQuery:
+    """A row of ``ranked`` as what reports show.
+
+    Args:
+        row: The row.
+        prior: Of all queries.
+        by: What it is sliced by, besides the query.
+        text: As it was typed most often.
+        next_queries: What was searched for instead, with how often, the most frequent first.
+    """
+
+    def number(name: str) -> float:
+        value = row[name]
+        assert isinstance(value, float)
+        return value
+
+    failed, searches, users = number("Failed"), number("searches"), number("users")
+    low, high = interval(failed, searches, users, prior)
+    by_failure: dict[Failure, int] = {
+        failure: round(number(_NAMES[failure])) for failure in FAILURES
+    }
+    chief = max(FAILURES, key=lambda failure: by_failure[failure])  # of equals the first
+    reason = chief if by_failure[chief] else ""
+
+    def known(name: str, by_name: str | None = None) -> int | None:
+        return round(number(name)) if number(f"of {by_name or name}") else None
+
+    def share_of(name: str) -> float | None:
+        over = number(f"of {name}")
+        return number(name) / over if over else None
+
+    return LostQuery(
+        query=str(row["query"]),
+        text=text,
+        slice={name: str(row[name]) for name in by if row[name] is not None},
+        searches=round(searches),
+        users=round(users),
+        failed=round(failed),
+        by_failure=by_failure,
+        zero=known("Zero"),
+        abandoned=known("Abandoned"),
+        terminal=known("Terminal"),
+        reformulated=round(number("Reformulated")),
+        clicked=share_of("Clicked"),
+        satisfied=share_of("Satisfied"),
+        share=drawn(failed, searches, users, prior),
+        low=low,
+        high=high,
+        lost=number("lost"),
+        reason=reason,
+        # What came next is known of the query, and not of each slice of it.
+        why=_why(reason, by_failure, round(searches), () if by else next_queries),
+        next_queries=tuple(next_queries[:_NEXT]),
+    )
+
+
+def _why(
+    reason: str,
+    by_failure: Mapping[Failure, int],
+    searches: int,
+    next_queries: Sequence[tuple[str, int]],
+) -> str:
+    if not reason:
+        return "none of its searches failed"
+    said = {
+        "zero results": "{n} of {all} were served nothing",
+        "reformulated": "{n} of {all} were said again in other words",
+        "clicks without satisfaction": "{n} of {all} clicked and came back unsatisfied",
+        "nobody clicks": "{n} of {all} saw results and clicked none",
+    }[reason]
+    count = next(n for failure, n in by_failure.items() if failure == reason)
+    sentence = said.format(n=f"{count:,}", all=f"{searches:,}")
+    if next_queries and reason in ("reformulated", "zero results"):
+        text, times = next_queries[0]
+        sentence += f", {times:,} next as “{text}”"
+    return sentence
+
+
+def groups(frame: pl.DataFrame, by: str) -> list[LostGroup]:
+    """What each slice loses in all, the most first.
+
+    Args:
+        frame: Of ``wide``.
+        by: The column of slices.
+    """
+    found = frame.group_by(by).agg(
+        pl.len().alias("queries"), pl.col("searches").sum(), pl.col("Failed").sum()
+    )
+    found = found.sort("Failed", "searches", by, descending=[True, True, False], nulls_last=True)
+    return [
+        LostGroup(
+            slice={} if row[by] is None else {by: row[by]},
+            queries=row["queries"],
+            searches=round(row["searches"]),
+            failed=round(row["Failed"]),
+            share=row["Failed"] / row["searches"] if row["searches"] else None,
+        )
+        for row in found.iter_rows(named=True)
+    ]
+
+
+def typed(searches: nw.LazyFrame[Any], keys: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """How some queries were typed, and what people searched for instead.
+
+    Args:
+        searches: SEARCHES, with what was typed.
+        keys: ``query_key``, each once: the queries that are wanted.
+
+    Returns:
+        ``query_key``, ``query``, ``next_query`` (as typed; null where it neither was said again in
+        other words nor found nothing) and ``count``, each combination once.
+    """
+    said = searches.with_columns(
+        _session=behind("session", order=("intent",)), _next=behind("query", order=("intent",))
+    )
+    # Whoever finds nothing may say it in quite other words: cms, content management.
+    lost = (nw.col("reformulated") == 1) | (nw.col("zero") == 1)
+    again = (nw.col("_session") == nw.col("session")) & lost
+    return (
+        said.join(keys, on="query_key", how="inner")
+        .with_columns(next_query=nw.when(again).then(nw.col("_next")))
+        .group_by("query_key", "query", "next_query")
+        .agg(count=nw.len().cast(nw.Int64))
+    )
+
+
+def most_frequent(pairs: pl.DataFrame) -> dict[str, list[tuple[str, int]]]:
+    """What goes with each query, the most frequent first; of equals by its text.
+
+    Args:
+        pairs: ``query_key``, ``key`` (under which spellings are one), ``text`` and ``count``.
+
+    Returns:
+        For each query the texts, each spelt as it was most often, with their counts.
+    """
+    spelt = (
+        pairs.group_by("query_key", "key", "text")
+        .agg(pl.col("count").sum())
+        .sort("count", "text", descending=[True, False])
+    )
+    totals = spelt.group_by("query_key", "key", maintain_order=True).agg(
+        pl.col("text").first(), pl.col("count").sum()
+    )
+    found: dict[str, list[tuple[str, int]]] = {}
+    for query, _, text, count in totals.sort(
+        "query_key", "count", "key", descending=[False, True, False]
+    ).iter_rows():
+        found.setdefault(query, []).append((text, count))
+    return found
+
+
+def prior_from(frame: pl.DataFrame) -> Prior:
+    """The prior of the rows of ``wide``."""
+    if frame.is_empty():
+        return Prior(0.0, MANY)
+    columns = ("Failed", "searches", "users")
+    failed, searches, users = (frame[name].to_numpy().astype(np.float64) for name in columns)
+    return prior_of(failed, searches, users)

@@ -1,0 +1,150 @@
+"""Evidence of a log: what an engine reduces it to, one batch of users after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from karat.formats.engines.engine import Engine
+from karat.online import histograms, moments
+from karat.online.evidence import (
+    COUNTS,
+    Cut,
+    Evidence,
+    attributes_of,
+    column_of,
+    cuttable,
+    named,
+    together,
+)
+from karat.online.metrics.entry import Distribution, Facts, Metric, Ratio
+from karat.online.rules import Rules
+from karat.tables.events import EventLog
+from karat.workflows.online.reducing import Asked, FactsOf, Reformulations, facts_of
+
+TABLES: tuple[Facts, ...] = ("searches", "clicks", "sessions")
+
+
+def gather(
+    log: EventLog,
+    engine: Engine,
+    metrics: Sequence[Metric],
+    cuts: Sequence[Cut],
+    *,
+    rules: Rules = Rules(),  # noqa: B008  (frozen)
+    first_day: int | None = None,
+    last_day: int | None = None,
+    classes: pl.DataFrame | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evidence:
+    """What a log reduces to, for some metrics in the slices of some cuts.
+
+    Args:
+        log: What the store holds.
+        engine: What reduces it, opened.
+        metrics: Which moments and histograms are wanted.
+        cuts: What to cut by: ``day``, ``hour``, ``arm``, ``query``, ``class``, names of attributes;
+            () is all.
+        rules: How events become facts.
+        first_day: The first local day, since 1970-01-01; None for all. Of clicks and sessions the
+            day is that of the search.
+        last_day: The last.
+        classes: ``query_key`` and ``class``, each query once; needed for ``class``.
+        progress: Called behind each batch with the events done and those there are.
+    """
+    asked = Asked(log, rules, first_day, last_day, tuple(attributes_of(cuts)))
+    seen = Reformulations()
+    table = None if classes is None else engine.table(classes)
+    parts = []
+    done = 0
+    for events in engine.batches(log, asked.columns, asked.since, asked.until):
+        found = facts_of(events, engine, asked, seen)
+        parts.append(_reduced(found, engine, metrics, cuts, table))
+        del found  # what was kept of a batch goes before the next is read
+        # Robots and what lies outside of the period are not counted, and done with all the same.
+        done = min(done + parts[-1].counts["events"], log.rows)
+        if progress is not None:
+            progress(done, log.rows)
+    if progress is not None:
+        progress(log.rows, log.rows)
+    return together(parts, cuts)
+
+
+def _reduced(
+    found: FactsOf,
+    engine: Engine,
+    metrics: Sequence[Metric],
+    cuts: Sequence[Cut],
+    classes: nw.LazyFrame[Any] | None,
+) -> Evidence:
+    """The evidence of a batch of users."""
+    by_class = any("class" in cut for cut in cuts)
+    tables: dict[str, nw.LazyFrame[Any]] = {}
+    for name in TABLES:
+        facts: nw.LazyFrame[Any] = getattr(found, name)
+        if by_class:
+            facts = _classed(facts, classes)
+        tables[name] = engine.keep(cuttable(facts, cuts))
+    columns = {cut: [column_of(each) for each in cut] for cut in cuts}
+    made: dict[Cut, list[pl.DataFrame]] = {cut: [] for cut in cuts}
+    bins: dict[Cut, list[pl.DataFrame]] = {cut: [] for cut in cuts}
+    for name in TABLES:
+        facts = tables[name]
+        ratios = [
+            each
+            for each in metrics
+            if isinstance(each.compute, Ratio) and each.compute.facts == name
+        ]
+        if ratios:
+            kept = sorted({column for each in columns.values() for column in each})
+            added = engine.keep(moments.rows(facts, ratios, kept))
+            for cut in cuts:
+                wide = engine.collect(moments.moments(added, ratios, columns[cut]))
+                made[cut].append(moments.long(named(wide, cut), ratios, cut))
+        spread = {
+            each.compute.name: each.compute
+            for each in metrics
+            if isinstance(each.compute, Distribution) and each.compute.facts == name
+        }
+        for called, distribution in spread.items():
+            for cut in cuts:
+                counted = engine.collect(
+                    histograms.histogram(facts, distribution, columns[cut])
+                ).with_columns(name=pl.lit(called))
+                bins[cut].append(
+                    named(counted, cut).select(histograms.empty_histogram(cut).columns)
+                )
+    places = {
+        cut: named(engine.collect(histograms.positions(tables["clicks"], columns[cut])), cut)
+        for cut in cuts
+    }
+    counts = engine.collect(
+        nw.concat(
+            [
+                found.counts.select("name", "count"),
+                *(
+                    tables[name]
+                    .select(count=nw.len().cast(nw.Int64))
+                    .select(name=nw.lit(name), count=nw.col("count"))
+                    for name in ("clicks", "sessions")
+                ),
+            ]
+        )
+    )
+    summed = dict(counts.group_by("name").agg(pl.col("count").sum()).iter_rows())
+    return Evidence(
+        {cut: moments.together(made[cut], cut) for cut in cuts},
+        {cut: pl.concat([histograms.empty_histogram(cut), *bins[cut]]) for cut in cuts},
+        places,
+        {name: int(summed.get(name, 0)) for name in COUNTS},
+    )
+
+
+def _classed(facts: nw.LazyFrame[Any], classes: nw.LazyFrame[Any] | None) -> nw.LazyFrame[Any]:
+    """Facts with the class of their query."""
+    if classes is None:
+        return facts.with_columns(nw.lit(None).cast(nw.String).alias("class"))
+    return facts.join(classes, on="query_key", how="left")

@@ -1,0 +1,186 @@
+"""Evidence: laws that hold for every log, on made-up ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from karat.formats.engines.opening import open_engine
+from karat.online.evidence import Cut, Evidence
+from karat.online.metrics.registry import find
+from karat.tables.events import EventLog
+from karat.workflows.online.evidence import gather
+
+METRICS = [
+    find(name)
+    for name in ("CTR", "SAT", "Abandonment", "Reformulation", "Conversion", "ItemCTR", "Dwell")
+] + [find("SuccessPerSession"), find("SessionsPerUser"), find("TimeToFirstClick")]
+CUTS: list[Cut] = [(), ("day", "arm"), ("query",)]
+TEXTS = ("sho", "shoes", "red shoes", "shoes red", "lamp", "")
+KINDS = ("search", "search", "impression", "click", "click", "hide", "heartbeat", "cart")
+
+EVENT = st.fixed_dictionaries(
+    {
+        "user_id": st.sampled_from(["ann", "ben", "cat", "dot"]),
+        "time_us": st.one_of(
+            st.integers(0, 20).map(lambda second: second * 1_000_000),
+            st.integers(0, 200).map(lambda minute: minute * 60_000_000),
+        ).map(lambda at: 1_790_000_000_000_000 + at),
+        "kind": st.sampled_from([*KINDS, "purchase", "answer", "other"]),
+        "query_id": st.sampled_from([None, "q1", "q2", "q3"]),
+        "doc_id": st.sampled_from([None, "d1", "d2"]),
+        "query_key": st.sampled_from([None, *TEXTS]),
+        "position": st.sampled_from([None, 1, 2, 10]),
+        "total_hits": st.sampled_from([None, 0, 3]),
+        "raw_hits": st.sampled_from([None, 0, 3]),
+        "returned": st.sampled_from([None, 0, 3]),
+        "filtered": st.sampled_from([None, True, False]),
+        "status": st.sampled_from([None, "ok", "error", "timeout"]),
+        "value": st.sampled_from([None, 0.1, 1e9]),
+        "latency_us": st.sampled_from([None, 0, 1_234_567, 99_999_999]),
+        "arm": st.sampled_from([None, "a", "b"]),
+        "bot": st.sampled_from([None, False, False, True]),
+    }
+)
+LOG = st.lists(EVENT, min_size=1, max_size=40)
+SCHEMA = {
+    **dict.fromkeys(("user_id", "kind", "query_id", "doc_id", "query_key"), pl.String),
+    **dict.fromkeys(("status", "arm"), pl.String),
+    **dict.fromkeys(("time_us", "position", "total_hits", "raw_hits", "returned"), pl.Int64),
+    **dict.fromkeys(("filtered", "bot"), pl.Boolean),
+    "value": pl.Float64,
+    "latency_us": pl.Int64,
+}
+
+
+def frame_of(events: list[dict[str, object]]) -> pl.DataFrame:
+    """Events, none twice, with the columns of searches at searches only."""
+    of_searches = ("query_key", "total_hits", "raw_hits", "returned", "filtered", "status")
+    frame = pl.DataFrame(events, schema=SCHEMA).unique(maintain_order=True)
+    search = pl.col("kind") == "search"
+    return frame.with_columns(
+        pl.when(search).then(pl.col(name)).alias(name) for name in (*of_searches, "latency_us")
+    ).unique(["user_id", "time_us", "kind", "query_id", "doc_id"], maintain_order=True)
+
+
+def evidence(log: EventLog, engine: str = "polars", at_once: int = 1_000_000) -> Evidence:
+    """What a log reduces to."""
+    with open_engine(engine, rows_at_once=at_once) as opened:
+        return gather(log, opened, METRICS, CUTS)
+
+
+def assert_same(one: Evidence, two: Evidence) -> None:
+    """Integers equal, floats to 1e-9."""
+    assert one.counts == two.counts
+    for cut in CUTS:
+        close = {"rel_tol": 1e-9, "abs_tol": 1e-9, "check_row_order": False}
+        assert_frame_equal(one.moments[cut], two.moments[cut], **close)
+        assert_frame_equal(one.histograms[cut], two.histograms[cut], check_row_order=False)
+        assert_frame_equal(one.positions[cut], two.positions[cut], check_row_order=False)
+
+
+@settings(max_examples=10)
+@given(events=LOG)
+def test_laws_of_evidence(stored: ModuleType, events: list[dict[str, object]]) -> None:
+    frame = frame_of(events)
+    with TemporaryDirectory() as made:
+        log = stored.store(Path(made, "whole"), frame)
+        whole = evidence(log)
+        # Batches of whole users, files in another number, and rows in another order: all the same.
+        shuffled = stored.store(Path(made, "shuffled"), frame, ranges=8, seed=5)
+        assert_same(evidence(shuffled, at_once=10), whole)
+        # Robots add nothing.
+        robot = frame.with_columns(user_id=pl.lit("robot"), bot=pl.lit(value=True))
+        if log.kinds:
+            more = stored.store(Path(made, "robots"), pl.concat([frame, robot]))
+            assert_same(evidence(more), whole)
+        # Users are exchangeable: other names, the same sums. (Their bucket is another.)
+        others = frame.with_columns(user_id=pl.col("user_id").str.reverse() + "!")
+        named = evidence(stored.store(Path(made, "named"), others))
+        assert named.counts == whole.counts
+        close = {"rel_tol": 1e-9, "abs_tol": 1e-9}
+        assert_frame_equal(named.moments[()], whole.moments[()], **close)
+    counts = whole.counts
+    people = frame.filter(~pl.col("bot").fill_null(value=False))
+    assert counts["events"] == people.height
+    assert counts["requests"] == people.filter(kind="search").height
+    assert counts["sessions"] <= counts["searches"] <= counts["requests"]
+    sums = {(row["metric"], row["term"]): row for row in whole.moments[()].iter_rows(named=True)}
+    for row in sums.values():
+        assert row["users"] <= counts["users"]
+        if row["metric"] != "SessionsPerUser":
+            assert 0 <= row["numerator"] <= row["denominator"]
+    if ("SAT", "least") in sums:
+        three = [sums["SAT", term]["numerator"] for term in ("least", "value", "most")]
+        assert three == sorted(three)
+    # Every slice is a part of the whole.
+    for cut in (("day", "arm"), ("query",)):
+        parts = whole.moments[cut].group_by("metric", "term").agg(pl.col("numerator").sum())
+        for metric, term, total in parts.iter_rows():
+            if metric != "SessionsPerUser":
+                assert total == pytest.approx(sums[metric, term]["numerator"])
+
+
+@settings(max_examples=8)
+@given(events=LOG)
+def test_duckdb_says_what_polars_says(stored: ModuleType, events: list[dict[str, object]]) -> None:
+    pytest.importorskip("duckdb", reason="needs the package duckdb")
+    with TemporaryDirectory() as made:
+        log = stored.store(Path(made), frame_of(events))
+        assert_same(evidence(log, "duckdb"), evidence(log))
+
+
+def test_days_are_those_of_the_search_and_parts_of_the_whole(
+    stored: ModuleType, tmp_path: Path
+) -> None:
+    log = stored.store(tmp_path, stored.golden_events())
+    metrics = [find("CTR"), find("SessionsPerUser")]
+    done: list[tuple[int, int]] = []
+    with open_engine() as engine:
+        whole = gather(log, engine, metrics, [("day",)], progress=lambda *each: done.append(each))
+        first = log.first_day
+        one = gather(log, engine, metrics, [("day",)], first_day=first, last_day=first)
+    said = whole.moments["day",].filter(metric="CTR", term="value").sort("day")
+    # 11-20: ada's three searches (one of them saw nothing), bob's, cyn 1 and 4, dan's first; ada,
+    # bob and dan clicked. fay's is over nothing known. 11-21: bob 2 and dan's second, no click.
+    assert said.select("day", "numerator", "denominator").rows() == [
+        ("2026-11-20", 3.0, 6.0),
+        ("2026-11-21", 0.0, 2.0),
+    ]
+    alone = one.moments["day",].filter(metric="CTR", term="value")
+    assert_frame_equal(alone, said.head(1))
+    assert one.counts["searches"] == 10
+    assert done[-1] == (log.rows, log.rows)
+    assert done == sorted(done)
+
+
+def test_classes_and_attributes_cut_where_they_are_known(
+    stored: ModuleType, tmp_path: Path
+) -> None:
+    log = stored.store(tmp_path, stored.golden_events())
+    classes = pl.DataFrame({"query_key": ["shoes", "lamp"], "class": ["feet", "light"]})
+    cuts: list[Cut] = [("class",), ("device", "hour")]
+    with open_engine() as engine:
+        found = gather(log, engine, [find("CTR")], cuts, classes=classes)
+    by_class = found.moments["class",].filter(term="value").sort("class", nulls_last=True)
+    # shoes: ada 1, clicked. lamp: bob's two, one clicked. The rest that saw something: ada 3,
+    # cyn 1 and 4, dan's two, of which dan's first clicked.
+    assert by_class.select("class", "numerator", "denominator").rows() == [
+        ("feet", 1.0, 1.0),
+        ("light", 1.0, 2.0),
+        (None, 1.0, 5.0),
+    ]
+    hours = found.moments["device", "hour"].filter(term="value")
+    # Hours of Berlin: dan at 23 and 00, on a phone.
+    dan = hours.filter(pl.col("hour").is_in(["23", "00"])).sort("hour")
+    assert dan.select("device", "hour", "numerator").rows() == [
+        ("phone", "00", 0),
+        ("phone", "23", 1),
+    ]

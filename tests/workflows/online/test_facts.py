@@ -1,0 +1,90 @@
+"""The rows behind a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import polars as pl
+import pytest
+
+from karat.errors import UsageError
+from karat.formats.engines.engine import Engine
+from karat.formats.engines.opening import open_engine
+from karat.tables.events import EventLog
+from karat.workflows.online.facts import look
+
+
+@pytest.fixture
+def log(stored: ModuleType, tmp_path: Path) -> EventLog:
+    """The golden log."""
+    made: EventLog = stored.store(tmp_path, stored.golden_events())
+    return made
+
+
+@pytest.fixture(params=[10, 1_000_000])
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """Polars, in many batches and in one."""
+    with open_engine(rows_at_once=request.param) as opened:
+        yield opened
+
+
+def test_newest_first_and_some_at_a_time(log: EventLog, engine: Engine) -> None:
+    whole, count = look(log, engine, "searches", {})
+    assert count == whole.height == 12
+    assert whole["time_us"].is_sorted(descending=True)
+    assert {"query", "attribute_device", "abandoned_as"} <= set(whole.columns)
+    page, again = look(log, engine, "searches", {}, limit=3, offset=2)
+    assert again == 12
+    assert page.equals(whole.slice(2, 3))
+
+
+def test_a_slice_and_what_a_metric_counts_in_it(log: EventLog, engine: Engine) -> None:
+    searches, count = look(log, engine, "searches", {"arm": "a", "day": "2026-11-20"})
+    # ada's three and dan's first.
+    assert (count, searches["query_key"].to_list()) == (
+        4,
+        ["rope", "red shoes", "shoes red", "shoes"],
+    )
+    clicked, _ = look(log, engine, "searches", {"arm": "a"}, only="CTR")
+    assert clicked["query_key"].to_list() == ["rope", "shoes"]
+    # "shoes red" found nothing, so click-through does not count it.
+    others, _ = look(log, engine, "searches", {"arm": "a"}, only="!CTR")
+    assert others["query_key"].to_list() == ["red shoes"]
+    clicks, count = look(log, engine, "clicks", {"query": "lamp"}, only="Dwell")
+    assert (count, clicks["doc_id"].to_list()) == (2, ["d6", "d5"])
+    cord, _ = look(log, engine, "sessions", {"device": None, "hour": "10"})
+    assert cord["query_key"].to_list() == ["cord"]  # 09:00 UTC, without a device
+    classes = pl.DataFrame({"query_key": ["tent"], "class": ["camp"]})
+    camp, _ = look(log, engine, "sessions", {"class": "camp"}, classes=classes)
+    assert camp["searches"].to_list() == [4]
+
+
+def test_nothing_there_has_the_same_columns(
+    log: EventLog, stored: ModuleType, tmp_path: Path, engine: Engine
+) -> None:
+    whole, _ = look(log, engine, "searches", {})
+    none, count = look(log, engine, "searches", {"query": "no such query"})
+    assert (count, none.schema) == (0, whole.schema)
+    empty = stored.store(tmp_path / "empty", stored.golden_events().clear())
+    nothing, count = look(empty, engine, "searches", {})
+    assert (count, nothing.schema) == (0, whole.schema)
+
+
+@pytest.mark.parametrize(
+    ("where", "only", "said"),
+    [
+        ({"devise": "x"}, None, "did you mean device"),
+        ({"day": "yesterday"}, None, "'yesterday' is no day"),
+        ({"hour": "noon"}, None, "'noon' is no hour"),
+        ({"class": "x"}, None, "no classes of queries"),
+        ({}, "Dwell", "Dwell is over clicks, not over searches"),
+        ({}, "CTTR", "did you mean CTR"),
+    ],
+)
+def test_what_cannot_be_asked_is_said(
+    log: EventLog, where: dict[str, str | None], only: str | None, said: str
+) -> None:
+    with open_engine() as engine, pytest.raises(UsageError, match=said):
+        look(log, engine, "searches", where, only=only)
