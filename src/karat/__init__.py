@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from karat.workflows.fuse import fuse, fuse_tuned
     from karat.workflows.gate import gate
     from karat.workflows.golden_set import GoldenSet
+    from karat.workflows.online.evaluating import evaluate_online
 
 _HOMES = {
     "karat.connectors.server": ("Client",),
@@ -64,6 +65,7 @@ _HOMES = {
     "karat.workflows.fuse": ("fuse", "fuse_tuned"),
     "karat.workflows.gate": ("gate",),
     "karat.workflows.golden_set": ("GoldenSet",),
+    "karat.workflows.online.evaluating": ("evaluate_online",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -84,6 +86,7 @@ __all__ = [
     "certify",
     "compare",
     "evaluate",
+    "evaluate_online",
     "explain",
     "fuse",
     "fuse_tuned",

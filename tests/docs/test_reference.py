@@ -1,6 +1,6 @@
 """The reference says what the code says.
 
-Five pages are printed from the code; after a change, print them again:
+Six pages are printed from the code; after a change, print them again:
 
     python tests/docs/test_reference.py
 
@@ -33,6 +33,14 @@ def measures() -> str:
     from karat.reports.catalogue import markdown
 
     return markdown([e for e in entries() if e.function.__module__.startswith("karat.")])
+
+
+def online_metrics() -> str:
+    """What `karat online metrics --format md` prints."""
+    from karat.online.metrics.registry import all_metrics
+    from karat.reports.online_catalogue import markdown
+
+    return markdown(all_metrics())
 
 
 def cli() -> str:
@@ -284,6 +292,7 @@ def _cell(text: str) -> str:
 
 PRINTED = {
     "measures.md": measures,
+    "online-metrics.md": online_metrics,
     "cli.md": cli,
     "tables.md": tables,
     "python.md": python,
@@ -309,6 +318,7 @@ def first_cells(page: str, heading: str) -> list[str]:
 def test_the_json_page_names_every_field() -> None:
     from karat.tables import QueryValue, Result
     from karat.tables.explanation import Explanation, Line
+    from karat.tables.online import OnlineResult, OnlineResults
     from karat.tables.results import Latency, NoAnswer, Outcome, Silence
 
     told = {
@@ -320,6 +330,8 @@ def test_the_json_page_names_every_field() -> None:
         "An outcome row": Outcome,
         "The object of explain": Explanation,
         "A line of explain": Line,
+        "The object of online evaluate": OnlineResults,
+        "A row of online evaluate": OnlineResult,
     }
     for heading, row in told.items():
         fields = [field.name for field in dataclasses.fields(row)]

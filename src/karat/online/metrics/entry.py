@@ -70,16 +70,19 @@ class Metric:
         name: As printed.
         version: Of its definition; a changed definition is another version.
         title: Its name in words.
-        definition: In plain text.
+        definition: In plain text; of a ratio: ``what is counted / what it is counted over``.
         says: What it tells, in a sentence a newcomer understands.
         source: Paper or tool.
         traps: What it is mistaken for, and what bends it; sentences.
         direction: Which way is better; ``none`` for what is neither.
         unit: ``share`` | ``count`` | ``seconds`` | ``milliseconds`` | ``money`` | ``rank``.
         compute: How.
-        needs: Columns of ``EVENTS`` or kinds of events, without which a log cannot say it.
+        needs: Columns of ``EVENTS`` or kinds of events, without which a log cannot say it; where
+            either will do, with a ``|`` between them.
         family: Metrics that are shown together: ``clicks``, ``zero``, ``time`` and so on.
         guardrail: Whether it is watched so that it does not get worse, and not aimed at.
+        point: Whether it has a value of its own; if not, it has bounds only (``least``, ``most``).
+        highest: Its highest possible value; None without one. Of a share it is 1.
     """
 
     name: str
@@ -95,3 +98,5 @@ class Metric:
     needs: tuple[str, ...]
     family: str
     guardrail: bool = False
+    point: bool = True
+    highest: float | None = None

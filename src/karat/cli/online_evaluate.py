@@ -1,0 +1,122 @@
+"""karat online evaluate, karat online metrics."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from karat.cli import online_options, options
+
+
+@click.command()
+@online_options.where
+@click.option(
+    "-m",
+    "--metric",
+    "metrics",
+    metavar="METRIC",
+    multiple=True,
+    help="A metric such as CTR, CTR@5, SAT or Latency:p95; repeat for more.  [default: a usual "
+    "set; karat online metrics lists all]",
+)
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="SLICE",
+    help="Slice by day, hour (of the day), arm, query, class, an attribute of the log, or several "
+    "at once (day,arm); repeat for more.",
+)
+@click.option(
+    "--queries", metavar="FILE", help="With --by class: queries with the columns text and class."
+)
+@click.option(
+    "--rule",
+    "rules",
+    metavar="NAME=TIME",
+    multiple=True,
+    help="Another rule than the usual, as idle=20min, satisfied=15s, purchase=7d.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Of the buckets of users drawn for intervals of dwell and latency.",
+)
+@online_options.days
+@online_options.engine
+@options.output("table", "json", "csv", "md")
+def evaluate(
+    start: Path,
+    events: Path | None,
+    metrics: tuple[str, ...],
+    by: tuple[str, ...],
+    queries: str | None,
+    rules: tuple[str, ...],
+    seed: int,
+    first_day: int | None,
+    last_day: int | None,
+    engine: str,
+    master: str | None,
+    output: str,
+) -> None:
+    """Online metrics with intervals, and how far the log can be trusted.
+
+    Null is not zero: a metric that the log cannot say, or has nothing to count over, is drawn as –,
+    and a note says why.
+    """
+    from karat.formats.engines.opening import open_engine
+    from karat.online.metrics import registry
+    from karat.online.said_rules import rules_from
+    from karat.reports import online as shown
+    from karat.workflows.online.evaluating import evaluate as evaluated
+
+    registry.find_all(metrics)  # a typing mistake is said before anything is opened
+    by_rules = rules_from(rules)
+    log = online_options.opened_log(start, events)
+    with open_engine(engine, master=master) as opened:
+        results = evaluated(
+            log,
+            opened,
+            metrics or None,
+            by,
+            first_day=first_day,
+            last_day=last_day,
+            queries=queries,
+            rules=by_rules,
+            seed=seed,
+        )
+    if output == "table":
+        shown.show(results, options.out())
+        return
+    write = {"json": shown.to_json, "csv": shown.to_csv, "md": shown.to_markdown}[output]
+    sys.stdout.write(write(results))
+    if output == "csv":
+        for note in (*results.health, *results.notes):
+            print(f"karat: {note}", file=sys.stderr)
+
+
+@click.command()
+@click.argument("name", metavar="[NAME]", required=False)
+@options.output("table", "json", "md")
+def metrics(name: str | None, output: str) -> None:
+    """List the online metrics, or explain one.
+
+    NAME may be in any case: CTR@5, Dwell, Latency:p95.
+    """
+    from karat.online.metrics import registry
+    from karat.reports import online_catalogue as shown
+
+    found = registry.all_metrics() if name is None else [registry.find(name)]
+    if output == "json":
+        rows = [shown.as_json(metric) for metric in found]
+        print(json.dumps(rows if name is None else rows[0], indent=2, ensure_ascii=False))
+    elif output == "md":
+        print(shown.markdown(found), end="")
+    elif name is None:
+        shown.show_entries(found, options.out())
+    else:
+        shown.show_entry(found[0], options.out())

@@ -1,0 +1,199 @@
+"""What a click was worth: satisfied clicks, dwell, and how long the first click takes."""
+
+from __future__ import annotations
+
+from karat.online.metrics.clicks import SEEN
+from karat.online.metrics.entry import Distribution, Metric, Ratio
+from karat.online.metrics.expressions import (
+    column,
+    equals,
+    not_clicked,
+    to_first_click,
+)
+
+_FOX = "Fox et al. 2005, TOIS 23(2), doi:10.1145/1059981.1059982"
+_KAPLAN = "Kaplan & Meier 1958, JASA 53"
+_RESTRICTED = "Royston & Parmar 2013, BMC Med. Res. Methodol. 13:152"
+_MINUTES, _SECONDS = 10 * 60_000_000, 60_000_000
+_LAST = (
+    "Nothing says when the last click of a session was left; its dwell is at least what is known "
+    "(censored), neither dropped nor 0."
+)
+_LEAVERS = (
+    "Kaplan-Meier takes those of unknown dwell for no other than the rest. Last clicks often are "
+    "the longest: then it is too low. Page hides or heartbeats in the log mend that."
+)
+_TABS = "A page left open in another tab counts as read; no dwell counts for more than 30 minutes."
+_CLOCK = "With a server's clock it holds the latency too: read it beside Latency."
+
+SAT = Metric(
+    name="SAT",
+    version=1,
+    title="satisfied-click rate",
+    definition="searches with a click read for 30 s or more, a last click of unknown dwell "
+    "counting as one / searches with results seen; least: none of those, most: all that may be",
+    says="how often a search leads to something that people stay on",
+    source=_FOX,
+    traps=(
+        (
+            "30 s is a habit: what is enough depends on the page (Kim et al. 2014, WSDM), and some "
+            "logs show no knee at all. Calibrate it, and set it with --rule satisfied=…"
+        ),
+        f"{_LAST} least and most say what that leaves open; more users do not narrow it.",
+        _TABS,
+    ),
+    direction="higher",
+    unit="share",
+    compute=Ratio(
+        "searches",
+        column("sat"),
+        column("seen"),
+        least=column("sat_low"),
+        most=column("sat_high"),
+    ),
+    needs=("click", SEEN),
+    family="reading",
+)
+
+QUICK_BACK = Metric(
+    name="QuickBack",
+    version=1,
+    title="quick-back rate",
+    definition="searches with a click left within 10 s / searches with a click",
+    says="how often people click and are back at once",
+    source=f"{_FOX}; Kim et al. 2014, WSDM",
+    traps=(
+        "A click whose end nobody logged does not count as left at once.",
+        "Where a glance is enough (opening hours), it is no failure.",
+    ),
+    direction="lower",
+    unit="share",
+    compute=Ratio("searches", column("quick_back"), equals("clicked", 1)),
+    needs=("click",),
+    family="reading",
+)
+
+DWELL_NAIVE = Metric(
+    name="Dwell(naive)",
+    version=1,
+    title="mean dwell of clicks whose end is known",
+    definition="mean dwell of the clicks that are not censored",
+    says="the dwell that other tools print, which leaves out every click whose end is unknown",
+    source="karat, to be compared with other tools; not to be aimed at",
+    traps=(
+        (
+            "It drops the last click of each session, so it is of those who came back: too low, "
+            "and lower the better search gets. Dwell and Dwell(mean) do not."
+        ),
+    ),
+    direction="none",
+    unit="seconds",
+    compute=Distribution("clicks", "dwell", column("dwell_us"), column("censored"), "mean"),
+    needs=("click",),
+    family="reading",
+)
+
+DWELL = Metric(
+    name="Dwell",
+    version=1,
+    title="median dwell (Kaplan-Meier)",
+    definition="the time that half of the clicks are read for, those of unknown end known to last "
+    "at least as long as seen",
+    says="how long people typically stay on what they clicked",
+    source=_KAPLAN,
+    traps=(
+        _LAST,
+        _LEAVERS,
+        "Where more than half are censored there is no median.",
+        _TABS,
+    ),
+    direction="higher",
+    unit="seconds",
+    compute=Distribution("clicks", "dwell", column("dwell_us"), column("censored"), "median"),
+    needs=("click",),
+    family="reading",
+)
+
+DWELL_MEAN = Metric(
+    name="Dwell(mean)",
+    version=1,
+    title="mean dwell, up to 10 minutes (Kaplan-Meier)",
+    definition="mean of the smaller of dwell and 10 minutes: the area under the Kaplan-Meier curve",
+    says="how long people stay on what they clicked, on average, 10 minutes at most",
+    source=f"{_KAPLAN}; {_RESTRICTED}",
+    traps=(
+        _LAST,
+        _LEAVERS,
+        (
+            "Where no click was followed for 10 minutes, only bounds are known: the rest left at "
+            "once, or stayed."
+        ),
+        _TABS,
+    ),
+    direction="higher",
+    unit="seconds",
+    compute=Distribution(
+        "clicks",
+        "dwell",
+        column("dwell_us"),
+        column("censored"),
+        "restricted_mean",
+        up_to=_MINUTES,
+    ),
+    needs=("click",),
+    family="reading",
+)
+
+FIRST_CLICK = Metric(
+    name="TimeToFirstClick",
+    version=1,
+    title="median time to the first click (Kaplan-Meier)",
+    definition="the time after which half of the searches with results seen have a click, those "
+    "without one known to have none until they were left",
+    says="how long people need to find something to click on",
+    source=f"{_KAPLAN}; Radlinski, Kurup & Joachims 2008, CIKM",
+    traps=(
+        (
+            "Searches without a click are censored when they are left, not dropped: over clicked "
+            "ones alone it falls when the undecided give up."
+        ),
+        "Where less than half would ever click there is no median.",
+        _CLOCK,
+    ),
+    direction="lower",
+    unit="seconds",
+    compute=Distribution("searches", "first_click", to_first_click, not_clicked, "median"),
+    needs=("click", SEEN),
+    family="reading",
+)
+
+FIRST_CLICK_MEAN = Metric(
+    name="TimeToFirstClick(mean)",
+    version=1,
+    title="mean time to the first click, up to 60 s (Kaplan-Meier)",
+    definition="mean of the smaller of the time to the first click and 60 s, over searches with "
+    "results seen: the area under the Kaplan-Meier curve",
+    says="how long people go without a click, on average, 60 s at most",
+    source=f"{_KAPLAN}; {_RESTRICTED}",
+    traps=(
+        "Searches without a click are censored when they are left, not dropped.",
+        _CLOCK,
+    ),
+    direction="lower",
+    unit="seconds",
+    compute=Distribution(
+        "searches", "first_click", to_first_click, not_clicked, "restricted_mean", up_to=_SECONDS
+    ),
+    needs=("click", SEEN),
+    family="reading",
+)
+
+FAMILY = (
+    SAT,
+    QUICK_BACK,
+    DWELL,
+    DWELL_MEAN,
+    DWELL_NAIVE,
+    FIRST_CLICK,
+    FIRST_CLICK_MEAN,
+)

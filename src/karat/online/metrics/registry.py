@@ -1,0 +1,145 @@
+"""The registry: every online metric by its name, in whatever spelling it is typed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from karat.errors import Advice, UsageError, nearest
+from karat.online.metrics import abandonment, clicks, outcomes, reading, service, zero
+from karat.online.metrics.entry import Metric
+
+DEFAULT: tuple[str, ...] = (
+    "CTR",
+    "MRCR",
+    "ZeroResults",
+    "Abandonment",
+    "Reformulation",
+    "SAT",
+    "Dwell",
+    "TimeToFirstClick",
+    "SuccessPerSession",
+    "SessionsPerUser",
+    "Conversion",
+    "Latency(p95)",
+    "ErrorRate",
+)
+"""What is computed when nobody says what to compute."""
+
+FAMILIES: dict[str, str] = {
+    "clicks": "clicks",
+    "zero": "nothing found",
+    "abandonment": "nothing done",
+    "reading": "what clicks were worth",
+    "outcomes": "what came of it",
+    "service": "the service",
+}
+"""Families in the order in which they are shown, with their headings."""
+
+_ALL = (
+    *clicks.FAMILY,
+    *zero.FAMILY,
+    *abandonment.FAMILY,
+    *reading.FAMILY,
+    *outcomes.FAMILY,
+    *service.FAMILY,
+)
+_BY_NAME = {metric.name.casefold(): metric for metric in _ALL}
+_LIKE_PAPERS = re.compile(r"\s*([A-Za-z]+)\s*(?:\(([^()@]*)\))?\s*(?:@\s*(\S+))?\s*")
+_LIKE_SHELL = re.compile(r"\s*([A-Za-z]+):([^:@()]+)\s*")
+_DEEPEST = 1000
+_PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,3})?)")
+_ADVICE = Advice(
+    "karat online metrics lists them all", page="the reference of online metrics lists them all"
+)
+
+
+def all_metrics() -> list[Metric]:
+    """Every metric once, family by family.
+
+    Of those that take a number, the usual ones: ``CTR@5`` stands for every cutoff, and any
+    percentile of the latency can be asked for.
+    """
+    return list(_ALL)
+
+
+def find(name: str) -> Metric:
+    """The metric of a name.
+
+    Args:
+        name: Without regard to case: ``CTR``, ``ctr@3``, ``PaulScore(F=0.9)``, and in a form that
+            needs no quotes in a shell, ``PaulScore:F=0.9``, ``Latency:p95``.
+
+    Raises:
+        UsageError: there is none; the nearest is named.
+    """
+    papers, shell = _LIKE_PAPERS.fullmatch(name), _LIKE_SHELL.fullmatch(name)
+    if papers:
+        base, inside, at = papers.groups()
+    elif shell:
+        base, inside, at = *shell.groups(), None
+    else:
+        raise UsageError(
+            f"{name!r} is not the name of an online metric",
+            nearest=nearest(name, [metric.name for metric in _ALL]),
+            fix="write it like CTR, CTR@5, 'Latency(p95)', or without quotes Latency:p95",
+        )
+    folded = base.casefold()
+    inside = None if inside is None else _plain(inside)
+    if at is not None:
+        return _at(base, inside, at)
+    wanted = folded if inside is None else f"{folded}({inside})"
+    found = _BY_NAME.get(wanted)
+    if found is not None:
+        return found
+    if folded == "latency" and inside is not None:
+        return _latency(inside)
+    kin = [metric.name for metric in _ALL if metric.name.casefold().startswith(f"{folded}(")]
+    if kin and folded not in _BY_NAME and inside is None:
+        raise UsageError(f"{kin[0].partition('(')[0]} is one of {', '.join(kin)}")
+    if kin:
+        raise UsageError(
+            f"there is no online metric called {name.strip()!r}; of that kind there are "
+            f"{', '.join(kin)}",
+            nearest=nearest(wanted, kin, 1),
+        )
+    if folded in _BY_NAME:
+        raise UsageError(f"{_BY_NAME[folded].name} takes nothing in brackets")
+    raise UsageError(
+        f"there is no online metric called {name.strip()!r}",
+        nearest=nearest(name, [metric.name for metric in _ALL]),
+        fix=_ADVICE,
+    )
+
+
+def find_all(names: Sequence[str]) -> list[Metric]:
+    """The metrics of several names, each once, in the order first named."""
+    return list({metric.name: metric for metric in map(find, names)}.values())
+
+
+def _plain(inside: str) -> str:
+    """What stands in brackets as entries spell it: no blanks or quotes, numbers as 0.9."""
+    text = re.sub(r"[\s'\"]", "", inside).casefold()
+    name, equals, number = text.rpartition("=")
+    try:
+        return f"{name}{equals}{float(number)}" if equals else text
+    except ValueError:
+        return text
+
+
+def _at(base: str, inside: str | None, at: str) -> Metric:
+    if base.casefold() != "ctr" or inside is not None:
+        raise UsageError(f"{base} takes no cutoff; only CTR does", fix="CTR@5")
+    if not re.fullmatch(r"[1-9]\d{0,3}", at) or int(at) > _DEEPEST:
+        raise UsageError(f"CTR@{at}: {at!r} is not a position from 1 to {_DEEPEST:,}", fix="CTR@5")
+    return clicks.ctr_at(int(at))
+
+
+def _latency(inside: str) -> Metric:
+    found = _PERCENTILE.fullmatch(inside)
+    if not found or not float(found[1]):
+        raise UsageError(
+            f"Latency({inside}): {inside!r} is not a percentile above p0 and below p100",
+            fix="Latency:p95",
+        )
+    return service.latency(float(found[1]))

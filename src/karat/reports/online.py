@@ -1,0 +1,324 @@
+"""Online metrics for eyes and machines: health first, then numbers, and why some are missing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from karat.online.estimates import NOT_SAID
+from karat.online.metrics import registry
+from karat.online.metrics.entry import Metric
+from karat.reports.cells import base, plain
+from karat.reports.figures import counted
+from karat.reports.rows import spreadsheet_safe
+from karat.reports.terminal import show_notes
+from karat.tables.online import OnlineResult, OnlineResults
+
+_POSITION = "position"
+_TOP = 10  # positions that have a row of their own
+_MOST = 60  # slices in a table for eyes
+_ROOM = 24  # columns left for names of slices, at most
+_FOLDED = 16  # columns; a longer name of a metric is folded
+_ORDERED = ("day", "hour")
+_UNITS = {"share": " %", "seconds": " s", "milliseconds": " ms"}
+_NAMED = 4  # metrics named in a footnote
+_NUMBERS = re.compile(r" ?\([^()]*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Sheet:
+    """A table: what stands above it, its headings (the first ``texts`` to the left), its rows."""
+
+    title: str
+    heads: Sequence[str]
+    texts: int
+    rows: Sequence[Sequence[str]]
+    ends: frozenset[int] = frozenset()  # rows with a rule below
+    spare: tuple[str, ...] = ()  # columns that go first where it is too wide
+
+
+def show(results: OnlineResults, out: Console) -> None:
+    """Print results as tables; what to know of them before and behind."""
+    if results.health:
+        out.print("before any number", style="bold")
+        show_notes(results.health, out)
+        out.print()
+    for sheet in _sheets(results, out.width):
+        out.print(_drawn(sheet, out))
+    show_notes(_footnotes(results), out)
+
+
+def to_markdown(results: OnlineResults) -> str:
+    """The same as Markdown."""
+    parts = []
+    if results.health:
+        parts.append("".join(f"- {_cell(each)}\n" for each in results.health))
+    for sheet in _sheets(results, None):
+        rule = ["---" if place < sheet.texts else "---:" for place in range(len(sheet.heads))]
+        lines = [sheet.heads, rule, *sheet.rows]
+        table = "".join("| " + " | ".join(map(_cell, line)) + " |\n" for line in lines)
+        parts.append(f"{_cell(sheet.title)}\n\n{table}")
+    notes = _footnotes(results)
+    if notes:
+        parts.append("".join(f"- {_cell(each)}\n" for each in notes))
+    return "\n".join(parts)
+
+
+def to_json(results: OnlineResults) -> str:
+    """The documented JSON object."""
+    return json.dumps(results.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def to_csv(results: OnlineResults) -> str:
+    """A row for each metric and slice; a column for each dimension."""
+    sliced = dict.fromkeys(name for row in results.results for name in row.slice)
+    rows = []
+    for row in results.results:
+        fields = {name: value for name, value in asdict(row).items() if name != "slice"}
+        rows.append({**{f"slice_{name}": row.slice.get(name) for name in sliced}, **fields})
+    out = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(out, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({key: spreadsheet_safe(cell) for key, cell in row.items()} for row in rows)
+    return out.getvalue()
+
+
+def figure(metric: Metric, value: float | None) -> str:
+    """A value of a metric with its unit; a dash for none."""
+    if value is None:
+        return "–"
+    return f"{_number(metric, value, value)}{_UNITS.get(metric.unit, '')}"
+
+
+def span(metric: Metric, low: float | None, high: float | None) -> str:
+    """An interval in the unit of the metric; empty for none, open where it has no upper end."""
+    if low is None:
+        return ""
+    if high is None:
+        return f"{_number(metric, low, low)} – "
+    return f"{_number(metric, low, high)} – {_number(metric, high, high)}"
+
+
+def slice_text(row: OnlineResult) -> str:
+    """What a row is of, in words; ``all`` for all."""
+    return ", ".join(f"{name} {_said(value)}" for name, value in row.slice.items()) or "all"
+
+
+def _number(metric: Metric, value: float, size: float) -> str:
+    """A number with as many digits as its size asks for."""
+    if metric.unit == "share":
+        value, size = 100 * value, 100 * size
+        return f"{value:.2f}" if 0 < abs(size) < 1 else f"{value:.1f}"
+    if metric.unit == "seconds":
+        return f"{value:.2f}" if abs(size) < 10 else f"{value:,.1f}"
+    if metric.unit == "milliseconds":
+        return f"{value:.1f}" if abs(size) < 10 else f"{value:,.0f}"
+    if metric.unit == "money":
+        return f"{value:,.2f}"
+    return f"{value:,.3f}"
+
+
+def _said(value: str) -> str:
+    return "(not logged)" if value == NOT_SAID else value
+
+
+def _heading(results: OnlineResults) -> str:
+    days = "no days" if results.period is None else " to ".join(dict.fromkeys(results.period))
+    of = "simulated users" if results.simulated else "users"
+    return f"{of}, {days}, {counted(results.events, 'event', 'events')}"
+
+
+def _sheets(results: OnlineResults, width: int | None) -> Iterator[_Sheet]:
+    """Everything as tables; one for as many metrics as the width takes."""
+    scalar = [row for row in results.results if _POSITION not in row.slice]
+    every = [row for row in scalar if not row.slice]
+    yield _whole(_heading(results), every)
+    positions = [row for row in results.results if set(row.slice) == {_POSITION}]
+    if positions:
+        yield _positions(positions)
+    for by in results.by:
+        names = by.split(",")
+        rows = [row for row in scalar if list(row.slice) == names]
+        said = {row.metric for row in rows if row.value is not None or row.most is not None}
+        rows = [row for row in rows if row.metric in said]  # the others have their footnote
+        for block in _blocks(rows, width):
+            yield _sliced(by, names, [row for row in rows if row.metric in block], results)
+
+
+def _whole(title: str, rows: Sequence[OnlineResult]) -> _Sheet:
+    """The values of all, family by family."""
+    by_family = {
+        family: [row for row in rows if registry.find(row.metric).family == family]
+        for family in registry.FAMILIES
+    }
+    bounded = any(row.least is not None and row.least != row.most for row in rows)
+    heads = ["metric", "value", "95 %", *(["could be"] if bounded else []), "n", "users"]
+    cells: list[list[str]] = []
+    ends: set[int] = set()
+    for members in filter(None, by_family.values()):
+        for row in members:
+            metric = registry.find(row.metric)
+            could = span(metric, row.least, row.most) if row.least != row.most else ""
+            line = [row.metric, figure(metric, row.value), span(metric, row.low, row.high)]
+            line += [could] if bounded else []
+            cells.append([*line, f"{row.n:,}", f"{row.users:,}"])
+        ends.add(len(cells) - 1)
+    return _Sheet(title, heads, 1, cells, frozenset(ends - {len(cells) - 1}), ("users", "n"))
+
+
+def _positions(rows: Sequence[OnlineResult]) -> _Sheet:
+    metric = registry.find(rows[0].metric)
+    top = [row for row in rows if int(row.slice[_POSITION]) <= _TOP]
+    cells = [
+        [row.slice[_POSITION], f"{row.total or 0:,.0f}", figure(metric, row.value)] for row in top
+    ]
+    below = sum(row.total or 0 for row in rows) - sum(row.total or 0 for row in top)
+    if below:
+        cells.append([f"{_TOP + 1}+", f"{below:,.0f}", figure(metric, below / rows[0].n)])
+    return _Sheet("where clicks fall", ["position", "clicks", "share"], 0, cells)
+
+
+def _blocks(rows: Sequence[OnlineResult], width: int | None) -> Iterator[list[str]]:
+    """Metrics in as many tables as a width needs; a value is never cut."""
+    block: list[str] = []
+    used = 0
+    longest: dict[str, int] = {}
+    for row in rows:
+        longest[row.metric] = max(longest.get(row.metric, 0), len(_give_or_take(row)))
+    room = max((sum(len(_said(v)) + 2 for v in row.slice.values()) for row in rows), default=0)
+    for name, cell in longest.items():
+        wide = max(min(len(_head(name)), _FOLDED), cell) + 2
+        if block and width is not None and used + wide > width - min(room, _ROOM) - 8:
+            yield block
+            block, used = [], 0
+        block.append(name)
+        used += wide
+    if block:
+        yield block
+
+
+def _sliced(
+    by: str, names: Sequence[str], rows: Sequence[OnlineResult], results: OnlineResults
+) -> _Sheet:
+    """Slices as rows, metrics as columns."""
+    metrics = list(dict.fromkeys(row.metric for row in rows))
+    grid: dict[tuple[str, ...], dict[str, OnlineResult]] = {}
+    for row in rows:
+        grid.setdefault(tuple(row.slice.values()), {})[row.metric] = row
+    chosen = list(grid)
+    more = ""
+    if len(chosen) > _MOST:
+        more = f": {_MOST} of {len(chosen):,}"
+        if names[0] in _ORDERED:
+            chosen = chosen[-_MOST:]
+        else:
+            sizes = _sizes(results, names)
+            chosen = sorted(chosen, key=lambda part: -sizes[part])[:_MOST]
+    cells = []
+    for part in chosen:
+        most = max(row.n for row in grid[part].values())
+        shown = (_give_or_take(grid[part].get(name)) for name in metrics)
+        cells.append([*map(_said, part), f"{most:,}", *shown])
+    heads = [*names, "n", *(_head(name) for name in metrics)]
+    return _Sheet(f"by {by}{more}", heads, len(names), cells)
+
+
+def _head(name: str) -> str:
+    """A metric's name with its unit, for a column of numbers without one."""
+    return f"{name}{_UNITS.get(registry.find(name).unit, '')}"
+
+
+def _sizes(results: OnlineResults, names: Sequence[str]) -> dict[tuple[str, ...], int]:
+    sizes: dict[tuple[str, ...], int] = {}
+    for row in results.results:
+        if list(row.slice) == list(names):
+            part = tuple(row.slice.values())
+            sizes[part] = max(sizes.get(part, 0), row.n)
+    return sizes
+
+
+def _give_or_take(row: OnlineResult | None) -> str:
+    if row is None:
+        return "–"
+    metric = registry.find(row.metric)
+    if row.value is None:
+        bounds = row.least is not None and row.most is not None
+        return span(metric, row.least, row.most) if bounds else "–"
+    value = _number(metric, row.value, row.value)
+    if row.low is None:
+        return value
+    if row.method == "users" and row.high is not None:
+        return f"{value} ±{_number(metric, (row.high - row.low) / 2, row.value)}"
+    ends = (_number(metric, row.low, row.value),
+            "" if row.high is None else _number(metric, row.high, row.value))  # fmt: skip
+    return f"{value} ({'–'.join(ends)})"  # lopsided
+
+
+def _drawn(sheet: _Sheet, out: Console) -> Table:
+    """A table no wider than the screen: spare columns go first."""
+    left_out: set[str] = set()
+    for name in (None, *sheet.spare):
+        left_out |= {name} if name else set()
+        table = base(sheet.title)
+        table.padding = (0, 1, 0, 0)
+        kept = [place for place, head in enumerate(sheet.heads) if head not in left_out]
+        for place in kept:
+            head = plain(sheet.heads[place])
+            if place < sheet.texts:
+                table.add_column(head, overflow="fold", min_width=min(10, _longest(sheet, place)))
+            else:  # a long name of a metric is folded, a number never
+                least = max(_longest(sheet, place), min(len(head), _FOLDED))
+                table.add_column(head, justify="right", overflow="fold", min_width=least)
+        for number, row in enumerate(sheet.rows):
+            table.add_row(*(plain(row[place]) for place in kept), end_section=number in sheet.ends)
+        wanted = out.measure(table, options=out.options.update(width=10_000))
+        if wanted.minimum <= out.width:
+            break
+    return table
+
+
+def _longest(sheet: _Sheet, place: int) -> int:
+    return max((len(row[place]) for row in sheet.rows), default=0)
+
+
+def _footnotes(results: OnlineResults) -> list[str]:
+    """Why values and intervals are missing, the notes, and the rules if they are not usual."""
+    return [*_reasons(results.results), *results.notes, *_rules(results)]
+
+
+def _rules(results: OnlineResults) -> list[str]:
+    changed = results.rules.partition(" ")[2]
+    return [f"by rules that are not the usual ones: {changed}"] if changed else []
+
+
+def _reasons(rows: Sequence[OnlineResult]) -> Iterator[str]:
+    """Why values are missing, each reason once; of all also why intervals are."""
+    found: dict[tuple[str, str], list[OnlineResult]] = {}
+    for row in rows:
+        if not row.reason or _POSITION in row.slice or (row.slice and row.value is not None):
+            continue
+        kind = "–" if row.value is None else "no interval" if row.low is None else "95 %"
+        reason = _NUMBERS.sub("", row.reason) if row.slice else row.reason
+        found.setdefault((kind, reason), []).append(row)
+    whole = {key for key, members in found.items() if not members[0].slice}
+    for (kind, reason), members in found.items():
+        names = [row.metric for row in members if not row.slice] or [r.metric for r in members]
+        names = list(dict.fromkeys(names))
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        where = ""
+        if (kind, reason) not in whole:
+            slices = {tuple(row.slice.items()) for row in members}
+            where = f" in {counted(len(slices), 'slice', 'slices')}"
+        yield f"{', '.join(names[:_NAMED])}{more}{where}: {kind}: {reason}"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")

@@ -1,0 +1,110 @@
+"""The catalogue of online metrics, printed from their entries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from karat.online.metrics import registry
+from karat.online.metrics.entry import Distribution, Metric
+
+_INTRODUCTION = """\
+Printed from the registry by `karat online metrics --format md`; do not edit by hand. Names are read
+without regard to case, and without quotes for a shell: `Latency(p95)` or `Latency:p95`,
+`PaulScore(F=0.9)` or `PaulScore:F=0.9`. `CTR@5` takes any position, `Latency(p95)` any percentile.
+[What they are made of](../explanation/online-metrics.md): searches, sessions, users, and null,
+which is not 0.
+"""
+
+
+def show_entries(metrics: Sequence[Metric], out: Console) -> None:
+    """Every metric in a line, family by family."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("metric", no_wrap=True)
+    table.add_column("what it says")
+    for place, metric in enumerate(metrics):
+        ends = place + 1 < len(metrics) and metrics[place + 1].family != metric.family
+        table.add_row(Text(metric.name, "bold"), Text(metric.says), end_section=ends)
+    out.print(table)
+    out.print("karat online metrics NAME explains one; CTR@5 and Latency(p95) take any number")
+
+
+def show_entry(metric: Metric, out: Console) -> None:
+    """One metric, everything about it."""
+    out.print(Text.assemble((metric.name, "bold"), f": {metric.title}"))
+    out.print(f"It says {metric.says}.\n")
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column()
+    for label, text in _facts(metric):
+        grid.add_row(label, Text(text))
+    for place, trap in enumerate(metric.traps):
+        grid.add_row("traps" if place == 0 else "", Text(trap))
+    out.print(grid)
+
+
+def as_json(metric: Metric) -> dict[str, Any]:
+    """One entry as JSON has it."""
+    return {
+        "name": metric.name,
+        "version": metric.version,
+        "title": metric.title,
+        "says": metric.says,
+        "definition": metric.definition,
+        "unit": metric.unit,
+        "direction": metric.direction,
+        "guardrail": metric.guardrail,
+        "family": metric.family,
+        "interval": _interval(metric),
+        "needs": [need.split("|") for need in metric.needs],
+        "source": metric.source,
+        "traps": list(metric.traps),
+    }
+
+
+def markdown(metrics: Sequence[Metric]) -> str:
+    """The whole catalogue as the reference page ``docs/reference/online-metrics.md``."""
+    out = ["# Online metrics\n", _INTRODUCTION]
+    for family, heading in registry.FAMILIES.items():
+        members = [metric for metric in metrics if metric.family == family]
+        if members:
+            out.append(f"## {heading[0].upper()}{heading[1:]}\n")
+            out += [_page(metric) for metric in members]
+    return "\n".join(out)
+
+
+def _page(metric: Metric) -> str:
+    lines = [f"### {metric.name}: {metric.title}\n", f"It says {metric.says}.\n"]
+    lines += [f"- {label[0].upper()}{label[1:]}: {text}" for label, text in _facts(metric)]
+    lines += [f"- Beware: {trap}" for trap in metric.traps]
+    return "\n".join(lines) + "\n"
+
+
+def _facts(metric: Metric) -> list[tuple[str, str]]:
+    better = {"higher": "higher", "lower": "lower", "none": "neither way"}[metric.direction]
+    watched = "; a guardrail, watched and not aimed at" if metric.guardrail else ""
+    needs = "; ".join(" or ".join(need.split("|")) for need in metric.needs)
+    return [
+        ("definition", f"{metric.definition} (version {metric.version})"),
+        ("unit", f"{metric.unit}; better: {better}{watched}"),
+        ("interval", _interval(metric)),
+        ("needs", needs or "searches"),
+        ("source", metric.source),
+    ]
+
+
+def _interval(metric: Metric) -> str:
+    compute = metric.compute
+    if metric.name == "ClickPosition":
+        return "none"
+    if isinstance(compute, Distribution):
+        return "buckets of users, resampled"
+    if not metric.point:
+        return "none: bounds of what the log does not say"
+    bounds = "; apart from it, bounds of what the log does not say" if compute.least else ""
+    return f"users, by the delta method{bounds}"

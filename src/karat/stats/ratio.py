@@ -1,0 +1,88 @@
+"""The interval of a ratio of two sums over users, from moments alone: the delta method.
+
+Searches of one user resemble each other, so users, and not searches, are what was sampled. A
+click-through rate is a sum of clicks over users divided by a sum of searches over users; its
+variance follows from how both vary between users.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from karat.stats.intervals import Interval
+from karat.stats.student import t_quantile
+
+_ROUNDING = 1e-12
+"""Share of the squares below which what is left of them is rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserMoments:
+    """What users' sums come to: enough for a ratio and its interval.
+
+    Attributes:
+        users: How many.
+        mean_numerator: Mean over users of the numerator's sum.
+        mean_denominator: Mean over users of the denominator's sum; above 0.
+        m2_numerator: Sum over users of its squared distance from the mean.
+        m2_denominator: The same of the denominator.
+        comoment: Sum over users of the product of both distances.
+    """
+
+    users: int
+    mean_numerator: float
+    mean_denominator: float
+    m2_numerator: float
+    m2_denominator: float
+    comoment: float
+
+    @property
+    def ratio(self) -> float:
+        """One mean divided by the other."""
+        return self.mean_numerator / self.mean_denominator
+
+
+def ratio_variance(moments: UserMoments) -> float:
+    """Variance of the ratio; 0 where users do not differ; two users at least.
+
+    Source: Deng, Knoblich & Lu 2018, KDD (Applying the delta method in metric analytics); Cochran
+    1977, Sampling Techniques, 6.4.
+    """
+    ratio = moments.ratio
+    parts = (
+        moments.m2_numerator,
+        -2 * ratio * moments.comoment,
+        ratio * ratio * moments.m2_denominator,
+    )
+    squares = math.fsum(parts)
+    if squares <= _ROUNDING * math.fsum(map(abs, parts)):
+        return 0.0
+    return squares / ((moments.users - 1) * moments.users * moments.mean_denominator**2)
+
+
+def ratio_interval(
+    moments: UserMoments,
+    lowest: float | None = None,
+    highest: float | None = None,
+    confidence: float = 0.95,
+) -> Interval:
+    """Student t interval of a ratio of sums over users, with one degree of freedom less than users.
+
+    Args:
+        moments: Of the users.
+        lowest: The least it can be: no end is below.
+        highest: The most it can be: no end is above.
+        confidence: Share of samples of users whose interval holds the true ratio.
+    """
+    if moments.users < 2:
+        return Interval(None, None, "one user")
+    variance = ratio_variance(moments)
+    if variance == 0:
+        return Interval(None, None, "all users are alike")
+    reach = t_quantile(0.5 + confidence / 2, moments.users - 1) * math.sqrt(variance)
+    low, high = moments.ratio - reach, moments.ratio + reach
+    return Interval(
+        low if lowest is None else max(low, lowest),
+        high if highest is None else min(high, highest),
+    )
