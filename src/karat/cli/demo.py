@@ -124,6 +124,8 @@ def demo(
         f"{karat} explain {where} {where}/runs/{system}.trec q01",
         f"{karat} lint {where} {where}/runs/*.trec",
         f"{karat} trend {where}/history.jsonl",
+        f"{karat} online evaluate -w {where}",
+        f"{karat} online watch -w {where} --by query_class",
         f"{karat} serve -w {where}",
     ):
         screen.print(f"  {command}", soft_wrap=True)
@@ -159,8 +161,9 @@ def _keep(made: Demo, found: Comparison, screen: Console) -> bool:
         screen.print(f"\nNo workspace of it: {lacking}", soft_wrap=True)
         return False
     from karat.demo.steps import RUN, keep_steps
+    from karat.demo.traffic import keep_traffic, told
     from karat.demo.workspace import keep, keep_comparison
-    from karat.reports.terminal import show_notes
+    from karat.reports.terminal import show_notes, show_paragraphs
 
     kept = keep(made, found.to_judge(), now=clock())
     screen.print("\nHow far its graders agree, and what is kept", style="bold")
@@ -178,6 +181,10 @@ def _keep(made: Demo, found: Comparison, screen: Console) -> bool:
         soft_wrap=True,
         highlight=False,
     )
+    print("· People who do not exist search for five weeks", file=sys.stderr)
+    log = keep_traffic(made, now=clock())
+    screen.print()
+    show_paragraphs("What users might do with it: simulated", told(log, now=clock()), screen)
     try:
         need_web()
     except MissingExtra:

@@ -1,0 +1,209 @@
+"""How people look at a page of results and what they click: click behaviours with known chances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from karat.errors import UsageError, nearest
+
+Floats = NDArray[np.floating]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What became of n pages with k places each; arrays of shape (n, k).
+
+    Attributes:
+        examined: Whether the place was looked at.
+        clicked: Whether it was clicked; never without being examined.
+        satisfied: Whether the click satisfied; never without a click.
+    """
+
+    examined: Flags
+    clicked: Flags
+    satisfied: Flags
+
+
+@dataclass(frozen=True, slots=True)
+class Taste:
+    """What a document's gain does to people: at gain 0 and at gain 1, straight between.
+
+    The gain of a grade g on a scale to m is (2^g - 1) / (2^m - 1) (Chapelle et al., CIKM 2009).
+
+    Attributes:
+        attractive: Chance that an examined result is clicked.
+        satisfying: Chance that a click satisfies.
+    """
+
+    attractive: tuple[float, float] = (0.06, 0.75)
+    satisfying: tuple[float, float] = (0.06, 0.85)
+
+    def attraction(self, gain: Floats) -> Floats:
+        """The chance of a click on what is examined, for each gain from 0 to 1."""
+        low, high = self.attractive
+        return low + (high - low) * gain
+
+    def satisfaction(self, gain: Floats) -> Floats:
+        """The chance that a click satisfies, for each gain from 0 to 1."""
+        low, high = self.satisfying
+        return low + (high - low) * gain
+
+
+class Behaviour(Protocol):
+    """A click behaviour.
+
+    Attributes:
+        taste: What people click, and what satisfies them.
+    """
+
+    @property
+    def taste(self) -> Taste:
+        """What people click, and what satisfies them."""
+        ...
+
+    def look(self, gain: Floats, shown: Flags, rng: np.random.Generator) -> Looked:
+        """Let people look at pages.
+
+        Args:
+            gain: Of each place, from 0 to 1; shape (n, k), best place first.
+            shown: Whether there is a result at that place.
+            rng: Draws.
+        """
+        ...
+
+    def chances(self, gain: Floats, shown: Flags) -> Floats:
+        """The exact chance of a click on each place; shape (n, k)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PositionBased:
+    """Examined by place alone, clicked by what is there: click = examined and attractive.
+
+    The chance to examine place r is r to the power of ``-decay``, whatever is above it (the
+    position-based model: Craswell, Zoeter, Taylor and Ramsey, WSDM 2008, section 3; its name is
+    from Chuklin, Markov and de Rijke, Click Models for Web Search, 2015). Clicks on one page are
+    independent.
+
+    Attributes:
+        taste: What people click, and what satisfies them.
+        decay: How fast attention falls, above 0.
+    """
+
+    taste: Taste = Taste()
+    decay: float = 0.8
+
+    def examination(self, places: int) -> NDArray[np.float64]:
+        """The chance that places 1, 2, … are examined."""
+        return np.arange(1, places + 1, dtype=np.float64) ** -self.decay
+
+    def look(self, gain: Floats, shown: Flags, rng: np.random.Generator) -> Looked:
+        """See ``Behaviour``."""
+        examined = shown & (rng.random(gain.shape) < self.examination(gain.shape[1]))
+        clicked = examined & (rng.random(gain.shape) < self.taste.attraction(gain))
+        return Looked(examined, clicked, _satisfied(clicked, self.taste, gain, rng))
+
+    def chances(self, gain: Floats, shown: Flags) -> Floats:
+        """See ``Behaviour``."""
+        return self.examination(gain.shape[1]) * self.taste.attraction(gain) * shown
+
+
+@dataclass(frozen=True, slots=True)
+class Cascade:
+    """Examined from the top down to the first click, and no further.
+
+    The chance to examine place r is the product of (1 - attraction) over the places above it
+    (Craswell et al., WSDM 2008, section 3.4). At most one click on a page.
+
+    Attributes:
+        taste: What people click, and what satisfies them.
+    """
+
+    taste: Taste = Taste()
+
+    def look(self, gain: Floats, shown: Flags, rng: np.random.Generator) -> Looked:
+        """See ``Behaviour``."""
+        attractive = rng.random(gain.shape) < self.taste.attraction(gain)
+        examined = shown & _until(attractive)
+        clicked = examined & attractive
+        return Looked(examined, clicked, _satisfied(clicked, self.taste, gain, rng))
+
+    def chances(self, gain: Floats, shown: Flags) -> Floats:
+        """See ``Behaviour``."""
+        attraction = self.taste.attraction(gain)
+        return _before(1 - attraction) * attraction * shown
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicBayesian:
+    """Examined from the top down until a click satisfies, or patience ends.
+
+    After a place that did not satisfy, people go on with the chance ``patience``; after a click
+    that satisfied they stop (the dynamic Bayesian network model: Chapelle and Zhang, WWW 2009,
+    section 3; with patience 1, its simplified form).
+
+    Attributes:
+        taste: What people click, and what satisfies them.
+        patience: Chance to go on, from 0 to 1.
+    """
+
+    taste: Taste = Taste()
+    patience: float = 0.9
+
+    def look(self, gain: Floats, shown: Flags, rng: np.random.Generator) -> Looked:
+        """See ``Behaviour``."""
+        attractive = rng.random(gain.shape) < self.taste.attraction(gain)
+        would = rng.random(gain.shape) < self.taste.satisfaction(gain)
+        stops = (attractive & would) | (rng.random(gain.shape) >= self.patience)
+        examined = shown & _until(stops)
+        clicked = examined & attractive
+        return Looked(examined, clicked, clicked & would)
+
+    def chances(self, gain: Floats, shown: Flags) -> Floats:
+        """See ``Behaviour``."""
+        attraction = self.taste.attraction(gain)
+        goes_on = self.patience * (1 - attraction * self.taste.satisfaction(gain))
+        return _before(goes_on) * attraction * shown
+
+
+BEHAVIOURS: dict[str, Behaviour] = {
+    "position": PositionBased(),
+    "cascade": Cascade(),
+    "dbn": DynamicBayesian(),
+}
+"""The behaviours that have a name."""
+
+
+def find_behaviour(name: str) -> Behaviour:
+    """The behaviour of that name; UsageError with the nearest otherwise."""
+    found = BEHAVIOURS.get(name.strip().lower())
+    if found is None:
+        raise UsageError(
+            f"no click behaviour is called {name!r}; there are {', '.join(BEHAVIOURS)}",
+            nearest=nearest(name, list(BEHAVIOURS), 1),
+        )
+    return found
+
+
+def _until(stops: Flags) -> Flags:
+    """Down to the first place that stops, itself included."""
+    passed = np.logical_or.accumulate(stops, axis=1)
+    open_ = np.ones_like(stops)
+    open_[:, 1:] = ~passed[:, :-1]
+    return open_
+
+
+def _before(goes_on: Floats) -> Floats:
+    """The product over the places above each."""
+    reached = np.ones_like(goes_on)
+    reached[:, 1:] = np.cumprod(goes_on, axis=1)[:, :-1]
+    return reached
+
+
+def _satisfied(clicked: Flags, taste: Taste, gain: Floats, rng: np.random.Generator) -> Flags:
+    return clicked & (rng.random(gain.shape) < taste.satisfaction(gain))
