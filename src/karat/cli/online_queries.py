@@ -1,0 +1,246 @@
+"""karat online queries, karat online against."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from karat.cli import online_options, options
+
+if TYPE_CHECKING:
+    from karat.tables.worst_queries import WorstQueries
+
+_rules = click.option(
+    "--rule",
+    "rules",
+    metavar="NAME=TIME",
+    multiple=True,
+    help="Another rule than the usual, as idle=20min, satisfied=15s, purchase=7d.",
+)
+
+
+@click.command("queries")
+@online_options.where
+@click.option(
+    "--sort",
+    metavar="ORDER",
+    default="lost",
+    show_default=True,
+    help="lost (searches), zero (results), abandoned, reformulated.",
+)
+@click.option(
+    "--by", metavar="SLICE", help="Slice by class, arm, day or an attribute of the log too."
+)
+@click.option(
+    "--min-searches",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="Only queries with so many searches.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=20,
+    show_default=True,
+    help="Most rows.",
+)
+@click.option(
+    "--queries", metavar="FILE", help="With --by class: queries with the columns text and class."
+)
+@click.option(
+    "--export",
+    metavar="FILE",
+    help="Write the queries as a log that karat golden choose reads: .csv, .tsv or .jsonl.",
+)
+@click.option(
+    "--to-golden",
+    is_flag=True,
+    help="Add the queries, with their counts, to the golden set of the workspace.",
+)
+@_rules
+@online_options.days
+@online_options.engine
+@options.output("table", "json", "csv", "md")
+def queries_that_lose(
+    start: Path,
+    events: Path | None,
+    sort: str,
+    by: str | None,
+    min_searches: int,
+    limit: int,
+    queries: str | None,
+    export: str | None,
+    to_golden: bool,
+    rules: tuple[str, ...],
+    first_day: int | None,
+    last_day: int | None,
+    engine: str,
+    master: str | None,
+    output: str,
+) -> None:
+    """The queries that lose most searches, why they do, and what people search for instead.
+
+    A search is lost if it was served nothing, or if it was said again in other words or left
+    without a satisfied click, something in the cart, or an answer.
+    """
+    from karat.formats.engines.opening import open_engine
+    from karat.online.said_rules import rules_from
+    from karat.reports import online_queries as shown
+    from karat.workflows.online import worst
+
+    by_rules = rules_from(rules)
+    log = online_options.opened_log(start, events)
+    with open_engine(engine, master=master) as opened:
+        found = worst.worst_queries(
+            log,
+            opened,
+            by=by,
+            sort=sort,
+            min_searches=min_searches,
+            limit=limit,
+            first_day=first_day,
+            last_day=last_day,
+            queries=queries,
+            rules=by_rules,
+        )
+    if export is not None:
+        worst.write_log(found, export)
+    if to_golden:
+        _add(found, start)
+    if output == "table":
+        shown.show(found, options.out())
+        return
+    write = {"json": shown.to_json, "csv": shown.to_csv, "md": shown.to_markdown}[output]
+    sys.stdout.write(write(found))
+
+
+@click.command("against")
+@click.argument("qrels", metavar="QRELS")
+@click.argument("run", metavar="RUN")
+@online_options.where
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    metavar="MEASURE",
+    multiple=True,
+    help="An offline measure; repeat for more.  [default: nDCG@10]",
+)
+@click.option(
+    "--online",
+    "metrics",
+    metavar="METRIC",
+    multiple=True,
+    help="An online metric; repeat for more.  [default: SAT CTR ZeroResults]",
+)
+@click.option(
+    "--queries",
+    metavar="FILE",
+    help="Texts and attributes of the queries.  [default: those that come with QRELS, else the "
+    "golden set's]",
+)
+@click.option(
+    "--by", metavar="ATTRIBUTE", help="Slice by this attribute of the queries.  [default: class]"
+)
+@click.option(
+    "--min-searches",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=10,
+    show_default=True,
+    help="Searches that a query needs for correlations and disagreements.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the queries resampled.")
+@_rules
+@online_options.days
+@online_options.engine
+@options.output("table", "json", "csv", "md")
+def against(
+    qrels: str,
+    run: str,
+    start: Path,
+    events: Path | None,
+    measures: tuple[str, ...],
+    metrics: tuple[str, ...],
+    queries: str | None,
+    by: str | None,
+    min_searches: int,
+    seed: int,
+    rules: tuple[str, ...],
+    first_day: int | None,
+    last_day: int | None,
+    engine: str,
+    master: str | None,
+    output: str,
+) -> None:
+    """What judges say of a run beside what users did, and where the two disagree.
+
+    Queries are found in the log by what was typed. Those in one world only are counted, and are in
+    no number.
+    """
+    from karat.formats.engines.opening import open_engine
+    from karat.online.said_rules import rules_from
+    from karat.reports import online_against as shown
+    from karat.workflows.online.against import against as compared
+
+    by_rules = rules_from(rules)
+    log = online_options.opened_log(start, events)
+    with open_engine(engine, master=master) as opened:
+        found = compared(
+            log,
+            opened,
+            qrels,
+            run,
+            measures=measures or None,
+            metrics=metrics or None,
+            queries=_queries(qrels, queries, start),
+            by=by,
+            min_searches=min_searches,
+            first_day=first_day,
+            last_day=last_day,
+            seed=seed,
+            rules=by_rules,
+        )
+    if output == "table":
+        shown.show(found, options.out())
+        return
+    write = {"json": shown.to_json, "csv": shown.to_csv, "md": shown.to_markdown}[output]
+    sys.stdout.write(write(found))
+
+
+def _queries(qrels: str, queries: str | None, start: Path) -> object:
+    """The queries given; None for those that come with QRELS; else those of the golden set."""
+    from karat import formats
+    from karat.cli.workspace import opened
+    from karat.errors import UsageError
+
+    if queries is not None or formats.holds_queries(qrels):
+        return queries
+    from karat.workflows.editions import content_of
+
+    try:
+        with opened(start) as workspace:
+            return content_of(workspace).queries
+    except UsageError:  # no workspace: then it is said that texts are needed
+        return None
+
+
+def _add(found: WorstQueries, start: Path) -> None:
+    """Add the queries to the golden set; on standard error, how many were new."""
+    from karat.cli.mistakes import printable
+    from karat.cli.workspace import clock, opened
+    from karat.reports.figures import counted
+    from karat.workflows.online.worst import to_golden
+
+    with opened(start) as workspace:
+        taken = to_golden(workspace, found, now=clock())
+    added = counted(taken.queries, "new query", "new queries")
+    print(f"karat: {added} in the golden set", file=sys.stderr)
+    for sentence in taken.exchange.assumed:
+        print(f"  {printable(sentence)}", file=sys.stderr)

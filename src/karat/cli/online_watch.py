@@ -1,0 +1,129 @@
+"""karat online watch."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from karat.cli import online_options, options
+
+
+@click.command()
+@online_options.where
+@click.option(
+    "--window",
+    metavar="SPAN",
+    default="1d",
+    show_default=True,
+    help="What is compared: 1d, 7d, or hours that divide a day, as 6h.",
+)
+@click.option(
+    "--history",
+    metavar="SPAN",
+    default="56d",
+    show_default=True,
+    help="How far back the windows lie that it is compared with: the same weekdays and hours.",
+)
+@click.option(
+    "--until",
+    metavar="DAY|HOUR",
+    help="The window that ends with this day (2026-11-20) or at this hour ('2026-11-20 12:00'), "
+    "complete or not.  [default: the latest that is over]",
+)
+@click.option(
+    "-m",
+    "--metric",
+    "metrics",
+    metavar="METRIC",
+    multiple=True,
+    help="A metric that has a better and a worse; repeat for more.  [default: the usual ones; "
+    "karat online metrics lists all]",
+)
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="SLICE",
+    help="Slice by arm, class, an attribute of the log, or several at once; repeat for more.",
+)
+@click.option(
+    "--queries", metavar="FILE", help="With --by class: queries with the columns text and class."
+)
+@click.option(
+    "--margin",
+    "margins",
+    metavar="SIZE",
+    multiple=True,
+    help="A change that matters to nobody: 5% (of what is expected), or ZeroResults=0.01; repeat "
+    "for more.",
+)
+@click.option(
+    "--rule",
+    "rules",
+    metavar="NAME=TIME",
+    multiple=True,
+    help="Another rule than the usual, as idle=20min, satisfied=15s, purchase=7d.",
+)
+@click.option(
+    "--notify",
+    metavar="URL",
+    help="Post the result as JSON if something got worse, nobody can tell, or the log is broken; "
+    "signed if KARAT_WEBHOOK_SECRET is set.",
+)
+@online_options.engine
+@options.output("table", "json")
+def watch(
+    start: Path,
+    events: Path | None,
+    window: str,
+    history: str,
+    until: str | None,
+    metrics: tuple[str, ...],
+    by: tuple[str, ...],
+    queries: str | None,
+    margins: tuple[str, ...],
+    rules: tuple[str, ...],
+    notify: str | None,
+    engine: str,
+    master: str | None,
+    output: str,
+) -> int:
+    """Compare the latest window with earlier weeks, and say what moved: metric, slice, queries.
+
+    Exit codes, for schedulers: 0 nothing got worse · 1 something did · 3 nobody can tell: too few
+    earlier windows, a window that is not over in the log, or no events in it.
+    """
+    from karat.cli.trend import now, send
+    from karat.cli.workspace import clock
+    from karat.connectors import webhook
+    from karat.formats.engines.opening import open_engine
+    from karat.online.said_rules import rules_from
+    from karat.reports import online_watch as shown
+    from karat.workflows.online import watching
+
+    if notify is not None:
+        webhook.checked(notify)
+    by_rules = rules_from(rules)
+    log = online_options.opened_log(start, events)
+    with open_engine(engine, master=master) as opened:
+        found = watching.watch(
+            log,
+            opened,
+            now=clock(),
+            window=window,
+            history=history,
+            until=until,
+            metrics=metrics or None,
+            by=by,
+            margins=margins,
+            queries=queries,
+            rules=by_rules,
+        )
+    if output == "table":
+        shown.show(found, options.out())
+    else:
+        sys.stdout.write(shown.to_json(found))
+    if notify is not None:
+        send(notify, watching.event(found, time=now()))
+    return found.exit_code

@@ -1,0 +1,169 @@
+"""Judged queries and what users did for them, joined: rows and slices of both worlds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from karat.online.estimates import estimate
+from karat.online.evidence import Cut, Evidence
+from karat.online.metrics.entry import Metric
+from karat.online.rules import Rules
+from karat.stats.survival import kaplan_meier, survival_quantile
+from karat.tables import Queries
+from karat.tables.against import BothWorlds, Figure, WorldSlice
+from karat.tables.events import EventLog
+from karat.workflows.online.readings import COUNTED
+
+QUERY: Cut = ("query",)
+CLASS: Cut = ("class",)
+
+
+@dataclass
+class Worlds:
+    """What users did for the judged queries.
+
+    Attributes:
+        evidence: Cut by ``QUERY``, and by ``CLASS`` where there are slices, which only the judged
+            queries have.
+        log: What the store holds.
+        rules: Those the evidence was gathered by.
+        ratios: The metrics.
+        of_key: The judged query of each folded form.
+    """
+
+    evidence: Evidence
+    log: EventLog
+    rules: Rules
+    ratios: Sequence[Metric]
+    of_key: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        there = pl.col("query").is_in(list(self.of_key))
+        self.moments = self.evidence.moments[QUERY].filter(there, pl.col("term") == "value")
+        self.bins = self.evidence.histograms[QUERY].filter(there)
+        self.positions = self.evidence.positions[QUERY].filter(there)
+
+    def rows(
+        self,
+        offline: Mapping[str, Mapping[str, float | None]],
+        names: Sequence[str],
+        about: Queries | None,
+        parts: Mapping[str, str] | None,
+    ) -> list[BothWorlds]:
+        """A row for each judged query that was searched for, most searches first."""
+        texts = {} if about is None else about.texts()
+        only = Evidence({QUERY: self.moments}, {QUERY: self.bins}, {}, {})
+        figures: dict[str, dict[str, Figure]] = {}
+        for row in estimate(only, self.ratios, QUERY, self.log, self.rules):
+            figure = Figure(row.value, row.low, row.high, row.n)
+            figures.setdefault(row.slice["query"], {})[row.metric] = figure
+        counted = self.moments.filter(pl.col("metric") == COUNTED.name)
+        bins = dict(_split(self.bins))
+        places = dict(_split(self.positions))
+        found = []
+        for key, searches, users in counted.select("query", "denominator", "users").iter_rows():
+            query = self.of_key[key]
+            found.append(
+                BothWorlds(
+                    query_id=query,
+                    text=texts[query],
+                    slice=None if parts is None else parts.get(query),
+                    searches=round(searches),
+                    users=int(users),
+                    offline={name: offline[query][name] for name in names},
+                    online=figures[key],
+                    p50_ms=_quantile(bins.get(key), 0.5),
+                    p95_ms=_quantile(bins.get(key), 0.95),
+                    position=_middle(places.get(key)),
+                )
+            )
+        return sorted(found, key=lambda row: (-row.searches, row.query_id))
+
+    def others(self) -> tuple[int, int]:
+        """Queries that are not judged, and searches for them."""
+        frame = self.evidence.moments[QUERY].filter(
+            pl.col("metric") == COUNTED.name,
+            pl.col("query").is_not_null(),
+            ~pl.col("query").is_in(list(self.of_key)),
+        )
+        return frame.height, round(float(frame["denominator"].sum()))
+
+    def slices(
+        self, rows: Sequence[BothWorlds], names: Sequence[str], by: str | None
+    ) -> list[WorldSlice]:
+        """All, and each slice."""
+        key_of = {query: key for key, query in self.of_key.items()}
+        figures: dict[str, dict[str, Figure]] = {}
+        if by is not None:
+            for row in estimate(self.evidence, self.ratios, CLASS, self.log, self.rules):
+                figure = Figure(row.value, row.low, row.high, row.n)
+                figures.setdefault(row.slice["class"], {})[row.metric] = figure
+        parts = Counter(row.slice for row in rows if row.slice is not None)
+        found = []
+        for name in (None, *sorted(parts)):
+            mine = [row for row in rows if name is None or row.slice == name]
+            bins = self.bins.filter(pl.col("query").is_in([key_of[row.query_id] for row in mine]))
+            found.append(
+                WorldSlice(
+                    slice=name,
+                    queries=len(mine),
+                    searches=sum(row.searches for row in mine),
+                    offline={each: _mean(mine, each, weighted=False) for each in names},
+                    weighted={each: _mean(mine, each, weighted=True) for each in names},
+                    online=self._pooled(mine) if name is None else figures[name],
+                    p50_ms=_quantile(bins, 0.5),
+                    p95_ms=_quantile(bins, 0.95),
+                )
+            )
+        return found
+
+    def _pooled(self, rows: Sequence[BothWorlds]) -> dict[str, Figure]:
+        """Each metric over all searches for some queries."""
+        found = {}
+        for metric in self.ratios:
+            both = [row.online[metric.name] for row in rows]
+            sums = self.moments.filter(pl.col("metric") == metric.name)
+            over = float(sums["denominator"].sum())
+            value_ = float(sums["numerator"].sum()) / over if over else None
+            found[metric.name] = Figure(value_, None, None, sum(each.n for each in both))
+        return found
+
+
+def _split(frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
+    parts = frame.partition_by("query", as_dict=True)
+    return [(str(key[0]), part) for key, part in parts.items()]
+
+
+def _quantile(bins: pl.DataFrame | None, level: float) -> float | None:
+    """A quantile of latencies in milliseconds; None without any."""
+    if bins is None or bins.is_empty():
+        return None
+    sums = bins.group_by("bin_ms").agg(pl.col("count").sum(), pl.col("sum_us").sum()).sort("bin_ms")
+    counts = sums["count"].to_numpy().astype(np.float64)
+    times = sums["sum_us"].to_numpy() / counts
+    survival = kaplan_meier(counts, np.zeros(len(counts)))
+    return float(survival_quantile(times, survival, level)) / 1000
+
+
+def _middle(places: pl.DataFrame | None) -> int | None:
+    """The position at which half of the clicks are, or above it; None without any."""
+    known = None if places is None else places.drop_nulls("position").sort("position")
+    if known is None or known.is_empty():
+        return None
+    reached = known["clicks"].cum_sum() * 2 >= known["clicks"].sum()
+    return int(known["position"][int(reached.arg_max() or 0)])
+
+
+def _mean(rows: Sequence[BothWorlds], name: str, *, weighted: bool) -> float | None:
+    pairs = [
+        (found, row.searches if weighted else 1)
+        for row in rows
+        if (found := row.offline[name]) is not None
+    ]
+    total = sum(weight for _, weight in pairs)
+    return sum(found * weight for found, weight in pairs) / total if total else None

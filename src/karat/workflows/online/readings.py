@@ -1,0 +1,181 @@
+"""Readings: metrics in each of several windows of a log, and the queries behind them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from karat.formats.engines.engine import Engine
+from karat.online.estimates import NOT_SAID, estimate, needed
+from karat.online.evidence import Cut, Evidence
+from karat.online.metrics.entry import Metric, Ratio
+from karat.online.metrics.expressions import one
+from karat.online.rules import Rules
+from karat.online.watch import Reading, pooled
+from karat.online.windows import Window
+from karat.stats.ratio import UserMoments, ratio_variance
+from karat.stats.student import t_quantile
+from karat.tables.events import EventLog
+from karat.tables.online import OnlineResult
+from karat.workflows.online.evidence import gather
+
+Slice = tuple[tuple[str, str], ...]
+"""Dimension and value, in the order of the cut."""
+
+COUNTED = Metric(
+    name="n(searches)",
+    version=1,
+    title="searches",
+    definition="searches / searches",
+    says="how many searches there are",
+    source="karat",
+    traps=(),
+    direction="none",
+    unit="count",
+    compute=Ratio("searches", one, one),
+    needs=(),
+    family="service",
+)
+"""Searches of any outcome: the denominator of each slice."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a window says.
+
+    Attributes:
+        window: The window.
+        searches: Searches in it.
+        readings: By metric and slice; one that has no value is absent.
+    """
+
+    window: Window
+    searches: int
+    readings: Mapping[tuple[str, Slice], Reading]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads windows of a log.
+
+    Attributes:
+        log: What the store holds.
+        engine: What reduces it, opened.
+        rules: How events become searches.
+        classes: ``query_key`` and ``class``, for cuts by class.
+        progress: Told how much is done, and of how much.
+    """
+
+    log: EventLog
+    engine: Engine
+    rules: Rules
+    classes: pl.DataFrame | None = None
+    progress: Callable[[int, int], None] | None = field(default=None, compare=False)
+
+    def read(self, window: Window, metrics: Sequence[Metric], cuts: Sequence[Cut]) -> Read:
+        """The values of metrics in a window and its slices.
+
+        Args:
+            window: The window.
+            metrics: All of which the log can say.
+            cuts: What to slice by, () for all among them.
+        """
+        evidence = self._evidence(window, [*needed(metrics), COUNTED], cuts)
+        readings: dict[tuple[str, Slice], Reading] = {}
+        by_name = {metric.name: metric for metric in metrics}
+        for cut in cuts:
+            errors = _errors(evidence.moments[cut], cut)
+            for row in estimate(evidence, metrics, cut, self.log, self.rules):
+                if row.value is None or not row.n:
+                    continue
+                part = tuple(row.slice.items())
+                ratio = isinstance(by_name[row.metric].compute, Ratio)
+                error = errors[row.metric, part] if ratio else _half(row)
+                readings[row.metric, part] = Reading(row.value, error, row.n, row.users)
+        counted = evidence.moments[()].filter(pl.col("metric") == COUNTED.name)
+        return Read(window, round(float(counted["denominator"].sum())), readings)
+
+    def by_query(self, window: Window, metrics: Sequence[Metric], cut: Cut) -> pl.DataFrame:
+        """Sums of ratios in a window for each query in each slice of a cut.
+
+        Args:
+            window: The window.
+            metrics: Ratios over searches, clicks or sessions (not over users).
+            cut: What it is sliced by, besides the query.
+
+        Returns:
+            The columns of the cut, ``query``, ``metric``, ``numerator`` and ``denominator``.
+        """
+        within: Cut = (*cut, "query")
+        evidence = self._evidence(window, metrics, [within])
+        frame = evidence.moments[within].filter(pl.col("term") == "value")
+        return frame.select(
+            *(pl.col(name).fill_null(NOT_SAID) for name in cut),
+            "query", "metric", "numerator", "denominator",
+        )  # fmt: skip
+
+    def _evidence(self, window: Window, metrics: Sequence[Metric], cuts: Sequence[Cut]) -> Evidence:
+        """The evidence of a window, whether of days or of hours."""
+        hours = [] if window.whole_days else ["hour"]
+        asked: dict[Cut, Cut] = {cut: (*hours, *cut) for cut in cuts}
+        found = gather(
+            self.log,
+            self.engine,
+            metrics,
+            list(asked.values()),
+            rules=self.rules,
+            first_day=window.first_day,
+            last_day=window.last_day,
+            classes=self.classes,
+            progress=self.progress,
+        )
+        if not hours:
+            return found
+        inside = pl.col("hour").cast(pl.Int64).is_between(window.first_hour, window.end_hour - 1)
+        return Evidence(
+            {cut: pooled(found.moments[at].filter(inside), cut) for cut, at in asked.items()},
+            {cut: _summed(found.histograms[at].filter(inside)) for cut, at in asked.items()},
+            {},
+            found.counts,
+        )
+
+
+def _summed(bins: pl.DataFrame) -> pl.DataFrame:
+    """Histograms of several hours as one."""
+    sums = ("count", "sum_us")
+    keys = [name for name in bins.columns if name not in (*sums, "hour")]
+    return bins.group_by(keys, maintain_order=True).agg(pl.col(name).sum() for name in sums)
+
+
+def _errors(moments: pl.DataFrame, cut: Cut) -> dict[tuple[str, Slice], float]:
+    """Standard errors of the ratios of a cut."""
+    found = {}
+    for row in moments.filter(pl.col("term") == "value").iter_rows(named=True):
+        part = tuple((name, NOT_SAID if row[name] is None else str(row[name])) for name in cut)
+        found[row["metric"], part] = _error(row)
+    return found
+
+
+def _error(row: Mapping[str, Any]) -> float:
+    if row["users"] < 2 or not row["denominator"]:
+        return 0.0
+    moments = UserMoments(
+        users=int(row["users"]),
+        mean_numerator=float(row["mean_numerator"]),
+        mean_denominator=float(row["mean_denominator"]),
+        m2_numerator=float(row["m2_numerator"]),
+        m2_denominator=float(row["m2_denominator"]),
+        comoment=float(row["comoment"]),
+    )
+    return math.sqrt(ratio_variance(moments))
+
+
+def _half(row: OnlineResult) -> float:
+    """Standard error of a quantile or such, from its interval: the wider half that is known."""
+    assert row.value is not None
+    halves = [abs(end - row.value) for end in (row.low, row.high) if end is not None]
+    return max(halves, default=0.0) / t_quantile(0.975, max(row.users - 1, 1))

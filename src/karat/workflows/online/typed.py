@@ -1,0 +1,78 @@
+"""How queries were typed, and what people searched for instead of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from karat.formats.engines.engine import Engine
+from karat.golden.traffic import folded
+from karat.online.flags import USER
+from karat.online.rules import Rules
+from karat.online.worst import most_frequent, typed
+from karat.tables.events import EventLog
+from karat.workflows.online.reducing import Asked, Reformulations, facts_of
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What was typed.
+
+    Attributes:
+        texts: Each query as it was typed most often, by its folded form.
+        following: What was searched for instead, with how often, the most frequent first.
+    """
+
+    texts: Mapping[str, str]
+    following: Mapping[str, list[tuple[str, int]]]
+
+    def text(self, key: str) -> str:
+        """A query as it was typed most often; its folded form if nobody knows."""
+        return self.texts.get(key, key)
+
+    def next_queries(self, key: str) -> list[tuple[str, int]]:
+        """What was searched for instead of it."""
+        return self.following.get(key, [])
+
+
+def as_typed(
+    log: EventLog,
+    engine: Engine,
+    keys: Iterable[str],
+    *,
+    rules: Rules,
+    first_day: int | None = None,
+    last_day: int | None = None,
+) -> Typed:
+    """How some queries were typed; the log is read once more for it.
+
+    Args:
+        log: What the store holds.
+        engine: What reduces it, opened.
+        keys: Folded forms of the queries.
+        rules: How events become searches.
+        first_day: The first local day, since 1970-01-01; None for all.
+        last_day: The last.
+    """
+    wanted = pl.DataFrame({"query_key": sorted(set(keys))}, {"query_key": pl.String})
+    if wanted.is_empty():
+        return Typed({}, {})
+    asked = Asked(log, rules, first_day, last_day, text=True)
+    seen, parts = Reformulations(), []
+    for events in engine.batches(log, asked.columns, asked.since, asked.until):
+        keys_here = engine.table(wanted)
+        asking = asked.within(events).join(keys_here, on="query_key", how="semi")
+        near = events.join(asking.select(USER).unique(), on=USER, how="semi")
+        found = facts_of(near, engine, asked, seen)
+        parts.append(engine.collect(typed(found.searches, keys_here)))
+    columns = ["query_key", "query", "next_query", "count"]
+    rows = pl.concat([part.select(columns) for part in parts])
+    as_text = rows.drop_nulls("query").select(
+        "query_key", key="query_key", text="query", count="count"
+    )
+    again = rows.drop_nulls("next_query").select("query_key", text="next_query", count="count")
+    again = again.with_columns(key=pl.Series(folded(again["text"]), dtype=pl.String))
+    texts = {key: first[0][0] for key, first in most_frequent(as_text).items()}
+    return Typed(texts, most_frequent(again))

@@ -1,0 +1,417 @@
+"""Watching: the latest window of a log beside its own history, and what moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from importlib import metadata
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import polars as pl
+
+from karat.errors import UsageError
+from karat.formats.engines.engine import Engine
+from karat.online import watch as pure
+from karat.online.evidence import Cut
+from karat.online.health import day_text
+from karat.online.metrics import registry
+from karat.online.metrics.entry import Metric, Ratio
+from karat.online.metrics.lacking import why_unknown
+from karat.online.rules import Rules
+from karat.online.watch import LEAST_WINDOWS, Margins, Series, read_margins
+from karat.online.windows import Window, earlier, hours_of, latest
+from karat.reports.online_words import change_text
+from karat.tables.events import EventLog
+from karat.tables.watch import Change, Verdict, Watched
+from karat.workflows.online.evaluating import classes_of, cut_of
+from karat.workflows.online.readings import Read, Reader
+from karat.workflows.online.typed import as_typed
+
+HISTORY = "56d"
+"""Eight weeks: fewer make only great changes sure."""
+_SHOWN = 5  # queries of a change
+_FEW = 0.5  # of the fewest searches of an earlier window
+_QUIET = 2  # hours at an end of a day in which nothing need happen
+_EPOCH = date(1970, 1, 1)
+
+
+def watch(
+    log: EventLog,
+    engine: Engine,
+    *,
+    now: int,
+    window: str = "1d",
+    history: str = HISTORY,
+    until: str | None = None,
+    metrics: Sequence[str] | None = None,
+    by: Sequence[str] = (),
+    margins: Sequence[str] = (),
+    queries: Any = None,
+    rules: Rules | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Watched:
+    """Compare the latest window of a log with its own history; see ``karat.online.watch``.
+
+    Args:
+        log: What an event store holds.
+        engine: What computes it, open.
+        now: Microseconds UTC: the latest window that was over by then is compared.
+        window: Its length: ``1d``, ``7d``, or hours that divide a day, as ``6h``.
+        history: How far back earlier windows may lie.
+        until: Not now, but the end of this day (``2026-11-20``) or this hour
+            (``2026-11-20 12:00``), local; and then although the log may end before.
+        metrics: Names; those of ``registry.DEFAULT`` that have a direction if None.
+        by: What to slice by: ``arm``, ``class``, attributes of the log, or several at once
+            (``arm,class``).
+        margins: Changes that matter to nobody: ``5%``, ``ZeroResults=0.01``.
+        queries: For ``class``: queries with ``text`` and ``class``; a path, a frame, or Queries.
+        rules: By which events become searches and sessions; ``Rules()`` if None.
+        progress: Told how much is done, and of how much.
+
+    Raises:
+        UsageError: no such window, metric, slice or margin; a metric that has no direction.
+        InputError: the queries have no texts.
+    """
+    rules = rules or Rules()
+    if not hours_of(history, what="--history") >= 24:
+        raise UsageError(f"--history {history} is less than a day", fix=f"--history {HISTORY}")
+    chosen, notes = _metrics(metrics, log)
+    allowed = read_margins(margins, registry.find)
+    cuts: list[Cut] = [(), *dict.fromkeys(_cut(said, log) for said in by)]
+    classes, said = classes_of(cuts, queries)
+    notes += said
+    latest_window, aside = _window(window, until, log, now)
+    notes += aside
+    days = hours_of(history, what="--history") // 24
+    reader = Reader(log, engine, rules, classes, progress)
+    blank = Watched(
+        verdict="cannot_tell",
+        window=latest_window.label,
+        compared=[],
+        absent=[],
+        searches=0,
+        searches_before=None,
+        health=[],
+        changes=[],
+        tests=0,
+        by=tuple(",".join(cut) for cut in cuts[1:]),
+        rules=rules.id,
+        timezone=log.timezone,
+        notes=notes,
+        simulated=log.simulated,
+        engine=engine.name,
+    )
+    broken = _unhealthy(latest_window, log)
+    if broken:
+        return replace(blank, verdict="unhealthy", health=[broken])
+    if until is None and (open_ := _incomplete(latest_window, log)):
+        fix = f"--until {day_text(latest_window.last_day)} compares it as it is"
+        return replace(blank, health=[f"{open_}: {fix}"])
+    if not chosen:
+        return replace(blank, health=["the log says none of the metrics that could be watched"])
+    there, absent = _earlier(latest_window, days, log)
+    if len(there) < LEAST_WINDOWS:
+        return replace(
+            blank,
+            compared=[each.label for each in there],
+            absent=[each.label for each in absent],
+            health=[_too_few(latest_window, there, days, log)],
+        )
+    mine = reader.read(latest_window, chosen, cuts)
+    if not mine.searches:
+        health = f"no searches in {latest_window.label}, though the log goes on: is it all logged?"
+        return replace(blank, verdict="unhealthy", health=[health])
+    before = [reader.read(each, chosen, cuts) for each in there]
+    empty = [each.window for each in before if not each.searches]
+    before = [each for each in before if each.searches]
+    changes = pure.ordered(pure.compare(_series(mine, before, chosen, allowed)))
+    changes = _explained(changes, mine, before, reader, chosen)
+    return replace(
+        blank,
+        verdict=_verdict(changes),
+        compared=[each.window.label for each in before],
+        absent=[each.label for each in (*empty, *absent)],
+        searches=mine.searches,
+        searches_before=sum(each.searches for each in before) / len(before) if before else None,
+        health=_doubts(mine, before, changes),
+        changes=changes,
+        tests=sum(change.p is not None for change in changes),
+        notes=[*notes, *_open_notes(latest_window, log), *_untested(changes)],
+    )
+
+
+def event(found: Watched, *, time: str) -> dict[str, Any] | None:
+    """What ``--notify`` posts, if somebody has to know; else None.
+
+    That is whatever is not fine: something got worse, nobody can tell, or the log is broken.
+
+    Args:
+        found: What was seen.
+        time: When, in UTC, as ``2026-03-01T02:00:00Z``.
+
+    Returns:
+        ``event`` (``online.worse`` | ``online.unhealthy`` | ``online.cannot_tell``), ``time``,
+        ``karat``, ``text`` (a sentence), ``content`` (the command's JSON object).
+    """
+    if found.verdict == "fine":
+        return None
+    told = [*found.health, *(change_text(change) for change in found.found("worse"))]
+    return {
+        "event": f"online.{found.verdict}",
+        "time": time,
+        "karat": metadata.version("karat"),
+        "text": f"{found.window}: " + "; ".join(told),
+        "content": found.to_dict(),
+    }
+
+
+def _metrics(names: Sequence[str] | None, log: EventLog) -> tuple[list[Metric], list[str]]:
+    """The metrics to watch, and what is to be said of those that are not."""
+    found = registry.find_all(registry.DEFAULT if names is None else list(names))
+    aimless = [metric.name for metric in found if metric.direction == "none"]
+    if aimless and names is not None:
+        raise UsageError(
+            f"{aimless[0]} has no direction: nobody can say whether more of it is better",
+            fix="karat online metrics lists which way is better",
+        )
+    bounded = [metric.name for metric in found if not metric.point]
+    if bounded and names is not None:
+        raise UsageError(f"{bounded[0]} has bounds and no value, which cannot be compared")
+    found = [metric for metric in found if metric.direction != "none" and metric.point]
+    reasons = {metric.name: why_unknown(metric, log) for metric in found}
+    lacking: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        if reason:
+            lacking.setdefault(reason, []).append(name)
+    notes = [f"not watched: {', '.join(lost)}: {reason}" for reason, lost in lacking.items()]
+    return [metric for metric in found if not reasons[metric.name]], notes
+
+
+def _cut(said: str, log: EventLog) -> Cut:
+    cut = cut_of(said, log)
+    odd = {"day", "hour", "query"} & set(cut)
+    if odd:
+        raise UsageError(
+            f"--by {said}: a watch has no slices by {min(odd)}",
+            fix="--window says which days or hours; queries that moved are shown by themselves",
+        )
+    return cut
+
+
+def _window(length: str, until: str | None, log: EventLog, now: int) -> tuple[Window, list[str]]:
+    if until is not None:
+        day, hour = _moment(until)
+        return latest(length, day, hour), []
+    if log.simulated and log.last_us is not None:
+        day, hour = _local(log.last_us, log)
+        ends = (day, 24) if hour >= 24 - _QUIET else (day, hour)
+        note = "users were simulated: the window is by the end of the log, and not by the clock"
+        return latest(length, *ends), [note]
+    return latest(length, *_local(now, log)), []
+
+
+def _moment(text: str) -> tuple[int, int]:
+    """Day and hour at which a window is to end: ``2026-11-20``, or ``2026-11-20 12:00``."""
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo or found.minute or found.second or found.microsecond:
+        raise UsageError(
+            f"--until {text!r} is neither a day nor a whole hour",
+            fix="--until 2026-11-20, or --until '2026-11-20 12:00'",
+        )
+    whole = len(text.strip()) <= len("2026-11-20")
+    return (found.date() - _EPOCH).days, 24 if whole else found.hour
+
+
+def _local(time_us: int, log: EventLog) -> tuple[int, int]:
+    """Local day and hour of a time."""
+    there = _there(time_us, log)
+    return (there.date() - _EPOCH).days, there.hour
+
+
+def _clock(time_us: int, log: EventLog) -> str:
+    """A local time to the minute."""
+    return f"{_there(time_us, log):%Y-%m-%d %H:%M}"
+
+
+def _there(time_us: int, log: EventLog) -> datetime:
+    zone = ZoneInfo(log.timezone)
+    return datetime.fromtimestamp(time_us // 1_000_000, tz=UTC).astimezone(zone)
+
+
+def _unhealthy(window: Window, log: EventLog) -> str:
+    """That the log has nothing in a window, by where it ends; empty if it may have."""
+    if log.last_us is None:
+        return "the log holds no events"
+    day, hour = _local(log.last_us, log)
+    if (day, hour) >= (window.first_day, window.first_hour):
+        return ""
+    return (
+        f"no events in {window.label}: the log ends at {_clock(log.last_us, log)}; is logging "
+        f"broken, or the import? --until {day_text(day)} looks at what there is"
+    )
+
+
+def _incomplete(window: Window, log: EventLog) -> str:
+    """That the log ends within a window; empty if it does not."""
+    assert log.last_us is not None
+    day, hour = _local(log.last_us, log)
+    quiet = _QUIET if window.whole_days else 1
+    if (day, hour) >= (window.last_day, window.end_hour - quiet):
+        return ""
+    return f"{window.label} is not complete: the log ends at {_clock(log.last_us, log)}"
+
+
+def _open_notes(window: Window, log: EventLog) -> list[str]:
+    open_ = _incomplete(window, log)
+    return [f"{open_}; it is compared nevertheless"] if open_ else []
+
+
+def _earlier(window: Window, days: int, log: EventLog) -> tuple[list[Window], list[Window]]:
+    """Comparable windows that the log covers, and those before it begins."""
+    assert log.first_us is not None
+    day, hour = _local(log.first_us, log)
+    quiet = _QUIET if window.whole_days else 1
+    every = earlier(window, days)
+    begun = [each for each in every if (day, hour) < (each.first_day, each.first_hour + quiet)]
+    return begun, [each for each in every if each not in begun]
+
+
+def _too_few(window: Window, there: Sequence[Window], days: int, log: EventLog) -> str:
+    assert log.first_day is not None
+    more = LEAST_WINDOWS * (window.first_day - earlier(window, 366)[0].first_day)
+    has = "1 is" if len(there) == 1 else f"{len(there)} are"
+    said = (
+        f"{LEAST_WINDOWS} earlier windows like {window.label} are needed, and {has} there "
+        f"in {days} days of history"
+    )
+    if days < more:
+        return f"{said}: --history {more}d asks for enough"
+    first = day_text(log.first_day)
+    return f"{said}: the log begins on {first}, and {more} days before the window are needed"
+
+
+def _series(
+    mine: Read, before: Sequence[Read], metrics: Sequence[Metric], margins: Margins
+) -> list[Series]:
+    """Each metric in each slice that any window has, those of all first."""
+    keys = dict.fromkeys(key for read in (mine, *before) for key in read.readings)
+    by_name = {metric.name: metric for metric in metrics}
+    order = list(by_name)
+    series = []
+    for name, part in sorted(keys, key=lambda key: (len(key[1]), key[1], order.index(key[0]))):
+        past = [read.readings[name, part] for read in before if (name, part) in read.readings]
+        expected = sum(each.value for each in past) / len(past) if past else None
+        metric = by_name[name]
+        series.append(
+            Series(
+                metric,
+                dict(part),
+                mine.readings.get((name, part)),
+                past,
+                margins(metric, expected),
+            )
+        )
+    return series
+
+
+def _explained(
+    changes: Sequence[Change],
+    mine: Read,
+    before: Sequence[Read],
+    reader: Reader,
+    metrics: Sequence[Metric],
+) -> list[Change]:
+    """What moved, with the queries that add most to it; for each slicing the log is read again."""
+    by_name = {metric.name: metric for metric in metrics}
+    frames: dict[Cut, list[pl.DataFrame]] = {}
+    wanted: dict[Cut, set[str]] = {}
+    for change in changes:
+        if change.verdict in ("worse", "better") and _by_query(by_name[change.metric]):
+            wanted.setdefault(tuple(change.slice), set()).add(change.metric)
+    for cut, names in wanted.items():
+        asked = [by_name[name] for name in sorted(names)]
+        frames[cut] = [reader.by_query(read.window, asked, cut) for read in (mine, *before)]
+    found = [_with_queries(change, frames, wanted) for change in changes]
+    keys = {one.query for change in found for one in change.queries if one.query}
+    window = mine.window
+    said = as_typed(
+        reader.log,
+        reader.engine,
+        keys,
+        rules=reader.rules,
+        first_day=window.first_day,
+        last_day=window.last_day,
+    )
+    return [
+        replace(
+            change,
+            queries=tuple(replace(one, text=said.text(one.query)) for one in change.queries),
+        )
+        for change in found
+    ]
+
+
+def _by_query(metric: Metric) -> bool:
+    """Whether queries add up to it: neither a quantile, nor over users, who ask several."""
+    return isinstance(metric.compute, Ratio) and metric.compute.denominator is not None
+
+
+def _with_queries(
+    change: Change, frames: dict[Cut, list[pl.DataFrame]], wanted: dict[Cut, set[str]]
+) -> Change:
+    cut: Cut = tuple(change.slice)
+    if change.verdict not in ("worse", "better") or change.metric not in wanted.get(cut, ()):
+        return change
+    here = pl.lit(value=True)
+    for name, value in change.slice.items():
+        here = here & (pl.col(name) == value)
+    mine, *before = (frame.filter(here, pl.col("metric") == change.metric) for frame in frames[cut])
+    rows, total = pure.contributions(mine, [each for each in before if each["denominator"].sum()])
+    shown = [row for row in rows[:_SHOWN] if row.adds * total > 0]
+    return replace(change, queries=tuple(shown), others=total - sum(one.adds for one in shown))
+
+
+def _doubts(mine: Read, before: Sequence[Read], changes: Sequence[Change]) -> list[str]:
+    """What is wrong with the evidence of a window, though there is some."""
+    found = []
+    fewest = min((each.searches for each in before), default=0)
+    if mine.searches < _FEW * fewest:
+        most = max(each.searches for each in before)
+        found.append(
+            f"{mine.searches:,} searches in {mine.window.label}, and {fewest:,} to {most:,} in "
+            "earlier windows: is all of it logged?"
+        )
+    found += [f"{each.metric}: {each.reason}" for each in _silent(changes)]
+    return found
+
+
+def _silent(changes: Sequence[Change]) -> list[Change]:
+    """Metrics of the whole that had values in earlier windows, and have none now."""
+    return [
+        change
+        for change in changes
+        if not change.slice and change.value is None and change.windows >= LEAST_WINDOWS
+    ]
+
+
+def _verdict(changes: Sequence[Change]) -> Verdict:
+    if any(change.verdict == "worse" for change in changes):
+        return "worse"
+    if _silent(changes) or not any(change.p is not None for change in changes):
+        return "cannot_tell"
+    return "fine"
+
+
+def _untested(changes: Sequence[Change]) -> list[str]:
+    """How many slices nobody can tell of."""
+    untold = [change for change in changes if change.verdict == "cannot_tell" and change.slice]
+    if not untold:
+        return []
+    parts = {tuple(change.slice.items()) for change in untold}
+    slices = "1 slice" if len(parts) == 1 else f"{len(parts):,} slices"
+    return [f"of {slices} some metric cannot be told: too few people, or too few earlier windows"]

@@ -1,0 +1,108 @@
+"""Kept answers: there at once when asked again, gone when the log changes, never many."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from karat.tables.events import EventLog
+from karat.tables.online import OnlineResult, OnlineResults
+from karat.workflows.online import kept
+
+
+@pytest.fixture(autouse=True)
+def _nothing_at_hand() -> Iterator[None]:
+    kept.forget()
+    yield
+    kept.forget()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> EventLog:
+    return EventLog(
+        folder=tmp_path, files=(), rows=1, bots=0, kinds={}, attributes=(), arms=(),
+        known=frozenset(), first_us=0, last_us=0, first_day=0, last_day=0, timezone="UTC",
+        simulated=False, version="v1",
+    )  # fmt: skip
+
+
+QUESTION = {"what": "evaluate", "metrics": [["CTR", 1]], "days": [1, 2]}
+
+
+def test_what_was_answered_is_there_after_a_restart(log: EventLog) -> None:
+    asked: list[int] = []
+
+    def make() -> dict[str, list[int | None]]:
+        asked.append(1)
+        return {"rows": [1, None]}
+
+    assert kept.find(log, QUESTION) is None
+    for _ in range(2):
+        assert kept.answered(log, QUESTION, make) == {"rows": [1, None]}
+        kept.forget()
+    assert asked == [1]
+    other = {**QUESTION, "days": [1, 3]}
+    assert kept.find(log, other) is None
+
+
+def test_another_version_of_the_log_is_another_question(log: EventLog) -> None:
+    kept.keep(log, QUESTION, {"a": 1})
+    assert kept.find(replace(log, version="v2"), QUESTION) is None
+    assert kept.find(log, QUESTION) == {"a": 1}
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"version": "v1"}', b"\xff\xfe"])
+def test_a_damaged_file_is_not_there(log: EventLog, damage: bytes) -> None:
+    kept.keep(log, QUESTION, {"a": 1})
+    [path] = (log.folder / kept.FOLDER).iterdir()
+    kept.forget()
+    path.write_bytes(damage)
+    assert kept.find(log, QUESTION) is None
+    assert kept.answered(log, QUESTION, lambda: {"a": 2}) == {"a": 2}
+    kept.forget()
+    assert kept.find(log, QUESTION) == {"a": 2}
+
+
+def test_those_that_were_looked_at_longest_ago_go(
+    log: EventLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "MOST", 3)
+    for day in range(3):
+        kept.keep(log, {"day": day}, {"day": day})
+    folder = log.folder / kept.FOLDER
+    for path in folder.iterdir():
+        day = json.loads(path.read_bytes())["answer"]["day"]
+        os.utime(path, (day, day))
+    kept.forget()
+    assert kept.find(log, {"day": 0}) == {"day": 0}  # looked at just now
+    kept.keep(log, {"day": 3}, {"day": 3})
+    kept.forget()
+    there = [day for day in range(4) if kept.find(log, {"day": day}) is not None]
+    assert there == [0, 2, 3]
+    assert len(list(folder.iterdir())) == 3
+
+
+def test_where_nothing_can_be_written_this_process_has_it_all_the_same(log: EventLog) -> None:
+    (log.folder / kept.FOLDER).write_text("a file where the folder should be", encoding="utf-8")
+    assert kept.answered(log, QUESTION, lambda: {"a": 1}) == {"a": 1}
+    assert kept.find(log, QUESTION) == {"a": 1}
+    kept.forget()
+    assert kept.find(log, QUESTION) is None
+
+
+def test_results_come_back_as_they_were(log: EventLog) -> None:
+    row = OnlineResult("CTR", 1, {"arm": ""}, 0.1, 0.05, None, "users", None, None, 3, 2, 1.0, "ok")
+    gone = replace(row, value=None, low=None, state="none", reason="no searches")
+    results = OnlineResults(
+        [row, gone], ("arm",), "rules@1", ("2026-11-01", "2026-11-02"), 9, ["h"], ["n"], True
+    )
+    kept.keep(log, QUESTION, results.to_dict())
+    kept.forget()
+    assert kept.results_of(kept.find(log, QUESTION)) == results
+    empty = replace(results, results=[], period=None)
+    assert kept.results_of(json.loads(json.dumps(empty.to_dict()))) == empty

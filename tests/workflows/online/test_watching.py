@@ -1,0 +1,289 @@
+"""Watching a log: seasons, jumps and their queries, broken logging, too little history."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from karat.errors import UsageError
+from karat.formats.engines.opening import open_engine
+from karat.online.rules import DAY, HOUR, MINUTE, SECOND
+from karat.tables.events import EventLog
+from karat.tables.watch import Watched
+from karat.workflows.online.watching import event, watch
+
+# 2026-11-20, a Friday, is day 20,777; see tests/online/test_windows.py. Sunday is two days later.
+FRIDAY, SUNDAY = 20_777, 20_779
+QUERIES = ("CMS", "Pump", "Pipe wrench", "Valve")
+KINDS = {"CMS": "code", "Pump": "name", "Pipe wrench": "name", "Valve": "name"}
+
+LogOf = Callable[..., EventLog]
+
+
+def searches(
+    day: int, zeros: dict[str, int], clicked: int, per_query: int = 60, first_hour: int = 0
+) -> Iterator[dict[str, Any]]:
+    """A day: each query by so many people, ``zeros`` of them in vain, ``clicked`` % clicking.
+
+    People are others each day; they come evenly over the day from ``first_hour`` on.
+    """
+    step = (24 - first_hour) * HOUR // per_query
+    for query in QUERIES:
+        for i in range(per_query):
+            user = f"{query}-{day}-{i}"
+            time = day * DAY + first_hour * HOUR + i * step
+            found = 0 if i % per_query < zeros.get(query, 0) else 10
+            yield {
+                "user_id": user, "time_us": time, "kind": "search", "query_id": user,
+                "query": query, "returned": found, "total_hits": found, "status": "ok",
+                "latency_us": 90_000 + 1000 * (i % 20), "attribute_kind": KINDS[query],
+            }  # fmt: skip
+            # 37 and 100 have no common factor: who clicks is spread evenly.
+            if found and i * 37 % 100 < clicked:
+                click = {"user_id": user, "kind": "click", "query_id": user, "doc_id": "d"}
+                yield click | {"time_us": time + 4 * SECOND, "position": 1 + i % 3}
+
+
+def weeks(last: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Five weeks to Sunday 2026-11-22: Sundays click at 30 %, other days at 60 %; 1 to 3 in vain.
+
+    Args:
+        last: Day to what is otherwise on it, as arguments of ``searches``.
+    """
+    rows: list[dict[str, Any]] = []
+    for day in range(SUNDAY - 34, SUNDAY + 1):
+        clicked = 30 if (day - SUNDAY) % 7 == 0 else 60
+        usual = {"zeros": {q: 1 + (day + i) % 3 for i, q in enumerate(QUERIES)}}
+        how = usual | {"clicked": clicked + day % 3} | last.get(day, {})
+        rows += searches(day, **how)
+    return rows
+
+
+@pytest.fixture(scope="module")
+def broken(log_of: LogOf) -> EventLog:
+    """On Friday 2026-11-20, nothing is found for CMS, and it stays so."""
+    gone = {"zeros": {"CMS": 54, "Pump": 2, "Pipe wrench": 1, "Valve": 1}}
+    return log_of(weeks(dict.fromkeys(range(FRIDAY, SUNDAY + 1), gone)))
+
+
+@pytest.fixture(scope="module")
+def sound(log_of: LogOf) -> EventLog:
+    return log_of(weeks({}))
+
+
+def watched(log: EventLog, engine: str = "polars", **how: Any) -> Watched:
+    with open_engine(engine) as opened:
+        usual = {"now": (SUNDAY + 1) * DAY + 3 * HOUR}
+        return watch(log, opened, **(usual | how))
+
+
+def test_a_sunday_is_compared_with_sundays(sound: EventLog) -> None:
+    found = watched(sound)
+    assert found.window == "2026-11-22"
+    assert found.compared == ["2026-11-15", "2026-11-08", "2026-11-01", "2026-10-25"]
+    assert (found.verdict, found.exit_code, found.health) == ("fine", 0, [])
+    ctr = next(change for change in found.changes if change.metric == "CTR")
+    assert ctr.value == pytest.approx(0.31, abs=0.03)
+    assert ctr.verdict == "usual"
+    # Four queries by 60 people each, every Sunday.
+    assert (found.searches, found.searches_before) == (240, 240)
+
+
+def test_a_broken_synonym_is_found_with_its_slice_and_query(broken: EventLog) -> None:
+    found = watched(broken, until="2026-11-20", by=["kind"], metrics=["ZeroResults", "CTR"])
+    assert (found.verdict, found.exit_code) == ("worse", 1)
+    worse = {json.dumps(dict(change.slice)): change for change in found.found("worse")}
+    code = worse['{"kind": "code"}']
+    # 54 of 60 in vain; the weeks before had 1 to 3 of 60.
+    assert code.value == pytest.approx(0.9)
+    assert code.expected == pytest.approx(sum(code.before) / 4)
+    assert all(1 / 60 <= value <= 3 / 60 for value in code.before)
+    assert [one.text for one in code.queries] == ["CMS"]
+    assert (code.queries[0].query, code.queries[0].n) == ("cms", 60)
+    whole = worse["{}"]
+    assert whole.metric == "ZeroResults"
+    assert whole.queries[0].text == "CMS"
+    assert '{"kind": "name"}' not in worse
+    for change in (code, whole):
+        assert change.others is not None
+        assert change.change is not None
+        total = sum(one.adds for one in change.queries) + change.others
+        assert total == pytest.approx(change.change, abs=1e-12)
+    assert found.changes[0].verdict == "worse"
+    # Both of all and of each kind, but for CTR of code: 6 people saw results, and 30 are needed.
+    assert found.tests == 5
+
+
+def test_improvements_are_said_and_are_no_failure(log_of: LogOf) -> None:
+    better = log_of(weeks({SUNDAY: {"clicked": 75}}))
+    found = watched(better, metrics=["CTR"])
+    assert (found.verdict, found.exit_code) == ("fine", 0)
+    assert [change.metric for change in found.found("better")] == ["CTR"]
+    assert event(found, time="2026-11-23T03:00:00Z") is None
+
+
+def test_engines_see_the_same(broken: EventLog) -> None:
+    metrics = ["ZeroResults", "CTR", "Latency:p95"]
+    how: dict[str, Any] = {"until": "2026-11-20", "by": ["kind"], "metrics": metrics}
+    one, other = watched(broken, **how), watched(broken, "duckdb", **how)
+    assert (one.engine, other.engine) == ("polars", "duckdb")
+    assert one.verdict == other.verdict
+    for left, right in zip(one.changes, other.changes, strict=True):
+        assert (left.metric, left.slice, left.verdict) == (right.metric, right.slice, right.verdict)
+        for name in ("value", "expected", "p", "usual_low"):
+            ends = getattr(left, name), getattr(right, name)
+            assert ends[0] == (None if ends[1] is None else pytest.approx(ends[1], abs=1e-9))
+        assert [q.text for q in left.queries] == [q.text for q in right.queries]
+
+
+def test_hours_and_weeks(broken: EventLog) -> None:
+    # 12:00 to 18:00 of Friday: people 30 to 44 of each of 4 queries, all of CMS in vain.
+    found = watched(broken, until="2026-11-20 18:00", window="6h", metrics=["ZeroResults"])
+    assert found.window == "2026-11-20 12:00-18:00"
+    assert (found.searches, found.verdict) == (60, "worse")
+    assert found.changes[0].value == pytest.approx(15 / 60)
+    assert found.changes[0].queries[0].text == "CMS"
+    week = watched(broken, window="7d", metrics=["ZeroResults"])
+    assert week.window == "2026-11-16 to 2026-11-22"
+    assert week.compared[0] == "2026-11-09 to 2026-11-15"
+    assert len(week.compared) == 4
+    assert (week.searches, week.verdict) == (7 * 240, "worse")
+
+
+def test_the_latest_window_is_not_today(sound: EventLog) -> None:
+    # On Sunday at noon, Saturday is the latest that is over.
+    assert watched(sound, now=SUNDAY * DAY + 12 * HOUR).window == "2026-11-21"
+    # At noon the log has Sunday up to 24:00, as it came later; asked for, Sunday it is.
+    assert watched(sound, until="2026-11-22").window == "2026-11-22"
+
+
+def test_no_events_is_said_first(sound: EventLog) -> None:
+    found = watched(sound, now=(SUNDAY + 2) * DAY + HOUR)
+    assert (found.verdict, found.exit_code) == ("unhealthy", 3)
+    assert found.health[0].startswith("no events in 2026-11-23: the log ends at 2026-11-22 23:")
+    assert not found.changes
+    posted = event(found, time="2026-11-24T01:00:00Z")
+    assert posted is not None
+    assert posted["event"] == "online.unhealthy"
+    assert "no events" in posted["text"]
+
+
+def test_events_without_searches_are_no_healthy_log(log_of: LogOf) -> None:
+    rows = [row for row in weeks({}) if row["time_us"] < SUNDAY * DAY]
+    rows.append({"user_id": "u", "kind": "click", "doc_id": "d", "time_us": (SUNDAY + 1) * DAY - 1})
+    found = watched(log_of(rows))
+    assert (found.verdict, found.health) == (
+        "unhealthy",
+        ["no searches in 2026-11-22, though the log goes on: is it all logged?"],
+    )
+
+
+def test_an_incomplete_window_is_compared_only_if_asked(log_of: LogOf) -> None:
+    rows = [row for row in weeks({}) if row["time_us"] < SUNDAY * DAY + 12 * HOUR]
+    log = log_of(rows)
+    found = watched(log)
+    assert (found.verdict, found.exit_code, found.tests) == ("cannot_tell", 3, 0)
+    assert found.health == [
+        (
+            "2026-11-22 is not complete: the log ends at 2026-11-22 11:36: --until 2026-11-22 "
+            "compares it as it is"
+        )
+    ]
+    asked = watched(log, until="2026-11-22")
+    assert asked.verdict == "fine"
+    assert any("it is compared nevertheless" in note for note in asked.notes)
+    assert watched(log, until="2026-11-22 12:00", window="12h").verdict == "fine"
+
+
+def test_too_little_history_says_what_is_missing(sound: EventLog) -> None:
+    short = watched(sound, history="14d")
+    assert (short.verdict, short.exit_code) == ("cannot_tell", 3)
+    assert short.health == [
+        (
+            "3 earlier windows like 2026-11-22 are needed, and 2 are there in 14 days of history: "
+            "--history 21d asks for enough"
+        )
+    ]
+    young = watched(sound, until="2026-11-06")
+    # The log begins on 2026-10-19, and has 10-23 and 10-30 before Friday 11-06.
+    assert young.health[0].endswith(
+        "the log begins on 2026-10-19, and 21 days before the window are needed"
+    )
+    assert young.compared == ["2026-10-30", "2026-10-23"]
+
+
+def test_what_is_logged_no_more_cannot_be_told(log_of: LogOf) -> None:
+    rows = weeks({})
+    for row in rows:
+        if row["kind"] == "search" and row["time_us"] >= SUNDAY * DAY:
+            row["latency_us"] = None
+    found = watched(log_of(rows), metrics=["CTR", "Latency:p95"])
+    assert (found.verdict, found.exit_code) == ("cannot_tell", 3)
+    assert found.health == [
+        "Latency(p95): nothing to count over in the window, and 240 in earlier ones"
+    ]
+
+
+def test_much_less_traffic_is_said(log_of: LogOf) -> None:
+    found = watched(log_of(weeks({SUNDAY: {"per_query": 20, "zeros": {}}})))
+    assert found.health == [
+        "80 searches in 2026-11-22, and 240 to 240 in earlier windows: is all of it logged?"
+    ]
+
+
+def test_a_margin(broken: EventLog) -> None:
+    how: dict[str, Any] = {"until": "2026-11-20", "metrics": ["ZeroResults"]}
+    assert watched(broken, **how).verdict == "worse"
+    assert watched(broken, **how, margins=["ZeroResults=0.3"]).verdict == "fine"
+
+
+def test_metrics_the_log_lacks_are_said(sound: EventLog) -> None:
+    found = watched(sound)
+    assert "not watched: Conversion: the log holds no purchases" in found.notes
+    none = watched(sound, metrics=["Conversion"])
+    assert (none.verdict, none.exit_code) == ("cannot_tell", 3)
+
+
+def test_what_cannot_be_asked(sound: EventLog) -> None:
+    with pytest.raises(UsageError, match="has no direction"):
+        watched(sound, metrics=["SearchesPerUser"])
+    with pytest.raises(UsageError, match="bounds and no value"):
+        watched(sound, metrics=["GoodAbandonment"])
+    with pytest.raises(UsageError, match="no slices by day"):
+        watched(sound, by=["day"])
+    with pytest.raises(UsageError, match="did you mean kind"):
+        watched(sound, by=["kinds"])
+    for until in ("yesterday", "2026-11-20 12:30", "2026-11-20T12:00+01:00", "2026-13-01"):
+        with pytest.raises(UsageError, match="neither a day nor a whole hour"):
+            watched(sound, until=until)
+    with pytest.raises(UsageError, match="less than a day"):
+        watched(sound, history="6h")
+
+
+def test_a_simulated_log_has_its_own_clock(log_of: LogOf) -> None:
+    log = log_of(weeks({}), simulated=True)
+    found = watched(log, now=(SUNDAY + 400) * DAY)
+    assert (found.window, found.simulated) == ("2026-11-22", True)
+    said = "users were simulated: the window is by the end of the log, and not by the clock"
+    assert said in found.notes
+
+
+def test_the_clock_changes_at_night(log_of: LogOf) -> None:
+    """In Berlin, 2026-10-25 has 25 hours: a window is one of local days, each search once."""
+    rows = []
+    for week in range(5):
+        start = (FRIDAY - 26 - 7 * week) * DAY - 2 * HOUR  # 00:00 in Berlin, in summer
+        hours = 25 if week == 0 else 24
+        for i in range(hours * 10):
+            user, time = f"{week}-{i}", start + i * 6 * MINUTE
+            rows.append({
+                "user_id": user, "time_us": time, "kind": "search", "query_id": user,
+                "query": "pump", "returned": i % 20, "total_hits": i % 20, "status": "ok",
+            })  # fmt: skip
+    log = log_of(rows, timezone="Europe/Berlin")
+    found = watched(log, until="2026-10-25", metrics=["ZeroResults"])
+    assert (found.window, found.timezone) == ("2026-10-25", "Europe/Berlin")
+    assert (found.searches, found.searches_before) == (250, 240)
