@@ -3,7 +3,7 @@
     python benchmarks/online_events.py [--events N] [--rounds N] [--engines NAME…] [--only-karat] DIR
 
 DIR keeps the made events (20 million: 0.4 GB). Both reduce the thirteen metrics of karat online
-evaluate computes, over all searches, by day and by arm, from the same Parquet files; the sums of
+evaluate, over all searches, by day and by arm, from the same Parquet files; the sums of
 both are compared before a time is printed. Each is a whole process, from start to exit.
 """
 
