@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 from tests.web.conftest import Browser, Clock, make_shop
+from tests.web.online_log import put_users
 from tests.web.test_access import Route, routes_of
 
 from karat.formats import history
@@ -43,9 +44,16 @@ ASKS = {
     "/api/golden/{golden}/coverage": "?run=old",
     "/api/golden/{golden}/export": "?format=csv",
     "/api/runs/{run:path}/explain": "?query_id=q1",
+    "/api/online/against": "?run=old",
 }
 """What a route cannot do without."""
-ELSEWHERE = {"/static/{name}", "/api/measures/{name:path}", "/link/{token}", "/invited/{token}"}
+ELSEWHERE = {
+    "/static/{name}",
+    "/api/measures/{name:path}",
+    "/api/online/metrics/{name:path}",
+    "/link/{token}",
+    "/invited/{token}",
+}
 """Their parameters name nothing of the store that this walk could have put there."""
 
 
@@ -60,6 +68,7 @@ def owner(
     of = {"queries": "q", "qrels": "j", "run": "r", "corpus": "c"}
     point = Point("2026-03-01T02:00:00Z", "evaluate", "old", "old", None, "", "1", (value,), of)
     history.append(root / "history.jsonl", point)
+    put_users(root)
     app = create_app(Settings(root, hosts=("127.0.0.1",)), clock)
     with TestClient(app, base_url="http://127.0.0.1"):
         site = app.state.site

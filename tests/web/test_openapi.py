@@ -37,6 +37,11 @@ BY_API = {
     "karat golden status": ("GET", "/api/golden/{golden}/status"),
     "karat judge": ("POST", "/api/judge/{golden}/claim"),
     "karat measures": ("GET", "/api/measures"),
+    "karat online against": ("GET", "/api/online/against"),
+    "karat online evaluate": ("GET", "/api/online/evaluate"),
+    "karat online metrics": ("GET", "/api/online/metrics"),
+    "karat online queries": ("GET", "/api/online/queries"),
+    "karat online status": ("GET", "/api/online/status"),
     "karat trend": ("GET", "/api/trends/{history}"),
 }
 NOT_BY_API = {
@@ -47,6 +52,9 @@ NOT_BY_API = {
     "drawn from it are imported",
     "karat init": "makes the workspace that is served",
     "karat lint": "looks at files before they are sent; import says what is wrong with one",
+    "karat online import": "a log holds what people did: it stays where it is",
+    "karat online simulate": "makes a log of files, which is then imported",
+    "karat online watch": "is for schedulers: it compares, tells and ends with a code",
     "karat people": "accounts are an owner's, on the page of people or at the machine: no token "
     "makes another way in",
     "karat restore": "puts back the files of the machine that has the workspace",

@@ -14,6 +14,7 @@ from urllib.parse import quote
 import polars as pl
 
 from karat.connectors.calls import Calls, pieces, save, sent, text_of
+from karat.connectors.server_online import OnlineCalls
 from karat.connectors.tables import SCHEMAS, packed_pairs, packed_run, run_of, table
 from karat.errors import KaratError, UsageError
 from karat.tables import Pairs, Qrels, Run
@@ -22,7 +23,7 @@ Name = int | str
 """A kept run: its number, or its name (the newest of that name)."""
 
 
-class Client:
+class Client(OnlineCalls):
     """A karat that is served.
 
     Every method is one route of the API: the same numbers as on the command line, and the same
@@ -445,5 +446,4 @@ def _listed(given: Any) -> list[Any]:
 
 
 def _plain(settings: dict[str, Any]) -> dict[str, Any]:
-    many = ("by", "outcomes")
-    return {name: _listed(v) if name in many else v for name, v in settings.items()}
+    return {name: _listed(v) if name in {"by", "outcomes"} else v for name, v in settings.items()}

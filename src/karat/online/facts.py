@@ -125,7 +125,8 @@ def searches(
         (clicks, {**dict.fromkeys(_COUNTED, 0), **dict.fromkeys(_SUMMED, 0.0), **_UNKNOWN_CLICK}),
         (carts, {"carts": 0}),
         (purchases, {"purchases": 0, "revenue": 0.0}),
-        (answers, {"answered": 0, "shown": 0}),
+        # Without answers in the log any search that was left may have been answered on the page.
+        (answers, {"answered": 0, "shown": 0 if answers is not None else 1}),
         (impressions, {"logged": nw.Int64}),
     )
     for part, columns in parts:
@@ -167,7 +168,7 @@ def _judged(found: nw.LazyFrame[Any], closed_us: int) -> nw.LazyFrame[Any]:
         **counts,
         # A document that was clicked was seen, whatever was lost of the log.
         items=nw.when(~items.is_null()).then(nw.max_horizontal(items, nw.col("clicks"))),
-        derived=flag(nw.col("logged").is_null() & ~nw.col("returned").is_null()),
+        derived=flag(nw.col("logged").is_null() & (nw.col("returned") > 0)),
         clicked=flag(nw.col("clicks") > 0),
         bought=nw.col("purchases").cast(nw.Int64),
         revenue=nw.when(closed).then(nw.col("revenue")),

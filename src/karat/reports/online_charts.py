@@ -226,14 +226,6 @@ def scatter(
     return _svg(layers, size, title)
 
 
-def ready() -> None:
-    """Draw something small: the first chart of a process takes most of a second longer."""
-    try:
-        over_time([Line("", [Point(0, 1.0)])], [Place("", "")], title="")
-    except MissingExtra:
-        return
-
-
 def _line(
     line: Line,
     x: Mapping[str, Any],

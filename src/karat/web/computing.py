@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from karat.errors import KaratError
 
@@ -17,6 +21,7 @@ LOG = logging.getLogger("karat.web")
 REMEMBERED_S = 60.0
 """For how long it is known why something could not be computed, before it is tried again."""
 _MOST_ERRORS = 200
+_T = TypeVar("_T")
 
 
 class Busy(HTTPException):
@@ -147,3 +152,12 @@ class Computing:
 
 COMPUTING = Computing()
 """Of this process."""
+
+
+async def in_turn(request: Request, work: Callable[[], _T]) -> _T:
+    """What takes long and much memory, one at a time; whoever waits holds no thread."""
+    state = request.app.state
+    if not hasattr(state, "api_turns"):
+        state.api_turns = asyncio.Semaphore(1)
+    async with state.api_turns:
+        return await run_in_threadpool(work)

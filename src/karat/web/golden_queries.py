@@ -15,7 +15,7 @@ from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 
 from karat.errors import KaratError, UsageError
 from karat.web.access import AnEngineer, AReader, Asking
-from karat.web.api.answers import in_turn
+from karat.web.computing import in_turn
 from karat.web.errors import NotFound, Said, refused
 from karat.web.golden import GoldenPage, address, crumbs, opened
 from karat.web.listing import OWN, SOME, Ask, Column, Listed, listed

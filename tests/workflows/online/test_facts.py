@@ -88,3 +88,15 @@ def test_what_cannot_be_asked_is_said(
 ) -> None:
     with open_engine() as engine, pytest.raises(UsageError, match=said):
         look(log, engine, "searches", where, only=only)
+
+
+def test_without_answers_in_a_log_any_search_that_was_left_may_have_been_answered(
+    stored: ModuleType, tmp_path: Path
+) -> None:
+    events = stored.golden_events().filter(pl.col("kind") != "answer")
+    with open_engine() as engine:
+        found, _ = look(stored.store(tmp_path, events), engine, "searches", {})
+    left = found["abandoned_as"].eq_missing("terminal").cast(pl.Int64)
+    assert left.sum() > 0
+    assert found["good_high"].to_list() == left.to_list()
+    assert found["good_low"].sum() == 0

@@ -71,7 +71,7 @@ GOOD = Metric(
             "It is an interval of what is not known, and has no value: nobody logs whether an "
             "answer was read. More searches do not narrow it; logging visible answers does."
         ),
-        "Without answers in the log it is unknown: anything from 0 to Abandonment(terminal).",
+        "Where the log holds no answers at all, it is anything from 0 to Abandonment(terminal).",
         "It is much higher on phones.",
     ),
     direction="higher",
@@ -83,7 +83,7 @@ GOOD = Metric(
         least=column("good_low"),
         most=column("good_high"),
     ),
-    needs=(*ABANDONMENT.needs, "answer"),
+    needs=ABANDONMENT.needs,
     family="abandonment",
     point=False,
 )

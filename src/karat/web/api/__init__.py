@@ -14,6 +14,7 @@ from karat.web.api import (
     gate,
     golden,
     judge,
+    online,
     queue,
     rows,
     runs,
@@ -34,6 +35,7 @@ ROUTERS = (
     comparisons.ROUTER,
     gate.ROUTER,
     trends.ROUTER,
+    online.ROUTER,
     catalogue.ROUTER,
     account.ROUTER,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from urllib.parse import urlencode
 
 import polars as pl
 from fastapi import Depends, Path, Query, Request, Response
-from starlette.concurrency import run_in_threadpool
 
 from karat.errors import UsageError, nearest
 from karat.reports.golden import to_json
@@ -59,7 +57,8 @@ class Window:
             UsageError: it has no such column, or a value of it cannot be meant so.
         """
         asked = Ask.of(self.request)
-        where = {name: value for name, value in asked.where.items() if name not in OF_LISTS}
+        own = OF_LISTS | (asked.others or frozenset())  # what the route itself understands
+        where = {name: value for name, value in asked.where.items() if name not in own}
         plain = {name: kind for name, kind in frame.schema.items() if not kind.is_nested()}
         for name in (*where, *([asked.sort.removeprefix("-")] if asked.sort else [])):
             if name not in plain:
@@ -84,6 +83,10 @@ class Window:
         places = found.every[_AT]
         shown = frame[places.slice((self.page - 1) * self.per, self.per)]
         return self._page(shown, found.found)
+
+    def part(self, frame: pl.DataFrame, found: int) -> Response:
+        """A page whose rows were chosen already, of ``found`` rows in all."""
+        return self._page(frame, found)
 
     def over(self, rows: Sequence[_T], told: Callable[[_T], Any] = lambda row: row) -> Response:
         """A page of a list of anything, in its own order, each row as ``told`` tells it."""
@@ -123,15 +126,6 @@ def _window(
 
 Paged = Annotated[Window, Depends(_window)]
 """A parameter of a route that answers with a list."""
-
-
-async def in_turn(request: Request, work: Callable[[], _T]) -> _T:
-    """What takes long and much memory, one at a time; whoever waits holds no thread."""
-    state = request.app.state
-    if not hasattr(state, "api_turns"):
-        state.api_turns = asyncio.Semaphore(1)
-    async with state.api_turns:
-        return await run_in_threadpool(work)
 
 
 def _kind(name: str, kind: pl.DataType) -> Kind:

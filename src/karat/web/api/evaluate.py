@@ -8,9 +8,10 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import Field
 
 from karat.web.access import AReader
-from karat.web.api.answers import in_turn, printed
+from karat.web.api.answers import printed
 from karat.web.api.bodies import Body, Said
 from karat.web.api.runs import of_golden
+from karat.web.computing import in_turn
 from karat.web.site import TheSite
 from karat.workflows.editions import NOW
 from karat.workflows.over_kept_runs import evaluate_kept

@@ -12,8 +12,9 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
 from karat.web.access import AnEngineer, AReader
-from karat.web.api.answers import in_turn, said
+from karat.web.api.answers import said
 from karat.web.api.bodies import Uploaded
+from karat.web.computing import in_turn
 from karat.web.exchange import Wanted, exported
 from karat.web.golden import opened
 from karat.web.site import TheSite

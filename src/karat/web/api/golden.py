@@ -8,7 +8,8 @@ from fastapi import APIRouter, Query, Response
 from starlette.requests import Request
 
 from karat.web.access import AReader
-from karat.web.api.answers import Paged, in_turn, said
+from karat.web.api.answers import Paged, said
+from karat.web.computing import in_turn
 from karat.web.golden import opened
 from karat.web.site import TheSite
 from karat.workflows.agreeing import agreement_in

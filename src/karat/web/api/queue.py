@@ -9,8 +9,9 @@ from pydantic import Field
 
 from karat.reports.golden import to_json
 from karat.web.access import AnEngineer
-from karat.web.api.answers import in_turn, said
+from karat.web.api.answers import said
 from karat.web.api.bodies import Body, Said, Uploaded
+from karat.web.computing import in_turn
 from karat.web.golden import opened
 from karat.web.site import TheSite
 from karat.workflows.choosing import ON_SERVER, choose_queries, read_bands, read_quota

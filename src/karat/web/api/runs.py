@@ -19,8 +19,9 @@ from karat.store import comparisons, golden_sets
 from karat.store import runs as stored
 from karat.store.runs import RunRow
 from karat.web.access import AnEngineer, AReader
-from karat.web.api.answers import Paged, in_turn, printed, said
+from karat.web.api.answers import Paged, printed, said
 from karat.web.api.bodies import Uploaded
+from karat.web.computing import in_turn
 from karat.web.errors import NotFound
 from karat.web.golden import opened
 from karat.web.site import Site, TheSite

@@ -8,7 +8,8 @@ from fastapi import APIRouter, Query, Request, Response
 
 from karat.errors import nearest
 from karat.web.access import AReader
-from karat.web.api.answers import Paged, in_turn, printed
+from karat.web.api.answers import Paged, printed
+from karat.web.computing import in_turn
 from karat.web.errors import NotFound
 from karat.web.site import TheSite
 from karat.workflows.kept_trends import History, find_history, histories_of

@@ -1,0 +1,400 @@
+"""The dashboard of online metrics: what users did, over time and in slices, with what bends it."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
+
+from karat.errors import MissingExtra
+from karat.formats.engines.opening import open_engine
+from karat.online.metrics import registry
+from karat.online.metrics.entry import Metric
+from karat.online.rules import Rules
+from karat.tables.events import EventLog
+from karat.tables.online import OnlineResult, OnlineResults
+from karat.web import online_figures as figures
+from karat.web.access import AReader
+from karat.web.listing import Listed
+from karat.web.online_figures import Axis, Cell, Chart, Headline, Mark
+from karat.web.online_lists import list_of_results
+from karat.web.online_log import (
+    Days,
+    Lacking,
+    Question,
+    TheDays,
+    Wanted,
+    day_text,
+    log_of,
+    looked,
+)
+from karat.web.online_slices import Dimension, dimension, dimensions
+from karat.web.page import Page, show
+from karat.web.site import Site, TheSite
+from karat.workflows.kept_pages import with_leads
+from karat.workflows.marking import marks_of
+from karat.workflows.online import kept
+from karat.workflows.online.evaluating import evaluate
+
+ROUTER = APIRouter()
+MOST_SLICES = 24
+"""Slices that are kept of what figures are sliced by, those with the most behind them."""
+_POSITIONS = "ClickPosition"
+_LENGTHS = (1, 7, 28, 91)  # days of periods that are one click away
+_TABS = (
+    ("", "Dashboard", "/online"),
+    ("queries", "Worst queries", "/online/queries"),
+    ("against", "Against judgments", "/online/against"),
+    ("rows", "Rows", "/online/rows"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogPage(Page):
+    """What every page of online metrics has.
+
+    Attributes:
+        lacking: Why there is nothing to show; None if there is something.
+        log: What the log holds, in short; None if there is none.
+        period: The first day and the last that are looked at; None without a log.
+        health: What to know before any number is read, in sentences.
+        notes: What is to be known of the numbers, in sentences.
+        computed: Whether the numbers are there; else they are being computed.
+        wrong: Why this log has none of them, and what helps; None if it has.
+        tabs: The pages: name, address, whether it is this.
+    """
+
+    section: ClassVar[str] = "online"
+    lacking: Lacking | None = None
+    log: Mapping[str, Any] | None = None
+    period: tuple[str, str] | None = None
+    health: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    computed: bool = False
+    wrong: str | None = None
+    tabs: Sequence[tuple[str, str, bool]] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnlinePage(LogPage):
+    """The dashboard.
+
+    Attributes:
+        headlines: Each metric over the period.
+        figures: Every result: by metric, step of time and slice.
+        by: What it is sliced by, as the address says it; empty for nothing.
+        only: The one slice that is shown; None for all.
+        values: The slices that are drawn, with their look and the address of that one alone.
+        left_out: Slices that are in no chart, as others have more behind them.
+        hourly: Whether steps of time are hours; else days.
+        charts: Each metric over time.
+        undrawn: Why there are no charts; empty if there are.
+        unknown: Metrics that the log cannot say, with the reason.
+        positions: Clicks by position, from the first: share of all clicks, and how many.
+        marks: What happened in the period.
+        metric: Everything about the metric, where one alone is shown.
+        choices: What can be chosen: metrics by family, and slices; whether each is.
+        periods: Periods that are one click away: name, address, whether it is this.
+        whole: The address of all slices.
+    """
+
+    template: ClassVar[str] = "online.html.j2"
+    headlines: Sequence[Headline] = ()
+    figures: Listed | None = None
+    by: str = ""
+    only: str | None = None
+    values: Sequence[tuple[str, int, str]] = ()
+    left_out: int = 0
+    hourly: bool = False
+    charts: Sequence[Chart] = ()
+    undrawn: str = field(default="", repr=False)
+    unknown: Sequence[tuple[str, str]] = ()
+    positions: Sequence[tuple[str, float, int]] = ()
+    marks: Sequence[Mark] = ()
+    metric: Mapping[str, Any] | None = None
+    choices: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    periods: Sequence[tuple[str, str, bool]] = field(default=(), repr=False)
+    whole: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the dashboard is asked for.
+
+    Attributes:
+        metrics: The metrics.
+        chosen: Those that the address names; empty for the usual ones.
+        days: The days.
+        by: What it is sliced by.
+        only: The one value that is shown of that; None for all.
+    """
+
+    metrics: Sequence[Metric]
+    chosen: Sequence[str]
+    days: Days
+    by: Dimension
+    only: str | None
+
+    def address(self, **changed: Any) -> str:
+        """The dashboard with some of it changed; ``None`` takes it out."""
+        held: dict[str, Any] = {"metrics": ",".join(self.chosen), "by": self.by.name}
+        held |= {"only": self.only} | (self.days.said if self.days.asked else {}) | changed
+        kept_ = [(name, str(value)) for name, value in held.items() if value is not None]
+        query = urlencode([(name, value) for name, value in kept_ if value or name == "only"])
+        return f"/online?{query}" if query else "/online"
+
+
+@ROUTER.get("/online")
+def dashboard(
+    request: Request,
+    site: TheSite,
+    _asking: AReader,
+    days: TheDays,
+    metrics: Annotated[str, Query(max_length=2_000)] = "",
+    by: Annotated[str, Query(max_length=200)] = "",
+    only: Annotated[str | None, Query(max_length=500)] = None,
+    pick: Annotated[list[str] | None, Query(max_length=200)] = None,
+) -> Response:
+    """What users did in a period."""
+    log = log_of(site)
+    common: dict[str, Any] = {"title": "Online", "tabs": tabs("")}
+    if isinstance(log, Lacking):
+        return show(request, OnlinePage(**common, lacking=log))
+    asked = _asked(site, log, days, pick or metrics.split(","), by, only)
+    if pick:  # the form's boxes: from here on in one parameter, which an address can hold on to
+        return RedirectResponse(f"{site.settings.base}{asked.address()}", 303)
+    common |= {
+        "log": told(log),
+        "period": asked.days.period,
+        "by": asked.by.name,
+        "only": asked.only,
+        "choices": _choices(site, log, asked),
+        "periods": _periods(log, asked),
+        "whole": asked.address(only=None),
+    }
+    axis = Axis.of(asked.days)
+    question = question_of(asked.metrics, asked.by, asked.days, axis.cut)
+    found = looked(request, log, question, lambda: made(log, asked, axis))
+    if found is None:
+        return show(request, OnlinePage(**common))
+    results = kept.results_of(found)
+    return show(request, OnlinePage(**common, **_shown(request, site, log, asked, axis, results)))
+
+
+def tabs(own: str) -> list[tuple[str, str, bool]]:
+    """The pages of online metrics: name, address, whether it is this one."""
+    return [(name, where, key == own) for key, name, where in _TABS]
+
+
+def told(log: EventLog) -> dict[str, Any]:
+    """What a log holds, in short."""
+    first, last = (Days(day or 0, day or 0).period[0] for day in (log.first_day, log.last_day))
+    return {
+        "events": log.rows - log.bots,
+        "bots": log.bots,
+        "kinds": dict(log.kinds),
+        "first": first,
+        "last": last,
+        "timezone": log.timezone,
+        "arms": list(log.arms),
+        "attributes": list(log.attributes),
+        "simulated": log.simulated,
+        "version": log.version,
+    }
+
+
+def question_of(
+    metrics: Sequence[Metric], by: Dimension, days: Days, steps: Sequence[str]
+) -> Question:
+    """All that results depend on besides the log."""
+    return {
+        "what": "evaluate",
+        "metrics": [[each.name, each.version] for each in metrics],
+        "by": [by.name, by.digest],
+        "steps": list(steps),
+        "days": [days.first, days.last],
+        "rules": Rules().id,
+    }
+
+
+def made(log: EventLog, asked: Asked, axis: Axis) -> dict[str, Any]:
+    """The results that the dashboard shows, as JSON can hold them."""
+    step = ",".join(axis.cut)
+    by = [step, *([asked.by.key, f"{step},{asked.by.key}"] if asked.by.key else [])]
+    with open_engine() as engine:
+        found = evaluate(
+            log,
+            engine,
+            [each.name for each in asked.metrics],
+            by,
+            first_day=asked.days.first,
+            last_day=asked.days.last,
+            queries=asked.by.queries,
+        )
+    held = found.to_dict()
+    if asked.by.key:
+        shown = set(figures.largest(found.results, asked.by.key)[:MOST_SLICES])
+        held["results"] = [
+            row for row in held["results"] if row["slice"].get(asked.by.key, None) in {None, *shown}
+        ]
+    return held
+
+
+def _asked(
+    site: Site, log: EventLog, days: Wanted, names: Sequence[str], by: str, only: str | None
+) -> Asked:
+    chosen = [name for name in dict.fromkeys(names) if name.strip()]
+    found = registry.find_all(chosen or registry.DEFAULT)
+    sliced = dimension(site, log, by)
+    said = [each.name for each in found] if chosen else []
+    return Asked(found, said, days.within(log), sliced, only if sliced.name else None)
+
+
+def _shown(
+    request: Request,
+    site: Site,
+    log: EventLog,
+    asked: Asked,
+    axis: Axis,
+    results: OnlineResults,
+) -> dict[str, Any]:
+    """The fields of the page, of what was computed."""
+    key = asked.by.key
+    values = figures.largest(results.results, key) if key else [""]
+    drawn = sorted(values[: figures.MOST_LINES])  # so that colours stay where sizes change
+    looks = {value: at for at, value in enumerate(drawn)}
+    if asked.only is not None:
+        drawn = [asked.only]
+    by_metric: dict[str, list[OnlineResult]] = {}
+    for row in results.results:
+        by_metric.setdefault(row.metric, []).append(row)
+    marks, uprights = figures.marks_within(
+        marks_of(site.workspace).iter_rows(named=True), axis, log
+    )
+    headlines, charts, unknown, undrawn = [], [], [], ""
+    for metric in asked.metrics:
+        rows = by_metric.get(metric.name, [])
+        whole = next((row for row in rows if not row.slice), None)
+        if whole is not None and whole.state == "unknown" and whole.n == 0:
+            unknown.append((metric.name, whole.reason))
+            continue
+        if metric.name == _POSITIONS:
+            continue
+        headlines.append(_headline(metric, rows, asked, drawn if key else []))
+        if undrawn:
+            continue
+        try:
+            chart, leads = figures.chart_of(
+                metric, rows, axis, asked.by, drawn, looks, marks, uprights,
+                asked.address(metrics=metric.name), large=len(asked.metrics) == 1,
+            )  # fmt: skip
+        except MissingExtra as error:
+            undrawn = str(error)
+            continue
+        charts.append(_led(chart, leads, site.settings.base))
+    return {
+        "computed": True,
+        "health": results.health,
+        "notes": results.notes,
+        "headlines": headlines,
+        "figures": list_of_results(request, results, asked.metrics, asked.days, axis, asked.by),
+        "values": [(value, look, asked.address(only=value)) for value, look in looks.items()]
+        if key
+        else [],
+        "left_out": max(0, len(values) - figures.MOST_LINES) if key else 0,
+        "hourly": axis.hourly,
+        "charts": charts,
+        "undrawn": undrawn,
+        "unknown": unknown,
+        "positions": _positions(by_metric.get(_POSITIONS, [])),
+        "marks": marks,
+        "metric": _about(asked.metrics[0]) if len(asked.metrics) == 1 else None,
+    }
+
+
+def _headline(
+    metric: Metric, rows: Sequence[OnlineResult], asked: Asked, values: Sequence[str]
+) -> Headline:
+    by = asked.by
+
+    def cell(value: str | None) -> Cell:
+        slice_ = {} if value is None else {by.key: value}
+        row = next((row for row in rows if dict(row.slice) == slice_), None)
+        parts = [] if value is None else [(by.name, value)]
+        return figures.cell_of(
+            row, metric, figures.rows_address(metric.name, asked.days, parts, "yes")
+        )
+
+    return Headline(
+        metric.name,
+        metric.title,
+        metric.says,
+        asked.address(metrics=metric.name),
+        cell(asked.only if by.key else None),
+        {value: cell(value) for value in values} if asked.only is None else {},
+    )
+
+
+def _led(chart: Chart, leads: Mapping[str, str], base: str) -> Chart:
+    """A chart whose steps lead to their rows."""
+    where = {mark: {"where": each} for mark, each in leads.items()}
+
+    def led(svg: str) -> str:
+        return with_leads(svg, where, lambda said: html.escape(f"{base}{said['where']}"))
+
+    return Chart(
+        chart.metric, chart.title, chart.where, led(chart.wide), led(chart.narrow),
+        chart.described, chart.gaps,
+    )  # fmt: skip
+
+
+def _positions(rows: Sequence[OnlineResult]) -> list[tuple[str, float, int]]:
+    """Of all clicks in the period, those at each position."""
+    found = [row for row in rows if set(row.slice) == {"position"} and row.value is not None]
+    return [(row.slice["position"], row.value or 0.0, round(row.total or 0)) for row in found]
+
+
+def _about(metric: Metric) -> dict[str, Any]:
+    names = ("name", "version", "title", "definition", "says", "source", "traps", "direction")
+    return {name: getattr(metric, name) for name in names}
+
+
+def _choices(site: Site, log: EventLog, asked: Asked) -> dict[str, Any]:
+    """What the forms offer."""
+    chosen = {each.name for each in asked.metrics}
+    families: dict[str, list[tuple[str, str, bool]]] = {}
+    every = registry.all_metrics()
+    more = [each for each in asked.metrics if each.name not in {one.name for one in every}]
+    for metric in (*every, *more):
+        heading = registry.FAMILIES.get(metric.family, metric.family)
+        said = (metric.name, metric.title, metric.name in chosen)
+        families.setdefault(heading, []).append(said)
+    offered = dimensions(site, log)
+    return {
+        "families": families,
+        "slices": [(each.name, each.label, each.name == asked.by.name) for each in offered],
+        "label": asked.by.label,
+        "first": day_text(asked.days.first),
+        "last": day_text(asked.days.last),
+        "chosen": ",".join(asked.chosen),
+        "usual": asked.address(metrics=None),
+    }
+
+
+def _periods(log: EventLog, asked: Asked) -> list[tuple[str, str, bool]]:
+    """Periods to the end of the log, as far as it is long enough for them."""
+    begin, end = log.first_day or 0, log.last_day or 0
+    total = end - begin + 1
+    out = []
+    for count in (*(each for each in _LENGTHS if each < total), total):
+        first = end - count + 1
+        name = "everything" if count == total else "1 day" if count == 1 else f"{count} days"
+        said = {"from": day_text(first), "to": day_text(end)}
+        here = (asked.days.first, asked.days.last) == (first, end)
+        out.append((name, asked.address(**said), here))
+    return out

@@ -1,0 +1,400 @@
+"""Figures of the dashboard: results asked for and kept, as cells with links, lines and places."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
+
+from karat.online.metrics.entry import Metric
+from karat.reports import online_charts as drawing
+from karat.reports.figures import counted
+from karat.reports.online import figure, span
+from karat.reports.online_charts import Line, Place, Point, Upright
+from karat.stats.intervals import TRUSTED_FROM
+from karat.tables.events import EventLog
+from karat.tables.online import OnlineResult
+from karat.web.online_log import Days, day_text
+from karat.web.online_slices import Dimension
+
+HOURLY = 3
+"""So many days are shown by hour; more by day."""
+MOST_LINES = len(drawing.LINES)
+"""Slices that are drawn, those with the most behind them; the list has all."""
+NOT_SAID = "(none)"
+"""What pages call the value of a slice that the log does not say."""
+_NOTHING = "nothing to count"
+_GAPS = 4  # reasons for gaps, below a chart
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a page, and what stands behind it.
+
+    Attributes:
+        said: The number with its unit; a dash where there is none.
+        interval: Its 95 % interval in words; empty without one.
+        bounds: What it lies within, given what the log does not say; empty without such bounds.
+        n: What it is over.
+        users: Users in that.
+        reason: Why it has no value, or no interval; empty if it has both.
+        where: The page with the rows behind it, without the base.
+        value: The number itself.
+        low: Lower end of its interval.
+        high: Upper end.
+        least: Lower bound.
+        most: Upper bound.
+        state: As of ``OnlineResult``.
+    """
+
+    said: str
+    interval: str
+    bounds: str
+    n: int
+    users: int
+    reason: str
+    where: str
+    value: float | None
+    low: float | None
+    high: float | None
+    least: float | None
+    most: float | None
+    state: str
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A metric of the period.
+
+    Attributes:
+        metric: Its name.
+        title: Its name in words.
+        says: What it tells.
+        where: The page of this metric alone, without the base.
+        cell: Over everything, or the one slice that is chosen.
+        slices: By value of what it is sliced by, the number there.
+    """
+
+    metric: str
+    title: str
+    says: str
+    where: str
+    cell: Cell
+    slices: Mapping[str, Cell]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A metric over time.
+
+    Attributes:
+        metric: Its name.
+        title: Its name in words.
+        where: As of ``Headline``.
+        wide: The chart as SVG.
+        narrow: The same for a telephone; empty where one serves both.
+        described: What it shows, in words.
+        gaps: Why some of it has no value, in sentences.
+    """
+
+    metric: str
+    title: str
+    where: str
+    wide: str = field(repr=False)
+    narrow: str = field(repr=False)
+    described: str
+    gaps: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What happened in the period.
+
+    Attributes:
+        number: Its number in the charts.
+        time_us: When, microseconds UTC.
+        kind: As of ``marking.KINDS``.
+        text: What.
+    """
+
+    number: int
+    time_us: int
+    kind: str
+    text: str
+
+
+def slice_text(value: str) -> str:
+    """The value of a slice as pages say it."""
+    return value or NOT_SAID
+
+
+def cell_of(row: OnlineResult | None, metric: Metric, where: str) -> Cell:
+    """A result as a cell; one that is not there at all has nothing to count."""
+    if row is None:
+        nothing = (None, None, None, None, None)
+        return Cell("–", "", "", 0, 0, _NOTHING, where, *nothing, "none")
+    return Cell(
+        figure(metric, row.value),
+        span(metric, row.low, row.high),
+        span(metric, row.least, row.most),
+        row.n,
+        row.users,
+        row.reason,
+        where,
+        row.value,
+        row.low,
+        row.high,
+        row.least,
+        row.most,
+        row.state,
+    )
+
+
+def rows_address(
+    metric: str, days: Days | tuple[int, int], parts: Iterable[tuple[str, str]], counts: str = ""
+) -> str:
+    """The page with the rows behind a figure.
+
+    Args:
+        metric: Its metric.
+        days: The days it is over.
+        parts: Its slice: what it is of, and the value; an empty one is what the log does not say.
+        counts: ``yes`` those in the numerator · ``no`` those that could be · empty: both.
+    """
+    first, last = (days.first, days.last) if isinstance(days, Days) else days
+    said = [("metric", metric), ("from", day_text(first)), ("to", day_text(last))]
+    cut = [("slice", f"{name}={value}") for name, value in parts]
+    counted_as = [("counts", counts)] if counts else []
+    return f"/online/rows?{urlencode([*said, *cut, *counted_as])}"
+
+
+def largest(rows: Iterable[OnlineResult], dimension: str) -> list[str]:
+    """The values of a dimension, that with the most behind it first."""
+    sizes: dict[str, int] = {}
+    for row in rows:
+        if set(row.slice) == {dimension}:
+            value = row.slice[dimension]
+            sizes[value] = max(sizes.get(value, 0), row.n)
+    return sorted(sizes, key=lambda value: (-sizes[value], value))
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The steps of time that charts are drawn over.
+
+    Attributes:
+        days: The days.
+        hourly: Whether a step is an hour; else a day.
+    """
+
+    days: Days
+    hourly: bool
+
+    @classmethod
+    def of(cls, days: Days) -> Axis:
+        """By hour where that is not too much."""
+        return cls(days, days.count <= HOURLY)
+
+    @property
+    def cut(self) -> tuple[str, ...]:
+        """What results are cut by, so that each step is one slice."""
+        return ("day", "hour") if self.hourly else ("day",)
+
+    @property
+    def count(self) -> int:
+        """How many steps there are."""
+        return self.days.count * (24 if self.hourly else 1)
+
+    def at(self, part: Mapping[str, str]) -> int | None:
+        """Which step a slice is; None if it is none of them."""
+        day = (dt.date.fromisoformat(part["day"]) - dt.date(1970, 1, 1)).days - self.days.first
+        step = day * 24 + int(part["hour"]) if self.hourly else day
+        return step if 0 <= step < self.count else None
+
+    def moment(self, time_us: int, timezone: str) -> float | None:
+        """Where a time stands among the steps; None outside them."""
+        local = dt.datetime.fromtimestamp(time_us / 1e6, ZoneInfo(timezone))
+        day = (local.date() - dt.date(1970, 1, 1)).days - self.days.first
+        within = (local.hour * 3600 + local.minute * 60 + local.second) / 86_400
+        step = (day + within) * (24 if self.hourly else 1) - 0.5
+        return step if -0.5 <= step <= self.count - 0.5 else None
+
+    def name(self, step: int) -> str:
+        """A step in words."""
+        day = day_text(self.days.first + (step // 24 if self.hourly else step))
+        return f"{day}, {step % 24:02}:00" if self.hourly else day
+
+    def label(self, step: int) -> str:
+        """The same, as short as an axis wants it."""
+        if self.hourly and (self.days.count == 1 or step % 24):
+            return f"{step % 24:02}:00"
+        days = self.days.first + (step // 24 if self.hourly else step)
+        day = dt.date(1970, 1, 1) + dt.timedelta(days=days)
+        return f"{day.day} {day:%b}"
+
+    def where(self, metric: str, step: int, parts: Iterable[tuple[str, str]]) -> str:
+        """The rows of a step."""
+        day = self.days.first + (step // 24 if self.hourly else step)
+        hour = [("hour", f"{step % 24:02}")] if self.hourly else []
+        return rows_address(metric, (day, day), [*hour, *parts])
+
+
+def marks_within(
+    rows: Iterable[Mapping[str, object]], axis: Axis, log: EventLog
+) -> tuple[list[Mark], list[Upright]]:
+    """The marks of a period, numbered, and where they stand in its charts."""
+    marks: list[Mark] = []
+    uprights: list[Upright] = []
+    for row in rows:
+        time_us = int(str(row["time_us"]))
+        at = axis.moment(time_us, log.timezone)
+        if at is not None:
+            marks.append(Mark(len(marks) + 1, time_us, str(row["kind"]), str(row["text"])))
+            uprights.append(Upright(at, str(len(marks))))
+    return marks, uprights
+
+
+def chart_of(
+    metric: Metric,
+    rows: Sequence[OnlineResult],
+    axis: Axis,
+    by: Dimension,
+    values: Sequence[str],
+    looks: Mapping[str, int],
+    marks: Sequence[Mark],
+    uprights: Sequence[Upright],
+    where: str,
+    *,
+    large: bool,
+) -> tuple[Chart, dict[str, str]]:
+    """A metric over time, one line for everything, or one for each slice.
+
+    Args:
+        metric: The metric.
+        rows: Its results by step, and by dimension too if there is one.
+        axis: The steps.
+        by: What lines are of; ``NOTHING`` for one line.
+        values: Of that, those to draw.
+        looks: Which look each has.
+        marks: What happened meanwhile.
+        uprights: Where that stands.
+        where: The page of this metric alone.
+        large: Whether it is drawn wide, and for a telephone apart.
+
+    Returns:
+        The chart, and by the mark that stands for a step where it leads.
+
+    Raises:
+        MissingExtra: what draws it is not installed.
+    """
+    by_value = {value: _steps(rows, axis, by.key, value) for value in values}
+    lines = [
+        Line(
+            slice_text(value) if by.key else "all",
+            [
+                Point(at, row.value, row.low, row.high, row.users < TRUSTED_FROM)
+                for at, row in sorted(found.items())
+            ],
+            looks.get(value, 0),
+        )
+        for value, found in by_value.items()
+    ]
+    if lines:  # a step that nobody has is a gap as well
+        there = {point.at for line in lines for point in line.points}
+        more = [Point(at, None) for at in range(axis.count) if at not in there]
+        lines[0] = Line(
+            lines[0].label,
+            sorted([*lines[0].points, *more], key=lambda point: point.at),
+            lines[0].look,
+        )
+    places, leads = [], {}
+    only = [(by.name, values[0])] if by.key and len(values) == 1 else []
+    for step in range(axis.count):
+        said = "; ".join(
+            _said(found.get(step), metric, slice_text(value) if by.key else "")
+            for value, found in by_value.items()
+        )
+        key = f"at-{step}"
+        leads[key] = axis.where(metric.name, step, only)
+        places.append(Place(axis.label(step), f"{axis.name(step)}: {said or _NOTHING}", key))
+    described = _described(metric, lines, axis, marks)
+    sizes = (drawing.WIDE, drawing.NARROW) if large else (drawing.SMALL,)
+    drawn = [
+        drawing.over_time(
+            lines, places, uprights, title=described, share=metric.unit == "share", size=size
+        )
+        for size in sizes
+    ]
+    chart = Chart(
+        metric.name,
+        metric.title,
+        where,
+        drawn[0],
+        drawn[1] if large else "",
+        described,
+        _gaps(by_value, axis, by.key),
+    )
+    return chart, leads
+
+
+def _steps(
+    rows: Sequence[OnlineResult], axis: Axis, dimension: str, value: str
+) -> dict[int, OnlineResult]:
+    """The results of a slice by step."""
+    names = {*axis.cut, dimension} - {""}
+    out = {}
+    for row in rows:
+        if set(row.slice) == names and (not dimension or row.slice[dimension] == value):
+            step = axis.at(row.slice)
+            if step is not None:
+                out[step] = row
+    return out
+
+
+def _said(row: OnlineResult | None, metric: Metric, label: str) -> str:
+    """A result at a step, in words."""
+    before = f"{label}: " if label else ""
+    if row is None:
+        return f"{before}{_NOTHING}"
+    if row.value is None:
+        bounds = span(metric, row.least, row.most)
+        return f"{before}{'between ' + bounds if bounds else 'no value'} ({row.reason})"
+    within = span(metric, row.low, row.high)
+    interval = f" ({within})" if within else ""
+    of = f", n = {row.n:,}, {counted(row.users, 'user', 'users')}"
+    return f"{before}{figure(metric, row.value)}{interval}{of}"
+
+
+def _described(metric: Metric, lines: Sequence[Line], axis: Axis, marks: Sequence[Mark]) -> str:
+    first, last = axis.days.period
+    step = "hour" if axis.hourly else "day"
+    said = [f"{metric.name}, {metric.title}, by {step} from {first} to {last}"]
+    for line in lines:
+        values = [point.value for point in line.points if point.value is not None]
+        name = "" if line.label == "all" else f"{line.label}: "
+        if not values:
+            said.append(f"{name}no value")
+            continue
+        ends = (figure(metric, each) for each in (min(values), max(values), values[-1]))
+        said.append("{}lowest {}, highest {}, last {}".format(name, *ends))
+    said += [f"mark {mark.number}: {mark.text}" for mark in marks[-5:]]
+    return "; ".join(said) + "."
+
+
+def _gaps(by_value: Mapping[str, Mapping[int, OnlineResult]], axis: Axis, key: str) -> list[str]:
+    """Why steps have no value: each reason once for each line, with how many steps it is of."""
+    reasons: Counter[tuple[str, str]] = Counter()
+    for value, found in by_value.items():
+        line = f"{slice_text(value)}: " if key else ""
+        for step in range(axis.count):
+            row = found.get(step)
+            if row is None or row.value is None:
+                reasons[line, _NOTHING if row is None else row.reason] += 1
+    unit = ("hour", "hours") if axis.hourly else ("day", "days")
+    return [
+        f"{line}{counted(count, *unit)} without a value: {reason}"
+        for (line, reason), count in reasons.most_common(_GAPS)
+    ]

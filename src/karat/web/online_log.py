@@ -1,0 +1,226 @@
+"""The log that the pages of online metrics are of: found, asked about one thing at a time, kept."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, Query, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+from karat.errors import InputError, UsageError, on_page
+from karat.store.events import read_event_log
+from karat.tables.events import EventLog
+from karat.web.computing import Computing
+from karat.web.site import Site
+from karat.workflows.online import kept
+
+ONLINE = Computing(at_once=1)
+"""What is computed of logs in this process: one thing at a time, as each may take much memory."""
+WAIT_S, LONGEST_S = 1.0, 10.0
+"""How long a page waits for its numbers before it says so; how long for a program that reads it."""
+USUAL = 28
+"""Days that are shown unless somebody asks: whole weeks."""
+ENDLESS_S = 1800.0
+"""How long the API waits for what it computes."""
+_LOOK_S = 0.2
+_EPOCH = dt.date(1970, 1, 1)
+Question = Mapping[str, Any]
+
+
+class NotYet(HTTPException):
+    """A program asked for numbers that are still being computed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            503, "the numbers are being computed: look again in a moment", {"retry-after": "2"}
+        )
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """Why there is nothing to show.
+
+    Attributes:
+        what: In words.
+        fix: The command, or what else to do; None if nothing is known to help.
+        none: Whether it is only that nothing was imported yet.
+    """
+
+    what: str
+    fix: str | None
+    none: bool
+
+
+@dataclass(frozen=True)
+class Days:
+    """The days that are looked at.
+
+    Attributes:
+        first: The first, in days since 1970-01-01.
+        last: The last, itself included.
+        asked: Whether the address names them.
+    """
+
+    first: int
+    last: int
+    asked: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many they are."""
+        return self.last - self.first + 1
+
+    @property
+    def period(self) -> tuple[str, str]:
+        """The first and the last as ``2026-11-01``."""
+        return day_text(self.first), day_text(self.last)
+
+    @property
+    def said(self) -> dict[str, str]:
+        """As an address says them."""
+        return dict(zip(("from", "to"), self.period, strict=True))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The days that an address asks for, as it says them; empty where it does not."""
+
+    first: str
+    last: str
+
+    def within(self, log: EventLog) -> Days:
+        """The days of a log that are meant.
+
+        Raises:
+            UsageError: one is no day, the last stands before the first, or the log has none of
+                them.
+        """
+        begin, end = log.first_day or 0, log.last_day or 0
+        last = end if not self.last else day_of(self.last)
+        usual = max(begin, min(last, end) - USUAL + 1)
+        first = usual if not self.first else day_of(self.first)
+        if first > last:
+            raise UsageError(
+                f"{day_text(first)} is after {day_text(last)}", fix="name the earlier day first"
+            )
+        if first > end or last < begin:
+            raise UsageError(
+                f"the log has no such day: it is from {day_text(begin)} to {day_text(end)}",
+                fix="name days in between",
+            )
+        return Days(max(first, begin), min(last, end), bool(self.first or self.last))
+
+
+def _wanted(
+    first: Annotated[
+        str, Query(alias="from", max_length=40, description="The first day, as 2026-11-01.")
+    ] = "",
+    last: Annotated[
+        str, Query(alias="to", max_length=40, description="The last day, itself included.")
+    ] = "",
+) -> Wanted:
+    return Wanted(first.strip(), last.strip())
+
+
+TheDays = Annotated[Wanted, Depends(_wanted)]
+"""A parameter of a route: the days it is about."""
+
+
+def log_of(site: Site) -> EventLog | Lacking:
+    """The log of the workspace, or why there is none."""
+    folder = site.workspace.workspace.events
+    try:
+        return read_event_log(folder)
+    except InputError as error:
+        return Lacking(error.what, error.fix, not (folder / "manifest.json").exists())
+
+
+def the_log(site: Site) -> EventLog:
+    """The log of the workspace.
+
+    Raises:
+        InputError: there is none, or it is damaged.
+    """
+    return read_event_log(site.workspace.workspace.events)
+
+
+def looked(
+    request: Request, log: EventLog, question: Question, make: Callable[[], Any]
+) -> Any | None:
+    """What is kept as the answer to a question; else it is computed beside, waited for a little.
+
+    Args:
+        request: What asks; a program (``format=json`` or ``csv``) waits for longer.
+        log: The log.
+        question: As ``kept.find`` wants it.
+        make: Computes the answer, as JSON can hold it.
+
+    Returns:
+        None while it is being computed.
+
+    Raises:
+        NotYet: so it is for a program.
+        KaratError: it cannot be computed.
+        Busy: too much is waiting to be computed.
+    """
+    program = request.query_params.get("format") in {"json", "csv"}
+    found = _ask(log, question, make, LONGEST_S if program else WAIT_S)
+    if found is None and program:
+        raise NotYet
+    return found
+
+
+async def awaited(log: EventLog, question: Question, make: Callable[[], Any]) -> Any:
+    """The answer to a question, waited for without a thread.
+
+    Raises:
+        NotYet: it takes longer than ``ENDLESS_S``.
+        KaratError: as of ``looked``; Busy likewise.
+    """
+    until = time.monotonic() + ENDLESS_S
+    # No event tells: another process may compute it.
+    while (found := await run_in_threadpool(_ask, log, question, make, 0.0)) is None:
+        if time.monotonic() > until:
+            raise NotYet
+        await asyncio.sleep(_LOOK_S)
+    return found
+
+
+def _ask(log: EventLog, question: Question, make: Callable[[], Any], wait_s: float) -> Any | None:
+    found = kept.find(log, question)
+    if found is not None:
+        return found
+    key = "online", str(log.folder), log.version, json.dumps(question, sort_keys=True)
+    if ONLINE.run(key, lambda: kept.answered(log, question, make), wait_s):
+        return kept.find(log, question)
+    return None
+
+
+def trouble(error: InputError) -> str:
+    """Why a log has none of some numbers, and what helps, in sentences."""
+    fix = f" What helps: {on_page(error.fix)}." if error.fix else ""
+    return f"{error.what[:1].upper()}{error.what[1:]}.{fix}"
+
+
+def day_of(said: str) -> int:
+    """A day as ``2026-11-01``, in days since 1970-01-01.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        return (dt.date.fromisoformat(said) - _EPOCH).days
+    except ValueError:
+        raise UsageError(f"{said[:40]!r} is no day", fix="2026-11-01") from None
+
+
+def day_text(day: int) -> str:
+    """A day since 1970-01-01 as ``2026-11-01``."""
+    return (_EPOCH + dt.timedelta(days=day)).isoformat()

@@ -1,0 +1,260 @@
+"""Online results for eyes and machines: units, dashes with their reasons, and 80 columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+
+from karat.online.metrics.registry import all_metrics, find
+from karat.reports import online, online_catalogue
+from karat.reports.terminal import console
+from karat.tables.online import OnlineResult, OnlineResults
+
+
+def row(metric: str, value: float | None = None, **more: Any) -> OnlineResult:
+    usual: dict[str, Any] = {
+        "slice": {}, "low": None, "high": None, "method": None, "least": None, "most": None,
+        "n": 1200, "users": 300, "total": None, "state": "ok" if value is not None else "none",
+        "reason": "",
+    }  # fmt: skip
+    return OnlineResult(metric=metric, version=1, value=value, **{**usual, **more})
+
+
+def users(low: float, high: float) -> dict[str, Any]:
+    return {"low": low, "high": high, "method": "users"}
+
+
+DAYS = ("2026-11-01", "2026-11-02")
+ROWS = [
+    row("CTR", 0.4213, **users(0.4011, 0.4416)),
+    row("GoodAbandonment", least=0.0, most=0.1234, state="unknown",
+        reason="the log leaves it open: only bounds are known"),
+    row("SAT", 0.3, **users(0.28, 0.32), least=0.22, most=0.3),
+    row("Dwell", 41.25, low=33.0, method="buckets",
+        reason="no upper end: many draws of the users do not reach it"),
+    row("Conversion", state="unknown", n=0, users=0, reason="the log holds no purchases"),
+    row("Latency(p95)", 1234.4, low=1100.0, high=1400.0, method="buckets"),
+    row("ErrorRate", 0.0, reason="all users are alike"),
+    row("CTR", 0.4, slice={"day": DAYS[0]}, **users(0.35, 0.45), n=500),
+    row("Conversion", slice={"day": DAYS[0]}, state="unknown", n=0,
+        reason="the log holds no purchases"),
+    row("Dwell", slice={"day": DAYS[0]}, state="unknown",
+        reason="more than half are censored (60 % of 5), so that it is not reached"),
+    row("CTR", slice={"day": DAYS[1]}, reason="no searches with results seen", n=0, users=0),
+    row("Conversion", slice={"day": DAYS[1]}, state="unknown", n=0,
+        reason="the log holds no purchases"),
+    row("Dwell", 12.0, slice={"day": DAYS[1]}, low=9.0, high=30.0, method="buckets", n=90),
+]  # fmt: skip
+
+
+def results(rows: list[OnlineResult], **more: Any) -> OnlineResults:
+    usual: dict[str, Any] = {
+        "by": ("day",), "rules": "rules@1 idle=1200s", "period": DAYS, "events": 9876,
+        "health": ["2 days are no whole week: weekdays and weekends differ"],
+        "notes": ["something to note"], "simulated": False,
+    }  # fmt: skip
+    return OnlineResults(results=rows, **{**usual, **more})
+
+
+def shown(found: OnlineResults, width: int = 80) -> list[str]:
+    out = io.StringIO()
+    online.show(found, console(out, width))
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    assert all(len(line) <= width for line in lines)
+    return lines
+
+
+def test_the_table_at_80_columns() -> None:
+    assert (
+        shown(results(ROWS))
+        == """\
+before any number
+· 2 days are no whole week: weekdays and weekends differ
+
+users, 2026-11-01 to 2026-11-02, 9,876 events
+
+ metric              value           95 %     could be      n  users
+ ───────────────────────────────────────────────────────────────────
+ CTR                42.1 %    40.1 – 44.2               1,200    300
+
+ GoodAbandonment         –                  0.0 – 12.3  1,200    300
+
+ SAT                30.0 %    28.0 – 32.0  22.0 – 30.0  1,200    300
+ Dwell              41.2 s         33.0 –               1,200    300
+
+ Conversion              –                                  0      0
+
+ Latency(p95)     1,234 ms  1,100 – 1,400               1,200    300
+ ErrorRate           0.0 %                              1,200    300
+
+by day
+
+ day             n      CTR %          Dwell s
+ ─────────────────────────────────────────────
+ 2026-11-01  1,200  40.0 ±5.0                –
+ 2026-11-02     90          –  12.0 (9.0–30.0)
+
+· GoodAbandonment: –: the log leaves it open: only bounds are known
+· Dwell: 95 %: no upper end: many draws of the users do not reach it
+· Conversion: –: the log holds no purchases
+· ErrorRate: no interval: all users are alike
+· Dwell in 1 slice: –: more than half are censored, so that it is not reached
+· CTR in 1 slice: –: no searches with results seen
+· something to note
+· by rules that are not the usual ones: idle=1200s""".splitlines()
+    )
+
+
+def test_null_is_a_dash_and_zero_is_zero() -> None:
+    lines = shown(results([row("CTR", 0.0, reason="all users are alike"),
+                           row("SAT", reason="no searches with results seen", n=0)]))  # fmt: skip
+    assert any(line.split()[:3] == ["CTR", "0.0", "%"] for line in lines)
+    assert any(line.split()[:2] == ["SAT", "–"] for line in lines)
+    assert "· SAT: –: no searches with results seen" in lines
+
+
+def test_simulated_users_stand_in_the_heading() -> None:
+    assert "simulated users, 2026-11-01 to 2026-11-02, 9,876 events" in shown(
+        results(ROWS, simulated=True)
+    )
+    assert "users, no days, 1 event" in shown(results(ROWS, period=None, events=1))
+
+
+def test_where_clicks_fall_is_a_table_of_its_own() -> None:
+    rows = [
+        row("ClickPosition", count / 100, slice={"position": str(place)}, n=100, total=float(count))
+        for place, count in ((1, 60), (2, 25), (11, 10), (20, 5))
+    ]
+    lines = shown(results([row("CTR", 0.5), *rows]))
+    at = lines.index("where clicks fall")
+    assert [line.split() for line in lines[at + 4 : at + 7]] == [
+        ["1", "60", "60.0", "%"],
+        ["2", "25", "25.0", "%"],
+        ["11+", "15", "15.0", "%"],
+    ]
+    assert not any(line.startswith("· ClickPosition") for line in lines)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_every_metric_and_long_slices_fit(width: int) -> None:
+    every = [
+        row(m.name, 0.5, **users(0.25, 0.75)) for m in all_metrics() if m.name != "ClickPosition"
+    ]
+    sliced = [
+        row(each.metric, 0.5, slice={"query": "a very long query " * 5, "arm": arm}, **users(0, 1))
+        for arm in "ab"
+        for each in every
+    ]
+    lines = shown(results([*every, *sliced], by=("query,arm",)), width)
+    heads = "".join("".join(lines).split())
+    for metric in all_metrics():
+        if metric.name != "ClickPosition" and width >= 60:
+            assert metric.name.split("(")[0] in heads, metric.name
+
+
+def test_of_many_slices_the_latest_or_largest_are_shown() -> None:
+    days = [row("CTR", 0.5, slice={"day": f"{place:04}"}) for place in range(100)]
+    lines = shown(results(days))
+    assert "by day: 60 of 100" in lines
+    text = "\n".join(lines)
+    assert "0099" in text
+    assert "0039" not in text
+    queries = [
+        row("CTR", 0.5, slice={"query": f"q{place:03}"}, n=place + 1) for place in range(100)
+    ]
+    text = "\n".join(shown(results(queries, by=("query",))))
+    assert text.index("q099") < text.index("q040")
+    assert "q039" not in text
+
+
+def test_what_is_not_logged_is_said() -> None:
+    lines = shown(results([row("CTR", 0.5, slice={"device": ""})], by=("device",)))
+    assert any(line.strip().startswith("(not logged)") for line in lines)
+
+
+def test_text_from_strangers_commands_no_terminal() -> None:
+    evil = "\x1b[31m[red]boo[/red]"
+    text = "\n".join(shown(results([row("CTR", 0.5, slice={"query": evil})], by=("query",))))
+    assert "\x1b" not in text
+    assert "[red]boo[/red]" in text
+
+
+def test_json_has_everything() -> None:
+    found = json.loads(online.to_json(results(ROWS)))
+    assert list(found) == [
+        "results", "by", "rules", "period", "events", "health", "notes", "simulated", "engine"
+    ]  # fmt: skip
+    assert found["results"][4]["value"] is None
+    assert found["results"][4]["state"] == "unknown"
+    assert found["results"][7]["slice"] == {"day": "2026-11-01"}
+
+
+def test_csv_has_a_column_for_each_dimension() -> None:
+    rows = list(csv.DictReader(io.StringIO(online.to_csv(results(ROWS)))))
+    assert len(rows) == len(ROWS)
+    assert rows[0]["slice_day"] == ""
+    assert rows[7]["slice_day"] == "2026-11-01"
+    assert (rows[4]["value"], rows[6]["value"]) == ("", "0.0")  # null is not zero
+    evil = online.to_csv(results([row("CTR", 0.5, slice={"query": "=cmd()"})]))
+    assert next(csv.DictReader(io.StringIO(evil)))["slice_query"] == "'=cmd()"
+
+
+def test_markdown_is_the_same_in_rows() -> None:
+    text = online.to_markdown(results([*ROWS, row("CTR", 0.5, slice={"day": "a|b"})]))
+    assert text.startswith("- 2 days are no whole week")
+    assert "| CTR | 42.1 % | 40.1 – 44.2 |  | 1,200 | 300 |" in text
+    assert "| 2026-11-02 | 90 | – | 12.0 (9.0–30.0) |" in text
+    assert "| a\\|b |" in text
+    assert "- Conversion: –: the log holds no purchases" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("CTR", 0.4213, "42.1 %"),
+        ("ErrorRate", 0.00042, "0.04 %"),
+        ("ErrorRate", 0.0, "0.0 %"),
+        ("Dwell", 4.256, "4.26 s"),
+        ("Dwell", 1234.5, "1,234.5 s"),
+        ("Latency(p50)", 4.26, "4.3 ms"),
+        ("Latency(p50)", 1234.5, "1,234 ms"),
+        ("MRCR", 0.43219, "0.432"),
+        ("SessionsPerUser", 2.5, "2.500"),
+        ("RevenuePerSearch", 1234.5, "1,234.50"),
+        ("CTR", None, "–"),
+    ],
+)
+def test_figures_have_their_unit(name: str, value: float | None, text: str) -> None:
+    assert online.figure(find(name), value) == text
+
+
+def test_a_slice_in_words() -> None:
+    assert online.slice_text(row("CTR", 0.5)) == "all"
+    assert online.slice_text(row("CTR", 0.5, slice={"day": "d", "arm": ""})) == (
+        "day d, arm (not logged)"
+    )
+
+
+def test_the_catalogue_has_every_metric() -> None:
+    out = io.StringIO()
+    online_catalogue.show_entries(all_metrics(), console(out, 80))
+    assert all(metric.name in out.getvalue() for metric in all_metrics())
+    assert max(map(len, out.getvalue().splitlines())) <= 80
+    page = online_catalogue.markdown(all_metrics())
+    for metric in all_metrics():
+        assert f"### {metric.name}: {metric.title}\n" in page
+        assert all(f"- Beware: {trap}" in page for trap in metric.traps)
+        assert online_catalogue.as_json(metric)["needs"] == [n.split("|") for n in metric.needs]
+
+
+def test_one_metric_is_explained() -> None:
+    out = io.StringIO()
+    online_catalogue.show_entry(find("SAT"), console(out, 80))
+    text = out.getvalue()
+    assert text.startswith("SAT: satisfied-click rate\nIt says how often")
+    assert "bounds of what the log does not say" in " ".join(text.split())
+    assert "click; impression or returned or hits" in text

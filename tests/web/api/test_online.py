@@ -1,0 +1,156 @@
+"""What users did by the API: the numbers of the command line, and the rows of the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from starlette.testclient import TestClient
+from tests.web.api.conftest import Printed, ProgramOf, error_of, rows_of
+from tests.web.online_log import put_users
+
+from karat.connectors.server import Client
+from karat.store import queries
+from karat.web.site import Site
+from karat.workflows.online import kept
+
+
+@pytest.fixture(autouse=True)
+def _nothing_at_hand() -> Iterator[None]:
+    kept.forget()
+    yield
+    kept.forget()
+
+
+def test_evaluate_is_what_the_command_prints(
+    program: TestClient, printed: Printed, workspace: Path
+) -> None:
+    put_users(workspace)
+    asked = {"metric": ["CTR", "zeroresults"], "by": ["arm", "day,arm"]}
+    answer = program.get("/api/online/evaluate", params=asked)
+    assert answer.status_code == 200
+    words = ("-m", "CTR", "-m", "ZeroResults", "--by", "arm", "--by", "day,arm")
+    told = printed("online", "evaluate", *words, "--format", "json")
+    found = answer.json()
+    for own, other in zip(found["results"], told["results"], strict=True):
+        # Sums of users may differ in their last digit, as they are added in parallel.
+        assert own == {
+            name: pytest.approx(value, rel=1e-12) if isinstance(value, float) else value
+            for name, value in other.items()
+        }
+    assert (found["by"], found["rules"], found["events"]) == (
+        told["by"],
+        told["rules"],
+        told["events"],
+    )
+    # Arm a: 15 of 18 searches with results each day; see tests/web/online_log.py.
+    by_arm = {row["slice"].get("arm"): row["value"] for row in found["results"]
+              if row["metric"] == "CTR" and list(row["slice"]) == ["arm"]}  # fmt: skip
+    assert by_arm == {"a": pytest.approx(15 / 18), "b": pytest.approx(3 / 18)}
+
+
+def test_days_and_slices_of_the_golden_set(program: TestClient, workspace: Path) -> None:
+    put_users(workspace)
+    site: Site = program.app.state.site  # type: ignore[attr-defined]
+    with site.workspace.store.begin() as c:
+        frame = queries.frame(c, site.workspace.golden.id)
+        kinds = pl.Series("kind", ["wear", "garden", "garden", "wear"])
+        queries.put(c, site.workspace.golden.id, frame.with_columns(kinds), 1)
+    asked = {"metric": "ZeroResults", "by": "golden:kind", "from": "2027-01-12"}
+    found = program.get("/api/online/evaluate", params=asked).json()
+    assert found["period"] == ["2027-01-12", "2027-01-14"]
+    values = {tuple(row["slice"].items()): (row["value"], row["n"]) for row in found["results"]}
+    # Three days × 12 users × four queries, of which the hat is one of two that one wears.
+    assert values == {
+        (): (0.25, 144), (("class", "garden"),): (0.0, 72), (("class", "wear"),): (0.5, 72)
+    }  # fmt: skip
+
+
+def test_status_and_the_catalogue(program: TestClient, printed: Printed, workspace: Path) -> None:
+    put_users(workspace)
+    found = program.get("/api/online/status").json()
+    told = printed("online", "status", "--format", "json")
+    assert found == {name: value for name, value in told.items() if name != "folder"}
+    assert found["kinds"] == {"click": 72, "hide": 72, "search": 192}
+    listed = rows_of(program, "/api/online/metrics")
+    assert listed == printed("online", "metrics", "--format", "json", within=False)
+    one = program.get("/api/online/metrics/ctr@7").json()
+    assert one["name"] == "CTR@7"
+    lost = program.get("/api/online/metrics/ctrr")
+    assert error_of(lost)[:2] == (404, "not_found")
+
+
+def test_worst_queries_are_a_list(program: TestClient, workspace: Path) -> None:
+    put_users(workspace)
+    rows = rows_of(program, "/api/online/queries")
+    assert [(row["text"], row["failed"]) for row in rows[:2]] == [
+        ("wool hat", 48), ("garden hose", 36)
+    ]  # fmt: skip
+    assert rows[0]["by_failure"][0] == {"failure": "zero results", "count": 48}
+    asked = {"reason": "nobody clicks", "sort": "-searches", "by": "arm", "slice": "b"}
+    found = rows_of(program, "/api/online/queries", **asked)
+    assert {row["slice"] for row in found} == {"b"}
+    assert {row["reason"] for row in found} == {"nobody clicks"}
+    wrong = program.get("/api/online/queries", params={"raison": "x"})
+    assert error_of(wrong)[:2] == (400, "usage")
+
+
+def test_against_is_what_the_page_shows(program: TestClient, workspace: Path) -> None:
+    put_users(workspace)
+    found = program.get("/api/online/against", params={"run": "old"}).json()
+    page = program.get("/online/against?run=old&format=json")
+    assert page.status_code == 200
+    assert [row["query_id"] for row in found["queries"]] == [
+        row["query_id"] for row in page.json()["queries"]
+    ]
+    assert (found["judged_only"], found["searched_only"]) == (0, 0)
+    assert error_of(program.get("/api/online/against", params={"run": "odl"}))[1] == "usage"
+
+
+def test_rows_go_on_page_by_page_and_name_nobody(program: TestClient, workspace: Path) -> None:
+    put_users(workspace)
+    asked: dict[str, Any] = {"metric": "CTR", "counts": "yes", "slice": ["arm=a", "device=phone"]}
+    # In arm a and with a phone: users 0, 2, 4 click on shoes, 0 and 2 on hoses, all on ladders.
+    found = program.get("/api/online/rows", params={**asked, "per": 20}).json()
+    assert (found["found"], len(found["items"])) == (32, 20)
+    assert found["next"] is not None
+    more = program.get(found["next"]).json()
+    assert (len(more["items"]), more["next"]) == (12, None)
+    both = found["items"] + more["items"]
+    assert len({(row["user"], row["session"], row["intent"]) for row in both}) == 32
+    assert both == sorted(both, key=lambda row: -row["time_us"])
+    assert {row["arm"] for row in both} == {"a"}
+    assert not {"user_id", "user_key", "user_bucket"} & both[0].keys()
+    wrong = program.get("/api/online/rows", params={"arm": "a"})
+    assert error_of(wrong) == (400, "usage", "rows are not chosen by 'arm'")
+
+
+def test_without_events_it_says_so(program: TestClient) -> None:
+    for path in ("status", "evaluate", "queries", "rows", "against?run=old"):
+        status, code, _ = error_of(program.get(f"/api/online/{path}"))
+        assert (status, code) == (400, "input"), path
+
+
+def test_raters_see_nothing_of_it(program_of: ProgramOf) -> None:
+    for path in ("status", "evaluate", "queries", "rows", "against?run=old", "metrics"):
+        assert error_of(program_of("rater").get(f"/api/online/{path}"))[0] == 403, path
+
+
+def test_the_client_asks_for_the_same(served: str, program: TestClient, workspace: Path) -> None:
+    put_users(workspace)
+    secret = program.headers["authorization"].removeprefix("Bearer ")
+    with Client(served, secret) as client:
+        assert client.online_status()["rows"] == 336
+        assert {"CTR", "SAT"} <= {row["name"] for row in client.online_metrics()}
+        assert client.online_metric("ctr")["name"] == "CTR"
+        found = client.online_evaluate("CTR", by="arm", first="2027-01-12", last="2027-01-13")
+        assert [row["n"] for row in found["results"]] == [72, 36, 36]
+        worst = client.online_queries(reason="zero results")
+        assert worst["text"].to_list() == ["wool hat"]
+        assert len(client.online_against("old", measure="P@5")["queries"]) == 4
+        rows = client.online_rows("CTR", counts="yes", slices="arm=b")
+        assert rows.height == 12
+        assert rows["query"].unique().to_list() == ["tall ladder"]

@@ -1,0 +1,134 @@
+"""Worst queries in the browser: listed, explained by their rows, put into the golden set."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.web.conftest import Browser, ClientOf
+from tests.web.online_log import put_users
+
+from karat.store import queries
+from karat.store.events import keep_events
+from karat.workflows.online import kept
+
+
+@pytest.fixture(autouse=True)
+def _nothing_at_hand() -> Iterator[None]:
+    kept.forget()
+    yield
+    kept.forget()
+
+
+@pytest.fixture
+def engineer(client_of: ClientOf, workspace: Path) -> Browser:
+    put_users(workspace)
+    return client_of("engineer")
+
+
+def strange(workspace: Path, text: str) -> None:
+    """Three people who search for something and find nothing."""
+    rows = [
+        {"user_id": f"other {n}", "time_us": (1_799_600_000 + n) * 1_000_000, "kind": "search",
+         "query": text, "query_id": f"s{n}", "returned": 0, "total_hits": 0, "status": "ok"}
+        for n in range(3)
+    ]  # fmt: skip
+    types = {"returned": pl.Int32, "total_hits": pl.Int64}
+    keep_events(workspace / "events", pl.DataFrame(rows, schema_overrides=types))
+
+
+def test_the_worst_stands_first_with_its_reason(engineer: Browser) -> None:
+    found = engineer.get("/online/queries?format=json").json()
+    # All 48 searches for a hat find nothing. Without a click: of shoes 6 × 4, of hoses 9 × 4, of
+    # ladders 3 × 4 searches.
+    rows = {row["text"]: row for row in found["queries"]}
+    assert {name: row["failed"] for name, row in rows.items()} == {
+        "wool hat": 48, "garden hose": 36, "red shoes": 24, "tall ladder": 12
+    }  # fmt: skip
+    first = found["queries"][0]
+    assert (first["text"], first["reason"], first["zero"]) == ("wool hat", "zero results", 48)
+    assert rows["tall ladder"]["reason"] == "nobody clicks"
+    assert found["said"].startswith("120 of 192 searches (62.5 %) failed")
+    assert first["golden"] == "q4"  # where it stands in the golden set
+
+
+def test_a_query_leads_to_its_searches(engineer: Browser) -> None:
+    page = engineer.get("/online/queries").text
+    where = "/online/rows?from=2027-01-10&amp;to=2027-01-14&amp;slice=query%3Dwool+hat"
+    assert f'href="{where}"' in page
+    rows = engineer.get(f"{html.unescape(where)}&format=json").json()
+    assert rows["total"] == 48
+
+
+def test_it_is_filtered_sorted_and_sliced_on_the_server(engineer: Browser) -> None:
+    asks = "reason=nobody+clicks&sort=searches&format=csv"
+    answer = engineer.get(f"/online/queries?{asks}")
+    names = {row["text"] for row in csv.DictReader(io.StringIO(answer.text))}
+    assert names == {"garden hose", "red shoes", "tall ladder"}
+    found = engineer.get("/online/queries?by=arm&format=json").json()
+    by_arm = {(row["text"], row["slice"]): row["failed"] for row in found["queries"]}
+    assert by_arm["red shoes", "b"] == 24  # the clicks are all in arm a
+    assert by_arm["red shoes", "a"] == 0
+    # Of arm b all but the three ladders that are clicked on each day: 96 − 12; a: 24 + 12 + 0.
+    groups = {value: failed for value, _, _, failed, _, _ in found["groups"]}
+    assert groups == {"b": 84, "a": 36}
+    page = engineer.get("/online/queries?by=arm")
+    assert page.status_code == 200
+    assert "What each slice loses" in page.text
+
+
+def test_chosen_ones_go_to_the_golden_set_with_their_counts(
+    engineer: Browser, workspace: Path
+) -> None:
+    strange(workspace, "snow shovel")
+    page = engineer.get("/online/queries").text
+    assert 'value="snow shovel"' in page
+    answer = engineer.fill("/online/queries/golden", query=["snow shovel", "wool hat"])
+    assert answer.status_code == 303  # type: ignore[attr-defined]
+    done = engineer.get(answer.headers["location"])  # type: ignore[attr-defined]
+    assert "1 query is new in the golden set; 1 was there before." in done.text
+    opened = engineer.site.workspace
+    with opened.store.read() as connection:
+        frame = queries.frame(connection, opened.golden.id)
+    [new] = frame.filter(text="snow shovel").to_dicts()
+    assert (new["count"], new["origin"]) == (3, "clicks")
+    assert frame.height == 5
+    again = engineer.fill("/online/queries/golden", query=["snow shovel"])
+    assert "added=0&there=1" in again.headers["location"]  # type: ignore[attr-defined]
+
+
+def test_nothing_chosen_is_said(engineer: Browser) -> None:
+    answer = engineer.fill("/online/queries/golden")
+    assert answer.status_code == 400  # type: ignore[attr-defined]
+    assert "No query is chosen" in answer.text  # type: ignore[attr-defined]
+
+
+def test_a_strangers_query_is_text(engineer: Browser, workspace: Path) -> None:
+    evil = '"><img src=x onerror=alert(1)>'
+    strange(workspace, evil)
+    for where in (
+        "/online/queries",
+        "/online/rows?q=onerror",
+        "/online/rows?metric=ZeroResults&counts=yes&q=onerror",
+    ):
+        page = engineer.get(where).text
+        assert "<img src=x" not in page, where
+        assert evil in html.unescape(page), where
+    cells = csv.reader(io.StringIO(engineer.get("/online/queries?format=csv").text))
+    assert not [cell for row in cells for cell in row if cell[:1] in {"=", "+", "@"}]
+
+
+def test_a_log_without_texts_says_what_it_lacks(engineer: Browser, workspace: Path) -> None:
+    shutil.rmtree(workspace / "events")
+    frame = pl.DataFrame({"user_id": ["u"], "time_us": [1_799_600_000_000_000], "kind": ["search"]})
+    keep_events(workspace / "events", frame)
+    page = engineer.get("/online/queries")
+    assert page.status_code == 200
+    assert "The log holds no texts of queries" in page.text
+    assert "data-waits" not in page.text

@@ -1,0 +1,120 @@
+"""The rows behind a figure: as many as it says, chosen by slice, and nobody named."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.web.conftest import Browser, ClientOf
+from tests.web.online_log import put_users
+
+from karat.web import online_rows
+from karat.workflows.online import kept
+
+
+@pytest.fixture(autouse=True)
+def _nothing_at_hand() -> Iterator[None]:
+    kept.forget()
+    yield
+    kept.forget()
+
+
+@pytest.fixture
+def engineer(client_of: ClientOf, workspace: Path) -> Browser:
+    put_users(workspace)
+    return client_of("engineer")
+
+
+@pytest.mark.parametrize(
+    ("asks", "total"),
+    [
+        ("", 192),  # 4 days × 12 users × 4 queries
+        ("metric=ZeroResults&counts=yes", 48),
+        ("metric=ZeroResults&counts=no", 144),
+        ("metric=CTR&counts=yes", 72),  # (6 + 3 + 9) × 4
+        ("metric=CTR&counts=no", 72),  # seen and not clicked
+        ("metric=CTR", 192),
+        ("metric=CTR&counts=yes&slice=arm%3Da", 60),
+        ("metric=CTR&counts=yes&slice=arm%3Da&slice=device%3Dphone", 32),  # (3 + 2 + 3) × 4
+        ("metric=CTR&counts=yes&from=2027-01-12&to=2027-01-12", 18),
+        ("metric=CTR&counts=yes&from=2027-01-12&to=2027-01-12&slice=hour%3D11", 9),
+        ("slice=query%3Dtall+ladder", 48),
+        ("slice=query%3D", 0),  # every search has a text
+        ("table=clicks", 72),
+        ("table=sessions", 192),
+    ],
+)
+def test_there_are_as_many_as_the_figure_says(engineer: Browser, asks: str, total: int) -> None:
+    found = engineer.get(f"/online/rows?{asks}&format=json").json()
+    assert found["total"] == total
+    assert len(found["rows"]) == total
+    page = engineer.get(f"/online/rows?{asks}")
+    assert page.status_code == 200
+    assert f"{total:,} in all" in page.text or (total == 0 and "No such searches" in page.text)
+
+
+def test_a_row_says_what_became_of_it_and_who_is_a_pseudonym(engineer: Browser) -> None:
+    asks = "slice=query%3Dred+shoes&from=2027-01-14&to=2027-01-14"
+    rows = engineer.get(f"/online/rows?{asks}&format=json").json()["rows"]
+    assert [row["when"] for row in rows[:2]] == ["2027-01-14 09:11:00", "2027-01-14 09:10:00"]
+    assert [row["became"] for row in rows] == ["abandoned"] * 6 + ["satisfied"] * 6
+    assert {row["query"] for row in rows} == {"red shoes"}
+    users = {row["user"] for row in rows}
+    assert len(users) == 12
+    assert all(name.startswith("u-") and len(name) == 8 for name in users)
+    both = engineer.get("/online/rows").text + engineer.get("/online/rows?format=json").text
+    assert "user 3" not in both
+    assert "user_key" not in both
+    # The same user is the same everywhere.
+    clicks = engineer.get("/online/rows?table=clicks&format=json").json()["rows"]
+    assert {row["user"] for row in clicks} < users
+    assert {row["dwell_s"] for row in clicks} == {60.0}
+
+
+def test_no_pseudonym_is_the_same_in_another_workspace() -> None:
+    assert online_rows.pseudonym(7, "salt") == online_rows.pseudonym(7, "salt")
+    assert online_rows.pseudonym(7, "salt") != online_rows.pseudonym(7, "other")
+    assert online_rows.pseudonym(7, "salt") != online_rows.pseudonym(8, "salt")
+
+
+def test_a_nothing_found_says_so(engineer: Browser) -> None:
+    asks = "metric=ZeroResults&counts=yes&format=json"
+    rows = engineer.get(f"/online/rows?{asks}").json()["rows"]
+    assert {row["became"] for row in rows} == {"no results; abandoned, nothing found"}
+
+
+def test_more_than_a_page_holds_is_said(engineer: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(online_rows, "MOST_ROWS", 30)
+    found = engineer.get("/online/rows?format=json").json()
+    assert (found["total"], len(found["rows"])) == (192, 30)
+    page = engineer.get("/online/rows").text
+    assert "192 searches; here are the newest 30." in page
+    assert "Page 1 of 2" in page  # 25 on each
+
+
+def test_rows_are_filtered_and_sorted_on_the_server(engineer: Browser) -> None:
+    found = engineer.get("/online/rows?q=LADDER&arm=b&sort=when&format=json").json()["rows"]
+    assert len(found) == 4 * 6
+    assert found[0]["when"] == "2027-01-10 11:06:00"
+    answer = engineer.get("/online/rows?metric=CTR&counts=yes&format=csv")
+    assert len(list(csv.DictReader(io.StringIO(answer.text)))) == 72
+
+
+@pytest.mark.parametrize(
+    ("asks", "said"),
+    [
+        ("slice=arm", "slice=arm=b"),
+        ("slice=devic%3Dx", "device"),
+        ("slice=arm%3Da&slice=arm%3Db", "slices are of arm"),
+        ("metric=zeroresult", "ZeroResults"),
+        ("slice=hour%3Dnoon", "is no hour"),
+    ],
+)
+def test_what_cannot_be_meant_is_said(engineer: Browser, asks: str, said: str) -> None:
+    answer = engineer.get(f"/online/rows?{asks}")
+    assert answer.status_code == 400
+    assert said in html.unescape(answer.text)
