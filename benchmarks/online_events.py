@@ -1,6 +1,6 @@
 """Events to online metrics: karat's reducers beside the same reductions written by hand in SQL.
 
-    python benchmarks/online_events.py [--events N] [--rounds N] [--engines NAME…] [--only-karat] DIR
+    python benchmarks/online_events.py [--events N] [--rounds N] [--engines NAME…] DIR
 
 DIR keeps the made events (20 million: 0.4 GB). Both reduce the thirteen metrics of karat online
 evaluate, over all searches, by day and by arm, from the same Parquet files; the sums of

@@ -87,6 +87,13 @@ def tables() -> str:
         "judge them; written by `karat compare --judge-file`. Every further column says why.",
         "judgments": "Who gave which grade: one row for each judgment that counts. Qrels are made "
         "of these by a rule, and agreement is computed on them.",
+        "events": "What users did: one row for each search, impression, click and so on, as an "
+        "event store holds it in Parquet. Every further column is an attribute of the log, named "
+        "`attribute_NAME`, to slice by with `--by NAME`.",
+        "searches": "What events come to: one row for each search intent, keystrokes and pages "
+        "being parts of one. Online metrics are sums over these; pages show them behind a figure.",
+        "clicks": "One row for each document clicked of a search intent, its first click.",
+        "sessions": "One row for each session with a search.",
     }
     out = [
         "# Tables\n",
@@ -316,7 +323,7 @@ def first_cells(page: str, heading: str) -> list[str]:
 
 
 def test_the_json_page_names_every_field() -> None:
-    from karat.tables import QueryValue, Result
+    from karat.tables import QueryValue, Result, against, watch, worst_queries
     from karat.tables.explanation import Explanation, Line
     from karat.tables.online import OnlineResult, OnlineResults
     from karat.tables.results import Latency, NoAnswer, Outcome, Silence
@@ -332,10 +339,23 @@ def test_the_json_page_names_every_field() -> None:
         "A line of explain": Line,
         "The object of online evaluate": OnlineResults,
         "A row of online evaluate": OnlineResult,
+        "The object of online queries": worst_queries.WorstQueries,
+        "A query of online queries": worst_queries.LostQuery,
+        "A group of online queries": worst_queries.LostGroup,
+        "The object of online against": against.Against,
+        "A query of online against": against.BothWorlds,
+        "A slice of online against": against.WorldSlice,
+        "An online figure": against.Figure,
+        "A correlation of online against": against.Concord,
+        "A disagreement of online against": against.Discord,
+        "A change of online watch": watch.Change,
+        "A query of a change": watch.Contribution,
     }
     for heading, row in told.items():
         fields = [field.name for field in dataclasses.fields(row)]
         assert first_cells("json.md", heading) == fields, heading
+    watched = [field.name for field in dataclasses.fields(watch.Watched)]
+    assert first_cells("json.md", "The object of online watch") == [*watched, "exit_code"]
 
 
 def test_the_json_page_names_every_state() -> None:
