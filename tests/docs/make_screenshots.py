@@ -67,6 +67,10 @@ def make(folder: Path) -> None:
         page.locator("main tbody a[href*='/queries/']").first.click()
         page.wait_for_selector(".side")
         page.screenshot(path=IMAGES / "web-side-by-side.png")
+        page.goto(f"{base}/online")
+        page.wait_for_selector("main svg", timeout=60_000)
+        page.locator("#over-time").scroll_into_view_if_needed()
+        page.screenshot(path=IMAGES / "web-online.png")
         state = context.storage_state()
         phone = browser.new_context(
             viewport=PHONE,  # type: ignore[arg-type]
