@@ -54,6 +54,7 @@ moments = ", ".join(
     f"covar_pop({above}, {below}) FILTER ({below} > 0) AS cov_{name}"
     for name, (above, below) in ratios.items())
 con = duckdb.connect()
+con.execute("SET enable_progress_bar = false")
 if len(sys.argv) > 3: con.execute(f"SET temp_directory = '{sys.argv[3]}'")
 con.execute(text.replace(":files", repr(files)).replace(":moments", moments))
 out = {}

@@ -3,7 +3,8 @@
 
 CREATE TEMP TABLE activity AS
 WITH events AS (
-    SELECT user_bucket, user_key, time_us, tie, kind, query_id, query_key, doc_id, position, total_hits,
+    SELECT user_bucket, user_key, time_us, tie, kind, query_id,
+        CASE WHEN trim(query_key) <> '' THEN query_key END AS query_key, doc_id, position, total_hits,
         returned, status, latency_us, value, arm, local_day
     FROM read_parquet(:files)
     WHERE kind <> 'impression' AND NOT coalesce(bot, false)
@@ -23,15 +24,20 @@ FROM started;
 
 CREATE TEMP TABLE requests AS
 WITH asked AS (
-    SELECT *, coalesce(
-            lag(session) OVER w = session AND time_us - lag(time_us) OVER w <= 3000000
-            AND lag(query_key) OVER w <> query_key
+    SELECT *, coalesce(lag(session) OVER w = session AND time_us - lag(time_us) OVER w <= 3000000, false) AS soon,
+        soon AND coalesce(lag(query_key) OVER w <> query_key
             AND (starts_with(query_key, lag(query_key) OVER w) OR starts_with(lag(query_key) OVER w, query_key)),
-            false) AS typing
+            false) AS longer,
+        soon AND coalesce(lag(query_key) OVER w = query_key, false) AS again
     FROM activity WHERE kind = 'search' WINDOW w AS (PARTITION BY user_key ORDER BY time_us, tie)
+), alike AS (
+    SELECT *, count(*) FILTER (NOT again) OVER w AS run
+    FROM asked WINDOW w AS (PARTITION BY user_key ORDER BY time_us, tie)
+), typing AS (
+    SELECT * EXCLUDE (soon, longer, again, run), bool_or(longer) OVER (PARTITION BY user_key, run) AS typing FROM alike
 ), chained AS (
     SELECT *, count(*) FILTER (NOT typing) OVER w AS chain, NOT coalesce(lead(typing) OVER w, false) AS typed
-    FROM asked WINDOW w AS (PARTITION BY user_key ORDER BY time_us, tie)
+    FROM typing WINDOW w AS (PARTITION BY user_key ORDER BY time_us, tie)
 ), ends AS (
     SELECT user_key, chain, time_us, tie,
         coalesce(lag(session) OVER w = session AND lag(query_key) OVER w = query_key, false) AS same
@@ -41,8 +47,10 @@ WITH asked AS (
         count(*) FILTER (NOT same) OVER (PARTITION BY user_key ORDER BY time_us, tie) AS intent
     FROM ends
 )
-SELECT chained.*, intent, typed AND NOT same AS counts
-FROM chained JOIN numbered USING (user_key, chain);
+SELECT chained.*, intent, request = coalesce(
+        min(request) FILTER (typed AND coalesce(status, 'ok') NOT IN ('error', 'timeout')) OVER w,
+        min(request) FILTER (typed) OVER w) AS counts
+FROM chained JOIN numbered USING (user_key, chain) WINDOW w AS (PARTITION BY user_key, intent);
 
 CREATE TEMP TABLE intents AS
 WITH whole AS (
@@ -58,18 +66,37 @@ SELECT *, CASE WHEN lead(session) OVER w = session THEN lead(query_key) OVER w E
 FROM counted WINDOW w AS (PARTITION BY user_key ORDER BY intent);
 
 CREATE TEMP TABLE names AS
-SELECT user_key, query_id, min(intent) AS intent FROM requests WHERE query_id IS NOT NULL GROUP BY ALL;
+SELECT user_key, query_id, min(intent) AS intent, min(time_us) AS named_us FROM requests WHERE query_id IS NOT NULL GROUP BY ALL;
 
 CREATE TEMP TABLE done AS
-WITH acts AS (SELECT * FROM activity WHERE kind <> 'heartbeat' AND NOT (kind = 'hide' AND doc_id IS NULL)
+WITH acts AS (SELECT * FROM activity WHERE kind NOT IN ('heartbeat', 'other') AND NOT (kind = 'hide' AND doc_id IS NULL)
 ), ahead AS (
     SELECT *, CASE WHEN lead(session) OVER w = session THEN lead(time_us) OVER w END AS next_us
     FROM acts WINDOW w AS (PARTITION BY user_key ORDER BY time_us, tie)
 )
-SELECT a.*, coalesce(n.intent, r.intent) AS intent
-FROM ahead a LEFT JOIN names n USING (user_key, query_id)
+SELECT a.*, n.intent AS named, coalesce(n.intent, r.intent) AS intent
+FROM ahead a LEFT JOIN names n ON n.user_key = a.user_key AND n.query_id = a.query_id
+    AND a.time_us - n.named_us BETWEEN -60000000 AND 86400000000
 LEFT JOIN requests r ON r.user_key = a.user_key AND r.request = a.request AND r.session = a.session
-WHERE a.kind IN ('click', 'hide', 'cart', 'purchase', 'answer');
+WHERE a.kind IN ('click', 'hide', 'cart', 'purchase');
+
+CREATE TEMP TABLE answers AS
+WITH line AS (
+    SELECT *, min(CASE WHEN kind <> 'answer' THEN time_us END) OVER (PARTITION BY user_key, session
+        ORDER BY time_us, tie ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS gone
+    FROM activity WHERE kind IN ('search', 'click', 'hide', 'cart', 'purchase', 'answer')
+), bounds AS (
+    SELECT user_key, session, max(time_us) AS ended FROM activity GROUP BY ALL
+), shown AS (
+    SELECT coalesce(n.intent, r.intent) AS intent, a.*, coalesce(gone, ended) - a.time_us >= 5000000 AS long
+    FROM line a JOIN bounds USING (user_key, session)
+    LEFT JOIN names n ON n.user_key = a.user_key AND n.query_id = a.query_id
+        AND a.time_us - n.named_us BETWEEN -60000000 AND 86400000000
+    LEFT JOIN requests r ON r.user_key = a.user_key AND r.request = a.request AND r.session = a.session
+    WHERE a.kind = 'answer'
+)
+SELECT user_key, intent, max(CASE WHEN long OR gone IS NULL THEN 1 ELSE 0 END) AS answered
+FROM shown WHERE intent IS NOT NULL GROUP BY ALL;
 
 CREATE TEMP TABLE clicks AS
 WITH beats AS (
@@ -82,13 +109,17 @@ WITH beats AS (
     SELECT * FROM hidden WHERE kind = 'click' AND intent IS NOT NULL
     QUALIFY row_number() OVER (
         PARTITION BY user_key, intent, coalesce(doc_id, chr(0) || position) ORDER BY time_us, tie) = 1
+), taken AS (
+    SELECT user_key, session, doc_id, max(time_us) AS taken FROM activity
+    WHERE kind IN ('cart', 'purchase') GROUP BY ALL
 ), timed AS (
     SELECT *, coalesce(hidden_us, next_us) - time_us AS until,
         coalesce(until, CASE WHEN beat > time_us THEN beat - time_us END, 0) AS dwell
-    FROM first LEFT JOIN beats USING (user_key, session)
+    FROM first LEFT JOIN beats USING (user_key, session) LEFT JOIN taken USING (user_key, session, doc_id)
 )
 SELECT user_bucket, user_key, intent, time_us, position, least(dwell, 1800000000) AS dwell_us,
-    until IS NULL OR dwell > 1800000000 AS censored, dwell_us >= 30000000 AS long
+    until IS NULL OR dwell > 1800000000 AS censored,
+    dwell_us >= 30000000 OR coalesce(taken >= time_us, false) AS long
 FROM timed;
 
 -- Classes of the distinct pairs of texts.
@@ -113,30 +144,27 @@ WITH clicked AS (
 ), seen AS (
     SELECT user_key, intent, count(*) AS logged FROM (
         SELECT DISTINCT user_key, n.intent, doc_id FROM read_parquet(:files) JOIN names n USING (user_key, query_id)
-        WHERE kind = 'impression' AND NOT coalesce(bot, false) AND doc_id IS NOT NULL) GROUP BY ALL
+        WHERE time_us - named_us BETWEEN -60000000 AND 86400000000 AND kind = 'impression' AND NOT coalesce(bot, false) AND doc_id IS NOT NULL) GROUP BY ALL
 ), touches AS (
     SELECT user_key, doc_id, time_us, tie, intent FROM done WHERE kind = 'click' AND intent IS NOT NULL
     UNION ALL
     SELECT user_key, doc_id, time_us, tie, n.intent FROM read_parquet(:files) JOIN names n USING (user_key, query_id)
-    WHERE kind = 'impression' AND NOT coalesce(bot, false)
+    WHERE time_us - named_us BETWEEN -60000000 AND 86400000000 AND kind = 'impression' AND NOT coalesce(bot, false)
 ), bought AS (
-    SELECT d.user_key, d.kind, d.session, d.time_us, d.value, n.intent, NULL::BIGINT AS since
-    FROM done d JOIN names n USING (user_key, query_id) WHERE d.kind IN ('cart', 'purchase')
+    SELECT user_key, kind, session, time_us, value, named AS intent, NULL::BIGINT AS since
+    FROM done WHERE kind IN ('cart', 'purchase') AND named IS NOT NULL
     UNION ALL
     SELECT d.user_key, d.kind, d.session, d.time_us, d.value, t.intent, t.time_us
-    FROM (SELECT d.* FROM done d LEFT JOIN names n USING (user_key, query_id)
-          WHERE d.kind IN ('cart', 'purchase') AND n.intent IS NULL) d
+    FROM (SELECT * FROM done WHERE kind IN ('cart', 'purchase') AND named IS NULL) d
     ASOF JOIN touches t ON d.user_key = t.user_key AND d.doc_id = t.doc_id AND d.time_us >= t.time_us
 ), carts AS (
     SELECT DISTINCT b.user_key, b.intent FROM bought b JOIN intents i ON b.user_key = i.user_key AND b.intent = i.intent
-    WHERE b.kind = 'cart' AND b.session = i.session AND b.time_us - coalesce(since, i.time_us) <= 1800000000
+    WHERE b.kind = 'cart' AND b.session = i.session AND b.time_us - i.began >= -60000000
+        AND b.time_us - coalesce(since, i.time_us) <= 1800000000
 ), purchases AS (
     SELECT b.user_key, b.intent, sum(coalesce(b.value, 0)) AS revenue
     FROM bought b JOIN intents i ON b.user_key = i.user_key AND b.intent = i.intent
-    WHERE b.kind = 'purchase' AND b.time_us - coalesce(since, i.time_us) <= 86400000000 GROUP BY ALL
-), answers AS (
-    SELECT user_key, intent, max(CASE WHEN next_us IS NULL OR next_us - time_us >= 5000000 THEN 1 ELSE 0 END) AS answered
-    FROM done WHERE kind = 'answer' AND intent IS NOT NULL GROUP BY ALL
+    WHERE b.kind = 'purchase' AND b.time_us - i.began >= -60000000 AND b.time_us - i.time_us <= 86400000000 GROUP BY ALL
 ), joined AS (
     SELECT i.*, coalesce(c.clicks, 0) AS clicks, first_rank, first_us, coalesce(sat_low, 0) AS sat_low,
         coalesce(sat_high, 0) AS sat_high, (k.intent IS NOT NULL)::INT AS cart, (p.intent IS NOT NULL)::INT AS bought,

@@ -9,9 +9,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import karat
+from karat.cli import measures
 from karat.cli.main import main
 from karat.errors import KaratError
 
@@ -203,3 +205,16 @@ def test_a_reader_that_has_enough_is_no_failure(arguments: list[str], files: Pat
         assert process.wait() == 0, said
     assert "Traceback" not in said
     assert "Broken" not in said
+
+
+def test_a_panic_in_rust_is_a_bug_and_no_verdict(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def panic(**_: object) -> None:
+        raise pl.exceptions.PanicException("called `Option::unwrap()` on a `None` value")
+
+    assert not issubclass(pl.exceptions.PanicException, Exception)
+    monkeypatch.setattr(measures.measures, "callback", panic)
+    code, _, said = typed("measures")
+    assert code == 4
+    assert said.endswith("karat: this is a bug in karat (PanicException)\n")

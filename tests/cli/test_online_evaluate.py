@@ -93,6 +93,9 @@ def test_mistakes_are_told(typed: Typed, events: Path, tmp_path: Path) -> None:
         f"online evaluate {where} --by class": "--queries FILE",
         f"online evaluate {where} --rule idel=2min": "did you mean idle",
         f"online evaluate {where} --from yesterday": "is no day",
+        f"online evaluate {where} --from 2027-01-01": "the log holds 2026-11-01 to 2026-11-02",
+        f"online evaluate {where} -m ndcg@10": "online against",
+        f"online evaluate {where} --by country": "fix: slice by day",
         f"online evaluate --events {tmp_path / 'none'}": "no events",
         "online metrics CTRR": "did you mean CTR",
     }.items():
@@ -107,3 +110,13 @@ def test_the_catalogue(typed: Typed) -> None:
     assert len(json.loads(typed("online metrics -f json").out)) == len(all_metrics())
     page = Path(__file__).parents[2] / "docs/reference/online-metrics.md"
     assert typed("online metrics -f md").out == page.read_text(encoding="utf-8")
+
+
+def test_only_one_arm(typed: Typed, events: Path) -> None:
+    here = f"online evaluate --events {events} -m ctr -m ZeroResults -f json"
+    found = json.loads(typed(f"{here} --only arm=2").out)
+    # u2's two searches: both found something, one was clicked.
+    values = {row["metric"]: (row["value"], row["n"]) for row in found["results"]}
+    assert values == {"CTR": (0.5, 2), "ZeroResults": (0.0, 2)}
+    assert "only searches with arm=2 are counted" in found["notes"]
+    assert "its arms are 1, 2" in typed(f"{here} --only arm=b", code=2).err

@@ -103,3 +103,14 @@ def test_settings_that_are_wrong(line: str, what: str, typed: Typed, tmp_path: P
     with (tmp_path / "karat.toml").open("a") as settings:
         settings.write(f"\n[online]\n{line}\n")
     assert what in typed("online status", code=2).err
+
+
+@pytest.mark.usefixtures("log")
+def test_a_check_and_a_file_without_events(typed: Typed, tmp_path: Path) -> None:
+    said = typed("online import log.ndjson --events store --check").out
+    assert "3 events of 5 rows in 1 file: would be kept, nothing is" in said
+    assert not (tmp_path / "store").exists()
+    (tmp_path / "shop.csv").write_text("when,who,what\n20.11.2026,v,opened\n")
+    wrong = typed("online import shop.csv --events store", code=2).err
+    assert "columns: when, who, what" in wrong
+    assert "--mapping FILE" in wrong

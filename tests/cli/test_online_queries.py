@@ -96,6 +96,19 @@ def test_mistakes(typed, store, tmp_path: Path) -> None:
     assert "class" in typed("online queries --by class", code=2).err
     assert "no events in" in typed("online queries --events nowhere", code=2).err
     typed("online queries --min-searches 0", code=2)
+    assert "did you mean arm" in typed("online queries --only arms=a", code=2).err
+    assert "its arms are a, b" in typed("online queries --only arm=c", code=2).err
+    assert "no value is said" in typed("online queries --only arm", code=2).err
+    assert "is said twice" in typed("online queries --only arm=a --only ARM=b", code=2).err
+    assert "is no day" in typed("online queries --only day=noon", code=2).err
+
+
+def test_only_one_arm(typed, store) -> None:
+    found = json.loads(typed("online queries -f json --only arm=a").out)
+    # People with even numbers: 5 of cms, 6 of Pump, 5 of =pipe and 4 of valve.
+    assert found["searches"] == 20
+    none = json.loads(typed("online queries -f json --only arm=").out)
+    assert (none["searches"], none["queries"]) == (0, [])
 
 
 def test_against(typed, store, tmp_path: Path) -> None:
@@ -122,6 +135,14 @@ def test_against(typed, store, tmp_path: Path) -> None:
         "q3": 1.0,
     }
     assert "| class | queries |" in typed("online against beir run.trec -f md").out
+    both = "arms a and b are counted together; a run that is one of them is laid beside both"
+    assert any(note.startswith(both) for note in found["notes"])
+    arm = json.loads(typed("online against beir run.trec -f json --only arm=b").out)
+    # People with odd numbers: 4 of cms, 6 of Pump, 5 of =pipe and 4 of valve.
+    assert sorted(row["searches"] for row in arm["queries"]) == [4, 4, 5, 6]
+    assert not any(note.startswith(both) for note in arm["notes"])
+    odd = typed("online against beir run.trec --only class=x", code=2)
+    assert "judged queries have classes of their own" in odd.err
     # Judgments alone know no texts: the golden set's queries have them, or --queries.
     (tmp_path / "qrels.trec").write_text("".join(f"q{i} 0 d 1\n" for i in range(5)))
     refused = typed("online against qrels.trec run.trec", code=2)

@@ -78,6 +78,8 @@ def test_exit_codes(typed, store) -> None:
     assert worse.out.startswith("2024-11-22: worse than usual\n")
     assert "“cms”" in worse.out
     assert max(map(len, worse.out.splitlines())) <= 80
+    # 56 days hold 8 Fridays, of which the log has 4.
+    assert "4 earlier Fridays are not in the log" in " ".join(worse.out.split())
     assert typed(f"{HERE} --until 2024-11-22 --margin ZeroResults=0.9").code == 0
     # A week earlier three weeks are there, and nothing moved.
     assert "2024-11-15: as usual" in typed(f"{HERE} --until 2024-11-15").out
@@ -88,6 +90,9 @@ def test_exit_codes(typed, store) -> None:
     none = typed(f"{HERE} --until 2024-12-06", code=3)
     assert none.out.startswith("2024-12-06: unhealthy: the log cannot be trusted\nno events in")
     assert "did you mean" in typed("online watch --events events -m ZeroResult", code=2).err
+    assert "no part by hour" in typed(f"{HERE} --only hour=9", code=2).err
+    other = typed(f"{HERE} --until 2024-11-22 --only query=PUMP")
+    assert "only searches with query=pump are counted" in " ".join(other.out.split())
     assert "no span of time" in typed(f"{HERE} --window day", code=2).err
     assert "no margin" in typed(f"{HERE} --margin 0.1", code=2).err
 
@@ -120,3 +125,17 @@ def test_notify(typed, store, posted, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(content, dict)
     assert content["verdict"] == "worse"
     assert "no address" in typed(f"{HERE} --notify ftp://x", code=2).err
+
+
+def test_a_store_without_events_is_one_of_which_nobody_can_tell(typed, tmp_path: Path) -> None:
+    (tmp_path / "empty.ndjson").write_text("")
+    typed("online import empty.ndjson --events events")
+    assert "no events in events" in typed("online watch --events events", code=3).err
+    # A folder that holds no store is a mistake of who typed it.
+    assert "no events in nowhere" in typed("online watch --events nowhere", code=2).err
+
+
+@pytest.mark.parametrize("until", ["0001-01-01", "1969-12-31", "9999-12-31"])
+def test_a_window_that_no_log_has(typed, store: None, until: str) -> None:
+    said = typed(f"online watch --events events --until {until}", code=2).err
+    assert f"--until '{until}' is not within the years 1970 to 9998" in said

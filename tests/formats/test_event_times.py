@@ -94,3 +94,18 @@ def test_a_form_of_ones_own() -> None:
     assert found["time_us"].to_list() == [NOON]
     local = times(pl.Series(["20.11.2026 13:00"]), "Europe/Berlin", form="%d.%m.%Y %H:%M")
     assert local["time_us"].to_list() == [NOON]
+
+
+def test_hours_that_clocks_showed_twice_or_never_are_told() -> None:
+    """Berlin, 2026: put forward on 29 March at 2:00, put back on 25 October at 3:00."""
+    said = pl.Series(["2026-03-29 02:30:00", "2026-10-25 02:30:00", "2026-10-25 03:30:00", None])
+    found = times(said, "Europe/Berlin")
+    assert found["clock"].to_list() == ["never", "twice", None, None]
+    # 3:30 in summer time (UTC+2), the first 2:30 (UTC+2), 3:30 in winter time (UTC+1).
+    expected = read("2026-03-29T01:30Z", "2026-10-25T00:30Z", "2026-10-25T02:30Z")
+    assert found["time_us"].to_list() == [*expected, None]
+    assert times(said, "UTC")["clock"].null_count() == 4
+    zoned = pl.Series(["2026-10-25T02:30:00+01:00"])
+    assert times(zoned, "Europe/Berlin")["clock"].to_list() == [None]
+    stamps = said.str.to_datetime(strict=False)
+    assert times(stamps, "Europe/Berlin")["clock"].to_list() == ["never", "twice", None, None]

@@ -125,14 +125,15 @@ def test_quantiles_are_right_within_a_bin() -> None:
 
 
 def test_buckets_cover_a_median_of_users_who_hang_together() -> None:
-    """200 logs of 300 users, some with sixty times, who differ in pace by a factor exp(N(0, 0.8²)).
+    """100 logs of 100 users, some with sixty times, who differ in pace by a factor exp(N(0, 0.8²)).
 
     Times are 10 s · pace · exp(N(0, 1)), independent of how many a user has: their median is 10 s.
     Some are censored, by an exponential law of mean 60 s. Of the intervals 95 % should hold it; by
-    chance alone, 200 logs at 95 % give 90 % to 99 % but for one in a thousand.
+    chance alone, 100 logs at 95 % give 87 % to 99 % but for less than one in a hundred (the
+    binomial law: 0.05 % are below, 0.6 % above).
     """
     rng = np.random.default_rng(5)
-    logs, users, held = 200, 300, 0
+    logs, users, held = 100, 100, 0
     for _ in range(logs):
         sizes = np.minimum(1 + np.floor(rng.pareto(1.5, users) * 2), 60).astype(int)
         owner = np.repeat(np.arange(users), sizes)
@@ -147,4 +148,4 @@ def test_buckets_cover_a_median_of_users_who_hang_together() -> None:
         assert said.low is not None
         assert said.high is not None
         held += said.low <= 10 * SECOND <= said.high
-    assert 0.90 <= held / logs <= 0.99
+    assert 0.87 <= held / logs <= 0.99

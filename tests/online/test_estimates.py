@@ -111,6 +111,20 @@ def test_money_can_be_paid_back() -> None:
     assert row.low < 0
 
 
+@pytest.mark.parametrize("huge", [math.inf, -math.inf, math.nan])
+def test_what_cannot_be_added_up_is_no_number(huge: float) -> None:
+    kept = log("search purchase", "value")
+    frame = moments({(None, "RevenuePerSearch", "value"): [(1, 1), (2, 1), (3, 1)]})
+    # As sums of 1e308 come out: some of the moments are infinite, some are no numbers.
+    for name in ("numerator", "m2_numerator"):
+        row = one("RevenuePerSearch", evidence(frame.with_columns(pl.lit(huge).alias(name))), kept)
+        said = (row.value, row.low, row.high, row.least, row.most, row.total)
+        assert all(number is None or math.isfinite(number) for number in said)
+        if name == "numerator":
+            assert (row.state, row.value, row.users, row.n) == ("none", None, 3, 3)
+            assert "too large" in row.reason
+
+
 def test_no_click_is_zero_and_no_search_is_none() -> None:
     clickless = one("CTR", evidence(moments({(None, "CTR", "value"): [(0, 2), (0, 1)]})))
     assert (clickless.value, clickless.state, clickless.low) == (0.0, "ok", None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from karat.online.health import duration_text, health, period
+from karat.online.health import health, period
 from karat.online.rules import Rules
 from karat.tables.events import EventLog
 
@@ -33,6 +33,10 @@ def test_robots_and_simulated_users_are_said() -> None:
     assert said(replace(GOOD, bots=120)) == [
         "robots made 120 of 1,000 events (12 %); they count nowhere"
     ]
+    # Of a part of the log nobody knows them, and its events are not those of the log.
+    assert health({}, replace(GOOD, bots=120), Rules(), NOVEMBER + 1) == [
+        "robots made 120 of 1,000 events of the whole log (12 %); they count nowhere"
+    ]
     assert said(replace(GOOD, simulated=True)) == [
         "users were simulated: these numbers are of no real people"
     ]
@@ -57,8 +61,8 @@ def test_what_was_assumed_or_lost_is_said() -> None:
     )  # fmt: skip
     assert found == [
         (
-            "of 450 of 900 searches (50 %) no results were logged as seen: what was returned "
-            "stands for them"
+            "450 of 900 searches (50 %) have no logged impressions: what was returned stands for "
+            "them"
         ),
         (
             "5 of 1,000 events (0.5 %) name a search that is not in the log; they go to the one "
@@ -112,8 +116,3 @@ def test_the_period_is_what_there_is_of_what_was_asked_for() -> None:
     nothing = replace(GOOD, first_us=None, last_us=None, first_day=None, last_day=None)
     assert period(nothing, None, None) is None
     assert health({}, nothing, Rules()) == []
-
-
-def test_lengths_of_time_are_in_whole_units() -> None:
-    texts = [duration_text(each) for each in (DAY, HOUR // 2, 90_000_000, 1_500_000)]
-    assert texts == ["24 h", "30 min", "90 s", "1.5 s"]

@@ -75,7 +75,8 @@ def columns_of(metric: Metric) -> dict[str, nw.Expr]:
 def values(name: str) -> dict[str, list[Any]]:
     """What the expressions of a metric come to on the five searches, by Polars."""
     made = nw.from_native(SEARCHES_SEEN.lazy()).select(**columns_of(registry.find(name)))
-    return made.collect().to_native().to_dict(as_series=False)
+    found: dict[str, list[Any]] = made.collect().to_native().to_dict(as_series=False)
+    return found
 
 
 def test_every_metric_of_the_plan_is_there() -> None:
@@ -147,7 +148,17 @@ def test_names_are_read_in_many_spellings(typed: str, name: str) -> None:
         ("CTR(clicked)", "nothing in brackets"),
         ("Dwell(meen)", "did you mean Dwell(mean)"),
         ("", "not the name"),
-        ("nDCG@10", "no cutoff"),
+        ("nDCG@10", "nDCG@10 is an offline measure: judgments make it, not users"),
+        ("ndcg@10", "karat evaluate QRELS RUN -m ndcg@10; karat online against QRELS RUN"),
+        ("map", "map is an offline measure"),
+        ("MRCR@3", "MRCR takes no cutoff"),
+        ("foo@3", "no online metric called foo"),
+        ("click-through rate", "did you mean CTR?"),
+        ("no-result rate", "did you mean ZeroResults?"),
+        ("NoResultRate", "did you mean ZeroResults?"),
+        ("average click position", "did you mean MRCR or ClickPosition?"),
+        ("bounce", "did you mean QuickBack?"),
+        ("conversion_rate", "did you mean Conversion?"),
         ("a b", "not the name"),
     ],
 )

@@ -15,7 +15,7 @@ from karat.errors import UsageError
 from karat.online import watch
 from karat.online.metrics.entry import Metric
 from karat.online.metrics.registry import find
-from karat.online.watch import Reading, Series, compare, contributions, ordered, pooled
+from karat.online.watch import Reading, Series, compare, contributions, ordered
 from karat.tables.watch import Change
 
 ZERO, CTR = find("ZeroResults"), find("CTR")
@@ -278,28 +278,3 @@ def test_contributions_add_up_exactly(
     assert {row.query for row in rows} == set(now).union(*before)
     up = 1 if change >= 0 else -1
     assert [up * r.adds for r in rows] == sorted((up * r.adds for r in rows), reverse=True)
-
-
-def test_hours_put_together_are_one_sample() -> None:
-    # As if each person of each hour were one of the whole: NumPy has the moments of all of them.
-    rng = np.random.default_rng(3)
-    rows, all_n, all_d = [], [], []
-    for hour, count in ((6, 5), (7, 9), (8, 1)):
-        n, d = rng.normal(size=count), rng.normal(2, 1, count)
-        all_n.append(n)
-        all_d.append(d)
-        rows.append({
-            "hour": str(hour), "class": "x", "metric": "CTR", "term": "value", "users": count,
-            "numerator": n.sum(), "denominator": d.sum(), "mean_numerator": n.mean(),
-            "mean_denominator": d.mean(), "m2_numerator": ((n - n.mean()) ** 2).sum(),
-            "m2_denominator": ((d - d.mean()) ** 2).sum(),
-            "comoment": ((n - n.mean()) * (d - d.mean())).sum(),
-        })  # fmt: skip
-    found = pooled(pl.DataFrame(rows), ["class"]).row(0, named=True)
-    n, d = np.concatenate(all_n), np.concatenate(all_d)
-    assert found["users"] == 15
-    assert found["numerator"] == pytest.approx(n.sum())
-    assert found["mean_denominator"] == pytest.approx(d.mean())
-    assert found["m2_numerator"] == pytest.approx(((n - n.mean()) ** 2).sum())
-    assert found["m2_denominator"] == pytest.approx(((d - d.mean()) ** 2).sum())
-    assert found["comoment"] == pytest.approx(((n - n.mean()) * (d - d.mean())).sum())

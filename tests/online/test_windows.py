@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.errors import UsageError
-from karat.online.health import day_text
 from karat.online.windows import Window, earlier, hours_of, latest
+from karat.tables.days import day_text
 
 # 2026-11-20, a Friday: 56 years of 365 days and 14 leap days to 2026-01-01 are 20,454; and
 # 31 + 28 + 31 + 30 + 31 + 30 + 31 + 31 + 30 + 31 + 19 = 323 days more.

@@ -53,7 +53,7 @@ ROWS = [
 
 def results(rows: list[OnlineResult], **more: Any) -> OnlineResults:
     usual: dict[str, Any] = {
-        "by": ("day",), "rules": "rules@1 idle=1200s", "period": DAYS, "events": 9876,
+        "by": ("day",), "rules": "rules@1 idle=20min", "period": DAYS, "events": 9876,
         "health": ["2 days are no whole week: weekdays and weekends differ"],
         "notes": ["something to note"], "simulated": False,
     }  # fmt: skip
@@ -93,10 +93,10 @@ users, 2026-11-01 to 2026-11-02, 9,876 events
 
 by day
 
- day             n      CTR %          Dwell s
- ─────────────────────────────────────────────
- 2026-11-01  1,200  40.0 ±5.0                –
- 2026-11-02     90          –  12.0 (9.0–30.0)
+ day         n of CTR      CTR %          Dwell s
+ ────────────────────────────────────────────────
+ 2026-11-01       500  40.0 ±5.0                –
+ 2026-11-02         0          –  12.0 (9.0–30.0)
 
 · GoodAbandonment: –: the log leaves it open: only bounds are known
 · Dwell: 95 %: no upper end: many draws of the users do not reach it
@@ -105,7 +105,7 @@ by day
 · Dwell in 1 slice: –: more than half are censored, so that it is not reached
 · CTR in 1 slice: –: no searches with results seen
 · something to note
-· by rules that are not the usual ones: idle=1200s""".splitlines()
+· by rules that are not the usual ones: idle=20min""".splitlines()
     )
 
 
@@ -176,6 +176,54 @@ def test_what_is_not_logged_is_said() -> None:
     assert any(line.strip().startswith("(not logged)") for line in lines)
 
 
+def test_slices_keep_bounds_and_lopsided_intervals() -> None:
+    rows = [
+        # A third of few users: the interval was cut at 0 % and 100 %, and is no ± 50.
+        row("CTR", 1 / 3, slice={"arm": "a"}, **users(0.0, 1.0)),
+        row("SAT", 0.3, slice={"arm": "a"}, **users(0.28, 0.32), least=0.22, most=0.3),
+        row("RevenuePerSearch", -1.5, slice={"arm": "a"}, **users(-2.0, -1.0)),
+    ]
+    lines = shown(results(rows, by=("arm",)), 100)
+    assert " ".join(lines[lines.index("by arm") + 4].split()) == (
+        "a 1,200 33.3 (0.0–100.0) 30.0 ±2.0 [22.0–30.0] −1.50 ±0.50"
+    )
+    assert "· SAT [a–b]: what the log leaves open, apart from ±" in lines
+    assert not any("[a–b]" in line for line in shown(results(ROWS)))  # no slice has bounds there
+
+
+def test_one_n_stands_for_all_only_where_it_is_the_same() -> None:
+    rows = [row("CTR", 0.5, slice={"arm": "a"}), row("SAT", 0.5, slice={"arm": "a"})]
+    assert any(line.split()[:2] == ["arm", "n"] for line in shown(results(rows, by=("arm",))))
+    rows.append(row("ErrorRate", 0.5, slice={"arm": "a"}, n=7))
+    text = shown(results(rows, by=("arm",)))
+    assert any(line.split()[:4] == ["arm", "n", "of", "CTR"] for line in text)
+
+
+def test_where_clicks_fall_is_sliced_too() -> None:
+    def at(arm: str, place: int, count: int) -> OnlineResult:
+        there = {"arm": arm, "position": str(place)}
+        return row("ClickPosition", count / 20, slice=there, n=20, total=float(count))
+
+    rows = [at("a", 1, 15), at("a", 12, 5), at("", 3, 20)]
+    lines = shown(results(rows, by=("arm",)))
+    found = [line.split() for line in lines[lines.index("where clicks fall, by arm") + 2 :]]
+    assert found[0] == ["arm", "clicks", "1", "%", "3", "%", "11+", "%"]
+    assert found[2] == ["a", "20", "75.0", "0.0", "25.0"]
+    assert found[3] == ["(not", "logged)", "20", "0.0", "100.0", "0.0"]
+
+
+def test_alone_where_clicks_fall_has_the_heading() -> None:
+    rows = [row("ClickPosition", 1.0, slice={"position": "1"}, n=9, total=9.0)]
+    lines = shown(results(rows, by=()))
+    assert "where clicks fall: users, 2026-11-01 to 2026-11-02, 9,876 events" in lines
+    assert not any(line.split()[:1] == ["metric"] for line in lines)  # no empty table
+
+
+def test_a_heading_is_as_wide_as_the_screen_and_not_as_its_table() -> None:
+    lines = shown(results([row("CTR", 0.5)], events=12_345_678))
+    assert "users, 2026-11-01 to 2026-11-02, 12,345,678 events" in lines
+
+
 def test_text_from_strangers_commands_no_terminal() -> None:
     evil = "\x1b[31m[red]boo[/red]"
     text = "\n".join(shown(results([row("CTR", 0.5, slice={"query": evil})], by=("query",))))
@@ -207,7 +255,7 @@ def test_markdown_is_the_same_in_rows() -> None:
     text = online.to_markdown(results([*ROWS, row("CTR", 0.5, slice={"day": "a|b"})]))
     assert text.startswith("- 2 days are no whole week")
     assert "| CTR | 42.1 % | 40.1 – 44.2 |  | 1,200 | 300 |" in text
-    assert "| 2026-11-02 | 90 | – | 12.0 (9.0–30.0) |" in text
+    assert "| 2026-11-02 | 0 | – | 12.0 (9.0–30.0) |" in text
     assert "| a\\|b |" in text
     assert "- Conversion: –: the log holds no purchases" in text
 
@@ -225,6 +273,7 @@ def test_markdown_is_the_same_in_rows() -> None:
         ("MRCR", 0.43219, "0.432"),
         ("SessionsPerUser", 2.5, "2.500"),
         ("RevenuePerSearch", 1234.5, "1,234.50"),
+        ("RevenuePerSearch", -0.5, "−0.50"),
         ("CTR", None, "–"),
     ],
 )
@@ -236,6 +285,9 @@ def test_a_slice_in_words() -> None:
     assert online.slice_text(row("CTR", 0.5)) == "all"
     assert online.slice_text(row("CTR", 0.5, slice={"day": "d", "arm": ""})) == (
         "day d, arm (not logged)"
+    )
+    assert online.slice_text(row("CTR", 0.5, slice={"class": ""})) == (
+        "class (not among the queries)"
     )
 
 

@@ -122,4 +122,9 @@ def _run() -> int:
         return 0
     except Exception as error:  # noqa: BLE001 - Python's own exit code 1 would read as "fail"
         return mistakes.say(error)
+    except BaseException as error:
+        # That of a library in Rust, which is no Exception and would exit with 1, "fail", too.
+        if type(error).__name__ != "PanicException":
+            raise
+        return mistakes.say(error)
     return code if isinstance(code, int) else 0

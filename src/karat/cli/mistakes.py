@@ -12,7 +12,7 @@ from karat.errors import KaratError, UsageError, nearest
 _BUG = 4
 
 
-def say(error: Exception) -> int:
+def say(error: BaseException) -> int:
     """Say on standard error what is wrong, and what to do; the exit code that goes with it."""
     text, code = told(error)
     if is_bug(error):
@@ -23,7 +23,7 @@ def say(error: Exception) -> int:
     return code
 
 
-def told(error: Exception) -> tuple[str, int]:
+def told(error: BaseException) -> tuple[str, int]:
     """What is wrong, without "karat: ", and the exit code."""
     if isinstance(error, KaratError):
         return str(error), error.exit_code
@@ -37,7 +37,7 @@ def told(error: Exception) -> tuple[str, int]:
     return f"this is a bug in karat ({type(error).__name__})", _BUG
 
 
-def is_bug(error: Exception) -> bool:
+def is_bug(error: BaseException) -> bool:
     """Whether nobody but karat is to blame."""
     return not isinstance(error, KaratError | click.ClickException | OSError | MemoryError)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from karat.cli import online_options, options
+from karat.cli.progress import working
 
 
 @click.command()
@@ -30,7 +31,9 @@ from karat.cli import online_options, options
     "at once (day,arm); repeat for more.",
 )
 @click.option(
-    "--queries", metavar="FILE", help="With --by class: queries with the columns text and class."
+    "--queries",
+    metavar="FILE",
+    help="With --by or --only class: queries with the columns text and class.",
 )
 @click.option(
     "--rule",
@@ -46,6 +49,7 @@ from karat.cli import online_options, options
     show_default=True,
     help="Of the buckets of users drawn for intervals of dwell and latency.",
 )
+@online_options.only
 @online_options.days
 @online_options.engine
 @options.output("table", "json", "csv", "md")
@@ -57,6 +61,7 @@ def evaluate(
     queries: str | None,
     rules: tuple[str, ...],
     seed: int,
+    only: tuple[str, ...],
     first_day: int | None,
     last_day: int | None,
     engine: str,
@@ -70,14 +75,15 @@ def evaluate(
     """
     from karat.formats.engines.opening import open_engine
     from karat.online.metrics import registry
-    from karat.online.said_rules import rules_from
+    from karat.online.rules import rules_from
     from karat.reports import online as shown
     from karat.workflows.online.evaluating import evaluate as evaluated
+    from karat.workflows.online.narrowing import read_only
 
     registry.find_all(metrics)  # a typing mistake is said before anything is opened
     by_rules = rules_from(rules)
     log = online_options.opened_log(start, events)
-    with open_engine(engine, master=master) as opened:
+    with open_engine(engine, master=master) as opened, working("events") as progress:
         results = evaluated(
             log,
             opened,
@@ -86,8 +92,10 @@ def evaluate(
             first_day=first_day,
             last_day=last_day,
             queries=queries,
+            only=read_only(only, log),
             rules=by_rules,
             seed=seed,
+            progress=progress,
         )
     if output == "table":
         shown.show(results, options.out())

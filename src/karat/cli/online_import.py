@@ -39,6 +39,7 @@ from karat.cli.workspace import clock, tell
 @click.option(
     "--partial", is_flag=True, help="Of a damaged file, keep what comes before the damage."
 )
+@click.option("--check", is_flag=True, help="Read and report, and keep nothing.")
 @click.option("--simulated", is_flag=True, help="Nobody did this: say so wherever it is shown.")
 @options.output("table", "json")
 def import_log(
@@ -50,6 +51,7 @@ def import_log(
     timezone: str | None,
     position_base: int | None,
     partial: bool,
+    check: bool,
     simulated: bool,
     output: str,
 ) -> None:
@@ -77,6 +79,7 @@ def import_log(
             position_base=position_base,
             simulated=simulated,
             partial=partial,
+            check=check,
             watch=watch,
         )
     tell(found, output, show_imported)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,17 +70,24 @@ def days(command: Command) -> Command:
     return command
 
 
+def only(command: Command) -> Command:
+    """Only a part of the log: parameter ``only``, as typed, which ``read_only`` reads."""
+    option = click.option(
+        "--only",
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="Count only searches with this value: of arm, day, hour, class or an attribute of the "
+        "log, as arm=b; device= is those without one. Repeat for more.",
+    )
+    return option(command)
+
+
 def _day(_context: click.Context, option: click.Parameter, said: str | None) -> int | None:
     if said is None:
         return None
-    try:
-        return (date.fromisoformat(said.strip()) - date(1970, 1, 1)).days
-    except ValueError:
-        from karat.errors import UsageError
+    from karat.tables.days import day_number
 
-        raise UsageError(
-            f"{option.opts[0]} {said!r} is no day", fix=f"as in {option.opts[0]} 2026-11-01"
-        ) from None
+    return day_number(said, option.opts[0])
 
 
 def found_workspace(start: Path) -> Workspace:

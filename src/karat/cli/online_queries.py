@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from karat.cli import online_options, options
+from karat.cli.progress import working
 
 if TYPE_CHECKING:
     from karat.tables.worst_queries import WorstQueries
@@ -51,7 +52,9 @@ _rules = click.option(
     help="Most rows.",
 )
 @click.option(
-    "--queries", metavar="FILE", help="With --by class: queries with the columns text and class."
+    "--queries",
+    metavar="FILE",
+    help="With --by or --only class: queries with the columns text and class.",
 )
 @click.option(
     "--export",
@@ -64,6 +67,7 @@ _rules = click.option(
     help="Add the queries, with their counts, to the golden set of the workspace.",
 )
 @_rules
+@online_options.only
 @online_options.days
 @online_options.engine
 @options.output("table", "json", "csv", "md")
@@ -78,6 +82,7 @@ def queries_that_lose(
     export: str | None,
     to_golden: bool,
     rules: tuple[str, ...],
+    only: tuple[str, ...],
     first_day: int | None,
     last_day: int | None,
     engine: str,
@@ -90,13 +95,15 @@ def queries_that_lose(
     without a satisfied click, something in the cart, or an answer.
     """
     from karat.formats.engines.opening import open_engine
-    from karat.online.said_rules import rules_from
+    from karat.online.rules import rules_from
     from karat.reports import online_queries as shown
     from karat.workflows.online import worst
+    from karat.workflows.online.narrowing import read_only
 
     by_rules = rules_from(rules)
     log = online_options.opened_log(start, events)
-    with open_engine(engine, master=master) as opened:
+    part = read_only(only, log)
+    with open_engine(engine, master=master) as opened, working("events") as progress:
         found = worst.worst_queries(
             log,
             opened,
@@ -107,7 +114,9 @@ def queries_that_lose(
             first_day=first_day,
             last_day=last_day,
             queries=queries,
+            only=part,
             rules=by_rules,
+            progress=progress,
         )
     if export is not None:
         worst.write_log(found, export)
@@ -158,6 +167,7 @@ def queries_that_lose(
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the queries resampled.")
 @_rules
+@online_options.only
 @online_options.days
 @online_options.engine
 @options.output("table", "json", "csv", "md")
@@ -173,6 +183,7 @@ def against(
     min_searches: int,
     seed: int,
     rules: tuple[str, ...],
+    only: tuple[str, ...],
     first_day: int | None,
     last_day: int | None,
     engine: str,
@@ -185,13 +196,15 @@ def against(
     no number.
     """
     from karat.formats.engines.opening import open_engine
-    from karat.online.said_rules import rules_from
+    from karat.online.rules import rules_from
     from karat.reports import online_against as shown
     from karat.workflows.online.against import against as compared
+    from karat.workflows.online.narrowing import read_only
 
     by_rules = rules_from(rules)
     log = online_options.opened_log(start, events)
-    with open_engine(engine, master=master) as opened:
+    part = read_only(only, log)
+    with open_engine(engine, master=master) as opened, working("events") as progress:
         found = compared(
             log,
             opened,
@@ -205,7 +218,9 @@ def against(
             first_day=first_day,
             last_day=last_day,
             seed=seed,
+            only=part,
             rules=by_rules,
+            progress=progress,
         )
     if output == "table":
         shown.show(found, options.out())

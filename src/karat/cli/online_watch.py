@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from karat.cli import online_options, options
+from karat.cli import mistakes, online_options, options
+from karat.cli.progress import working
 
 
 @click.command()
@@ -48,7 +49,9 @@ from karat.cli import online_options, options
     help="Slice by arm, class, an attribute of the log, or several at once; repeat for more.",
 )
 @click.option(
-    "--queries", metavar="FILE", help="With --by class: queries with the columns text and class."
+    "--queries",
+    metavar="FILE",
+    help="With --by or --only class: queries with the columns text and class.",
 )
 @click.option(
     "--margin",
@@ -71,6 +74,7 @@ from karat.cli import online_options, options
     help="Post the result as JSON if something got worse, nobody can tell, or the log is broken; "
     "signed if KARAT_WEBHOOK_SECRET is set.",
 )
+@online_options.only
 @online_options.engine
 @options.output("table", "json")
 def watch(
@@ -85,6 +89,7 @@ def watch(
     margins: tuple[str, ...],
     rules: tuple[str, ...],
     notify: str | None,
+    only: tuple[str, ...],
     engine: str,
     master: str | None,
     output: str,
@@ -98,15 +103,22 @@ def watch(
     from karat.cli.workspace import clock
     from karat.connectors import webhook
     from karat.formats.engines.opening import open_engine
-    from karat.online.said_rules import rules_from
+    from karat.online.rules import rules_from
     from karat.reports import online_watch as shown
+    from karat.store.events import NoEvents
     from karat.workflows.online import watching
+    from karat.workflows.online.narrowing import read_only
 
     if notify is not None:
         webhook.checked(notify)
     by_rules = rules_from(rules)
-    log = online_options.opened_log(start, events)
-    with open_engine(engine, master=master) as opened:
+    try:
+        log = online_options.opened_log(start, events)
+    except NoEvents as error:
+        mistakes.say(error)
+        return 3
+    part = read_only(only, log)
+    with open_engine(engine, master=master) as opened, working("events") as progress:
         found = watching.watch(
             log,
             opened,
@@ -118,7 +130,9 @@ def watch(
             by=by,
             margins=margins,
             queries=queries,
+            only=part,
             rules=by_rules,
+            progress=progress,
         )
     if output == "table":
         shown.show(found, options.out())

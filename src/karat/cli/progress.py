@@ -1,8 +1,9 @@
-"""A progress bar for whatever takes longer than a second to read."""
+"""A progress bar for whatever takes longer than a second."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -47,6 +48,31 @@ def watching() -> Iterator[Callable[[str, int], None]]:
     finally:
         if started:
             progress.stop()
+
+
+@contextmanager
+def working(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """The same for work that says how much of how much is done; None where there is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    from karat.reports.terminal import console
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn())
+    progress = Progress(*columns, console=console(sys.stderr), transient=True)
+    task = progress.add_task(what, total=None)  # until it is known of how much
+    # Some engines say nothing before they are done: only a clock can say that it takes longer.
+    patience = threading.Timer(_PATIENCE, progress.start)
+    patience.daemon = True
+    patience.start()
+    try:
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+    finally:
+        patience.cancel()
+        patience.join()
+        progress.stop()
 
 
 def _size(file: str) -> int | None:

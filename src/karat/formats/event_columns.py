@@ -8,7 +8,11 @@ from types import MappingProxyType
 # One place knows what tells robots from people; logs of queries and of events ask it alike.
 from karat.golden.traffic import AGENTS, BOT_FLAGS, ROBOTS, YES
 
-__all__ = ["AGENTS", "ANYWHERE", "BOT_FLAGS", "COLUMNS", "IGNORED", "LATENCIES", "ROBOTS", "YES"]
+__all__ = [
+    "AGENTS", "ANYWHERE", "BOT_FLAGS", "COLUMNS", "IGNORED", "LATENCIES", "NO", "ROBOTS", "YES",
+]  # fmt: skip
+
+NO = ("false", "no", "n", "0", "0.0")
 
 QUERY, EVENT = "query_attributes.", "event_attributes."
 OBJECT, POSITION = f"{EVENT}object.", f"{EVENT}position."

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from karat.formats.event_kinds import snake
+from karat.formats.event_times import near
 
 WRAPPED = ("_source",)
 _INSIDE = ("query_attributes", "event_attributes", "user")
@@ -20,6 +21,8 @@ MOST_NAMES = 256
 ODD = r"\\(?:[\\bfnrt]|u(?:00[01]|[dD][89a-fA-F]))"
 """Escapes that Polars does not write again where it makes text of what is nested, or takes for
 what they are not (half of a surrogate pair): such lines are read one by one."""
+_AS_TEXT = (pl.Categorical, pl.Enum, pl.Time)
+_NO_TEXT = (pl.Duration, pl.Binary, pl.Object)
 _KEY = r'"([^"\\]{1,64})"\s*:'
 
 
@@ -33,10 +36,11 @@ def spread(frame: pl.DataFrame, left_out: set[str]) -> pl.DataFrame:
     Returns:
         The same rows; names in snake case, of two that become one the first that has a value.
     """
-    frame = _named(frame.select(each for each in frame if each.null_count() < frame.height))
+    there = frame.select(each for each in frame if each.null_count() < frame.height)
+    frame = _named(there, left_out)
     for name in WRAPPED:
         if name in frame.columns:
-            inner = _named(_opened(frame[name], name, left_out))
+            inner = _named(_opened(frame[name], name, left_out), left_out)
             frame = _together(frame.drop(name), inner)
     for level in (_INSIDE, _DEEPER):
         for name in level:
@@ -44,18 +48,44 @@ def spread(frame: pl.DataFrame, left_out: set[str]) -> pl.DataFrame:
                 continue
             inner = _opened(frame[name], name, left_out)
             if inner.width:
-                inner = _named(inner)
+                inner = _named(inner, left_out)
                 inner = inner.rename({each: f"{name}.{each}" for each in inner.columns})
                 rest = frame.drop(name) if _is_object(frame[name]) else frame
                 frame = _together(rest, inner)
     return frame
 
 
-def _named(frame: pl.DataFrame) -> pl.DataFrame:
-    """Names in snake case."""
+def _plain(frame: pl.DataFrame, left_out: set[str]) -> pl.DataFrame:
+    """A frame without types that no log but Parquet has: texts instead, or left out and said."""
+    found = []
+    for name, dtype in frame.schema.items():
+        column = pl.col(name)
+        inner = dtype
+        if isinstance(dtype, pl.List | pl.Array):
+            inner = dtype.inner  # type: ignore[assignment]
+            column = column.cast(pl.List(inner)) if isinstance(dtype, pl.Array) else column
+        if inner in _NO_TEXT:
+            left_out.add(f"{name} ({str(dtype).lower()})")
+            continue
+        if inner in _AS_TEXT:
+            column = column.cast(pl.List(pl.String) if inner is not dtype else pl.String)
+        elif isinstance(dtype, pl.Datetime | pl.Date):
+            column = near(column, dtype)
+        found.append(column)
+    return frame.select(found)
+
+
+def _named(frame: pl.DataFrame, left_out: set[str]) -> pl.DataFrame:
+    """Names in snake case, of types that are texts, numbers, times or nested."""
+    frame = _plain(frame, left_out)
     names: dict[str, list[str]] = {}
-    for name in frame.columns:
-        names.setdefault(snake(name), []).append(name)
+    for name, dtype in frame.schema.items():
+        group = names.setdefault(snake(name), [])
+        if group and dtype.is_nested():  # which is no text
+            continue
+        if group and frame.schema[group[0]].is_nested():
+            group.clear()
+        group.append(name)
     if all(group == [name] for name, group in names.items()):
         return frame
     return frame.select(
@@ -76,6 +106,10 @@ def _together(left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
     merged = []
     for name in both:
         pair = [left[name].alias("a"), right[name].alias("b")]
+        nested = [each.dtype.is_nested() for each in pair]
+        if pair[0].dtype != pair[1].dtype and any(nested):
+            merged.append(pair[nested[0]].alias(name))
+            continue
         if pair[0].dtype != pair[1].dtype:
             pair = [each.cast(pl.String, strict=False) for each in pair]
         merged.append(pl.DataFrame(pair).select(pl.coalesce("a", "b").alias(name)).to_series())

@@ -11,6 +11,7 @@ from karat.formats.event_columns import ANYWHERE, COLUMNS, EVENT, QUERY
 from karat.formats.event_json import LINE
 from karat.formats.event_kinds import snake
 from karat.formats.event_mapping import Mapped
+from karat.formats.event_numbers import number
 from karat.formats.event_tally import Tally
 from karat.formats.event_times import times
 
@@ -27,12 +28,14 @@ class Reading:
         zone: Where clocks stood whose times do not say.
         mapped: What a mapping says.
         attributes: Names of attributes that are kept, in the order they turned up.
+        seen: Columns that held a value so far.
     """
 
     now: int
     zone: str = "UTC"
     mapped: Mapped = field(default_factory=Mapped)
     attributes: dict[str, None] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
 
 
 class Flat:
@@ -69,7 +72,7 @@ class Flat:
         return found
 
     def texts(self, names: Sequence[str]) -> list[pl.Expr]:
-        """Columns as texts; numbers without a point where they are whole, and none for nothing."""
+        """Columns as texts; numbers without a point where they are whole, and none for blanks."""
         said: list[pl.Expr] = []
         for name in names:
             dtype, column = self.frame.schema[name], pl.col(name)
@@ -85,7 +88,7 @@ class Flat:
                 continue
             elif dtype != pl.String:
                 column = column.cast(pl.String)
-            said.append(pl.when(column != "").then(column))
+            said.append(pl.when(column.str.contains(r"\S")).then(column))
         return said
 
     def text(self, column: str, longest: int | None = None) -> pl.Series:
@@ -109,30 +112,61 @@ class Flat:
                 found = found.str.slice(0, longest)
         return found
 
-    def number(self, column: str, wrong: str) -> pl.Series:
-        """A column as whole numbers from 0; what is none is null, and counted."""
-        said = self.texts(self.there(column))
+    def numbers(self, names: Sequence[str]) -> list[pl.Expr]:
+        """Columns as Float64, in the way that the mapping says numbers are written."""
+        written = self.reading.mapped.written
+        return [number(each, written) for each in self.texts(names)]
+
+    def number(self, column: str, wrong: str, only: pl.Series | None = None) -> pl.Series:
+        """A column as whole numbers from 0; what is none is null, and counted.
+
+        Args:
+            column: One of karat's.
+            wrong: What is said of values that are none.
+            only: Rows that count; all if None.
+        """
+        names = self.there(column)
+        most = _MOST_PLACE if column == "position" else 2**53
+        read = [
+            pl.when(each.is_between(0, most) & (each == each.floor())).then(each)
+            for each in self.numbers(names)
+        ]
+        found = self.first(read, pl.Int64())
+        self.unread(wrong, names, found, only)
         constant = self.reading.mapped.constants.get(column)
-        if constant is not None:
-            said.append(pl.repeat(constant, self.frame.height))
+        if constant is None:
+            return found
+        value = pl.lit(constant).cast(pl.Float64, strict=False).cast(pl.Int64)
+        return found.to_frame().select(pl.first().fill_null(value)).to_series()
+
+    def first(self, said: Sequence[pl.Expr], dtype: pl.DataType) -> pl.Series:
+        """Of several expressions the first that has a value, row by row."""
         if not said:
-            return pl.repeat(None, self.frame.height, dtype=pl.Int64, eager=True)
-        read = [each.str.strip_chars().cast(pl.Float64, strict=False) for each in said]
-        found = self.frame.select(
-            number=pl.coalesce(pl.when(each.is_between(0, 2**53)).then(each) for each in read),
-            given=pl.coalesce(said).is_not_null(),
-        )
-        if column == "position":
-            found = found.with_columns(
-                pl.when(pl.col("number") <= _MOST_PLACE).then(pl.col("number")).alias("number")
-            )
-        lost = found.select(pl.col("given") & pl.col("number").is_null()).to_series()
+            return pl.repeat(None, self.frame.height, dtype=dtype, eager=True)
+        return self.frame.select(pl.coalesce(said).cast(dtype).alias("said")).to_series()
+
+    def unread(
+        self, wrong: str, names: Sequence[str], found: pl.Series, only: pl.Series | None = None
+    ) -> None:
+        """Count rows whose columns say something of which nothing could be made.
+
+        Args:
+            wrong: What is said of them.
+            names: The columns.
+            found: What was made of them.
+            only: Rows that count; all if None.
+        """
+        said = self.texts(names)
+        if not said:
+            return
         # An object that holds no number, as position: {"xy": …}, is no number gone wrong.
+        flat = [pl.when(~each.str.contains(r"^\s*[\[{]")).then(each) for each in said]
+        texts = self.first(flat, pl.String())
+        lost = texts.is_not_null() & found.is_null()
+        if only is not None:
+            lost &= only.fill_null(value=False)
         if lost.any():
-            texts = self.frame.select(pl.coalesce(said)).to_series()
-            lost &= ~texts.str.starts_with("{").fill_null(value=False)
-            self.change(wrong, lost)
-        return found["number"].cast(pl.Int64)
+            self.change(wrong, lost, texts.filter(lost)[0])
 
     def times(self) -> pl.DataFrame:
         """When each row says it was."""
@@ -141,9 +175,7 @@ class Flat:
         result: pl.DataFrame | None = None
         for name in self.there("time"):
             unit = "us" if name == "time_us" and mapped.unit is None else mapped.unit
-            read = times(self.frame[name], zone, unit, mapped.form).select(
-                "time_us", "naive", "number"
-            )
+            read = times(self.frame[name], zone, unit, mapped.form)
             if result is None:
                 result = read
             else:
@@ -156,6 +188,10 @@ class Flat:
             if not result["time_us"].null_count():
                 break
         if result is not None:
+            if self.tally.strange_time is None and result["time_us"].null_count():
+                lost = self.first(self.texts(self.there("time")), pl.String())
+                lost = lost.filter(result["time_us"].is_null()).drop_nulls()
+                self.tally.strange_time = lost[0] if len(lost) else None
             return result
         height = self.frame.height
         return pl.DataFrame(
@@ -163,9 +199,11 @@ class Flat:
                 "time_us": pl.repeat(None, height, dtype=pl.Int64, eager=True),
                 "naive": pl.repeat(value=False, n=height, eager=True),
                 "number": pl.repeat(None, height, dtype=pl.String, eager=True),
+                "clock": pl.repeat(None, height, dtype=pl.String, eager=True),
             }
         )
 
-    def change(self, what: str, rows: pl.Series) -> None:
-        """Count rows of which something is left out."""
-        self.tally.change(what, self.frame[LINE].filter(rows).head(3), int(rows.sum()))
+    def change(self, what: str, rows: pl.Series, first: str | None = None) -> None:
+        """Count rows of which something is left out, and show the first such value."""
+        places = self.frame[LINE].filter(rows).head(3)
+        self.tally.change(what, places, int(rows.sum()), first)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import io
 import json
 import re
@@ -11,10 +10,10 @@ from typing import Any
 
 import polars as pl
 
-from karat.errors import InputError
 from karat.formats.event_columns import AGENTS, ANYWHERE, BOT_FLAGS, COLUMNS
 from karat.formats.event_fields import ODD, WRAPPED, as_text, parsed
 from karat.formats.event_lines import LONGEST, Lines, lines
+from karat.formats.event_stream import hits, values
 from karat.formats.event_tally import Tally
 from karat.formats.source import Source
 
@@ -38,10 +37,14 @@ _ALWAYS = (
 
 
 class Names:
-    """The fields of objects, as they turn up."""
+    """The fields of objects, as they turn up.
 
-    def __init__(self) -> None:
-        self.all = dict.fromkeys(_ALWAYS)
+    Args:
+        named: Those that a mapping names, which may be rare.
+    """
+
+    def __init__(self, named: Iterable[str] = ()) -> None:
+        self.all = dict.fromkeys([*_ALWAYS, *(name.split(".", 1)[0] for name in named)])
         self.more = False
 
     def look(self, row: dict[str, Any]) -> None:
@@ -140,16 +143,17 @@ def _table(found: list[tuple[int, dict[str, Any]]], names: Names) -> pl.DataFram
 
 
 def read_array(source: Source, tally: Tally, names: Names) -> Iterator[pl.DataFrame]:
-    """An array of objects, or the answer of a search whose ``hits.hits`` they are.
+    """An array of objects, or answers of a search whose ``hits.hits`` they are.
 
     Raises:
         InputError: damaged compression, or no JSON.
     """
     tally.unit = "object"
     held: list[tuple[int, dict[str, Any]]] = []
-    for number, row in enumerate(_elements(source), 1):
+    found = values(source) if source.head.lstrip().startswith(b"[") else hits(source)
+    for number, (row, text) in enumerate(found, 1):
         tally.rows += 1
-        if isinstance(row, dict):
+        if isinstance(row, dict) and _sound(row, text):
             held.append((number, row))
         else:
             tally.drop(NO_JSON, [number], 1)
@@ -160,46 +164,6 @@ def read_array(source: Source, tally: Tally, names: Names) -> Iterator[pl.DataFr
         yield _table(held, names)
 
 
-def _elements(source: Source) -> Iterator[Any]:
-    """The values of an array, as they come; no more of the text is held than an event may have."""
-    decoder = json.JSONDecoder(parse_constant=lambda _: None)
-    text, begun, done = "", False, False
-    for piece in _texts(source):
-        text += piece
-        at = 0
-        while not done:
-            at = _blank(text, at)
-            if not begun:
-                if text[at : at + 1] != "[":
-                    break
-                begun, at = True, at + 1
-                continue
-            if text[at : at + 1] == "]":
-                done = True
-                break
-            try:
-                row, end = decoder.raw_decode(text, at)
-            except (ValueError, RecursionError):
-                break
-            after = _blank(text, end)
-            if text[after : after + 1] not in (",", "]"):
-                break  # the rest of it, or what separates it from the next, is still to come
-            if _sound(row, text[at:end]):
-                yield row
-            else:
-                yield None
-            at = after + (text[after] == ",")
-        text = text[at:]
-        if len(text) > 2 * LONGEST + (1 << 22) or done:
-            break
-    if not done:
-        raise InputError(
-            "the JSON array is cut short, or one of its objects is damaged",
-            file=source.name,
-            fix=f"jq -c '.[]' {source.name} > events.ndjson reads what is whole, a line each",
-        )
-
-
 def _sound(row: Any, text: str) -> bool:
     if "\\ud" in text.lower():
         try:
@@ -207,16 +171,3 @@ def _sound(row: Any, text: str) -> bool:
         except UnicodeEncodeError:
             return False
     return True
-
-
-def _texts(source: Source) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    for piece in source.pieces():
-        source.watch(len(piece))
-        yield decoder.decode(piece)
-
-
-def _blank(text: str, at: int) -> int:
-    while text[at : at + 1] in (" ", "\n", "\r", "\t"):
-        at += 1
-    return at

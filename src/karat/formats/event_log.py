@@ -6,16 +6,21 @@ compressed; and by a mapping what else there is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from typing import Literal
 
 import polars as pl
 
 from karat.errors import InputError
 from karat.formats import event_json, event_table
 from karat.formats.detect import refuse_binary
+from karat.formats.event_fields import WRAPPED
 from karat.formats.event_flat import Reading
+from karat.formats.event_kinds import snake
+from karat.formats.event_mapping import Mapped
 from karat.formats.event_rows import rows
+from karat.formats.event_stream import is_answer
 from karat.formats.event_tally import Tally
 from karat.formats.source import NothingIn, Source
 
@@ -25,6 +30,10 @@ SAID = {
     "number ms": "times that are numbers: {}; by their size milliseconds since 1970",
     "number us": "times that are numbers: {}; by their size microseconds since 1970",
     "number ns": "times that are numbers: {}; by their size nanoseconds since 1970",
+    "clock twice": "times at which clocks are put back, which they showed twice: {}; the earlier "
+    "was assumed",
+    "clock never": "times at which clocks are put forward, which they never showed: {}; an hour "
+    "later was assumed",
     "latency": "latencies that do not say their unit: {}; milliseconds were assumed",
 }
 """What a tally's ``assumed`` says, in words."""
@@ -57,30 +66,75 @@ def read_events(
         return
     with source:
         source.watch = watch
-        for frame in _frames(source, tally):
+        for frame in _frames(source, tally, reading.mapped):
             if frame.height:
                 yield rows(frame, reading, tally)
 
 
-def _frames(source: Source, tally: Tally) -> Iterator[pl.DataFrame]:
-    if source.head.startswith(b"PAR1"):
+def _frames(source: Source, tally: Tally, mapped: Mapped) -> Iterator[pl.DataFrame]:
+    form = _form(source)
+    if form == "parquet":
         return event_table.read_parquet(source, tally)
-    start = source.head.lstrip()[:1]
-    if start not in (b"{", b"["):
+    if form == "cells":
         refuse_binary(source)
         return event_table.read_cells(source, tally)
-    names = event_json.Names()
-    if start == b"[":
+    names = event_json.Names(column for _, column in mapped.named())
+    if form == "array":
         return event_json.read_array(source, tally, names)
     first, end, _ = source.head.lstrip().partition(b"\n")
     if end and first.strip() == b"{":
         raise InputError(
             "JSON over several lines",
             file=source.name,
-            fix=f"jq -c . {source.name} > events.ndjson puts each object on a line; for the answer "
-            "of a search: jq -c '.hits.hits[]'",
+            fix=f"jq -c . {source.name} > events.ndjson puts each object on a line",
         )
     return event_json.read_lines(source, tally, names)
+
+
+def _form(source: Source) -> Literal["parquet", "cells", "array", "lines"]:
+    if source.head.startswith(b"PAR1"):
+        return "parquet"
+    start = source.head.lstrip()[:1]
+    if start not in (b"{", b"["):
+        return "cells"
+    if start == b"[" or is_answer(source.head.decode("utf-8", "ignore")):
+        return "array"
+    return "lines"
+
+
+def columns_of(path: str | Path) -> list[str] | None:
+    """What a table calls its columns; None of JSON, whose objects may have any field.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InputError: no such file, damaged compression, or no log of events.
+    """
+    try:
+        source = Source(path)
+    except NothingIn:
+        return []
+    with source:
+        form = _form(source)
+        if form in ("array", "lines"):
+            return None
+        if form == "cells":
+            refuse_binary(source)
+            return event_table.names_of(source)
+        return event_table.columns_of(source)
+
+
+def holds(columns: Collection[str], name: str) -> bool:
+    """Whether columns of a log are, or may hold, one that a mapping names.
+
+    Args:
+        columns: As the log calls them, or as karat does.
+        name: As the mapping does; ``a.b`` may stand in the objects of ``a``.
+    """
+    ours = {each for column in columns for each in (column, snake(column))}
+    tops = {*WRAPPED, name.split(".", 1)[0], snake(name).split(".", 1)[0]}
+    return name in ours or snake(name) in ours or bool(ours & (tops - {name, snake(name)}))
 
 
 def peek(path: str | Path, reading: Reading) -> pl.DataFrame | None:

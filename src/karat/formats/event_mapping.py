@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from karat.errors import InputError, nearest
 from karat.formats.event_columns import ANYWHERE, COLUMNS
+from karat.formats.event_numbers import Written
 from karat.formats.event_times import UNITS
 from karat.formats.source import Source
 from karat.tables.events import KINDS
+from karat.tables.zones import is_zone
 
 OURS = (*COLUMNS, *(name for name in ANYWHERE if name not in ("flag", "agent")), "latency", "bot",
         "user_agent")  # fmt: skip
 """Columns that a mapping may name."""
-_SECTIONS = ("columns", "attributes", "constants", "kinds", "time", "latency", "hits", "position")
+_SECTIONS = ("columns", "attributes", "constants", "kinds", "status", "flags", "numbers", "time",
+             "latency", "hits", "position")  # fmt: skip
+_STATUSES = ("ok", "error", "timeout")
 _CONSTANTS = (*(name for name in OURS if name not in ("hits", "time")), "attributes")
 
 
@@ -37,6 +43,9 @@ class Mapped:
         latency: Unit of latencies; None: by the column's name.
         separator: Between the documents of a search, where they are one text.
         base: Which number the first position has; None: told by the smallest.
+        statuses: Their word for how a search ended, in small letters, to karat's.
+        written: How numbers, and yes and no, are written.
+        name: The mapping's file.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -49,6 +58,24 @@ class Mapped:
     latency: str | None = None
     separator: str | None = None
     base: int | None = None
+    statuses: Mapping[str, str] = field(default_factory=dict)
+    written: Written = field(default_factory=Written)
+    name: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Stands for what it says, wherever it lies and however it is laid out; "" for nothing."""
+        said = asdict(replace(self, name=""))
+        if said == asdict(Mapped()):
+            return ""
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+    def named(self) -> Iterator[tuple[str, str]]:
+        """The columns of the log that are named: key of the mapping, and column."""
+        for key, column in self.columns.items():
+            yield f"[columns] {key}", column
+        for key, column in (self.attributes or {}).items():
+            yield f"[attributes] {key}", column
 
 
 def read_mapping(path: str | Path) -> Mapped:
@@ -91,13 +118,8 @@ class _Written:
             self._known("[constants] kind: ", constants["kind"], KINDS, "kind")
         unit = self._choice("time", "unit", tuple(UNITS), ("unit", "zone", "format"))
         zone = self._text("time", "zone")
-        if zone is not None:
-            try:
-                ZoneInfo(zone)
-            except (KeyError, ValueError, OSError):
-                raise self._wrong(
-                    f"[time] zone is {zone!r}, which is none", 'zone = "Europe/Berlin"'
-                ) from None
+        if zone is not None and not is_zone(zone):
+            raise self._wrong(f"[time] zone is {zone!r}, which is none", 'zone = "Europe/Berlin"')
         attributes = self._texts("attributes", None) if "attributes" in self.content else None
         return Mapped(
             columns=columns,
@@ -106,11 +128,71 @@ class _Written:
             kinds=kinds,
             unit=unit,
             zone=zone,
-            form=self._text("time", "format"),
+            form=self._format(),
             latency=self._choice("latency", "unit", tuple(UNITS), ("unit",)),
             separator=self._text("hits", "separator", ("separator",)),
             base=self._base(),
+            statuses=self._statuses(),
+            written=self._written(),
+            name=self.name,
         )
+
+    def _format(self) -> str | None:
+        form = self._text("time", "format")
+        if form is None:
+            return None
+        # Python's %f; here a fraction is %.f behind a point, and else says its digits.
+        form = re.sub(r"(?<!%)((?:%%)*)\.%f", r"\1%.f", form)
+        if re.search(r"(?<!%)(?:%%)*%f", form):
+            raise self._wrong(
+                "[time] format: %f is read behind a point only",
+                "write how many digits the fraction has: %3f, %6f or %9f",
+            )
+        return form
+
+    def _statuses(self) -> dict[str, str]:
+        found = self._texts("status", None)
+        for word, status in found.items():
+            self._known(f"[status] {word}: ", status, _STATUSES, "status")
+        return {word.strip().lower(): status for word, status in found.items()}
+
+    def _written(self) -> Written:
+        for section, keys in (
+            ("flags", ("yes", "no")),
+            ("numbers", ("decimal", "thousands", "without")),
+        ):
+            for key in self.content.get(section, {}):
+                self._known(f"[{section}] ", key, keys)
+        numbers = self.content.get("numbers", {})
+        decimal, thousands = numbers.get("decimal"), numbers.get("thousands")
+        if decimal not in (None, ".", ","):
+            raise self._wrong(f"[numbers] decimal is {decimal!r}, and not . or ,", 'decimal = ","')
+        if thousands not in (None, ".", ",", "'", " ") or (
+            thousands is not None and thousands == (decimal or ".")
+        ):
+            raise self._wrong(
+                f"[numbers] thousands is {thousands!r}: it is a point, a comma, a blank or an "
+                "apostrophe, and not the decimal sign",
+                'thousands = "."',
+            )
+        if thousands is not None:
+            decimal = decimal or "."
+        yes, no = ([each.strip().lower() for each in self._words("flags", key)]
+                   for key in ("yes", "no"))  # fmt: skip
+        both = sorted({*yes} & {*no})
+        if both:
+            raise self._wrong(f"[flags] {both[0]!r} is both yes and no", "leave one of them out")
+        without = tuple(each.strip() for each in self._words("numbers", "without"))
+        return Written(decimal, thousands, without, tuple(yes), tuple(no))
+
+    def _words(self, section: str, key: str) -> list[str]:
+        value = self.content.get(section, {}).get(key, [])
+        words = [value] if isinstance(value, str) else value
+        if not isinstance(words, list) or not all(isinstance(w, str) and w.strip() for w in words):
+            raise self._wrong(
+                f"[{section}] {key} is {value!r}, not a list of texts", f'{key} = ["…"]'
+            )
+        return words
 
     def _wrong(self, what: str, fix: str) -> InputError:
         return InputError(what, file=self.name, fix=fix)

@@ -7,11 +7,12 @@ from collections import Counter
 import polars as pl
 
 from karat.formats import event_searches as searches
-from karat.formats.event_columns import BOT_FLAGS, EVENT, IGNORED, QUERY, ROBOTS, YES
+from karat.formats.event_columns import BOT_FLAGS, EVENT, IGNORED, QUERY, ROBOTS
 from karat.formats.event_fields import spread
 from karat.formats.event_flat import Flat, Reading
 from karat.formats.event_json import LINE
 from karat.formats.event_kinds import kind_of, snake
+from karat.formats.event_numbers import flag
 from karat.formats.event_tally import Tally
 from karat.tables.events import ATTRIBUTE, KINDS
 
@@ -45,7 +46,10 @@ def rows(frame: pl.DataFrame, reading: Reading, tally: Tally) -> pl.DataFrame:
         ``told`` (whether an event, and no record of a query, says that it is a search), and the
         other columns of ``EVENTS`` that a log has; attributes behind them.
     """
+    held = [each.name for each in frame if each.null_count() < frame.height and each.name != LINE]
+    tally.columns.update(dict.fromkeys(held))
     flat = Flat(spread(frame, tally.left_out), reading, tally)
+    reading.seen.update(held, flat.frame.columns)
     when = flat.times()
     actions = flat.text("action")
     query = flat.text("query", _LONGEST_TEXT)
@@ -58,17 +62,21 @@ def rows(frame: pl.DataFrame, reading: Reading, tally: Tally) -> pl.DataFrame:
             "time_us": when["time_us"],
             "naive": when["naive"],
             "number": when["number"],
+            "clock": when["clock"],
             "kind": kinds,
             "action": actions,
             "query": query,
             "hits": hits,
-            "position": flat.number("position", "a position that is no number, or out of range"),
+            "position": flat.number(
+                "position", "position that is no whole number, or out of range", kinds != "search"
+            ),
             "bot": _robots(flat),
         }
     )
     more = searches.facts(flat, base)
     table = base.hstack(more).hstack(_attributes(flat))
     table = _without(table, tally, reading)
+    tally.accepted += table.height
     _say(table, tally)
     return _settled(table)
 
@@ -104,12 +112,13 @@ def _robots(flat: Flat) -> pl.Series:
     if not flags and not agents:
         return pl.repeat(value=False, n=flat.frame.height, eager=True)
     flat.tally.assumed["robots told"] += flat.frame.height
-    robot = pl.lit(value=False)
-    for said in flat.texts(flags):
-        robot |= said.str.strip_chars().str.to_lowercase().is_in(YES).fill_null(value=False)
-    for said in flat.texts(agents):
-        robot |= said.str.contains(ROBOTS).fill_null(value=False)
-    return flat.frame.select(robot).to_series()
+    said = [flag(each, flat.reading.mapped.written) for each in flat.texts(flags)]
+    told = flat.first(said, pl.Boolean())
+    flat.unread("robot that is neither yes nor no", flags, told)
+    robot = pl.any_horizontal(pl.lit(value=False), *(each.fill_null(value=False) for each in said))
+    for agent in flat.texts(agents):
+        robot |= agent.str.contains(ROBOTS).fill_null(value=False)
+    return flat.frame.select(robot.alias("bot")).to_series()
 
 
 def _attributes(flat: Flat) -> pl.DataFrame:
@@ -120,19 +129,26 @@ def _attributes(flat: Flat) -> pl.DataFrame:
         for name, column in mapped.items():
             there = [each for each in (column, snake(column)) if each in flat.frame.columns][:1]
             if there:
-                groups[_safe(name)] = there
+                groups[_named(name, flat.tally)] = there
     else:
-        for column in flat.frame.columns:
+        schema = flat.frame.schema  # asking for it takes time that grows with the columns
+        for column, dtype in schema.items():
             name = column.removeprefix(QUERY).removeprefix(EVENT)
             if column in flat.used or name in IGNORED or name in BOT_FLAGS:
                 continue
-            if "." in name or flat.frame.schema[column].is_nested():
+            if "." in name or dtype.is_nested():
                 if flat.frame[column].null_count() < flat.frame.height:
                     _leave_out(name, flat.tally)
                 continue
-            groups.setdefault(_safe(name), []).append(column)
+            if flat.frame[column].null_count() < flat.frame.height:
+                groups.setdefault(_named(name, flat.tally), []).append(column)
     found = {}
+    kept = flat.reading.attributes
     for name, columns in groups.items():
+        if name not in kept and len(kept) >= MOST_ATTRIBUTES:
+            if name:
+                flat.tally.left_out.add(f"{name} (more than {MOST_ATTRIBUTES} attributes)")
+            continue
         said = flat.texts(columns)
         if not name or not said:
             continue
@@ -142,10 +158,6 @@ def _attributes(flat: Flat) -> pl.DataFrame:
             _leave_out(name, flat.tally)
             value = value.set(nested, None)
         if value.null_count() == len(value):
-            continue
-        kept = flat.reading.attributes
-        if name not in kept and len(kept) >= MOST_ATTRIBUTES:
-            flat.tally.left_out.add(f"{name} (more than {MOST_ATTRIBUTES} attributes)")
             continue
         kept[name] = None
         over = (value.str.len_chars() > _LONGEST_VALUE).fill_null(value=False)
@@ -160,6 +172,16 @@ def _leave_out(name: str, tally: Tally) -> None:
     top = name.split(".", 1)[0]
     if top not in ("position", "object", "_source", "query_attributes", "event_attributes"):
         tally.left_out.add(f"{top} (not one value)")
+
+
+def _named(name: str, tally: Tally) -> str:
+    """What an attribute is kept under; said where that is not its name in small letters."""
+    kept = _safe(name)
+    if not kept:
+        tally.left_out.add(f"{name} (no letter from a to z in its name)")
+    elif kept != snake(name.removeprefix(ATTRIBUTE)):
+        tally.renamed[name] = kept
+    return kept
 
 
 def _safe(name: str) -> str:
@@ -206,6 +228,8 @@ def _say(table: pl.DataFrame, tally: Tally) -> None:
         tally.assumed["naive"] += naive
     for unit, count in table["number"].drop_nulls().value_counts().iter_rows():
         tally.assumed[f"number {unit}"] += count
+    for clock, count in table["clock"].drop_nulls().value_counts().iter_rows():
+        tally.assumed[f"clock {clock}"] += count
     strange = table.filter((pl.col("kind") == "other") & pl.col("action").is_not_null())["action"]
     if len(strange):
         tally.name(Counter(dict(strange.value_counts(sort=True).iter_rows())).items())
@@ -225,4 +249,4 @@ def _settled(table: pl.DataFrame) -> pl.DataFrame:
         value=pl.when(pl.col("kind") == "purchase").then("value"),
         doc_id=pl.when(~search).then("doc_id"),
         position=pl.when(~search).then("position"),
-    ).drop("naive", "number")
+    ).drop("naive", "number", "clock")

@@ -6,14 +6,16 @@ import json
 
 import polars as pl
 
-from karat.formats.event_columns import EVENT, GUESSED, LATENCIES, QUERY, YES
+from karat.formats.event_columns import EVENT, GUESSED, LATENCIES, QUERY
 from karat.formats.event_flat import Flat
+from karat.formats.event_numbers import flag
 from karat.formats.event_times import UNITS
 
 FACTS = ("returned", "total_hits", "raw_hits", "filtered", "page", "status", "latency_us")
 _MOST_HITS = 1000
 _LONGEST = 1024
 _MOST = 2**53
+_MOST_MONEY = 1e12  # sums and squares of it stay numbers
 _NOTHING = ("", "[]", "{}", "null", "none", "false", "0", "no")
 _TIMEOUTS = ("timeout", "timed_out", "timedout", "408", "504")
 _ERRORS = ("error", "failed", "failure", "fail", "exception")
@@ -36,7 +38,7 @@ def documents(flat: Flat) -> pl.Series:
     frame = pl.DataFrame([each.alias(str(at)) for at, each in enumerate(found)])
     joined = frame.select(pl.coalesce(frame.columns).list.head(_MOST_HITS).alias("hits"))
     element = pl.element()
-    sound = element.is_not_null() & (element.str.len_bytes() <= _LONGEST)
+    sound = element.str.contains(r"\S") & (element.str.len_bytes() <= _LONGEST)
     return joined.select(pl.col("hits").list.eval(element.filter(sound))).to_series()
 
 
@@ -102,14 +104,14 @@ def facts(flat: Flat, base: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         flat: The chunk.
-        base: With ``hits``.
+        base: With ``hits`` and ``kind``.
 
     Returns:
         The columns of ``FACTS``, ``arm`` and ``value``.
     """
-    wrong = "{} that is no whole number from 0"
+    search = base["kind"] == "search"
     counts = {
-        name: flat.number(name, wrong.format(name))
+        name: flat.number(name, f"{name} that is no whole number from 0", search)
         for name in ("returned", "total_hits", "raw_hits", "page")
     }
     returned = pl.DataFrame({"said": counts["returned"], "hits": base["hits"]}).select(
@@ -123,21 +125,22 @@ def facts(flat: Flat, base: pl.DataFrame) -> pl.DataFrame:
             "returned": returned["returned"].cast(pl.Int32, strict=False),
             "total_hits": counts["total_hits"],
             "raw_hits": counts["raw_hits"],
-            "filtered": _filtered(flat),
+            "filtered": _filtered(flat, search),
             "page": page["page"].cast(pl.Int32),
-            "status": _status(flat),
-            "latency_us": _latency(flat),
+            "status": _status(flat, search),
+            "latency_us": _latency(flat, search),
             "arm": flat.text("arm", 256),
-            "value": _value(flat),
+            "value": _value(flat, base["kind"] == "purchase"),
         }
     )
 
 
-def _filtered(flat: Flat) -> pl.Series:
-    said: list[pl.Expr] = [
-        pl.when(each.is_not_null()).then(each.str.strip_chars().str.to_lowercase().is_in(YES))
-        for each in flat.texts(flat.there("filtered"))
-    ]
+def _filtered(flat: Flat, search: pl.Series) -> pl.Series:
+    written, names = flat.reading.mapped.written, flat.there("filtered")
+    said = [flag(each, written) for each in flat.texts(names)]
+    flat.unread(
+        "filtered that is neither yes nor no", names, flat.first(said, pl.Boolean()), search
+    )
     for name in flat.there("filters"):
         dtype = flat.frame.schema[name]
         if isinstance(dtype, pl.List):
@@ -150,39 +153,48 @@ def _filtered(flat: Flat) -> pl.Series:
             for each in flat.texts([name]):
                 bare = each.str.replace_all(r"\s", "").str.to_lowercase()
                 said.append(~bare.is_in(_NOTHING))
-    return _first(flat, said, pl.Boolean())
+    return flat.first(said, pl.Boolean())
 
 
-def _status(flat: Flat) -> pl.Series:
-    said: list[pl.Expr] = []
-    for each in flat.texts(flat.there("timeout")):
-        said.append(pl.when(each.str.to_lowercase().is_in(YES)).then(pl.lit("timeout")))
-    for each in flat.texts(flat.there("error")):
-        bare = each.str.to_lowercase()
+def _status(flat: Flat, search: pl.Series) -> pl.Series:
+    written, own = flat.reading.mapped.written, flat.reading.mapped.statuses
+    timeouts, errors, names = flat.there("timeout"), flat.there("error"), flat.there("status")
+    ended = [flag(each, written) for each in flat.texts(timeouts)]
+    flat.unread(
+        "timeout that is neither yes nor no", timeouts, flat.first(ended, pl.Boolean()), search
+    )
+    said: list[pl.Expr] = [pl.when(each).then(pl.lit("timeout")) for each in ended]
+    for each in flat.texts(errors):
+        bare = each.str.strip_chars().str.to_lowercase()
         said.append(
             pl.when(bare.str.contains("timeout|timed out"))
             .then(pl.lit("timeout"))
-            .when(~bare.is_in(_NOTHING))
+            .when(~bare.is_in([*_NOTHING, *written.no]))
             .then(pl.lit("error"))
         )
-    for each in flat.texts(flat.there("status")):
+    stated: list[pl.Expr] = []
+    for each in flat.texts(names):
         bare = each.str.strip_chars().str.to_lowercase()
-        said.append(
-            pl.when(bare.is_in(_TIMEOUTS))
+        stated.append(
+            pl.when(bare.is_in(list(own)))
+            .then(bare.replace_strict(own, default=None, return_dtype=pl.String))
+            .when(bare.is_in(_TIMEOUTS))
             .then(pl.lit("timeout"))
             .when(bare.is_in(_ERRORS) | bare.str.contains(r"^[45]\d\d$"))
             .then(pl.lit("error"))
             .when(bare.is_in(_FINE) | bare.str.contains(r"^[23]\d\d$"))
             .then(pl.lit("ok"))
         )
-    for column in ("timeout", "error"):
-        # A log that says when it failed says by its silence that it did not.
-        for each in flat.texts(flat.there(column)):
-            said.append(pl.when(each.is_not_null()).then(pl.lit("ok")))
-    return _first(flat, said, pl.String())
+    flat.unread("status that is none of karat's", names, flat.first(stated, pl.String()), search)
+    said += stated
+    # A log that says when it failed says by its silence that it did not.
+    said += [
+        pl.when(each.is_not_null()).then(pl.lit("ok")) for each in flat.texts([*timeouts, *errors])
+    ]
+    return flat.first(said, pl.String())
 
 
-def _latency(flat: Flat) -> pl.Series:
+def _latency(flat: Flat, search: pl.Series) -> pl.Series:
     mapping = flat.there("latency")
     units = {name: LATENCIES.get(name, 1e3) for name in mapping}
     unit = flat.reading.mapped.latency
@@ -194,23 +206,22 @@ def _latency(flat: Flat) -> pl.Series:
     said: list[pl.Expr] = []
     for name, factor in units.items():
         by = UNITS[unit] if unit is not None else factor
-        for each in flat.texts([name]):
-            number = each.str.strip_chars().cast(pl.Float64, strict=False) * by
+        for each in flat.numbers([name]):
+            number = each * by
             said.append(pl.when(number.is_between(0, _MOST)).then(number.round().cast(pl.Int64)))
         if unit is None and name.rpartition(".")[2] in GUESSED:
             flat.tally.assumed["latency"] += flat.frame.height - flat.frame[name].null_count()
-    return _first(flat, said, pl.Int64())
+    found = flat.first(said, pl.Int64())
+    flat.unread("latency that is no number from 0", list(units), found, search)
+    return found
 
 
-def _value(flat: Flat) -> pl.Series:
-    said: list[pl.Expr] = []
-    for each in flat.texts(flat.there("value")):
-        number = each.str.strip_chars().cast(pl.Float64, strict=False)
-        said.append(pl.when(number.is_finite()).then(number))
-    return _first(flat, said, pl.Float64())
-
-
-def _first(flat: Flat, said: list[pl.Expr], dtype: pl.DataType) -> pl.Series:
-    if not said:
-        return pl.repeat(None, flat.frame.height, dtype=dtype, eager=True)
-    return flat.frame.select(pl.coalesce(said).cast(dtype).alias("said")).to_series()
+def _value(flat: Flat, purchase: pl.Series) -> pl.Series:
+    names = flat.there("value")
+    said = [
+        pl.when(each.is_between(-_MOST_MONEY, _MOST_MONEY)).then(each)
+        for each in flat.numbers(names)
+    ]
+    found = flat.first(said, pl.Float64())
+    flat.unread(f"revenue that is no number, or beyond {_MOST_MONEY:,.0f}", names, found, purchase)
+    return found

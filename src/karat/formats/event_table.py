@@ -15,6 +15,7 @@ from karat.formats.event_tally import Tally
 from karat.formats.source import Source
 
 ROWS = 250_000
+MOST_COLUMNS = 2_000
 UNEVEN = "not as many cells as the first line"
 NO_TEXT = "not UTF-8"
 _FAULTS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
@@ -27,29 +28,58 @@ def read_parquet(source: Source, tally: Tally) -> Iterator[pl.DataFrame]:
         InputError: it is compressed once more, no file, or damaged.
     """
     tally.unit = "row"
+    plan, row = _plan(source), 1
+    try:
+        for batch in plan.collect_batches(chunk_size=ROWS, maintain_order=True):
+            for start in range(0, batch.height, ROWS):
+                part = batch.slice(start, ROWS)
+                tally.rows += part.height
+                source.watch(part.height)
+                yield part.drop(LINE, strict=False).with_row_index(LINE, row)
+                row += part.height
+    except _FAULTS as error:
+        raise _damaged(source, error) from None
+
+
+def columns_of(source: Source) -> list[str]:
+    """What a Parquet file calls its columns.
+
+    Raises:
+        InputError: as ``read_parquet``.
+    """
+    try:
+        return _plan(source).collect_schema().names()
+    except _FAULTS as error:
+        raise _damaged(source, error) from None
+
+
+def _plan(source: Source) -> pl.LazyFrame:
     if source.again is None or source.compressed is not None:
         raise InputError(
             "Parquet within another compression, or from a pipe",
             file=source.name,
             fix="unpack it into a file, and name that",
         )
-    row = 1
-    try:
-        plan = pl.scan_parquet(source.again, glob=False)
-        for batch in plan.collect_batches(chunk_size=ROWS, maintain_order=True):
-            for start in range(0, batch.height, ROWS):
-                part = batch.slice(start, ROWS)
-                tally.rows += part.height
-                source.watch(part.height)
-                yield part.with_row_index(LINE, row)
-                row += part.height
-    except _FAULTS as error:
-        reason = str(error).split("\n", maxsplit=1)[0].removeprefix("parquet: ")
-        raise InputError(
-            f"the Parquet data is damaged or ends early ({reason})",
-            file=source.name,
-            fix="copy or write it again",
-        ) from None
+    return pl.scan_parquet(source.again, glob=False)
+
+
+def _damaged(source: Source, error: BaseException) -> InputError:
+    reason = str(error).split("\n", maxsplit=1)[0].removeprefix("parquet: ")
+    return InputError(
+        f"the Parquet data is damaged or ends early ({reason})",
+        file=source.name,
+        fix="copy or write it again",
+    )
+
+
+def names_of(source: Source) -> list[str]:
+    """What CSV or TSV calls its columns.
+
+    Raises:
+        InputError: damaged compression, or no names.
+    """
+    first = next(lines(source, 1), None)
+    return [] if first is None else _header(first.data.partition(b"\n")[0], source.name)[1]
 
 
 def read_cells(source: Source, tally: Tally) -> Iterator[pl.DataFrame]:
@@ -78,7 +108,17 @@ def read_cells(source: Source, tally: Tally) -> Iterator[pl.DataFrame]:
 def _header(raw: bytes, name: str) -> tuple[str, list[str]]:
     text = raw.decode("utf-8", "replace").rstrip("\r")
     separator = max("\t,;", key=text.count)
-    names = [each.strip() for each in next(csv.reader([text], delimiter=separator))]
+    try:
+        names = [each.strip() for each in next(csv.reader([text], delimiter=separator))]
+    except csv.Error:  # a cell of more than 128 KiB
+        names = []
+    if len(names) > MOST_COLUMNS:
+        raise InputError(
+            f"{len(names):,} names of columns in line 1, and {MOST_COLUMNS:,} are the most",
+            file=name,
+            line=1,
+            fix="leave out columns that are neither karat's nor attributes, or write JSON Lines",
+        )
     if len(names) < 2 or len(set(names)) < len(names):
         raise InputError(
             f"no names of columns in line 1: {text[:60]!r}",
@@ -100,7 +140,7 @@ def _frame(data: bytes, first: int, names: list[str], separator: str, tally: Tal
             )
             if frame.height == count:
                 tally.rows += count
-                return frame.with_row_index(LINE, first)
+                return frame.drop(LINE, strict=False).with_row_index(LINE, first)
         except _FAULTS:
             pass
     return _with_care(data, first, names, separator, tally)

@@ -30,6 +30,11 @@ class Tally:
         assumed: Keys of what was assumed; ``event_log.SAID`` has the words.
         unknown: Actions that are no kind of karat's.
         left_out: Attributes that are not kept.
+        renamed: Attributes to the name they are kept under, where letters of it changed.
+        firsts: Of what is in ``changed``, the first value, where there is one to show.
+        columns: What the file calls its columns, where they hold a value.
+        strange_time: The first time that could not be read.
+        accepted: Rows that are events.
     """
 
     file: str
@@ -41,6 +46,11 @@ class Tally:
     assumed: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     left_out: set[str] = field(default_factory=set)
+    renamed: dict[str, str] = field(default_factory=dict)
+    firsts: dict[str, str] = field(default_factory=dict)
+    columns: dict[str, None] = field(default_factory=dict)
+    strange_time: str | None = None
+    accepted: int = 0
 
     def drop(self, reason: str, places: Iterable[int], count: int) -> None:
         """Count rows that are left out, and keep the first few places."""
@@ -48,9 +58,13 @@ class Tally:
             self.dropped[reason] += count
             self._place(reason, places)
 
-    def change(self, what: str, places: Iterable[int], count: int) -> None:
-        """Count rows of which something is left out."""
+    def change(
+        self, what: str, places: Iterable[int], count: int, first: str | None = None
+    ) -> None:
+        """Count rows of which something is left out, and keep the first value that was."""
         if count:
+            if first is not None:
+                self.firsts.setdefault(what, first)
             self.changed[what] += count
             self._place(what, places)
 

@@ -9,6 +9,8 @@ _ISO = (
     r"^\s*(\d{4}-\d\d-\d\d)(?:[T ]+(\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,9}))?)?"
     r"\s*(Z|z|UTC|GMT|[+-]\d\d:?\d\d|[+-]\d\d)?\s*$"
 )
+_FAR = 2_932_896  # days from 1970 to the end of the year 9999
+_IN_A_DAY = {"day": 1, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _NUMBER = r"^\s*-?\d+(\.\d+)?([eE]\+?\d+)?\s*$"
 _SECONDS, _MILLIS, _MICROS = 1e11, 1e14, 1e17  # what is below is in seconds, milliseconds, …
 
@@ -26,35 +28,67 @@ def times(
 
     Returns:
         ``time_us``, Int64, null where it cannot be read; ``naive``, whether its zone was assumed;
-        ``number``, the unit that was told by size, or null.
+        ``number``, the unit that was told by size, or null; ``clock``, where clocks change:
+        ``twice`` of an hour that there was twice (the earlier is taken), ``never`` of one that
+        there was not (the hour behind it is), else null.
     """
+    read, local = _read(said, zone, unit, form)
+    if local is None or zone == "UTC":
+        return read.with_columns(clock=_NOTHING)
+    return read.hstack(local.select(_clock(pl.first(), zone).alias("clock")))
+
+
+def _read(
+    said: pl.Series, zone: str, unit: str | None, form: str | None
+) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """The times, and what clocks showed where their zone was assumed."""
     dtype = said.dtype
     frame = pl.DataFrame({"said": said})
+    if isinstance(dtype, pl.Datetime | pl.Date):
+        frame = frame.select(near(pl.col("said"), dtype))
     if isinstance(dtype, pl.Datetime):
         utc = pl.col("said").cast(pl.Datetime("us", dtype.time_zone))
         if dtype.time_zone is None:
-            return frame.select(
-                time_us=_in_zone(utc, zone), naive=pl.col("said").is_not_null(), number=_NOTHING
-            )
-        return frame.select(time_us=utc.to_physical(), naive=False, number=_NOTHING)
+            return _of_clock(frame.select(utc), zone)
+        return frame.select(time_us=utc.to_physical(), naive=False, number=_NOTHING), None
     if dtype == pl.Date:
-        local = pl.col("said").cast(pl.Datetime("us"))
-        return frame.select(
-            time_us=_in_zone(local, zone), naive=pl.col("said").is_not_null(), number=_NOTHING
-        )
+        return _of_clock(frame.select(pl.col("said").cast(pl.Datetime("us"))), zone)
+    no = pl.lit(value=False).alias("naive")
     if dtype.is_numeric():
-        return frame.select(*_numbers(pl.col("said"), unit), naive=pl.lit(value=False))
+        time, kind = _numbers(pl.col("said"), unit)
+        return frame.select(time, no, kind), None
     if dtype != pl.String:
-        return frame.select(
-            time_us=pl.lit(None, pl.Int64), naive=pl.lit(value=False), number=_NOTHING
-        )
+        return frame.select(time_us=pl.lit(None, pl.Int64), naive=no, number=_NOTHING), None
     return _texts(frame, zone, unit, form)
+
+
+def _of_clock(local: pl.DataFrame, zone: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    said = pl.first()
+    read = local.select(
+        _in_zone(said, zone).alias("time_us"),
+        said.is_not_null().alias("naive"),
+        _NOTHING.alias("number"),
+    )
+    return read, local
 
 
 _NOTHING = pl.lit(None, pl.String)
 
 
-def _texts(frame: pl.DataFrame, zone: str, unit: str | None, form: str | None) -> pl.DataFrame:
+def near(said: pl.Expr, dtype: pl.Datetime | pl.Date) -> pl.Expr:
+    """Times and days without those that no calendar has: casts of them overflow, or panic.
+
+    Args:
+        said: The column.
+        dtype: Its type.
+    """
+    far = _FAR * _IN_A_DAY[dtype.time_unit if isinstance(dtype, pl.Datetime) else "day"]
+    return pl.when(said.to_physical().is_between(-far, far)).then(said)
+
+
+def _texts(
+    frame: pl.DataFrame, zone: str, unit: str | None, form: str | None
+) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     said = pl.col("said")
     if form is not None:
         zoned = "%z" in form or "%:z" in form or "%#z" in form
@@ -62,12 +96,9 @@ def _texts(frame: pl.DataFrame, zone: str, unit: str | None, form: str | None) -
             form, time_unit="us", strict=False, ambiguous="earliest"
         )
         if zoned:
-            return frame.select(
-                time_us=read.dt.convert_time_zone("UTC").to_physical(),
-                naive=pl.lit(value=False),
-                number=_NOTHING,
-            )
-        return frame.select(time_us=_in_zone(read, zone), naive=read.is_not_null(), number=_NOTHING)
+            at = read.dt.convert_time_zone("UTC").to_physical()
+            return frame.select(time_us=at, naive=pl.lit(value=False), number=_NOTHING), None
+        return _of_clock(frame.select(read), zone)
     numeric = said.str.contains(_NUMBER).fill_null(value=False)
     if frame.select(numeric.any()).item():
         numbers, kind = _numbers(said.str.strip_chars().cast(pl.Float64, strict=False), unit)
@@ -104,7 +135,8 @@ def _texts(frame: pl.DataFrame, zone: str, unit: str | None, form: str | None) -
         moment = pl.when(naive).then(stamp.to_physical()).otherwise(utc)
     else:
         moment = pl.when(naive).then(_in_zone(stamp, zone)).otherwise(utc)
-    return cut.select(time_us=pl.coalesce(moment + micros, numbers), naive=naive, number=kind)
+    found = cut.select(time_us=pl.coalesce(moment + micros, numbers), naive=naive, number=kind)
+    return found, cut.select(pl.when(naive).then(stamp))
 
 
 def _numbers(value: pl.Expr, unit: str | None) -> tuple[pl.Expr, pl.Expr]:
@@ -129,7 +161,8 @@ def _numbers(value: pl.Expr, unit: str | None) -> tuple[pl.Expr, pl.Expr]:
 
 
 def _scaled(value: pl.Expr, factor: float) -> pl.Expr:
-    """Whole microseconds; integers stay exact."""
+    """Whole microseconds; integers stay exact, and what would overflow is null."""
+    value = pl.when(value.cast(pl.Float64).abs() < 9e18 / factor).then(value)
     scaled = value * int(factor) if factor >= 1 else value / round(1 / factor)
     return scaled.round().cast(pl.Int64, strict=False)
 
@@ -147,3 +180,17 @@ def _in_zone(local: pl.Expr, zone: str) -> pl.Expr:
         )
 
     return pl.coalesce(at(local), at(local.dt.offset_by("1h")))
+
+
+def _clock(local: pl.Expr, zone: str) -> pl.Expr:
+    """Whether clocks showed a time twice or never."""
+    first, last = (
+        local.dt.replace_time_zone(zone, ambiguous=which, non_existent="null")
+        for which in ("earliest", "latest")
+    )
+    return (
+        pl.when(local.is_not_null() & first.is_null())
+        .then(pl.lit("never"))
+        .when(first != last)
+        .then(pl.lit("twice"))
+    )

@@ -32,6 +32,7 @@ HEAD = 1 << 16
 TAIL = 1 << 12
 LONGEST_LINE = 1 << 26
 """64 MiB: no line of a qrels, run, query or document file is longer."""
+_STEP = 1 << 16  # unpacked at once: as much may be lost before what is damaged
 _ALIKE = 0.65  # names of files, one of which may be meant by the other
 _BOMB_FROM = 1 << 26  # what short lines become in memory is ten times that, and more
 BOMB_RATIO = 250
@@ -117,6 +118,7 @@ class Source:
         self.name = "standard input" if self.path is None else shown(str(path))
         self.again = self.path if self.path and self.path.is_file() else None
         self._produced = 0
+        self._broken: Exception | None = None
         self.tail = b""
         self._size = 0
         self.watch: Callable[[int], None] = lambda _size: None
@@ -139,6 +141,8 @@ class Source:
         self.bom = head.startswith(BOM)
         self.head = head[3:] if self.bom else head
         if not self.head.strip():
+            if self._broken is not None:
+                raise self._damaged()
             empty = self.compressed and not self.head and not self._read(1)
             raise NothingIn(
                 f"the {self.compressed} file holds nothing" if empty else "the file is empty",
@@ -294,23 +298,27 @@ class Source:
         return None, raw
 
     def _read_full(self, size: int) -> bytes:
-        """Read until the size or the end: decompressors and pipes may hand over less at a time."""
+        """Read until the size, the end or what is damaged: pipes may hand over less at a time."""
         parts = []
-        while size > 0 and (part := self._read(size)):
+        while size > 0 and self._broken is None and (part := self._read(size)):
             parts.append(part)
             size -= len(part)
         return b"".join(parts)
 
     def _read(self, size: int, *, to_line_end: bool = False) -> bytes:
+        """Up to a size; of a broken stream first what came before the damage, then the error."""
+        if self._broken is not None:
+            raise self._damaged()
         try:
-            data = self._stream.readline(size) if to_line_end else self._stream.read(size)
+            if to_line_end:
+                data = self._stream.readline(size)
+            elif self.compressed:
+                data = self._unpacked(size)
+            else:
+                data = self._stream.read(size)
         except _BROKEN as error:
-            kind = self.compressed or "file"
-            raise InputError(
-                f"the {kind} data is damaged or ends early ({error})",
-                file=self.name,
-                fix="copy or download it again",
-            ) from None
+            self._broken = error
+            raise self._damaged() from None
         self._produced += len(data)
         if self.compressed and self._produced > _BOMB_FROM:
             ratio = self._produced / max(1, self._consumed.count)
@@ -322,6 +330,27 @@ class Source:
                     fix="if it is sound, decompress it first",
                 )
         return data
+
+    def _unpacked(self, size: int) -> bytes:
+        """``read`` of a decompressor would throw away what it unpacked before it failed."""
+        parts: list[bytes] = []
+        try:
+            while size > 0 and (part := self._stream.read1(min(size, _STEP))):  # type: ignore[attr-defined]
+                parts.append(part)
+                size -= len(part)
+        except _BROKEN as error:
+            if not parts:
+                raise
+            self._broken = error
+        return b"".join(parts)
+
+    def _damaged(self) -> InputError:
+        kind = self.compressed or "file"
+        return InputError(
+            f"the {kind} data is damaged or ends early ({self._broken})",
+            file=self.name,
+            fix="copy or download it again",
+        )
 
 
 class _Counted(io.RawIOBase):

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote_plus
-from zoneinfo import ZoneInfo
 
 from karat.errors import InputError, UsageError, nearest
 from karat.formats.source import Source
@@ -26,6 +25,7 @@ from karat.tables.workspace import (
     Order,
     Workspace,
 )
+from karat.tables.zones import is_zone
 
 NAME = "karat.toml"
 STORE = "KARAT_STORE"
@@ -359,11 +359,9 @@ class _Written:
 
     def _timezone(self) -> str:
         name = self._text("online", "timezone", "UTC")
-        try:
-            ZoneInfo(name)
-        except (KeyError, ValueError, OSError):
+        if not is_zone(name):
             fix = 'timezone = "Europe/Berlin"'
-            raise self._wrong(f"[online] timezone is {name!r}, which is none", fix) from None
+            raise self._wrong(f"[online] timezone is {name!r}, which is none", fix)
         return name
 
     def _scale(self) -> tuple[float, float]:

@@ -7,7 +7,11 @@ from typing import Any
 import narwhals as nw
 
 from karat.online.flags import ORDER, USER, flag
+from karat.online.rules import MINUTE, Rules
 
+SKEW = MINUTE
+"""What comes before its search by at most this comes behind it: the browser's clock is not the
+server's, and both are mostly right within seconds."""
 _TOUCH = (USER, "doc_id")
 
 
@@ -19,7 +23,8 @@ def named(requests: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
 
     Returns:
         ``user_key``, ``query_id``, and of the first request of that id ``named`` (its intent) and
-        ``named_us``. The key is of the user too: another user's search is never answered to.
+        ``named_us``. The key is of the user too: another user's search is never answered to. An
+        id is one request's; where several share it, it is the first's.
     """
     # The first request has the least of all of these, for they all grow in the order of events.
     return (
@@ -34,21 +39,33 @@ def current(requests: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     return requests.select(USER, "request", "session", current="intent")
 
 
-def by_name(events: nw.LazyFrame[Any], names: nw.LazyFrame[Any] | None) -> nw.LazyFrame[Any]:
-    """Events with ``named`` and ``named_us``; null where their query_id names no request of theirs.
+def by_name(
+    events: nw.LazyFrame[Any], names: nw.LazyFrame[Any] | None, rules: Rules
+) -> nw.LazyFrame[Any]:
+    """Events with ``named``; null where their query_id names no request of theirs.
+
+    A name counts from ``SKEW`` before its request to ``rules.session`` behind it. Outside of that
+    it is as one that nobody knows: what a search leads to is known a session after it, whatever
+    else the log holds.
 
     Args:
-        events: With ``user_key``, and ``query_id`` if the log has any.
+        events: With ``user_key`` and ``time_us``, and ``query_id`` if the log has any.
         names: What ``named`` returns; None: the log holds no query ids.
+        rules: How long a session is at most.
     """
     if names is None:
-        nothing = nw.lit(None).cast(nw.Int64)
-        return events.with_columns(named=nothing, named_us=nothing)
-    return events.join(names, on=[USER, "query_id"], how="left")
+        return events.with_columns(named=nw.lit(None).cast(nw.Int64))
+    found = events.join(names, on=[USER, "query_id"], how="left")
+    after = nw.col("time_us") - nw.col("named_us")
+    holds = (after >= -SKEW) & (after <= rules.session)
+    return found.with_columns(named=nw.when(holds).then(nw.col("named"))).drop("named_us")
 
 
 def by_name_or_time(
-    events: nw.LazyFrame[Any], names: nw.LazyFrame[Any] | None, now: nw.LazyFrame[Any]
+    events: nw.LazyFrame[Any],
+    names: nw.LazyFrame[Any] | None,
+    now: nw.LazyFrame[Any],
+    rules: Rules,
 ) -> nw.LazyFrame[Any]:
     """Events of which each belongs to the search it names, else to the search the user is at.
 
@@ -56,12 +73,13 @@ def by_name_or_time(
         events: What ``sessions.in_sessions`` returns, any rows of it.
         names: What ``named`` returns; None: the log holds no query ids.
         now: What ``current`` returns.
+        rules: Until when a name counts.
 
     Returns:
         The events with ``named`` and ``intent``; null where there was no search in the session.
     """
-    found = by_name(events, names).join(now, on=[USER, "request", "session"], how="left")
-    return found.with_columns(intent=nw.coalesce("named", "current")).drop("current", "named_us")
+    found = by_name(events, names, rules).join(now, on=[USER, "request", "session"], how="left")
+    return found.with_columns(intent=nw.coalesce("named", "current")).drop("current")
 
 
 def by_touch(wanting: nw.LazyFrame[Any], touches: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
@@ -73,7 +91,8 @@ def by_touch(wanting: nw.LazyFrame[Any], touches: nw.LazyFrame[Any]) -> nw.LazyF
             ``tie``, ``doc_id``, ``intent``.
 
     Returns:
-        Those of ``wanting`` that have a touch before them, with its ``intent`` and ``touch_us``.
+        Those of ``wanting`` that have a touch before them, with its ``intent``, and ``since_us``,
+        when it was.
     """
     pairs = wanting.select(*_TOUCH).unique()
     near = touches.join(pairs, on=list(_TOUCH), how="inner")
@@ -91,7 +110,7 @@ def by_touch(wanting: nw.LazyFrame[Any], touches: nw.LazyFrame[Any]) -> nw.LazyF
     return (
         wanting.join(found.select(*columns, "_last"), on=list(columns), how="inner")
         .join(
-            touched.select(*_TOUCH, "_last", "intent", touch_us="time_us"),
+            touched.select(*_TOUCH, "_last", "intent", since_us="time_us"),
             on=[*_TOUCH, "_last"],
             how="inner",
         )
@@ -109,22 +128,24 @@ def bought(
     """Carts or purchases that belong to a search.
 
     Args:
-        events: With ``user_key``, ``session``, ``time_us``, ``since_us`` (of the request or touch
-            that leads to the search; null: of the search) and ``intent``.
-        intents: With ``user_key``, ``intent``, ``session`` and ``time_us``.
-        within: How long after it at most.
-        same_session: Whether the session must be that of the search.
+        events: With ``user_key``, ``session``, ``time_us``, ``since_us`` (of the touch that leads
+            to the search, null without) and ``intent``.
+        intents: With ``user_key``, ``intent``, ``session``, ``time_us`` and ``began_us``.
+        within: How long after it at most; it begins ``SKEW`` before its first request.
+        same_session: Carts: the session must be that of the search, and the time is taken from
+            the touch, if there is one.
 
     Returns:
         The events that do.
     """
-    of = intents.select(USER, "intent", _session="session", _asked="time_us")
+    of = intents.select(USER, "intent", _session="session", _asked="time_us", _began="began_us")
     found = events.join(of, on=[USER, "intent"], how="inner")
-    since = nw.coalesce("since_us", "_asked")
-    kept = found.filter(nw.col("time_us") - since <= within)
+    found = found.filter(nw.col("time_us") - nw.col("_began") >= -SKEW)
+    since = nw.col("_asked")
     if same_session:
-        kept = kept.filter(nw.col("session") == nw.col("_session"))
-    return kept.drop("_session", "_asked")
+        found = found.filter(nw.col("session") == nw.col("_session"))
+        since = nw.coalesce("since_us", "_asked")
+    return found.filter(nw.col("time_us") - since <= within).drop("_session", "_asked", "_began")
 
 
 def first_clicks(clicks: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:

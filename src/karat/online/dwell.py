@@ -10,6 +10,7 @@ from karat.online.flags import ORDER, USER, flag
 from karat.online.rules import Rules
 
 _TOUCH = (USER, "doc_id")
+_NEVER = 2**62  # after all time
 
 
 def clicks(done: nw.LazyFrame[Any], *, hides: bool) -> nw.LazyFrame[Any]:
@@ -45,20 +46,28 @@ def clicks(done: nw.LazyFrame[Any], *, hides: bool) -> nw.LazyFrame[Any]:
 
 
 def read(
-    clicks: nw.LazyFrame[Any], activity: nw.LazyFrame[Any], rules: Rules, *, heartbeats: bool
+    clicks: nw.LazyFrame[Any],
+    activity: nw.LazyFrame[Any],
+    rules: Rules,
+    *,
+    heartbeats: bool,
+    taken: bool,
 ) -> nw.LazyFrame[Any]:
     """Clicks with how long they were read.
 
     A click was read until its document was hidden, else until the next thing done in the session.
     Where there is neither, its dwell is censored: at the session's last heartbeat behind it, or at
     0. The last click of a session is so as a rule; it is neither left out nor counted as 0.
+    A click on what is then put into the cart or bought, in the same session, is satisfied and no
+    quick back, however short.
 
     Args:
         clicks: What ``clicks`` returns.
-        activity: What ``sessions.in_sessions`` returns, for the heartbeats.
+        activity: What ``sessions.in_sessions`` returns, for heartbeats, carts and purchases.
         rules: No dwell counts for longer than ``rules.dwell``, and is censored there; a click is
             satisfied from ``rules.satisfied`` on.
         heartbeats: Whether the log has any.
+        taken: Whether it has carts or purchases.
 
     Returns:
         The clicks with ``dwell_us``, ``censored``, ``satisfied`` (null: censored before that) and
@@ -87,26 +96,53 @@ def read(
         .cast(nw.Int64),
         censored=flag(censored),
     )
-    long = nw.col("dwell_us") >= rules.satisfied
+    wanted = nw.lit(False)
+    if taken:
+        own = activity.filter(nw.col("kind").is_in(["cart", "purchase"]))
+        last = own.group_by(USER, "session", "doc_id").agg(_taken=nw.col("time_us").max())
+        timed = timed.join(last, on=[USER, "session", "doc_id"], how="left")
+        wanted = (nw.col("_taken") >= nw.col("time_us")).fill_null(False)
+    known = nw.col("censored") == 0
+    good = (nw.col("dwell_us") >= rules.satisfied) | wanted
+    short = known & ~wanted & (nw.col("dwell_us") < rules.quick_back)
     timed = timed.with_columns(
-        satisfied=nw.when(long | (nw.col("censored") == 0)).then(flag(long)),
-        quick_back=flag((nw.col("censored") == 0) & (nw.col("dwell_us") < rules.quick_back)),
+        satisfied=nw.when(good | known).then(flag(good)), quick_back=flag(short)
     )
-    dropped = ["_left", "_dwell", "hidden_us", *(["_beat"] if heartbeats else [])]
-    return timed.drop(dropped)
+    more = [*(["_beat"] if heartbeats else []), *(["_taken"] if taken else [])]
+    return timed.drop("_left", "_dwell", "hidden_us", *more)
 
 
-def answers(done: nw.LazyFrame[Any], rules: Rules) -> nw.LazyFrame[Any]:
+def answers(
+    activity: nw.LazyFrame[Any], bounds: nw.LazyFrame[Any], rules: Rules
+) -> nw.LazyFrame[Any]:
     """Answers that were shown, and whether for long enough to be read.
 
+    The page was left by the next search, click, cart or purchase, or when any page was hidden.
+    Without one of these, whatever comes later in the session (a heartbeat, another answer) shows
+    that it was still open; behind that nobody knows.
+
     Args:
-        done: What ``sessions.with_next`` returns.
-        rules: How long is long enough; an answer that nothing comes behind was.
+        activity: What ``sessions.in_sessions`` returns.
+        bounds: Of sessions, as ``sessions.bounds`` makes them.
+        rules: How long is long enough.
 
     Returns:
-        The answers with ``answered``: 1 or 0; Int64.
+        The answers with ``answered``: 1, 0, or null where nothing says how long; Int64.
     """
-    stayed = nw.col("next_us") - nw.col("time_us") >= rules.answer
-    return done.filter(nw.col("kind") == "answer").with_columns(
-        answered=flag(stayed | nw.col("next_us").is_null())
+    kind = nw.col("kind")
+    leaves = kind.is_in(["search", "click", "hide", "cart", "purchase"])
+    line = activity.filter(leaves | (kind == "answer")).with_columns(
+        _left=nw.when(leaves).then(nw.col("time_us")).otherwise(nw.lit(_NEVER))
+    )
+    line = line.with_columns(
+        _left=nw.col("_left").cum_min(reverse=True).over(USER, "session", order_by=list(ORDER))
+    )
+    shown = line.filter(nw.col("kind") == "answer").join(
+        bounds.select(USER, "session", "ended_us"), on=[USER, "session"], how="left"
+    )
+    left = nw.col("_left") < _NEVER
+    until = nw.when(left).then(nw.col("_left")).otherwise(nw.col("ended_us"))
+    long = until - nw.col("time_us") >= rules.answer
+    return shown.with_columns(answered=nw.when(left | long).then(flag(long))).drop(
+        "_left", "ended_us"
     )

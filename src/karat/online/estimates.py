@@ -6,6 +6,7 @@ buckets of users resampled. Null is not 0: a row without a value says why.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,7 +27,7 @@ from karat.tables.events import EventLog
 from karat.tables.online import OnlineResult
 
 NOT_SAID = ""
-"""The value of a slice of what the log does not say (evidence has null there)."""
+"""The value of a slice of what the log does not say: evidence has null there, never a blank."""
 _POSITIONS = "ClickPosition"
 _NO_INTERVAL = "a share of clicks by position has no interval"
 _WITHOUT = {
@@ -225,16 +226,10 @@ class _Found:
         if not metric.point and least != most:
             reason = "the log leaves it open: only bounds are known"
             return _row(metric, there, state="unknown", reason=reason, **counts)
-        moments = UserMoments(
-            users=int(row["users"]),
-            mean_numerator=float(row["mean_numerator"]),
-            mean_denominator=float(row["mean_denominator"]),
-            m2_numerator=float(row["m2_numerator"]),
-            m2_denominator=float(row["m2_denominator"]),
-            comoment=float(row["comoment"]),
-        )
         highest = 1.0 if metric.unit == "share" else metric.highest
-        interval = ratio_interval(moments, None if metric.unit == "money" else 0.0, highest)
+        interval = ratio_interval(
+            UserMoments.of(row), None if metric.unit == "money" else 0.0, highest
+        )
         return _row(
             metric,
             there,
@@ -305,6 +300,10 @@ class _Found:
 
 
 def _row(metric: Metric, there: Mapping[str, str], **said: Any) -> OnlineResult:
+    numbers = (said.get(name) for name in ("value", "low", "high", "least", "most", "total"))
+    if not all(math.isfinite(number) for number in numbers if number is not None):
+        counts: dict[str, Any] = {name: said[name] for name in ("n", "users") if name in said}
+        said = {**counts, "state": "none", "reason": "the log has numbers too large to add up"}
     usual = {
         "value": None,
         "low": None,

@@ -60,6 +60,7 @@ COUNTS = (
     "unknown_query_ids",
 )
 _COLUMN = {"day": "local_day", "hour": "local_hour", "query": "query_key"}
+_TIMES = {"local_day", "local_hour"}
 _NONE = "\x00"
 """Stands for null while slices are made: nulls are equal in no join and in every group."""
 
@@ -78,14 +79,23 @@ def attributes_of(cuts: Sequence[Cut]) -> list[str]:
 
 
 def cuttable(facts: nw.LazyFrame[Any], cuts: Sequence[Cut]) -> nw.LazyFrame[Any]:
-    """Facts whose columns of cuts hold no nulls, so that users without an arm are a slice too."""
-    columns = {column_of(each) for cut in cuts for each in cut} - {"local_day", "local_hour"}
-    return facts.with_columns(nw.col(name).fill_null(_NONE) for name in sorted(columns))
+    """Facts whose columns of cuts hold no nulls, so that users without an arm are a slice too.
+
+    What is empty says no more than what is lacking: both are that one slice.
+    """
+    columns = {column_of(each) for cut in cuts for each in cut} - _TIMES
+    return facts.with_columns(
+        nw.when(shown(name, None)).then(nw.lit(_NONE)).otherwise(nw.col(name)).alias(name)
+        for name in sorted(columns)
+    )
 
 
 def shown(column: str, value: str | int | None) -> nw.Expr:
-    """Whether a column of facts holds a value; None: whether it holds none."""
-    return nw.col(column).is_null() if value is None else nw.col(column) == value
+    """Whether a column of facts holds a value; None: whether it holds none, or an empty text."""
+    if value is not None:
+        return nw.col(column) == value
+    none = nw.col(column).is_null()
+    return none if column in _TIMES else none | (nw.col(column) == "")
 
 
 def named(table: pl.DataFrame, cut: Cut) -> pl.DataFrame:

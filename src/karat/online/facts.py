@@ -34,7 +34,6 @@ def of_clicks(clicks: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     sure, open_ = nw.col("satisfied").fill_null(0), nw.col("satisfied").fill_null(1)
     said = clicks.with_columns(
         _one=flag(nw.lit(True)),
-        _reciprocal=1.0 / nw.col("position").cast(nw.Float64),
         _paul_5=nw.lit(0.5) ** place,
         _paul_9=nw.lit(0.9) ** place,
         _sure=sure,
@@ -43,7 +42,6 @@ def of_clicks(clicks: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     return said.group_by(*INTENT).agg(
         clicks=nw.col("_one").sum().cast(nw.Int64),
         first_rank=nw.col("position").min(),
-        mean_reciprocal=nw.col("_reciprocal").mean(),
         paul_5=nw.col("_paul_5").sum(),
         paul_9=nw.col("_paul_9").sum(),
         first_us=nw.col("time_us").min(),
@@ -68,12 +66,12 @@ def of_purchases(purchases: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
 
 
 def of_answers(answers: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """One row for each intent that an answer was shown for."""
+    """One row for each intent that an answer was shown for: surely read, and perhaps."""
     return (
         answers.filter(~nw.col("intent").is_null())
-        .with_columns(shown=flag(nw.lit(True)))
+        .with_columns(_sure=nw.col("answered").fill_null(0), _open=nw.col("answered").fill_null(1))
         .group_by(*INTENT)
-        .agg(nw.col("answered").max(), nw.col("shown").max())
+        .agg(answered_low=nw.col("_sure").max(), answered_high=nw.col("_open").max())
     )
 
 
@@ -116,8 +114,9 @@ def searches(
         attributes: Columns of attributes, handed on.
 
     Returns:
-        ``SEARCHES``, those attributes, ``derived`` (1: its items are what was returned) and
-        ``bought`` (1: something was bought so far).
+        ``SEARCHES``, those attributes, ``derived`` (1: its items are what was returned),
+        ``bought`` (1: something was bought so far), and ``good`` and ``good_surely`` (1: it led to
+        something, what is not known counting for and against it).
     """
     whole: dict[str, nw.Expr] = {}
     found = intents
@@ -125,8 +124,7 @@ def searches(
         (clicks, {**dict.fromkeys(_COUNTED, 0), **dict.fromkeys(_SUMMED, 0.0), **_UNKNOWN_CLICK}),
         (carts, {"carts": 0}),
         (purchases, {"purchases": 0, "revenue": 0.0}),
-        # Without answers in the log any search that was left may have been answered on the page.
-        (answers, {"answered": 0, "shown": 0 if answers is not None else 1}),
+        (answers, {"answered_low": 0, "answered_high": 0}),
         (impressions, {"logged": nw.Int64}),
     )
     for part, columns in parts:
@@ -135,14 +133,16 @@ def searches(
         for name, empty in columns.items():
             whole[name] = _filled(name, empty, there=part is not None)
     found = found.with_columns(**whole)
-    return _judged(found, closed_us).select(*_SEARCHES, *attributes, "derived", "bought")
+    judged = _judged(found, closed_us, answers=answers is not None)
+    return judged.select(*_SEARCHES, *attributes, "derived", "bought", "good", "good_surely")
 
 
 _SEARCHES = tuple(column.name for column in SEARCHES)
 _SESSIONS = tuple(column.name for column in SESSIONS)
 _COUNTED = ("clicks", "sat_low", "sat_high", "quick_back")
 _SUMMED = ("paul_5", "paul_9")
-_UNKNOWN_CLICK = {"first_rank": nw.Int32, "mean_reciprocal": nw.Float64, "first_us": nw.Int64}
+_ANSWERED = ("answered_low", "answered_high")
+_UNKNOWN_CLICK = {"first_rank": nw.Int32, "first_us": nw.Int64}
 
 
 def _filled(name: str, empty: Any, *, there: bool) -> nw.Expr:
@@ -155,13 +155,13 @@ def _filled(name: str, empty: Any, *, there: bool) -> nw.Expr:
     return nw.col(name).fill_null(empty)
 
 
-def _judged(found: nw.LazyFrame[Any], closed_us: int) -> nw.LazyFrame[Any]:
+def _judged(found: nw.LazyFrame[Any], closed_us: int, *, answers: bool) -> nw.LazyFrame[Any]:
     """What follows from what was found."""
     returned = nw.coalesce(
         nw.col("returned").cast(nw.Int64), nw.when(nw.col("total_hits") == 0).then(nw.lit(0))
     )
     items = nw.coalesce(nw.col("logged"), returned)
-    counts = {name: nw.col(name).cast(nw.Int64) for name in (*_COUNTED, "carts", "answered")}
+    counts = {name: nw.col(name).cast(nw.Int64) for name in (*_COUNTED, "carts", *_ANSWERED)}
     closed = nw.col("time_us") <= closed_us
     first = nw.col("first_us") - nw.col("time_us")
     seen = found.with_columns(
@@ -174,9 +174,14 @@ def _judged(found: nw.LazyFrame[Any], closed_us: int) -> nw.LazyFrame[Any]:
         revenue=nw.when(closed).then(nw.col("revenue")),
         # Clocks of servers and browsers differ; no click comes before its search.
         first_click_us=nw.when(first < 0).then(nw.lit(0)).otherwise(first).cast(nw.Int64),
-        sat=nw.col("sat_high").cast(nw.Int64),
         reformulated=reformulated(),
     ).with_columns(
+        sat=nw.col("sat_high"),
+        answered=known_flag(
+            nw.col("answered_low") == nw.col("answered_high"), nw.col("answered_low") == 1
+        ),
+        good=nw.max_horizontal("sat_high", "carts", "bought", "answered_high"),
+        good_surely=nw.max_horizontal("sat_low", "carts", "bought", "answered_low"),
         seen=known_flag(~nw.col("items").is_null(), nw.col("items") > 0),
         purchases=nw.when(closed).then(nw.col("bought")),
         reformulation=nw.when(nw.col("reformulated") == 1).then(nw.col("reformulation")),
@@ -193,9 +198,10 @@ def _judged(found: nw.LazyFrame[Any], closed_us: int) -> nw.LazyFrame[Any]:
         )
     )
     terminal = (nw.col("abandoned_as") == "terminal").fill_null(False)
+    # Without answers in the log any search that was left may have been answered on the page.
+    perhaps = nw.col("answered_high") == 1 if answers else nw.lit(True)
     return left.with_columns(
-        good_low=flag(terminal & (nw.col("answered") == 1)),
-        good_high=flag(terminal & (nw.col("shown") == 1)),
+        good_low=flag(terminal & (nw.col("answered_low") == 1)), good_high=flag(terminal & perhaps)
     )
 
 
@@ -231,17 +237,17 @@ def sessions(
     Returns:
         ``SESSIONS`` and those attributes.
     """
-    good = nw.max_horizontal("sat", "carts", "bought", "answered")
     every = (
-        searches.with_columns(_good=good, _one=flag(nw.lit(True)))
+        searches.with_columns(_one=flag(nw.lit(True)))
         .group_by(USER, "session")
         .agg(
             searches=nw.col("_one").sum().cast(nw.Int64),
             _again=nw.col("reformulated").sum().cast(nw.Int64),
-            success=nw.col("_good").max(),
+            success_low=nw.col("good_surely").max(),
+            success_high=nw.col("good").max(),
             _first=nw.col("intent").min(),
         )
-        .with_columns(tasks=nw.col("searches") - nw.col("_again"))
+        .with_columns(tasks=nw.col("searches") - nw.col("_again"), success=nw.col("success_high"))
     )
     first = searches.select(*WHERE, *OF_SEARCH, *attributes, _first="intent")
     whole = every.join(first, on=[USER, "session", "_first"], how="inner").join(

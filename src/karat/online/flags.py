@@ -19,11 +19,16 @@ def known_flag(known: nw.Expr, condition: nw.Expr) -> nw.Expr:
     return nw.when(known).then(flag(condition))
 
 
-def before(column: str, *, by: str = USER, order: tuple[str, ...] = ORDER) -> nw.Expr:
+def before(column: str) -> nw.Expr:
     """What stood in a column at the user's event before; null at the first."""
-    return nw.col(column).shift(1).over(by, order_by=list(order))
+    return nw.col(column).shift(1).over(USER, order_by=list(ORDER))
 
 
-def behind(column: str, *, by: str = USER, order: tuple[str, ...] = ORDER) -> nw.Expr:
+def behind(column: str, *, order: tuple[str, ...] = ORDER) -> nw.Expr:
     """What stands in a column at the user's next event; null at the last."""
-    return nw.col(column).shift(-1).over(by, order_by=list(order))
+    return nw.col(column).shift(-1).over(USER, order_by=list(order))
+
+
+def running(number: nw.Expr) -> nw.Expr:
+    """The sum of a number over the user's events so far; Int64, which DuckDB's sums are not."""
+    return number.cum_sum().over(USER, order_by=list(ORDER)).cast(nw.Int64)

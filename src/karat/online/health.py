@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import date, datetime, timedelta
+from datetime import datetime
 
 import polars as pl
 
-from karat.online.rules import HOUR, MINUTE, SECOND, Rules
+from karat.online.rules import Rules, duration_text
+from karat.tables.days import day_text
 from karat.tables.events import EventLog
 
 WEEK = 7
@@ -34,7 +35,8 @@ def health(
         last_day: Last day asked for; None: the last there is.
     """
     days = period(log, first_day, last_day)
-    found = [*_people(counts, log), *_gaps(counts, rules)]
+    whole = days == (log.first_day, log.last_day)
+    found = [*_people(counts, log, whole=whole), *_gaps(counts, rules)]
     if days is not None:
         found += _days(log, rules, *days)
     return found
@@ -49,25 +51,13 @@ def period(log: EventLog, first_day: int | None, last_day: int | None) -> tuple[
     return (first, last) if first <= last else None
 
 
-def day_text(day: int) -> str:
-    """A day as ``2026-11-20``, from days since 1970-01-01."""
-    return (date(1970, 1, 1) + timedelta(days=day)).isoformat()
-
-
-def duration_text(microseconds: int) -> str:
-    """How long, in the largest unit that is whole: 30 min, 24 h."""
-    for unit, name in ((HOUR, "h"), (MINUTE, "min")):
-        if microseconds % unit == 0:
-            return f"{microseconds // unit:,} {name}"
-    return f"{microseconds / SECOND:g} s"
-
-
-def _people(counts: Mapping[str, int], log: EventLog) -> Iterator[str]:
+def _people(counts: Mapping[str, int], log: EventLog, *, whole: bool) -> Iterator[str]:
     if log.simulated:
         yield "users were simulated: these numbers are of no real people"
     if log.bots:
         share = _share(log.bots, log.rows)
-        yield f"robots made {log.bots:,} of {log.rows:,} events ({share}); they count nowhere"
+        of = "events" if whole else "events of the whole log"  # a store counts them for all days
+        yield f"robots made {log.bots:,} of {log.rows:,} {of} ({share}); they count nowhere"
     several, users = counts.get("users_in_several_arms", 0), counts.get("users", 0)
     if several:
         much = several > SEVERAL_ARMS * users
@@ -81,8 +71,9 @@ def _gaps(counts: Mapping[str, int], rules: Rules) -> Iterator[str]:
     derived, searches = counts.get("derived_items", 0), counts.get("searches", 0)
     if derived:
         yield (
-            f"of {derived:,} of {searches:,} searches ({_share(derived, searches)}) no results "
-            "were logged as seen: what was returned stands for them"
+            f"{derived:,} of {searches:,} searches ({_share(derived, searches)}) "
+            f"{'have' if derived > 1 else 'has'} no logged impressions: what was returned stands "
+            f"for {'them' if derived > 1 else 'those'}"
         )
     unknown, events = counts.get("unknown_query_ids", 0), counts.get("events", 0)
     if unknown:

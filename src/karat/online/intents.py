@@ -6,11 +6,9 @@ from typing import Any
 
 import narwhals as nw
 
-from karat.online.flags import ORDER, USER, before, behind, flag, known_flag
+from karat.online.flags import ORDER, USER, before, behind, flag, known_flag, running
 from karat.online.rules import Rules
 
-_ANSWERS = ("status", "total_hits", "raw_hits", "returned", "filtered", "latency_us")
-"""What a request says of its answer."""
 _BY_INTENT = ("intent",)
 
 
@@ -18,9 +16,11 @@ def in_intents(activity: nw.LazyFrame[Any], rules: Rules) -> nw.LazyFrame[Any]:
     """Each request with the search intent it belongs to.
 
     A request that comes within ``rules.typing`` of the one before, same session, one text a prefix
-    of the other and not the same, is that search being typed, and the last of such a chain counts.
-    Then consecutive chains of a session with the same ``query_key`` are one intent: paging,
-    filters, sorting, going back. A request without a text is an intent of its own.
+    of the other and not the same, is that search being typed; so is one with the same text as soon,
+    if the one before it was (a key that changes no word). The last of such a chain counts. Then
+    consecutive chains of a session with the same ``query_key`` are one intent: paging, filters,
+    sorting, going back, trying again. The first of these that was answered speaks for it, else the
+    first. A request without a text, or with a blank one, is an intent of its own.
 
     Args:
         activity: What ``in_sessions`` returns, with ``query_key``.
@@ -28,20 +28,27 @@ def in_intents(activity: nw.LazyFrame[Any], rules: Rules) -> nw.LazyFrame[Any]:
 
     Returns:
         The requests, and ``intent`` (the user's, from 1), ``typed`` (1: the last of its chain) and
-        ``counts`` (1: the request that speaks for its intent); Int64.
+        ``counts`` (1: the request that speaks for its intent); Int64. A blank ``query_key`` is
+        null.
     """
     order = list(ORDER)
-    asked = activity.filter(nw.col("kind") == "search").with_columns(
-        _time=before("time_us"), _key=before("query_key"), _session=before("session")
+    text = nw.col("query_key")
+    asked = (
+        activity.filter(nw.col("kind") == "search")
+        .with_columns(query_key=nw.when(text.str.strip_chars() != "").then(text))
+        .with_columns(_time=before("time_us"), _key=before("query_key"), _session=before("session"))
     )
     key, earlier = nw.col("query_key"), nw.col("_key")
-    typing = (
-        (nw.col("_session") == nw.col("session"))
-        & (nw.col("time_us") - nw.col("_time") <= rules.typing)
-        & (key != earlier)
-        & (key.str.starts_with(earlier) | earlier.str.starts_with(key))
+    soon = (nw.col("_session") == nw.col("session")) & (
+        nw.col("time_us") - nw.col("_time") <= rules.typing
     )
-    chained = asked.with_columns(_typing=flag(typing)).drop("_time", "_key", "_session")
+    longer = key.str.starts_with(earlier) | earlier.str.starts_with(key)
+    chained = asked.with_columns(
+        _typing=flag(soon & (key != earlier) & longer), _fresh=1 - flag(soon & (key == earlier))
+    ).drop("_time", "_key", "_session")
+    # Equal texts go with the first of them, which is typed or not.
+    chained = chained.with_columns(_like=running(nw.col("_fresh")))
+    chained = chained.with_columns(_typing=nw.col("_typing").max().over(USER, "_like"))
     chained = chained.with_columns(
         _chain=(1 - nw.col("_typing")).cum_sum().over(USER, order_by=order),
         _on=behind("_typing"),
@@ -53,12 +60,20 @@ def in_intents(activity: nw.LazyFrame[Any], rules: Rules) -> nw.LazyFrame[Any]:
     ends = ends.with_columns(_key=before("query_key"), _session=before("session"))
     same = (nw.col("_session") == nw.col("session")) & (nw.col("_key") == nw.col("query_key"))
     ends = ends.with_columns(_new=1 - flag(same))
-    ends = ends.with_columns(intent=nw.col("_new").cum_sum().over(USER, order_by=order))
-    joined = chained.join(
-        ends.select(USER, "_chain", "intent", "_new"), on=[USER, "_chain"], how="left"
+    ends = ends.with_columns(intent=running(nw.col("_new")))
+    joined = chained.join(ends.select(USER, "_chain", "intent"), on=[USER, "_chain"], how="left")
+    failed = nw.col("status").is_in(["error", "timeout"]).fill_null(False)
+    typed = nw.col("typed") == 1
+    joined = joined.with_columns(
+        _first=nw.when(typed).then(nw.col("request")),
+        _answered=nw.when(typed & ~failed).then(nw.col("request")),
+    ).with_columns(
+        _first=nw.col("_first").min().over(USER, "intent"),
+        _answered=nw.col("_answered").min().over(USER, "intent"),
     )
-    return joined.with_columns(counts=nw.col("typed") * nw.col("_new")).drop(
-        "_typing", "_chain", "_on", "_new"
+    speaks = nw.col("request") == nw.coalesce("_answered", "_first")
+    return joined.with_columns(counts=flag(speaks)).drop(
+        "_typing", "_fresh", "_like", "_chain", "_on", "_first", "_answered"
     )
 
 

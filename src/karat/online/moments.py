@@ -113,9 +113,7 @@ def long(wide: pl.DataFrame, metrics: Sequence[Metric], cut: Sequence[str]) -> p
     for number, metric in enumerate(metrics):
         for term in terms(metric):
             parts.append(
-                wide.lazy()
-                .filter(pl.col(f"users{number}") > 0)
-                .select(
+                wide.filter(pl.col(f"users{number}") > 0).select(
                     *cut,
                     metric=pl.lit(metric.name),
                     term=pl.lit(term),
@@ -129,8 +127,7 @@ def long(wide: pl.DataFrame, metrics: Sequence[Metric], cut: Sequence[str]) -> p
             )
     if not parts:
         return empty(cut)
-    made = pl.concat(parts).collect()
-    return _with_means(made).select(empty(cut).columns)
+    return _with_means(pl.concat(parts)).select(empty(cut).columns)
 
 
 def empty(cut: Sequence[str]) -> pl.DataFrame:

@@ -138,6 +138,6 @@ def with_classes(
     return intents.join(classes, on=list(PAIR), how="left")
 
 
-def reformulated(kind: str = "reformulation", satisfied: str = "sat_low") -> nw.Expr:
+def reformulated() -> nw.Expr:
     """1 where a search is reformulated: the next is like it, and no click on it was satisfied."""
-    return flag(~nw.col(kind).is_null() & (nw.col(satisfied) == 0))
+    return flag(~nw.col("reformulation").is_null() & (nw.col("sat_low") == 0))

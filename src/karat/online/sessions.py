@@ -6,7 +6,7 @@ from typing import Any
 
 import narwhals as nw
 
-from karat.online.flags import ORDER, USER, before, behind, flag
+from karat.online.flags import ORDER, USER, before, behind, flag, running
 from karat.online.rules import Rules
 
 _EVER = -(2**62)  # before all time
@@ -41,7 +41,7 @@ def in_sessions(events: nw.LazyFrame[Any], rules: Rules) -> nw.LazyFrame[Any]:
     order = list(ORDER)
     marked = events.filter(nw.col("kind") != "impression").with_columns(
         _before=before("time_us"),
-        request=flag(nw.col("kind") == "search").cum_sum().over(USER, order_by=order),
+        request=running(flag(nw.col("kind") == "search")),
     )
     new = nw.col("_before").is_null() | (nw.col("time_us") - nw.col("_before") > rules.idle)
     started = nw.when(new).then(nw.col("time_us")).otherwise(nw.lit(_EVER))
@@ -51,9 +51,7 @@ def in_sessions(events: nw.LazyFrame[Any], rules: Rules) -> nw.LazyFrame[Any]:
     cut = (nw.col("time_us") - nw.col("_start")) // rules.session
     cut_before = (nw.col("_before") - nw.col("_start")) // rules.session
     begins = flag((nw.col("_new") == 1) | (cut != cut_before))
-    return whole.with_columns(session=begins.cum_sum().over(USER, order_by=order)).drop(
-        "_before", "_new", "_start"
-    )
+    return whole.with_columns(session=running(begins)).drop("_before", "_new", "_start")
 
 
 def bounds(activity: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
@@ -78,12 +76,13 @@ def with_next(activity: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
 
     Returns:
         The rows, without heartbeats and without hides that name no document, which say that a page
-        was looked at or left but not that anything else was done; and ``next_us``, null at the end
-        of a session.
+        was looked at or left but not that anything else was done, and without ``other``, of which
+        nobody knows what it is (often the view of the very page that was clicked); and ``next_us``,
+        null at the end of a session.
     """
     kind = nw.col("kind")
     done = activity.filter(
-        (kind != "heartbeat") & ~((kind == "hide") & nw.col("doc_id").is_null())
+        ~kind.is_in(["heartbeat", "other"]) & ~((kind == "hide") & nw.col("doc_id").is_null())
     ).with_columns(_time=behind("time_us"), _session=behind("session"))
     same = nw.col("_session") == nw.col("session")
     return done.with_columns(next_us=nw.when(same).then(nw.col("_time"))).drop("_time", "_session")

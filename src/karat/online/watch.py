@@ -163,9 +163,9 @@ def _untold(one: Series) -> str:
         n = sum(reading.n for reading in one.before) / len(one.before)
         return f"nothing to count over in the window, and {n:,.0f} in earlier ones"
     if min(one.now.users, usual) < LEAST_USERS:
+        people = "1 person" if one.now.users == 1 else f"{one.now.users:,} people"
         return (
-            f"{one.now.users:,} people in the window and {int(usual):,} in earlier ones; "
-            f"{LEAST_USERS} are needed"
+            f"{people} in the window and {int(usual):,} in earlier ones; {LEAST_USERS} are needed"
         )
     return ""
 
@@ -342,42 +342,6 @@ def _part(
     )
 
 
-def pooled(moments: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Moments of several hours as one; who is there in two of them counts as two people.
-
-    Args:
-        moments: As in ``Evidence.moments``, with more columns of a cut than ``by``.
-        by: Columns of the cut that remain.
-    """
-    keys = [*by, "metric", "term"]
-    users = pl.col("users")
-
-    def centre(name: str) -> pl.Expr:
-        return (users * pl.col(name)).sum().over(keys) / users.sum().over(keys)
-
-    apart = {name: pl.col(f"mean_{name}") - centre(f"mean_{name}") for name in _BOTH}
-    counted = moments.filter(users > 0)
-    return (
-        counted.with_columns(
-            *(
-                (pl.col(f"m2_{name}") + users * apart[name] ** 2).alias(f"m2_{name}")
-                for name in _BOTH
-            ),
-            comoment=pl.col("comoment") + users * apart["numerator"] * apart["denominator"],
-        )
-        .group_by(keys, maintain_order=True)
-        .agg(
-            *(
-                ((users * pl.col(f"mean_{name}")).sum() / users.sum()).alias(f"mean_{name}")
-                for name in _BOTH
-            ),
-            *(pl.col(name).sum() for name in ("users", *_BOTH, "m2_numerator", "m2_denominator")),
-            pl.col("comoment").sum(),
-        )
-    )
-
-
-_BOTH = ("numerator", "denominator")
 Margins = Callable[[Metric, float | None], float]
 """What a change of a metric must go beyond, given what is expected of it."""
 

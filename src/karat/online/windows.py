@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 from karat.errors import UsageError
-from karat.online.health import WEEK, day_text
+from karat.online.health import WEEK
+from karat.tables.days import day_text
 
 _SPAN = re.compile(r"\s*(\d{1,4})\s*([hdw])\s*", re.IGNORECASE)
 _HOURS = {"h": 1, "d": 24, "w": 24 * WEEK}

@@ -194,10 +194,14 @@ def drawn(failed: float, searches: float, users: float, prior: Prior) -> float:
 
 def interval(
     failed: float, searches: float, users: float, prior: Prior, confidence: float = 0.95
-) -> tuple[float, float]:
-    """Where that share lies with 95 %: quantiles of its beta distribution; arguments as there."""
+) -> tuple[float, float] | None:
+    """Where that share lies with 95 %: quantiles of its beta distribution; arguments as there.
+
+    Returns:
+        None if the prior says nothing of how shares are spread, so that there is no distribution.
+    """
     if prior.strength >= MANY or not 0 < prior.mean < 1:
-        return prior.mean, prior.mean
+        return None
     own = failed / searches
     a = users * own + prior.strength * prior.mean
     b = users * (1 - own) + prior.strength * (1 - prior.mean)
@@ -292,7 +296,7 @@ def lost_query(
         return value
 
     failed, searches, users = number("Failed"), number("searches"), number("users")
-    low, high = interval(failed, searches, users, prior)
+    low, high = interval(failed, searches, users, prior) or (None, None)
     by_failure: dict[Failure, int] = {
         failure: round(number(_NAMES[failure])) for failure in FAILURES
     }
@@ -340,13 +344,14 @@ def _why(
     if not reason:
         return "none of its searches failed"
     said = {
-        "zero results": "{n} of {all} were served nothing",
-        "reformulated": "{n} of {all} were said again in other words",
+        "zero results": "{n} of {all} {were} served nothing",
+        "reformulated": "{n} of {all} {were} said again in other words",
         "clicks without satisfaction": "{n} of {all} clicked and came back unsatisfied",
         "nobody clicks": "{n} of {all} saw results and clicked none",
     }[reason]
     count = next(n for failure, n in by_failure.items() if failure == reason)
-    sentence = said.format(n=f"{count:,}", all=f"{searches:,}")
+    were = "was" if count == 1 else "were"
+    sentence = said.format(n=f"{count:,}", all=f"{searches:,}", were=were)
     if next_queries and reason in ("reformulated", "zero results"):
         text, times = next_queries[0]
         sentence += f", {times:,} next as “{text}”"
@@ -376,12 +381,15 @@ def groups(frame: pl.DataFrame, by: str) -> list[LostGroup]:
     ]
 
 
-def typed(searches: nw.LazyFrame[Any], keys: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+def typed(
+    searches: nw.LazyFrame[Any], keys: nw.LazyFrame[Any], part: Sequence[nw.Expr] = ()
+) -> nw.LazyFrame[Any]:
     """How some queries were typed, and what people searched for instead.
 
     Args:
         searches: SEARCHES, with what was typed.
         keys: ``query_key``, each once: the queries that are wanted.
+        part: What holds of the searches that are wanted; what follows may be any.
 
     Returns:
         ``query_key``, ``query``, ``next_query`` (as typed; null where it neither was said again in
@@ -393,9 +401,11 @@ def typed(searches: nw.LazyFrame[Any], keys: nw.LazyFrame[Any]) -> nw.LazyFrame[
     # Whoever finds nothing may say it in quite other words: cms, content management.
     lost = (nw.col("reformulated") == 1) | (nw.col("zero") == 1)
     again = (nw.col("_session") == nw.col("session")) & lost
+    wanted = said.join(keys, on="query_key", how="inner")
+    for test in part:
+        wanted = wanted.filter(test)
     return (
-        said.join(keys, on="query_key", how="inner")
-        .with_columns(next_query=nw.when(again).then(nw.col("_next")))
+        wanted.with_columns(next_query=nw.when(again).then(nw.col("_next")))
         .group_by("query_key", "query", "next_query")
         .agg(count=nw.len().cast(nw.Int64))
     )

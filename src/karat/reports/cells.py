@@ -11,7 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 # Escape sequences in ids from strangers could repaint the screen; all but the line break.
-CONTROLS = dict.fromkeys((*range(32), *range(127, 160)), "\N{REPLACEMENT CHARACTER}")
+_TURNING = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+"""Marks that turn the direction of what is written behind them: a terminal obeys them."""
+CONTROLS = dict.fromkeys((*range(32), *range(127, 160), *_TURNING), "\N{REPLACEMENT CHARACTER}")
 del CONTROLS[ord("\n")]
 
 LABEL = 10  # columns that a name is not squeezed below

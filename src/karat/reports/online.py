@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from rich.console import Console
@@ -21,7 +22,9 @@ from karat.reports.rows import spreadsheet_safe
 from karat.reports.terminal import show_notes
 from karat.tables.online import OnlineResult, OnlineResults
 
+_MINUS = "\N{MINUS SIGN}"
 _POSITION = "position"
+_FALL = "where clicks fall"
 _TOP = 10  # positions that have a row of their own
 _MOST = 60  # slices in a table for eyes
 _ROOM = 24  # columns left for names of slices, at most
@@ -51,6 +54,7 @@ def show(results: OnlineResults, out: Console) -> None:
         show_notes(results.health, out)
         out.print()
     for sheet in _sheets(results, out.width):
+        out.print(plain(sheet.title, "bold"))  # above the table, which may be narrower
         out.print(_drawn(sheet, out))
     show_notes(_footnotes(results), out)
 
@@ -109,11 +113,15 @@ def span(metric: Metric, low: float | None, high: float | None) -> str:
 
 def slice_text(row: OnlineResult) -> str:
     """What a row is of, in words; ``all`` for all."""
-    return ", ".join(f"{name} {_said(value)}" for name, value in row.slice.items()) or "all"
+    return ", ".join(f"{name} {_said(name, value)}" for name, value in row.slice.items()) or "all"
 
 
 def _number(metric: Metric, value: float, size: float) -> str:
     """A number with as many digits as its size asks for."""
+    return _digits(metric, value, size).replace("-", _MINUS)
+
+
+def _digits(metric: Metric, value: float, size: float) -> str:
     if metric.unit == "share":
         value, size = 100 * value, 100 * size
         return f"{value:.2f}" if 0 < abs(size) < 1 else f"{value:.1f}"
@@ -126,8 +134,10 @@ def _number(metric: Metric, value: float, size: float) -> str:
     return f"{value:,.3f}"
 
 
-def _said(value: str) -> str:
-    return "(not logged)" if value == NOT_SAID else value
+def _said(dimension: str, value: str) -> str:
+    if value != NOT_SAID:
+        return value
+    return "(not among the queries)" if dimension == "class" else "(not logged)"
 
 
 def _heading(results: OnlineResults) -> str:
@@ -140,10 +150,12 @@ def _sheets(results: OnlineResults, width: int | None) -> Iterator[_Sheet]:
     """Everything as tables; one for as many metrics as the width takes."""
     scalar = [row for row in results.results if _POSITION not in row.slice]
     every = [row for row in scalar if not row.slice]
-    yield _whole(_heading(results), every)
     positions = [row for row in results.results if set(row.slice) == {_POSITION}]
+    heading = _heading(results)
+    if every or not positions:
+        yield _whole(heading, every)
     if positions:
-        yield _positions(positions)
+        yield _positions(positions, _FALL if every else f"{_FALL}: {heading}")
     for by in results.by:
         names = by.split(",")
         rows = [row for row in scalar if list(row.slice) == names]
@@ -151,6 +163,9 @@ def _sheets(results: OnlineResults, width: int | None) -> Iterator[_Sheet]:
         rows = [row for row in rows if row.metric in said]  # the others have their footnote
         for block in _blocks(rows, width):
             yield _sliced(by, names, [row for row in rows if row.metric in block], results)
+        fell = [row for row in results.results if list(row.slice) == [*names, _POSITION]]
+        if fell:
+            yield _positions_by(by, names, fell)
 
 
 def _whole(title: str, rows: Sequence[OnlineResult]) -> _Sheet:
@@ -174,7 +189,7 @@ def _whole(title: str, rows: Sequence[OnlineResult]) -> _Sheet:
     return _Sheet(title, heads, 1, cells, frozenset(ends - {len(cells) - 1}), ("users", "n"))
 
 
-def _positions(rows: Sequence[OnlineResult]) -> _Sheet:
+def _positions(rows: Sequence[OnlineResult], title: str) -> _Sheet:
     metric = registry.find(rows[0].metric)
     top = [row for row in rows if int(row.slice[_POSITION]) <= _TOP]
     cells = [
@@ -183,7 +198,36 @@ def _positions(rows: Sequence[OnlineResult]) -> _Sheet:
     below = sum(row.total or 0 for row in rows) - sum(row.total or 0 for row in top)
     if below:
         cells.append([f"{_TOP + 1}+", f"{below:,.0f}", figure(metric, below / rows[0].n)])
-    return _Sheet("where clicks fall", ["position", "clicks", "share"], 0, cells)
+    return _Sheet(title, ["position", "clicks", "share"], 0, cells)
+
+
+def _positions_by(by: str, names: Sequence[str], rows: Sequence[OnlineResult]) -> _Sheet:
+    """Slices as rows, shares of positions as columns; the deepest go first where it is too wide."""
+    metric = registry.find(rows[0].metric)
+    grid: dict[tuple[str, ...], dict[int, OnlineResult]] = {}
+    for row in rows:
+        part = tuple(row.slice[name] for name in names)
+        grid.setdefault(part, {})[int(row.slice[_POSITION])] = row
+    chosen, more = _largest(
+        names, {part: next(iter(found.values())).n for part, found in grid.items()}
+    )
+    top = [place for place in range(1, _TOP + 1) if any(place in found for found in grid.values())]
+    below = max(map(max, grid.values())) > _TOP
+    cells = []
+    for part in chosen:
+        found = grid[part]
+        clicks = next(iter(found.values())).n
+        counts = [found[place].total or 0 if place in found else 0.0 for place in top]
+        counts += [clicks - sum(counts)] if below else []
+        shares = (_number(metric, count / clicks, count / clicks) for count in counts)
+        cells.append([*map(_said, names, part), f"{clicks:,}", *shares])
+    heads = [
+        f"{place}{_UNITS[metric.unit]}" for place in (*top, *([f"{_TOP + 1}+"] if below else []))
+    ]
+    spare = tuple(reversed(heads[1:]))
+    return _Sheet(
+        f"{_FALL}, by {by}{more}", [*names, "clicks", *heads], len(names), cells, spare=spare
+    )
 
 
 def _blocks(rows: Sequence[OnlineResult], width: int | None) -> Iterator[list[str]]:
@@ -193,7 +237,7 @@ def _blocks(rows: Sequence[OnlineResult], width: int | None) -> Iterator[list[st
     longest: dict[str, int] = {}
     for row in rows:
         longest[row.metric] = max(longest.get(row.metric, 0), len(_give_or_take(row)))
-    room = max((sum(len(_said(v)) + 2 for v in row.slice.values()) for row in rows), default=0)
+    room = max((sum(len(_said(*v)) + 2 for v in row.slice.items()) for row in rows), default=0)
     for name, cell in longest.items():
         wide = max(min(len(_head(name)), _FOLDED), cell) + 2
         if block and width is not None and used + wide > width - min(room, _ROOM) - 8:
@@ -213,22 +257,30 @@ def _sliced(
     grid: dict[tuple[str, ...], dict[str, OnlineResult]] = {}
     for row in rows:
         grid.setdefault(tuple(row.slice.values()), {})[row.metric] = row
-    chosen = list(grid)
-    more = ""
-    if len(chosen) > _MOST:
-        more = f": {_MOST} of {len(chosen):,}"
-        if names[0] in _ORDERED:
-            chosen = chosen[-_MOST:]
-        else:
-            sizes = _sizes(results, names)
-            chosen = sorted(chosen, key=lambda part: -sizes[part])[:_MOST]
+    sizes = _sizes(results, names)
+    chosen, more = _largest(names, {part: sizes[part] for part in grid})
     cells = []
     for part in chosen:
-        most = max(row.n for row in grid[part].values())
+        first = grid[part].get(metrics[0])
         shown = (_give_or_take(grid[part].get(name)) for name in metrics)
-        cells.append([*map(_said, part), f"{most:,}", *shown])
-    heads = [*names, "n", *(_head(name) for name in metrics)]
+        cells.append([*map(_said, names, part), f"{first.n:,}" if first else "–", *shown])
+    alike = all(len({row.n for row in found.values()}) == 1 for found in grid.values())
+    n = "n" if alike else f"n of {metrics[0]}"
+    heads = [*names, n, *(_head(name) for name in metrics)]
     return _Sheet(f"by {by}{more}", heads, len(names), cells)
+
+
+def _largest(
+    names: Sequence[str], sizes: Mapping[tuple[str, ...], int]
+) -> tuple[list[tuple[str, ...]], str]:
+    """The slices there is room for, the latest or the largest, and what to say of the others."""
+    chosen = list(sizes)
+    if len(chosen) <= _MOST:
+        return chosen, ""
+    more = f": {_MOST} of {len(chosen):,}"
+    if names[0] in _ORDERED:
+        return chosen[-_MOST:], more
+    return sorted(chosen, key=lambda part: -sizes[part])[:_MOST], more
 
 
 def _head(name: str) -> str:
@@ -252,14 +304,26 @@ def _give_or_take(row: OnlineResult | None) -> str:
     if row.value is None:
         bounds = row.least is not None and row.most is not None
         return span(metric, row.least, row.most) if bounds else "–"
-    value = _number(metric, row.value, row.value)
-    if row.low is None:
+    value = _number(metric, row.value, row.value) + _interval(metric, row, row.value)
+    if not _open(row):
         return value
-    if row.method == "users" and row.high is not None:
-        return f"{value} ±{_number(metric, (row.high - row.low) / 2, row.value)}"
-    ends = (_number(metric, row.low, row.value),
-            "" if row.high is None else _number(metric, row.high, row.value))  # fmt: skip
-    return f"{value} ({'–'.join(ends)})"  # lopsided
+    ends = [_number(metric, each, row.value) for each in (row.least, row.most) if each is not None]
+    return f"{value} [{'–'.join(ends)}]"
+
+
+def _interval(metric: Metric, row: OnlineResult, value: float) -> str:
+    """The interval around a value, behind it: ± where both halves are alike."""
+    if row.low is None:
+        return ""
+    if row.high is not None and math.isclose(row.high - value, value - row.low, rel_tol=1e-6):
+        return f" ±{_number(metric, row.high - value, value)}"
+    high = "" if row.high is None else _number(metric, row.high, value)
+    return f" ({_number(metric, row.low, value)}–{high})"
+
+
+def _open(row: OnlineResult) -> bool:
+    """Whether the log leaves open what a value is."""
+    return row.value is not None and row.least is not None and row.least != row.most
 
 
 def _drawn(sheet: _Sheet, out: Console) -> Table:
@@ -267,7 +331,7 @@ def _drawn(sheet: _Sheet, out: Console) -> Table:
     left_out: set[str] = set()
     for name in (None, *sheet.spare):
         left_out |= {name} if name else set()
-        table = base(sheet.title)
+        table = base()
         table.padding = (0, 1, 0, 0)
         kept = [place for place, head in enumerate(sheet.heads) if head not in left_out]
         for place in kept:
@@ -291,7 +355,9 @@ def _longest(sheet: _Sheet, place: int) -> int:
 
 def _footnotes(results: OnlineResults) -> list[str]:
     """Why values and intervals are missing, the notes, and the rules if they are not usual."""
-    return [*_reasons(results.results), *results.notes, *_rules(results)]
+    rows = [row for row in results.results if row.slice and _open(row)]
+    bounds = [f"{_names(rows)} [a–b]: what the log leaves open, apart from ±"] if rows else []
+    return [*bounds, *_reasons(results.results), *results.notes, *_rules(results)]
 
 
 def _rules(results: OnlineResults) -> list[str]:
@@ -310,14 +376,19 @@ def _reasons(rows: Sequence[OnlineResult]) -> Iterator[str]:
         found.setdefault((kind, reason), []).append(row)
     whole = {key for key, members in found.items() if not members[0].slice}
     for (kind, reason), members in found.items():
-        names = [row.metric for row in members if not row.slice] or [r.metric for r in members]
-        names = list(dict.fromkeys(names))
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        names = _names([row for row in members if not row.slice] or members)
         where = ""
         if (kind, reason) not in whole:
             slices = {tuple(row.slice.items()) for row in members}
             where = f" in {counted(len(slices), 'slice', 'slices')}"
-        yield f"{', '.join(names[:_NAMED])}{more}{where}: {kind}: {reason}"
+        yield f"{names}{where}: {kind}: {reason}"
+
+
+def _names(rows: Sequence[OnlineResult]) -> str:
+    """The metrics of some rows, the first of them by name."""
+    names = list(dict.fromkeys(row.metric for row in rows))
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _cell(text: str) -> str:

@@ -107,15 +107,16 @@ class Held(Protocol):
 
 def show_imported(found: Imported, out: Console) -> None:
     """Print what became of the rows of an import."""
-    if found.number is None:
+    if found.number is None and not found.files:
         files = counted(len(found.skipped), "file is", "files are")
         out.print(plain(f"Nothing new: {files} in the event store already"))
         return
     files = counted(len(found.files), "file", "files")
+    what = "would be kept, nothing is" if found.number is None else f"import {found.number}"
     out.print(
         plain(
             f"{counted(found.kept, 'event', 'events')} of {counted(found.rows, 'row', 'rows')} "
-            f"in {files}: import {found.number}"
+            f"in {files}: {what}"
         )
     )
     if found.skipped:

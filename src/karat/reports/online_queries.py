@@ -54,11 +54,14 @@ def ordering(found: WorstQueries) -> list[str]:
     """How the rows are ordered, and how many are not shown; sentences."""
     notes = [f"ordered {_SORTED[found.sort]}"]
     if found.prior is None and found.share is not None:
-        notes.append("queries differ no more than luck makes them: each loses what all do")
-    elif found.prior is not None:
         notes.append(
-            f"a query is drawn half way to {percent(found.share)} if {found.prior:,.0f} people "
-            "searched for it"
+            "queries differ no more than luck makes them, or are too few to say: each is given the "
+            "share of all, without an interval"
+        )
+    elif found.prior is not None:
+        people = counted(round(found.prior), "person", "people")
+        notes.append(
+            f"a query is drawn half way to {percent(found.share)} if {people} searched for it"
         )
     if found.hidden:
         notes.append(f"{counted(found.hidden, 'row', 'rows')} not shown (--limit, --min-searches)")
@@ -103,12 +106,18 @@ def _cells(each: LostQuery, *, by: str | None) -> Cells:
         "searches": f"{each.searches:,}",
         "users": f"{each.users:,}",
         "fails": percent(each.share),
-        "95 %": f"{100 * each.low:.0f}–{100 * each.high:.0f}",
+        "95 %": _span(each),
         "CTR": percent(each.clicked) or "–",
         "SAT": percent(each.satisfied) or "–",
         "chiefly": plain(each.reason),
         "next": plain(instead if len(instead) <= 30 else f"{instead[:29]}…"),
     }
+
+
+def _span(each: LostQuery) -> str:
+    if each.low is None or each.high is None:
+        return "–"
+    return f"{100 * each.low:.0f}–{100 * each.high:.0f}"
 
 
 def _groups(found: WorstQueries) -> list[Cells]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 
 from rich.console import Console
 from rich.table import Table
@@ -87,9 +88,19 @@ def _compared(found: Watched) -> str:
         f"weekday and hour, back to {found.compared[-1]}; {counted(found.tests, 'test', 'tests')}"
     )
     if found.absent:
-        count = len(found.absent)
-        said += f"; the log lacks {count:,} more" if count > 1 else f"; it lacks {found.absent[0]}"
+        said += f"; {_absent(found)} not in the log"
     return said
+
+
+def _absent(found: Watched) -> str:
+    """``1 earlier window is``, ``4 earlier Fridays are``."""
+    kind = "window"
+    if len(found.window) == len("2026-11-20"):  # one whole day
+        kind = f"{date.fromisoformat(found.window):%A}"
+    count = len(found.absent)
+    return (
+        f"{counted(count, f'earlier {kind}', f'earlier {kind}s')} {'is' if count == 1 else 'are'}"
+    )
 
 
 def _queries(change: Change) -> Table:

@@ -8,7 +8,9 @@ variance follows from how both vary between users.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
 from karat.stats.intervals import Interval
 from karat.stats.student import t_quantile
@@ -36,6 +38,18 @@ class UserMoments:
     m2_numerator: float
     m2_denominator: float
     comoment: float
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        """The moments of a row that has a column for each attribute."""
+        return cls(
+            users=int(row["users"]),
+            mean_numerator=float(row["mean_numerator"]),
+            mean_denominator=float(row["mean_denominator"]),
+            m2_numerator=float(row["m2_numerator"]),
+            m2_denominator=float(row["m2_denominator"]),
+            comoment=float(row["comoment"]),
+        )
 
     @property
     def ratio(self) -> float:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +20,12 @@ GROUP = 250_000
 """Rows of a row group: a reader that wants some users skips the others."""
 FILE = 1_000_000
 """Events that a file holds at most, unless a few users have more."""
+RESTORE = "restore it from a backup, or import the logs into a new folder"
+_MAGIC = b"PAR1"
 COMPACT = ("user_key", "time_us", "tie")
 SAME = ("user_key", "time_us", "kind", "action", "query_id", "doc_id", "position")
-"""Two events equal in these are one; ``COMPACT`` says the same, by one way of hashing."""
+"""Two events equal in these are one, whatever their action is called if their kind is not other;
+``COMPACT`` says the same, by one way of hashing."""
 ORDER = ("user_bucket", "user_key", "time_us", "tie")
 _TYPES = {column.name: column.dtype for column in EVENTS}
 _PLACES = 1 << 15  # positions that the order of a tie tells apart
@@ -77,7 +80,8 @@ def with_tie(frame: pl.DataFrame) -> pl.DataFrame:
     kind = pl.col("kind").replace_strict(dict(zip(KINDS, range(len(KINDS)), strict=True)))
     place = pl.col("position").fill_null(0).clip(0, _PLACES - 1)
     said = pl.concat_str(
-        *(pl.col(name).fill_null("\x00") for name in ("action", "query_id", "doc_id")),
+        told_apart_by().fill_null("\x00"),
+        *(pl.col(name).fill_null("\x00") for name in ("query_id", "doc_id")),
         separator="\x01",
     )
     content = (said.hash(seed=0) // (1 << (64 - _BITS))).cast(pl.Int64)
@@ -85,9 +89,14 @@ def with_tie(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(tie=tie)
 
 
+def told_apart_by() -> pl.Expr:
+    """``action`` where it tells events apart: of a kind that is known, the kind does."""
+    return pl.when(pl.col("kind") == "other").then("action")
+
+
 def hashing() -> int:
     """Stands for the way in which ``tie`` hashes: it may change with another version of Polars."""
-    return int(pl.Series(["karat"]).hash(seed=0)[0])
+    return int(pl.Series(["karat: kind before action"]).hash(seed=0)[0])
 
 
 def in_form(frame: pl.DataFrame) -> pl.DataFrame:
@@ -145,11 +154,62 @@ def write_file(path: Path, frame: pl.DataFrame) -> str:
         with part.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         part.replace(path)
-    except OSError as error:
+    except (OSError, pl.exceptions.PolarsError) as error:
         with suppress(OSError):
             part.unlink(missing_ok=True)
-        raise InputError(f"cannot be written: {error.strerror}", file=str(path)) from error
+        raise unwritten(path, error) from error
     return digest
+
+
+def unwritten(path: Path, error: Exception) -> InputError:
+    """That a file could not be written; Polars makes other errors of a disk that is full.
+
+    Args:
+        path: The file.
+        error: Why.
+    """
+    why = (error.strerror if isinstance(error, OSError) else None) or str(error).split("\n")[0]
+    fix = "make room there, and import again: nothing was imported"
+    return InputError(f"cannot be written: {why}", file=str(path), fix=fix)
+
+
+def looked_at(path: Path, size: int | None) -> None:
+    """A cheap look at whether a file of the store is whole.
+
+    Args:
+        path: The file.
+        size: Bytes it had when it was written; None if nobody knows.
+
+    Raises:
+        InputError: it is gone, cannot be read, has another size, or does not end as Parquet does.
+    """
+    try:
+        with path.open("rb") as stream:
+            there = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, there - len(_MAGIC)))
+            whole = there == (size or there) and stream.read() == _MAGIC
+    except FileNotFoundError:
+        raise InputError("a file of the event store is gone", file=str(path), fix=RESTORE) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from None
+    if not whole:
+        raise InputError("a file of the event store is damaged", file=str(path), fix=RESTORE)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Reading a file of the store, whose damage is no bug.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        yield
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        why = str(error).split("\n", maxsplit=1)[0]
+        raise InputError(
+            f"a file of the event store cannot be read ({why})", file=str(path), fix=RESTORE
+        ) from None
 
 
 def scan(path: Path, buckets: range, columns: Sequence[str] | None = None) -> pl.LazyFrame:

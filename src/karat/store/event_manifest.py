@@ -26,6 +26,7 @@ class StoredFile:
         first_us: Time of its first event.
         last_us: Of its last.
         sha256: Of its bytes.
+        bytes: How many there are; None if an earlier karat wrote it.
     """
 
     name: str
@@ -35,6 +36,7 @@ class StoredFile:
     first_us: int
     last_us: int
     sha256: str
+    bytes: int | None = None
 
 
 @dataclass(frozen=True)

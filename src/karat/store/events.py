@@ -21,6 +21,7 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.store import event_files
+from karat.store.event_checks import checked
 from karat.store.event_manifest import Manifest, StoredFile, StoredImport, added, summary
 from karat.tables.events import BUCKETS, EventFile, EventLog
 
@@ -30,6 +31,17 @@ STAGING = ".staging"
 _VERSION = 1
 _LOCK = ".lock"
 _MOST = 16  # files that hold one user, before they are merged
+
+
+class NoEvents(InputError):
+    """A store that is there and holds no event.
+
+    Args:
+        folder: The store.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"no events in {folder}", fix="karat online import LOG…")
 
 
 def read_event_log(folder: Path) -> EventLog:
@@ -42,18 +54,15 @@ def read_event_log(folder: Path) -> EventLog:
         InputError: there are no events in it, or its manifest is damaged or of a newer karat.
     """
     found = read_manifest(folder)
-    if found is None or not found.files:
+    if found is None:
         raise InputError(f"no events in {folder}", fix="karat online import LOG…")
+    if not found.files:
+        raise NoEvents(folder)
     files = [
         EventFile(str(folder / each.name), each.low, each.high, each.rows) for each in found.files
     ]
-    lacking = next((each.path for each in files if not Path(each.path).is_file()), None)
-    if lacking is not None:
-        raise InputError(
-            "a file of the event store is gone",
-            file=lacking,
-            fix="restore it from a backup, or import the logs into a new folder",
-        )
+    for each in found.files:
+        event_files.looked_at(folder / each.name, each.bytes)
     content = json.dumps([found.timezone, [asdict(each) for each in found.files]])
     return EventLog(
         folder=folder,
@@ -85,14 +94,12 @@ def read_manifest(folder: Path) -> Manifest | None:
         held = json.loads(path.read_bytes())
         version = held.pop("karat_events")
         if version == _VERSION:
-            held["files"] = [StoredFile(**each) for each in held["files"]]
-            held["imports"] = [StoredImport(**each) for each in held["imports"]]
-            return Manifest(**held)
+            return checked(held)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         raise InputError(
             "the manifest of the event store is damaged",
             file=str(path),
@@ -181,7 +188,8 @@ def store_file(
     name = f"{number:06d}-{low:03d}-{high:03d}{mark}.parquet"
     digest = event_files.write_file(folder / name, frame)
     first, last = frame["time_us"].min(), frame["time_us"].max()
-    return StoredFile(name, low, high, frame.height, first, last, digest)  # type: ignore[arg-type]
+    size = (folder / name).stat().st_size
+    return StoredFile(name, low, high, frame.height, first, last, digest, size)  # type: ignore[arg-type]
 
 
 def commit(folder: Path, manifest: Manifest) -> None:
@@ -200,7 +208,7 @@ def commit(folder: Path, manifest: Manifest) -> None:
             os.fsync(stream.fileno())
         part.replace(path)
     except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=str(path)) from error
+        raise event_files.unwritten(path, error) from error
 
 
 def there_already(folder: Path, manifest: Manifest, frame: pl.DataFrame) -> pl.Series:
@@ -230,14 +238,12 @@ def there_already(folder: Path, manifest: Manifest, frame: pl.DataFrame) -> pl.S
         if each.last_us < first or last < each.first_us:  # type: ignore[operator]
             continue
         when = pl.col("time_us").is_between(first, last)
-        try:
+        with event_files.reading(folder / each.name):
             stored = event_files.scan(folder / each.name, buckets, on).filter(when).collect()
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise InputError(
-                f"a file of the event store cannot be read ({error})", file=each.name
-            ) from None
-        rows = frame.select(on).with_row_index("row")
-        same = rows.join(stored.select(on).unique(), on=on, how="semi", nulls_equal=True)
+        rows, held = frame.select(on), stored.select(on)
+        if not one_way:
+            rows, held = (each.with_columns(event_files.told_apart_by()) for each in (rows, held))
+        same = rows.with_row_index("row").join(held.unique(), on=on, how="semi", nulls_equal=True)
         found = found.scatter(same["row"], values=True)
     return found
 
@@ -260,12 +266,16 @@ def merged(folder: Path, manifest: Manifest, number: int) -> Manifest:
         sizes = [0] * BUCKETS
         paths = [folder / each.name for each in crowd]
         for path in paths:
-            held = pl.read_parquet(path, columns=["user_bucket"])["user_bucket"].value_counts()
+            with event_files.reading(path):
+                held = pl.read_parquet(path, columns=["user_bucket"])["user_bucket"].value_counts()
             for bucket, rows in held.iter_rows():
                 sizes[bucket] += rows
         files = []
         for buckets in event_files.ranges(sizes, low, high):
-            parts = [event_files.scan(path, buckets).collect() for path in paths]
+            parts = []
+            for path in paths:
+                with event_files.reading(path):
+                    parts.append(event_files.scan(path, buckets).collect())
             frame = event_files.in_form(pl.concat(parts, how="diagonal"))
             files.append(store_file(folder, frame, buckets, number, f"-m{rounds}"))
         stay = [each for each in manifest.files if each not in crowd]

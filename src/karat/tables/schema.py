@@ -158,7 +158,12 @@ _WHERE = (
 SEARCHES = (
     *_WHERE,
     Column("intent", pl.Int64(), "number of the search intent of this user, from 1"),
-    Column("time_us", pl.Int64(), "of its first request that counts"),
+    Column(
+        "time_us",
+        pl.Int64(),
+        "of the request that speaks for it: the first that was answered, else the first; no text "
+        "that was still being typed",
+    ),
     Column("local_day", pl.Int32(), "as in events, of that request"),
     Column("local_hour", pl.Int8(), "as in events, of that request"),
     Column("arm", pl.String(), "as in events, of that request"),
@@ -166,8 +171,8 @@ SEARCHES = (
     Column("query", pl.String(), "as in events, of that request"),
     Column("requests", pl.Int64(), "requests in it: keystrokes, pages, filters"),
     Column("completed", pl.Int64(), "1: answered without error or timeout; else 0"),
-    Column("error", pl.Int64(), "1: it ended in an error; else 0"),
-    Column("timeout", pl.Int64(), "1: it ran out of time; else 0"),
+    Column("error", pl.Int64(), "1: no request answered, the first an error; else 0"),
+    Column("timeout", pl.Int64(), "1: none answered, the first out of time; else 0"),
     Column("zero", pl.Int64(), "1: nothing was served, 0: something; null: not completed, unknown"),
     Column("zero_raw", pl.Int64(), "the same before any fallback"),
     Column("zero_filtered", pl.Int64(), "1: only a filter left nothing; null as of zero"),
@@ -176,19 +181,27 @@ SEARCHES = (
     Column("clicks", pl.Int64(), "documents clicked, each once"),
     Column("clicked", pl.Int64(), "1: at least one; else 0"),
     Column("first_rank", pl.Int32(), "best position clicked, from 1; null without"),
-    Column("mean_reciprocal", pl.Float64(), "mean of 1/position over clicked ones; null without"),
     Column("paul_5", pl.Float64(), "sum of 0.5^(position-1) over clicked ones; 0 without"),
     Column("paul_9", pl.Float64(), "sum of 0.9^(position-1) over clicked ones; 0 without"),
     Column("first_click_us", pl.Int64(), "from the request to the first click; null without"),
     Column("left_us", pl.Int64(), "from the request to the user's next or last event in session"),
     Column("sat", pl.Int64(), "1: a satisfied click, last clicks of unknown dwell counting as one"),
-    Column("sat_low", pl.Int64(), "1: a click surely satisfied; else 0"),
+    Column(
+        "sat_low",
+        pl.Int64(),
+        "1: a click surely satisfied, by its dwell or as its document was put into the cart or "
+        "bought; else 0",
+    ),
     Column("sat_high", pl.Int64(), "1: a click that may be satisfied; else 0"),
     Column("quick_back", pl.Int64(), "1: a click that was left at once; else 0"),
     Column("carts", pl.Int64(), "1: something was put into the cart; else 0"),
     Column("purchases", pl.Int64(), "1: something was bought; null while that may still come"),
     Column("revenue", pl.Float64(), "what was paid; null likewise"),
-    Column("answered", pl.Int64(), "1: an answer was visible for long enough; else 0"),
+    Column(
+        "answered",
+        pl.Int64(),
+        "1: an answer was visible for long enough; 0: none was; null: nothing says how long",
+    ),
     Column("reformulated", pl.Int64(), "1: the next search says it in other words; else 0"),
     Column("reformulation", pl.String(), "add | drop | substitute | respell | reorder; null"),
     Column("abandoned", pl.Int64(), "1: results seen and nothing done; null: not seen"),
@@ -211,7 +224,7 @@ CLICKS = (
     Column("position", pl.Int32(), "its place, from 1; null if not logged"),
     Column("dwell_us", pl.Int64(), "how long it was read, at most the cap; at least, if censored"),
     Column("censored", pl.Int64(), "1: nothing says when it was left; else 0"),
-    Column("satisfied", pl.Int64(), "1: read for long enough; 0: not; null: censored before that"),
+    Column("satisfied", pl.Int64(), "1: read for long enough, or taken; 0: not; null: unknown"),
 )
 """One row for each document clicked of a search intent, its first click."""
 
@@ -224,7 +237,14 @@ SESSIONS = (
     Column("query_key", pl.String(), "of its first search"),
     Column("searches", pl.Int64(), "search intents in it"),
     Column("tasks", pl.Int64(), "chains of reformulations in it"),
-    Column("success", pl.Int64(), "1: a satisfied click, cart, purchase or answer; else 0"),
+    Column(
+        "success",
+        pl.Int64(),
+        "1: a satisfied click, cart, purchase or answer, what is unknown of a last click or answer "
+        "counting as one; else 0",
+    ),
+    Column("success_low", pl.Int64(), "1: one of these surely; else 0"),
+    Column("success_high", pl.Int64(), "1: perhaps one of these; else 0"),
 )
 """One row for each session with a search; attributes of its first search are further columns."""
 

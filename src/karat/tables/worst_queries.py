@@ -34,14 +34,15 @@ class LostQuery:
         by_failure: Those, by how they failed.
         zero: How many were served nothing; None if the log does not say.
         abandoned: How many had results and no action; None likewise.
-        terminal: Of the abandoned, those that nothing followed; None likewise.
+        terminal: Of the abandoned, those that were not said again in other words; None likewise.
         reformulated: How many were said again in other words.
         clicked: Share with a click, of those that had results; None if there is none such, or the
             log holds no clicks.
         satisfied: Share with a satisfied click, of the same; None likewise.
         share: Share of its searches that fail, 0 to 1, drawn towards that of all queries as far
             as few people have searched for it.
-        low: Lower end of the 95 % interval of ``share``.
+        low: Lower end of the 95 % interval of ``share``; None where queries differ no more than
+            luck makes them, or are too few to say: ``WorstQueries.prior`` is None then.
         high: Upper end.
         lost: ``searches`` times ``share``: searches lost.
         reason: How most of the failed failed; empty if none did.
@@ -64,8 +65,8 @@ class LostQuery:
     clicked: float | None
     satisfied: float | None
     share: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     lost: float
     reason: Failure | Literal[""]
     why: str

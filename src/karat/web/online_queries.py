@@ -226,7 +226,9 @@ def _listed(request: Request, site: Site, found: WorstQueries, days: Days, by: D
             "slice": row.slice.get(found.by or "", NOT_SAID) if found.by else None,
             "lost": round(row.lost, 1),
             "share": row.share,
-            "interval": f"{100 * row.low:.0f} – {100 * row.high:.0f}",
+            "interval": None
+            if row.low is None or row.high is None
+            else f"{100 * row.low:.0f} – {100 * row.high:.0f}",
             "searches": row.searches,
             "users": row.users,
             "reason": row.reason or None,
@@ -281,7 +283,7 @@ def _listed(request: Request, site: Site, found: WorstQueries, days: Days, by: D
         Column("golden", "in the golden set", link=golden_link, shown=any_of("golden")),
         Column("why", "why", shown=False),
         Column("failed", "failed", "count", shown=False),
-        Column("terminal", "nothing followed", "count", shown=False),
+        Column("terminal", "not said again", "count", shown=False),
         Column("low", "95 % from", "number", shown=False),
         Column("high", "95 % to", "number", shown=False),
         Column("query", "folded", shown=False),

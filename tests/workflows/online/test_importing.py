@@ -18,7 +18,7 @@ from karat.store.events import importing, keep_events, read_event_log, read_mani
 from karat.tables.events import EventLog
 from karat.tables.schema import EVENTS
 from karat.workflows.online.importing import import_events
-from karat.workflows.online.importing_notes import REFUSED
+from karat.workflows.online.importing_notes import DAMAGED, REFUSED
 from karat.workflows.online.importing_ranges import STORED, SUB_QUERY, TWICE
 
 NOW = 1_795_305_600_000_000  # 2026-11-22T00:00:00Z
@@ -292,6 +292,8 @@ def test_one_damaged_file_does_not_stop_the_others(tmp_path: Path) -> None:
         read_event_log(tmp_path / "t")
     partial = import_events(tmp_path / "t", [bad], now=NOW, partial=True)
     assert 0 < partial.kept < 2000
+    assert partial.dropped == {DAMAGED: 1}
+    assert "damaged or ends early" in partial.examples[DAMAGED][0]
 
 
 def test_folders_and_patterns(tmp_path: Path) -> None:

@@ -110,11 +110,12 @@ def test_metrics_find_the_truth_again(tmp_path: Path) -> None:
     sorted_ = truth.sort("session", "time_us").with_columns(
         new=(pl.struct("session", "query", "wording").rle_id())
     )
+    # The first request that was answered speaks for it, and where none was, the first.
+    answered = pl.col("shown").filter(pl.col("status") == "ok").first()
     intents = sorted_.group_by("new", maintain_order=True).agg(
         clicks=pl.col("clicks").sum(),
         satisfied=pl.col("satisfied").any(),
-        shown=pl.col("shown").first(),
-        status=pl.col("status").first(),
+        shown=pl.coalesce(answered, pl.col("shown").first()),
     )
     seen = intents.filter(pl.col("shown") > 0)
     assert found["SearchesPerSession"].total == intents.height
@@ -243,3 +244,10 @@ def test_arms_have_names_of_their_own() -> None:
     twice = [Run.from_dict(NEAR, name="one"), Run.from_dict(FAR, name="one")]
     with pytest.raises(UsageError, match="arms go by their names"):
         simulate_log(QRELS, twice, None, **SMALL)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "X.TSV", "x.csv.gz", "x.parquet.gz", "x.xlsx"])
+def test_a_log_is_not_called_a_table(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"-o x\.ndjson"):
+        simulate_log({}, [], tmp_path / name, last_day=date(2026, 11, 20))
+    assert not list(tmp_path.iterdir())

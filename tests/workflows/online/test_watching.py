@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,9 +11,12 @@ import pytest
 
 from karat.errors import UsageError
 from karat.formats.engines.opening import open_engine
-from karat.online.rules import DAY, HOUR, MINUTE, SECOND
+from karat.online.metrics.registry import find
+from karat.online.rules import DAY, HOUR, MINUTE, SECOND, Rules
+from karat.online.windows import Window
 from karat.tables.events import EventLog
 from karat.tables.watch import Watched
+from karat.workflows.online.readings import Reader
 from karat.workflows.online.watching import event, watch
 
 # 2026-11-20, a Friday, is day 20,777; see tests/online/test_windows.py. Sunday is two days later.
@@ -126,8 +130,8 @@ def test_improvements_are_said_and_are_no_failure(log_of: LogOf) -> None:
 
 
 def test_engines_see_the_same(broken: EventLog) -> None:
-    metrics = ["ZeroResults", "CTR", "Latency:p95"]
-    how: dict[str, Any] = {"until": "2026-11-20", "by": ["kind"], "metrics": metrics}
+    # Slices are the same on both in test_evidence.py; here what is made of it.
+    how: dict[str, Any] = {"until": "2026-11-20", "history": "21d", "metrics": ["ZeroResults"]}
     one, other = watched(broken, **how), watched(broken, "duckdb", **how)
     assert (one.engine, other.engine) == ("polars", "duckdb")
     assert one.verdict == other.verdict
@@ -287,3 +291,88 @@ def test_the_clock_changes_at_night(log_of: LogOf) -> None:
     found = watched(log, until="2026-10-25", metrics=["ZeroResults"])
     assert (found.window, found.timezone) == ("2026-10-25", "Europe/Berlin")
     assert (found.searches, found.searches_before) == (250, 240)
+
+
+def bought(day: int) -> Iterator[dict[str, Any]]:
+    """What 40 people of each query buy an hour after they searched on a day."""
+    for row in searches(day, {}, 0):
+        yield row
+        if int(row["user_id"].rpartition("-")[2]) < 40:
+            sold = {"user_id": row["user_id"], "query_id": row["user_id"], "kind": "purchase"}
+            yield sold | {"time_us": row["time_us"] + HOUR, "doc_id": "d", "value": 9.5}
+
+
+@pytest.mark.parametrize(("hours", "until"), [(0, "2026-11-20"), (6, "2026-11-21"), (24, "")])
+def test_what_may_still_be_bought_is_not_watched(log_of: LogOf, hours: int, until: str) -> None:
+    """The log ends with the window, hours later (then of its first searches alone it is known), or
+    a day later, and then all is known: 160 of 240 bought something, as ever."""
+    rows = [row for week in range(5) for row in bought(SUNDAY - 7 * week)]
+    rows = [row for row in rows if row["time_us"] < (SUNDAY + 1) * DAY]
+    last = (SUNDAY + 1) * DAY + (hours * HOUR or -1)
+    rows.append({"user_id": "late", "kind": "click", "doc_id": "d", "time_us": last})
+    log = log_of(rows)
+    found = watched(log, metrics=["ZeroResults", "Conversion"])
+    assert (found.verdict, found.health) == ("fine", [])
+    note = (
+        "not watched: Conversion: what is bought after searches of 2026-11-22 is not all in the "
+        f"log yet; --until {until} has it"
+    )
+    if until:
+        assert [change.metric for change in found.changes] == ["ZeroResults"]
+        assert note in found.notes
+        alone = watched(log, metrics=["Conversion"])
+        assert (alone.verdict, alone.changes) == ("cannot_tell", [])
+    else:
+        assert len(found.changes) == 2
+        conversion = next(each for each in found.changes if each.metric == "Conversion")
+        # 160 of 240, but for those of the last hour of Sunday, whose purchases were cut off.
+        assert conversion.value == pytest.approx(160 / 240, abs=0.01)
+
+
+def test_an_hour_window_counts_each_person_once(log_of: LogOf) -> None:
+    """60 people with 6 sessions each, one in every hour from 06:00 to 12:00; every other finds
+    nothing in the hours before 06:00 + i % 6, so that shares differ by person."""
+    rows = []
+    for week in range(4):
+        for i in range(60):
+            for hour in range(6, 12):
+                time = (FRIDAY - 7 * week) * DAY + hour * HOUR + i * 20 * SECOND
+                name = f"{week}-{i}-{hour}"
+                found = 0 if i % 2 and hour < 6 + i % 6 else 10
+                rows.append({
+                    "user_id": f"u{i}", "time_us": time, "kind": "search", "query_id": name,
+                    "query": "pump", "returned": found, "total_hits": found, "status": "ok",
+                })  # fmt: skip
+    rows.append({"user_id": "x", "kind": "click", "doc_id": "d", "time_us": (FRIDAY + 1) * DAY})
+    log = log_of(rows)
+    with open_engine("polars") as opened:
+        reader = Reader(log, opened, Rules())
+        found = reader.read(
+            Window(FRIDAY, FRIDAY, 6, 12), [find("SessionsPerUser"), find("ZeroResults")], [()]
+        )
+        whole = reader.read(Window(FRIDAY, FRIDAY), [find("ZeroResults")], [()])
+        half = reader.read(Window(FRIDAY, FRIDAY, 6, 9), [find("SessionsPerUser")], [()])
+    assert found.searches == 360
+    sessions, zero = found.readings["SessionsPerUser", ()], found.readings["ZeroResults", ()]
+    assert (sessions.value, sessions.users) == (6.0, 60)
+    assert half.readings["SessionsPerUser", ()].value == 3.0
+    # All of the day is in these hours. People are the units: each has 6 searches, so the variance
+    # of the share is that of their own shares over 60.
+    assert zero == whole.readings["ZeroResults", ()]
+    shares = [sum(hour < 6 + i % 6 for hour in range(6, 12)) / 6 if i % 2 else 0 for i in range(60)]
+    assert zero.error == pytest.approx(statistics.stdev(shares) / 60**0.5)
+
+
+def test_only_one_arm_is_watched(log_of: LogOf) -> None:
+    rows = weeks({SUNDAY: {"zeros": dict.fromkeys(QUERIES, 50)}})
+    for row in rows:
+        row["arm"] = "ab"[int(row["user_id"].rpartition("-")[2]) >= 50]
+    log = log_of(rows)
+    how: dict[str, Any] = {"metrics": ["ZeroResults"]}
+    # The first 50 of 60 of each query are in arm a, and find nothing.
+    assert watched(log, **how, only={"arm": "a"}).verdict == "worse"
+    other = watched(log, **how, only={"arm": "b"})
+    assert (other.verdict, other.searches) == ("fine", 40)
+    assert "only searches with arm=b are counted" in other.notes
+    with pytest.raises(UsageError, match="no part by day"):
+        watched(log, only={"day": "2026-11-22"})

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import polars as pl
 
+from karat.errors import InputError, KaratError
 from karat.tables.events import BUCKETS, EventFile, EventLog
 from karat.tables.schema import EVENTS
 
@@ -68,3 +70,41 @@ def lacking(there: Sequence[str], columns: Sequence[str]) -> list[str]:
     """The columns that a file does not hold."""
     held = set(there)
     return [column for column in columns if column not in held]
+
+
+@contextmanager
+def reading(paths: Iterable[str]) -> Iterator[None]:
+    """Running a plan over files: if it fails and one of them is damaged, that is why.
+
+    Only a plan that failed has its files looked at, so what is wrong with a plan stays a bug.
+
+    Args:
+        paths: The files, of the store.
+
+    Raises:
+        InputError: a file is damaged.
+    """
+    try:
+        yield
+    except KaratError:
+        raise
+    except (Exception, pl.exceptions.PanicException):
+        for path in dict.fromkeys(paths):
+            why = _damage(path)
+            if why is not None:
+                raise InputError(
+                    f"a file of the event store is damaged ({why})",
+                    file=path,
+                    fix="restore it from a backup, or import the logs into a new folder",
+                ) from None
+        raise
+
+
+def _damage(path: str) -> str | None:
+    """Why a file cannot be read; None if it can."""
+    try:
+        for _ in pl.scan_parquet(path, glob=False).collect_batches():
+            pass
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        return str(error).split("\n", maxsplit=1)[0]
+    return None

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]  # noqa: F401  (results come through it)
 
 from karat.formats.engines.engine import ROWS_AT_ONCE
-from karat.formats.engines.files import Batch, batches_of, dtype_of, lacking
+from karat.formats.engines.files import Batch, batches_of, dtype_of, lacking, reading
 from karat.formats.engines.on_polars import integers_alike
 from karat.tables.events import EventLog
 
@@ -44,6 +44,7 @@ class OnDuckDB:
     def __init__(self, rows_at_once: int = ROWS_AT_ONCE) -> None:
         self._rows_at_once = rows_at_once
         self._kept: list[str] = []
+        self._paths: list[str] = []
         self._made = 0
 
     def batches(
@@ -51,13 +52,17 @@ class OnDuckDB:
     ) -> Iterator[nw.LazyFrame[Any]]:
         """See ``Engine.batches``."""
         for batch in batches_of(log, self._rows_at_once):
-            yield nw.from_native(self._read(batch, columns, since, until))
+            self._paths = [each.path for each in batch.files]
+            with reading(self._paths):
+                rows = self._read(batch, columns, since, until)
+            yield nw.from_native(rows)
             self._drop()
 
     def keep(self, frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
         """See ``Engine.keep``: as a temporary table."""
         name = self._name()
-        nw.to_native(frame).create(name)
+        with reading(self._paths):
+            nw.to_native(frame).create(name)
         self._kept.append(name)
         return nw.from_native(self._connection.table(name))
 
@@ -69,7 +74,8 @@ class OnDuckDB:
 
     def collect(self, frame: nw.LazyFrame[Any]) -> pl.DataFrame:
         """See ``Engine.collect``."""
-        made = nw.to_native(frame).to_arrow_table()
+        with reading(self._paths):
+            made = nw.to_native(frame).to_arrow_table()
         collected = pl.from_arrow(made)
         assert isinstance(collected, pl.DataFrame)
         return integers_alike(collected)
@@ -80,6 +86,8 @@ class OnDuckDB:
         self._connection = duckdb.connect(config={"temp_directory": self._spill.name})
         # Rows have no order here that anybody could lean on, and keeping one costs memory.
         self._connection.execute("SET preserve_insertion_order = false")
+        # It would be printed on standard output, into the JSON that somebody asked for.
+        self._connection.execute("SET enable_progress_bar = false")
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -9,7 +9,7 @@ import narwhals as nw
 import polars as pl
 
 from karat.formats.engines.engine import ROWS_AT_ONCE
-from karat.formats.engines.files import Batch, batches_of, dtype_of, lacking
+from karat.formats.engines.files import Batch, batches_of, dtype_of, lacking, reading
 from karat.tables.events import EventLog
 
 
@@ -27,17 +27,22 @@ class OnPolars:
 
     def __init__(self, rows_at_once: int = ROWS_AT_ONCE) -> None:
         self._rows_at_once = rows_at_once
+        self._paths: list[str] = []
 
     def batches(
         self, log: EventLog, columns: Sequence[str], since: int | None, until: int | None
     ) -> Iterator[nw.LazyFrame[Any]]:
         """See ``Engine.batches``."""
         for batch in batches_of(log, self._rows_at_once):
-            yield nw.from_native(_scan(batch, columns, since, until))
+            self._paths = [each.path for each in batch.files]
+            with reading(self._paths):
+                plan = _scan(batch, columns, since, until)
+            yield nw.from_native(plan)
 
     def keep(self, frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
         """See ``Engine.keep``: in memory, as long as somebody refers to it."""
-        kept: pl.LazyFrame = nw.to_native(frame).collect().lazy()
+        with reading(self._paths):
+            kept: pl.LazyFrame = nw.to_native(frame).collect().lazy()
         return nw.from_native(kept)
 
     def table(self, frame: pl.DataFrame) -> nw.LazyFrame[Any]:
@@ -46,7 +51,8 @@ class OnPolars:
 
     def collect(self, frame: nw.LazyFrame[Any]) -> pl.DataFrame:
         """See ``Engine.collect``."""
-        return integers_alike(nw.to_native(frame).collect())
+        with reading(self._paths):
+            return integers_alike(nw.to_native(frame).collect())
 
     def __enter__(self) -> Self:
         """Nothing to open."""

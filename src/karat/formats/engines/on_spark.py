@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from karat.errors import KaratError
-from karat.formats.engines.files import dtype_of, lacking
+from karat.formats.engines.files import dtype_of, lacking, reading
 from karat.formats.engines.on_polars import integers_alike
 from karat.tables.events import EventLog
 
@@ -45,14 +45,17 @@ class OnSpark:
     def __init__(self, master: str | None = None) -> None:
         self._master = master
         self._own = False
+        self._paths: list[str] = []
 
     def batches(
         self, log: EventLog, columns: Sequence[str], since: int | None, until: int | None
     ) -> Iterator[nw.LazyFrame[Any]]:
         """See ``Engine.batches``: one, for Spark spreads it by itself."""
-        files = [each.path for each in log.files if each.rows]
-        if files:
-            yield nw.from_native(self._read(files, columns, since, until))
+        self._paths = [each.path for each in log.files if each.rows]
+        if self._paths:
+            with reading(self._paths):
+                rows = self._read(self._paths, columns, since, until)
+            yield nw.from_native(rows)
 
     def keep(self, frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
         """See ``Engine.keep``: in the memory of the cluster, else on its disks.
@@ -61,7 +64,8 @@ class OnSpark:
         and what Spark writes about such plans grows until its memory ends. Spark lets go of it when
         nobody refers to it any more.
         """
-        kept: DataFrame = nw.to_native(frame).localCheckpoint()
+        with reading(self._paths):
+            kept: DataFrame = nw.to_native(frame).localCheckpoint()
         return nw.from_native(kept)
 
     def table(self, frame: pl.DataFrame) -> nw.LazyFrame[Any]:
@@ -76,7 +80,8 @@ class OnSpark:
 
     def collect(self, frame: nw.LazyFrame[Any]) -> pl.DataFrame:
         """See ``Engine.collect``."""
-        collected = pl.from_arrow(nw.to_native(frame).toArrow())
+        with reading(self._paths):
+            collected = pl.from_arrow(nw.to_native(frame).toArrow())
         assert isinstance(collected, pl.DataFrame)
         return integers_alike(collected)
 

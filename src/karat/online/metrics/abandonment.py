@@ -63,7 +63,7 @@ GOOD = Metric(
     version=1,
     title="good abandonment, between its bounds",
     definition="searches abandoned for an answer that was read on the results page / "
-    f"{_OVER}; least: surely read, most: perhaps read",
+    f"{_OVER}; least: surely read (open for 5 s or more), most: perhaps read",
     says="how often people may have left because the results page itself answered them",
     source=f"{_LI}; Williams et al. 2016, WWW",
     traps=(
@@ -151,7 +151,7 @@ FAMILY = (
     _part(
         "terminal",
         "terminal",
-        "nothing done, nothing searched after",
+        "nothing done, and not searched again in other words",
         "how often people see results and give up, or are content with seeing them",
         "Who found the answer on the page is among these: GoodAbandonment bounds how many.",
     ),

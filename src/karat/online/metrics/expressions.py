@@ -1,6 +1,7 @@
-"""The expressions that entries are made of, over the columns of the facts; none is null.
+"""The expressions that entries are made of, over the columns of the facts.
 
-Only what Polars, DuckDB and Spark compute alike: whole numbers, comparisons, ``when``.
+Only what Polars, DuckDB and Spark compute alike: whole numbers, comparisons, ``when``. Some are
+null where a fact is: ``moments.rows`` counts null as 0, as a numerator and as a denominator.
 """
 
 from __future__ import annotations

@@ -30,17 +30,28 @@ SUCCESS = Metric(
     name="SuccessPerSession",
     version=1,
     title="success per session",
-    definition="sessions with a satisfied click, cart, purchase or answer / sessions with a search",
+    definition="sessions with a satisfied click, cart, purchase or answer, a last click or answer "
+    "of unknown length counting as one / sessions with a search; least: none of those, most: all "
+    "that may be",
     says="how often people who search get something out of it",
     source="karat; Deng & Shi 2016, KDD (Data-driven metric development)",
     traps=(
         _SESSIONS,
-        "A last click of unknown dwell counts as a success, as in SAT.",
+        (
+            "A last click of unknown dwell counts as a success, as in SAT; so does a last answer. "
+            "least and most say what that leaves open."
+        ),
         "Several tasks in one session need only one success.",
     ),
     direction="higher",
     unit="share",
-    compute=Ratio("sessions", column("success"), one),
+    compute=Ratio(
+        "sessions",
+        column("success"),
+        one,
+        least=column("success_low"),
+        most=column("success_high"),
+    ),
     needs=("click|cart|purchase|answer",),
     family="outcomes",
 )

@@ -30,8 +30,9 @@ SAT = Metric(
     name="SAT",
     version=1,
     title="satisfied-click rate",
-    definition="searches with a click read for 30 s or more, a last click of unknown dwell "
-    "counting as one / searches with results seen; least: none of those, most: all that may be",
+    definition="searches with a click read for 30 s or more or whose document was then put into "
+    "the cart or bought, a last click of unknown dwell counting as one / searches with results "
+    "seen; least: none of those, most: all that may be",
     says="how often a search leads to something that people stay on",
     source=_FOX,
     traps=(
@@ -40,6 +41,14 @@ SAT = Metric(
             "logs show no knee at all. Calibrate it, and set it with --rule satisfied=…"
         ),
         f"{_LAST} least and most say what that leaves open; more users do not narrow it.",
+        (
+            "Who takes a document into the cart after reading it for 5 s is satisfied: carts and "
+            "purchases in the same session count, where the log has them."
+        ),
+        (
+            "Who takes a document into the cart after reading it for 5 s is satisfied: carts and "
+            "purchases in the same session count, where the log has them."
+        ),
         _TABS,
     ),
     direction="higher",
@@ -64,6 +73,8 @@ QUICK_BACK = Metric(
     source=f"{_FOX}; Kim et al. 2014, WSDM",
     traps=(
         "A click whose end nobody logged does not count as left at once.",
+        "Nor does one whose document was put into the cart or bought in the same session.",
+        "Nor does one whose document was put into the cart or bought in the same session.",
         "Where a glance is enough (opening hours), it is no failure.",
     ),
     direction="lower",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Sequence
 
 from karat.errors import Advice, UsageError, nearest
+from karat.measures.names import parse as offline
 from karat.online.metrics import abandonment, clicks, outcomes, reading, service, zero
 from karat.online.metrics.entry import Metric
 
@@ -49,6 +51,26 @@ _LIKE_PAPERS = re.compile(r"\s*([A-Za-z]+)\s*(?:\(([^()@]*)\))?\s*(?:@\s*(\S+))?
 _LIKE_SHELL = re.compile(r"\s*([A-Za-z]+):([^:@()]+)\s*")
 _DEEPEST = 1000
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,3})?)")
+_ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "CTR": ("click rate", "searches with clicks"),
+    "ClickPosition": ("average click position", "mean click position", "click rank"),
+    "MRCR": ("average click position", "mean click position", "click MRR"),
+    "ZeroResults": (
+        "no-result rate", "no results", "null results", "null search rate", "zero hits", "empty",
+    ),
+    "Abandonment": ("no-click rate", "clickless searches", "exit rate"),
+    "Reformulation": ("refinement rate", "query refinement"),
+    "QuickBack": ("bounce rate", "bounce", "pogo-sticking", "short clicks"),
+    "SAT": ("satisfied clicks", "long clicks", "success rate"),
+    "Dwell": ("dwell time", "time on page", "time on document"),
+    "TimeToFirstClick": ("time to click", "time to result"),
+    "Conversion": ("conversion rate", "purchase rate"),
+    "RevenuePerSearch": ("revenue", "sales per search"),
+    "SessionsPerUser": ("retention", "return rate"),
+    "Latency(p95)": ("response time", "search time", "duration"),
+}  # fmt: skip
+"""What other tools call them, besides their titles here."""
+_CLOSE = 0.8  # of two names in words
 _ADVICE = Advice(
     "karat online metrics lists them all", page="the reference of online metrics lists them all"
 )
@@ -79,9 +101,10 @@ def find(name: str) -> Metric:
     elif shell:
         base, inside, at = *shell.groups(), None
     else:
+        _not_offline(name)
         raise UsageError(
             f"{name!r} is not the name of an online metric",
-            nearest=nearest(name, [metric.name for metric in _ALL]),
+            nearest=_meant(name),
             fix="write it like CTR, CTR@5, 'Latency(p95)', or without quotes Latency:p95",
         )
     folded = base.casefold()
@@ -96,7 +119,7 @@ def find(name: str) -> Metric:
         return _latency(inside)
     kin = [metric.name for metric in _ALL if metric.name.casefold().startswith(f"{folded}(")]
     if kin and folded not in _BY_NAME and inside is None:
-        raise UsageError(f"{kin[0].partition('(')[0]} is one of {', '.join(kin)}")
+        raise UsageError(f"{kin[0].partition('(')[0]} is one of {', '.join(kin)}", fix=kin[0])
     if kin:
         raise UsageError(
             f"there is no online metric called {name.strip()!r}; of that kind there are "
@@ -104,11 +127,11 @@ def find(name: str) -> Metric:
             nearest=nearest(wanted, kin, 1),
         )
     if folded in _BY_NAME:
-        raise UsageError(f"{_BY_NAME[folded].name} takes nothing in brackets")
+        found = _BY_NAME[folded]
+        raise UsageError(f"{found.name} takes nothing in brackets", fix=found.name)
+    _not_offline(name)
     raise UsageError(
-        f"there is no online metric called {name.strip()!r}",
-        nearest=nearest(name, [metric.name for metric in _ALL]),
-        fix=_ADVICE,
+        f"there is no online metric called {name.strip()!r}", nearest=_meant(name), fix=_ADVICE
     )
 
 
@@ -129,6 +152,11 @@ def _plain(inside: str) -> str:
 
 def _at(base: str, inside: str | None, at: str) -> Metric:
     if base.casefold() != "ctr" or inside is not None:
+        if base.casefold() not in _BY_NAME:
+            _not_offline(f"{base}@{at}")
+            raise UsageError(
+                f"there is no online metric called {base}", nearest=_meant(base), fix=_ADVICE
+            )
         raise UsageError(f"{base} takes no cutoff; only CTR does", fix="CTR@5")
     if not re.fullmatch(r"[1-9]\d{0,3}", at) or int(at) > _DEEPEST:
         raise UsageError(f"CTR@{at}: {at!r} is not a position from 1 to {_DEEPEST:,}", fix="CTR@5")
@@ -143,3 +171,35 @@ def _latency(inside: str) -> Metric:
             fix="Latency:p95",
         )
     return service.latency(float(found[1]))
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.casefold())
+
+
+def _meant(name: str) -> list[str]:
+    """The metrics that are called so in words, here or elsewhere, else those spelt most alike."""
+    called: dict[str, list[str]] = {}
+    for metric in _ALL:
+        for words in (metric.title, *_ELSEWHERE.get(metric.name, ())):
+            called.setdefault(_letters(words), []).append(metric.name)
+    close = difflib.get_close_matches(_letters(name), called, n=1, cutoff=_CLOSE)
+    if close:
+        return list(dict.fromkeys(called[close[0]]))
+    return nearest(name, [metric.name for metric in _ALL])
+
+
+def _not_offline(name: str) -> None:
+    """Tell who asks users for what judges say."""
+    try:
+        offline(name)
+    except UsageError:
+        return
+    raise UsageError(
+        f"{name.strip()} is an offline measure: judgments make it, not users",
+        fix=Advice(
+            f"karat evaluate QRELS RUN -m {name.strip()}; karat online against QRELS RUN lays both "
+            "side by side",
+            page="evaluate a run for it, or lay offline beside online",
+        ),
+    )

@@ -39,11 +39,12 @@ ERRORS = Metric(
     name="ErrorRate",
     version=1,
     title="error rate",
-    definition="searches that ended in an error / searches",
+    definition="searches of which no request was answered, the first ending in an error / searches",
     says="how often a search fails",
     source="karat",
     traps=(
         "An error is no zero result. No error among few searches does not show that it is safe.",
+        "Who tried again and was answered is not in it: it is of searches, not of requests.",
     ),
     direction="lower",
     unit="share",
@@ -57,10 +58,16 @@ TIMEOUTS = Metric(
     name="TimeoutRate",
     version=1,
     title="timeout rate",
-    definition="searches that ran out of time / searches",
+    definition="searches of which no request was answered, the first running out of time / "
+    "searches",
     says="how often a search is not answered in time",
     source="karat",
-    traps=("Who gave up waiting and left before the timeout is not in it.",),
+    traps=(
+        (
+            "Who gave up waiting and left before the timeout is not in it, nor who tried again and "
+            "was answered."
+        ),
+    ),
     direction="lower",
     unit="share",
     compute=Ratio("searches", column("timeout"), one),

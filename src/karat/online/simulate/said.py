@@ -59,9 +59,13 @@ def told(made: Simulated) -> SimulatedLog:
         requests.sort("session", "time_us")
         .with_columns(search=pl.struct("session", "query", "wording").rle_id())
         .group_by("search")
-        .agg(pl.col("status", "shown").first(), pl.col("satisfied").any())
+        # The first request that was answered speaks for it: who is told of an error tries again.
+        .agg(
+            pl.col("shown").filter(pl.col("status") == "ok").first(),
+            pl.col("satisfied").any(),
+        )
     )
-    answered = searches.filter(pl.col("status") == "ok")
+    answered = searches.filter(~pl.col("shown").is_null())
     seen = answered.filter(pl.col("shown") > 0)
     kinds = made.events["kind"].value_counts().sort("kind")
     return SimulatedLog(

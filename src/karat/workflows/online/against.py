@@ -22,11 +22,13 @@ from karat.online.rules import Rules
 from karat.reports.online_words import quoted, value
 from karat.tables import Queries
 from karat.tables.against import Against, BothWorlds, Discord, WorldSlice
+from karat.tables.days import day_text
 from karat.tables.events import EventLog
 from karat.workflows import given
 from karat.workflows.evaluate import evaluate as evaluated
 from karat.workflows.online.both_worlds import CLASS, QUERY, Worlds
 from karat.workflows.online.evidence import gather
+from karat.workflows.online.narrowing import Only, only_note
 from karat.workflows.online.readings import COUNTED
 
 MEASURES = ("nDCG@10",)
@@ -50,6 +52,7 @@ def against(
     min_searches: int = 10,
     first_day: int | None = None,
     last_day: int | None = None,
+    only: Only | None = None,
     seed: int = 0,
     rules: Rules | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -68,6 +71,7 @@ def against(
         min_searches: Searches that a query needs for correlations and disagreements.
         first_day: No earlier day, in local days since 1970-01-01; None: the first there is.
         last_day: No later day; None: the last there is.
+        only: Count only searches with these values, as ``{"arm": "b"}``: the arm that was this run.
         seed: Of the queries resampled.
         rules: By which events become searches and sessions; ``Rules()`` if None.
         progress: Told how much is done, and of how much.
@@ -81,7 +85,13 @@ def against(
         raise UsageError("searches are counted from 1", fix="--min-searches 10")
     about = given.about(queries, qrels)
     keys = _keys(about)
+    only = only or {}
+    if "class" in only:
+        raise UsageError(
+            "--only class: judged queries have classes of their own", fix="--by class has them all"
+        )
     wanted, notes = _metrics(metrics, log)
+    notes += [*only_note(only), *_arms(only, log)]
     asked = list(dict.fromkeys(measures or MEASURES))
     results = evaluated(
         qrels, run, [*asked, _JUDGED], queries=about, per_query=True, interval="none", bounds=False
@@ -117,6 +127,7 @@ def against(
         rules=rules,
         first_day=first_day,
         last_day=last_day,
+        only=only,
         classes=classes if by is not None else None,
         progress=progress,
     )
@@ -152,13 +163,23 @@ def against(
         min_searches=min_searches,
         enough=len(enough),
         rules=rules.id,
-        period=None if period is None else (health.day_text(period[0]), health.day_text(period[1])),
+        period=None if period is None else (day_text(period[0]), day_text(period[1])),
         notes=[*notes, *([_SIMULATED] if log.simulated else [])],
         simulated=log.simulated,
     )
 
 
 _SIMULATED = "users were simulated: these numbers are of no real people"
+
+
+def _arms(only: Only, log: EventLog) -> list[str]:
+    """That several arms are counted together, though the run is one of them at most."""
+    if "arm" in only or len(log.arms) < 2:
+        return []
+    *most, last = log.arms
+    said = f"arms {', '.join(most)} and {last} are counted together; a run that is one of them is "
+    every = "both" if len(most) == 1 else "all"
+    return [f"{said}laid beside {every} (--only arm={last} is beside that one)"]
 
 
 def _keys(about: Queries | None) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from pathlib import Path
@@ -9,22 +10,24 @@ from typing import Any
 
 import polars as pl
 
-from karat.errors import InputError, UsageError, nearest
+from karat.errors import InputError, UsageError
 from karat.formats.engines.engine import Engine
 from karat.golden.traffic import folded
 from karat.online import health, histograms, moments
 from karat.online.estimates import censoring, estimate, needed, trust
 from karat.online.evidence import Cut
 from karat.online.metrics import registry
-from karat.online.rules import Rules
-from karat.online.said_rules import rules_from
+from karat.online.rules import Rules, rules_from
 from karat.tables import Queries
+from karat.tables.days import day_number, day_text, span_text
 from karat.tables.events import EventLog
 from karat.tables.online import DIMENSIONS, OnlineResult, OnlineResults
 from karat.workflows import given
 from karat.workflows.online.evidence import gather
+from karat.workflows.online.narrowing import Only, only_note
 
 _CLASS = "class"
+_CLOSE = 0.6  # below, of two words that mean different things some letters happen to agree
 _TAKEN = {
     *moments.empty(()).columns,
     *histograms.empty_histogram(()).columns,
@@ -42,6 +45,7 @@ def evaluate(
     first_day: int | None = None,
     last_day: int | None = None,
     queries: Any = None,
+    only: Only | None = None,
     rules: Rules | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
@@ -57,6 +61,8 @@ def evaluate(
         first_day: No earlier day, in local days since 1970-01-01; None: the first there is.
         last_day: No later day; None: the last there is.
         queries: For ``class``: queries with ``text`` and ``class``; a path, a frame, or Queries.
+        only: Count only searches with these values, as ``{"arm": "b"}``; None as a value: not
+            logged. Health is that of the whole log.
         rules: By which events become searches and sessions; ``Rules()`` if None.
         seed: Of the buckets drawn for intervals of quantiles and such.
         progress: Told how much is done, and of how much.
@@ -65,8 +71,8 @@ def evaluate(
         The rows of all, then those of each slice, in the order of ``by``.
 
     Raises:
-        UsageError: no metric or slice has such a name (the nearest is named), or ``class`` without
-            queries.
+        UsageError: no metric or slice has such a name (the nearest is named), ``class`` without
+            queries, or days of which the log holds no events.
         InputError: the queries have no texts.
     """
     rules = rules or Rules()
@@ -76,10 +82,14 @@ def evaluate(
     if seed < 0:
         raise UsageError(f"the seed {seed} is below 0")
     if first_day is not None and last_day is not None and first_day > last_day:
-        first, last = map(health.day_text, (first_day, last_day))
+        first, last = map(day_text, (first_day, last_day))
         raise UsageError(f"the period from {first} to {last} ends before it begins")
     cuts = [cut_of(said, log) for said in dict.fromkeys(by)]
-    classes, notes = classes_of(cuts, queries)
+    only = only or {}
+    classes, notes = classes_of([*cuts, tuple(only)], queries)
+    period = health.period(log, first_day, last_day)
+    if period is None:
+        _no_events(log, first_day, last_day)
     evidence = gather(
         log,
         engine,
@@ -88,21 +98,24 @@ def evaluate(
         rules=rules,
         first_day=first_day,
         last_day=last_day,
+        only=only,
         classes=classes,
         progress=progress,
     )
+    events = evidence.counts.get("events", 0)
+    if not events:
+        _no_events(log, first_day, last_day)
     rows: list[OnlineResult] = []
     for cut in ((), *cuts):
         rows += estimate(evidence, wanted, cut, log, rules, seed=seed)
-    period = health.period(log, first_day, last_day)
     return OnlineResults(
         results=rows,
         by=tuple(dict.fromkeys(",".join(cut) for cut in cuts)),
         rules=rules.id,
-        period=None if period is None else (health.day_text(period[0]), health.day_text(period[1])),
-        events=evidence.counts.get("events", 0),
+        period=None if period is None else (day_text(period[0]), day_text(period[1])),
+        events=events,
         health=health.health(evidence.counts, log, rules, first_day, last_day),
-        notes=[*trust(rows), *censoring(evidence, wanted), *notes],
+        notes=[*only_note(only), *trust(rows), *censoring(evidence, wanted), *notes],
         simulated=log.simulated,
         engine=engine.name,
     )
@@ -137,7 +150,8 @@ def evaluate_online(
         seed: Of the buckets drawn for intervals of quantiles and such.
 
     Raises:
-        UsageError: no metric, slice, rule or engine has such a name; the nearest is named.
+        UsageError: no metric, slice, rule or engine has such a name (the nearest is named), or the
+            log holds no events of these days.
         InputError: there are no events in the folder.
         MissingExtra: the engine is not installed.
     """
@@ -152,22 +166,29 @@ def evaluate_online(
             opened,
             None if names is None else list(names),
             [by] if isinstance(by, str) else by,
-            first_day=_day(first),
-            last_day=_day(last),
+            first_day=None if first is None else day_number(first),
+            last_day=None if last is None else day_number(last),
             queries=queries,
             rules=rules_from(rules),
             seed=seed,
         )
 
 
-def _day(said: str | date | None) -> int | None:
-    if said is None:
-        return None
-    try:
-        found = said if isinstance(said, date) else date.fromisoformat(said.strip())
-    except ValueError:
-        raise UsageError(f"{said!r} is no day", fix="as in 2026-11-01") from None
-    return (date(found.year, found.month, found.day) - date(1970, 1, 1)).days
+def _no_events(log: EventLog, first_day: int | None, last_day: int | None) -> None:
+    """Tell that days were asked for of which there are no events; of an empty log nothing is."""
+    if log.first_day is None or log.last_day is None or first_day is last_day is None:
+        return
+    if first_day is not None and last_day is not None:
+        asked = f"of {span_text(first_day, last_day)}"
+    elif first_day is not None:
+        asked = f"from {day_text(first_day)} on"
+    else:
+        assert last_day is not None
+        asked = f"up to {day_text(last_day)}"
+    raise UsageError(
+        f"the log holds no events {'of people ' if log.bots else ''}{asked}",
+        fix=f"the log holds {span_text(log.first_day, log.last_day)}",
+    )
 
 
 def cut_of(said: str, log: EventLog) -> Cut:
@@ -177,14 +198,15 @@ def cut_of(said: str, log: EventLog) -> Cut:
     for part in said.split(","):
         name = part.strip().casefold()
         if name not in known:
-            attributes = ", ".join(log.attributes) or "none"
+            attributes = ", ".join(log.attributes) or "it has none"
+            close = difflib.get_close_matches(name, known, n=1, cutoff=_CLOSE)
             raise UsageError(
-                f"there is nothing called {part.strip()!r} to slice by: "
-                f"{', '.join(DIMENSIONS)}, or an attribute of the log ({attributes})",
-                nearest=nearest(name, known.values(), 1),
+                f"there is nothing called {part.strip()!r} to slice by",
+                nearest=[known[each] for each in close],
+                fix=f"slice by {', '.join(DIMENSIONS)}, or an attribute of the log ({attributes})",
             )
         if known[name] in cut:
-            raise UsageError(f"{said}: {known[name]} stands twice")
+            raise UsageError(f"{said}: {known[name]} stands twice", fix="name it once")
         cut.append(known[name])
     taken = sorted(_TAKEN.intersection(cut))
     if taken:
@@ -193,7 +215,10 @@ def cut_of(said: str, log: EventLog) -> Cut:
             fix="import it under another name (karat online import --mapping)",
         )
     if "arm" in cut and not log.arms:
-        raise UsageError(f"{said}: the log has no arms of experiments")
+        raise UsageError(
+            f"{said}: the log has no arms of experiments",
+            fix="say which column they are in when it is imported (karat online import --mapping)",
+        )
     return tuple(cut)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -22,7 +22,8 @@ from karat.online.evidence import (
 )
 from karat.online.metrics.entry import Distribution, Facts, Metric, Ratio
 from karat.online.rules import Rules
-from karat.tables.events import EventLog
+from karat.tables.events import ATTRIBUTE, EventLog
+from karat.workflows.online.narrowing import Only, narrowed, tests_of
 from karat.workflows.online.reducing import Asked, FactsOf, Reformulations, facts_of
 
 TABLES: tuple[Facts, ...] = ("searches", "clicks", "sessions")
@@ -37,6 +38,9 @@ def gather(
     rules: Rules = Rules(),  # noqa: B008  (frozen)
     first_day: int | None = None,
     last_day: int | None = None,
+    first_hour: int = 0,
+    end_hour: int = 24,
+    only: Only | None = None,
     classes: pl.DataFrame | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evidence:
@@ -52,17 +56,29 @@ def gather(
         first_day: The first local day, since 1970-01-01; None for all. Of clicks and sessions the
             day is that of the search.
         last_day: The last.
+        first_hour: On each day no search before this local hour, 0 to 23.
+        end_hour: None from this one on, 1 to 24.
+        only: Only searches with these values, and their clicks, and sessions that begin with one;
+            what is counted on the way (``Evidence.counts``) is counted of all.
         classes: ``query_key`` and ``class``, each query once; needed for ``class``.
         progress: Called behind each batch with the events done and those there are.
+
+    Raises:
+        UsageError: ``only`` names what the log lacks.
     """
-    asked = Asked(log, rules, first_day, last_day, tuple(attributes_of(cuts)))
+    tests = tests_of(log, only or {}, classes)
+    more = (column for column, _ in tests.values() if column.startswith(ATTRIBUTE))
+    attributes = tuple(dict.fromkeys((*attributes_of(cuts), *more)))
+    asked = Asked(
+        log, rules, first_day, last_day, attributes, first_hour=first_hour, end_hour=end_hour
+    )
     seen = Reformulations()
     table = None if classes is None else engine.table(classes)
     parts = []
     done = 0
     for events in engine.batches(log, asked.columns, asked.since, asked.until):
         found = facts_of(events, engine, asked, seen)
-        parts.append(_reduced(found, engine, metrics, cuts, table))
+        parts.append(_reduced(found, engine, metrics, cuts, table, tests))
         del found  # what was kept of a batch goes before the next is read
         # Robots and what lies outside of the period are not counted, and done with all the same.
         done = min(done + parts[-1].counts["events"], log.rows)
@@ -79,15 +95,16 @@ def _reduced(
     metrics: Sequence[Metric],
     cuts: Sequence[Cut],
     classes: nw.LazyFrame[Any] | None,
+    tests: Mapping[str, tuple[str, str | int | None]],
 ) -> Evidence:
     """The evidence of a batch of users."""
-    by_class = any("class" in cut for cut in cuts)
+    by_class = "class" in tests or any("class" in cut for cut in cuts)
     tables: dict[str, nw.LazyFrame[Any]] = {}
     for name in TABLES:
         facts: nw.LazyFrame[Any] = getattr(found, name)
         if by_class:
             facts = _classed(facts, classes)
-        tables[name] = engine.keep(cuttable(facts, cuts))
+        tables[name] = engine.keep(cuttable(narrowed(facts, tests), cuts))
     columns = {cut: [column_of(each) for each in cut] for cut in cuts}
     made: dict[Cut, list[pl.DataFrame]] = {cut: [] for cut in cuts}
     bins: dict[Cut, list[pl.DataFrame]] = {cut: [] for cut in cuts}

@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date
 from typing import Any, Literal
 
 import narwhals as nw
 import polars as pl
 
-from karat.errors import UsageError, nearest
+from karat.errors import UsageError
 from karat.formats.engines.engine import Engine
 from karat.formats.engines.files import dtype_of
-from karat.online.evidence import column_of, shown
 from karat.online.flags import USER
 from karat.online.metrics.entry import Metric, Ratio
 from karat.online.metrics.registry import find
 from karat.online.rules import Rules
 from karat.tables.events import ATTRIBUTE, EventLog
-from karat.tables.online import DIMENSIONS
+from karat.workflows.online.narrowing import Only, narrowed, tests_of
 from karat.workflows.online.reducing import Asked, Reformulations, facts_of
 
 Table = Literal["searches", "clicks", "sessions"]
 _NUMBER = {"searches": "intent", "clicks": "intent", "sessions": "session"}
-_EPOCH = date(1970, 1, 1)
 
 
 def look(
     log: EventLog,
     engine: Engine,
     table: Table,
-    where: Mapping[str, str | None],
+    where: Only,
     *,
     rules: Rules = Rules(),  # noqa: B008  (frozen)
     first_day: int | None = None,
@@ -64,15 +61,13 @@ def look(
         UsageError: A dimension that the log lacks, a day or hour that is none, a metric that is
             none or is over other facts.
     """
-    _check(log, where, classes)
-    numbers = {name: _number(name, value) for name, value in where.items()}
-    day = numbers.get("day")
+    tests = tests_of(log, where, classes)
+    _, day = tests.get("day", ("", None))
     if isinstance(day, int):
         first_day = day if first_day is None else max(day, first_day)
         last_day = day if last_day is None else min(day, last_day)
     attributes = tuple(ATTRIBUTE + name for name in log.attributes)
     asked = Asked(log, rules, first_day, last_day, attributes, text=True)
-    tests = [shown(column_of(name), value) for name, value in numbers.items()]
     counted = [] if only is None else [_counts(only, table)]
     grouped = None if classes is None else engine.table(classes.select("query_key", "class"))
     order = ["time_us", USER, _NUMBER[table]]
@@ -80,13 +75,12 @@ def look(
     rows: list[pl.DataFrame] = []
     every = 0
     for events in engine.batches(log, asked.columns, asked.since, asked.until):
-        near = _users_of(asked.within(events), events, numbers, grouped) if where else events
+        near = _users_of(asked.within(events), events, tests, grouped) if where else events
         facts: nw.LazyFrame[Any] = getattr(facts_of(near, engine, asked, seen), table)
         if grouped is not None:
             facts = facts.join(grouped, on="query_key", how="left")
-        for test in (*tests, *counted):
-            facts = facts.filter(test)
-        facts = engine.keep(facts)
+        facts = narrowed(facts, tests)
+        facts = engine.keep(facts.filter(*counted) if counted else facts)
         newest = facts.sort(*order, descending=[True, False, True]).head(offset + limit)
         rows.append(engine.collect(newest))
         every += int(engine.collect(facts.select(n=nw.len())).item())
@@ -101,43 +95,14 @@ def look(
 def _users_of(
     inside: nw.LazyFrame[Any],
     events: nw.LazyFrame[Any],
-    where: Mapping[str, str | int | None],
+    tests: Mapping[str, tuple[str, str | int | None]],
     classes: nw.LazyFrame[Any] | None,
 ) -> nw.LazyFrame[Any]:
     """All events of the users with a request in the slice: the rest need not be reduced."""
     asked = inside.filter(nw.col("kind") == "search")
-    if "class" in where and classes is not None:
+    if "class" in tests and classes is not None:
         asked = asked.join(classes, on="query_key", how="left")
-    for name, value in where.items():
-        asked = asked.filter(shown(column_of(name), value))
-    return events.join(asked.select(USER).unique(), on=USER, how="semi")
-
-
-def _check(log: EventLog, where: Mapping[str, str | None], classes: pl.DataFrame | None) -> None:
-    """Raise if a log cannot be cut by a dimension."""
-    known = [*DIMENSIONS, *log.attributes]
-    for name in where:
-        if name not in known:
-            raise UsageError(
-                f"the log has no attribute {name}",
-                nearest=nearest(name, known),
-                fix=f"it can be cut by {', '.join(known)}",
-            )
-    if "class" in where and classes is None:
-        raise UsageError(
-            "no classes of queries are known here", fix="name a file of queries with a class"
-        )
-
-
-def _number(dimension: str, value: str | None) -> str | int | None:
-    """What facts hold for a dimension's value in words."""
-    if value is None or dimension not in {"day", "hour"}:
-        return value
-    try:
-        return (date.fromisoformat(value) - _EPOCH).days if dimension == "day" else int(value)
-    except ValueError:
-        example = "2026-11-20" if dimension == "day" else "09"
-        raise UsageError(f"{value!r} is no {dimension}", fix=f"as in {example}") from None
+    return events.join(narrowed(asked, tests).select(USER).unique(), on=USER, how="semi")
 
 
 def _counts(only: str, table: Table) -> nw.Expr:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import polars as pl
 
@@ -18,9 +19,11 @@ from karat.formats.event_mapping import Mapped, read_mapping
 from karat.formats.event_tally import EXAMPLES, Tally, by_count
 from karat.store import event_files
 from karat.store.event_manifest import Manifest, StoredImport, added, summary
-from karat.store.events import STAGING, commit, importing, merged, store_file
+from karat.store.events import STAGING, commit, importing, merged, read_manifest, store_file
 from karat.tables.events import ATTRIBUTE, Imported
+from karat.tables.zones import is_zone
 from karat.workflows.online import importing_notes as notes
+from karat.workflows.online.importing_columns import check_columns, lacking, no_event
 from karat.workflows.online.importing_inputs import Input, fingerprint, spelt_out
 from karat.workflows.online.importing_ranges import Found, settled
 from karat.workflows.online.importing_stage import Staged
@@ -42,12 +45,14 @@ def import_events(
     position_base: int | None = None,
     simulated: bool = False,
     partial: bool = False,
+    check: bool = False,
     watch: Watch = lambda _file, _size: None,
 ) -> Imported:
     """Bring logs into an event store. What is there already is not brought twice.
 
     Nothing of it exists until all of it does: stopped at any moment, the store is as before, and
-    the same import makes it what it would have been.
+    the same import makes it what it would have been. A file that was imported is skipped, unless
+    the mapping says something else now; a file of which no row was an event is not remembered.
 
     Args:
         folder: The event store; made if absent.
@@ -60,11 +65,13 @@ def import_events(
             found, else 0 if a position is 0, else 1.
         simulated: Whether nobody did what is in the files.
         partial: Of a file that is damaged, keep what comes before the damage.
+        check: Read and report, and keep nothing; the ``number`` of the import is None then.
         watch: Told file and size of each piece that is read.
 
     Raises:
-        InputError: nothing of the files could be read, another import is running, or the store
-            cannot be written.
+        InputError: nothing of the files could be read, no row of them is an event, they lack a
+            column that the mapping names, another import is running, or the store cannot be
+            written.
         UsageError: a zone that is none, or another than the store's; a base that is not 0 or 1.
     """
     for zone in (timezone, clocks):
@@ -74,30 +81,49 @@ def import_events(
     mapped = Mapped() if mapping is None else read_mapping(mapping)
     reading = Reading(now, clocks or "UTC", mapped)
     inputs = [fingerprint(each, lambda _size: None) for each in spelt_out(files)]
-    with importing(folder) as before:
+    check_columns(mapped, [each.path for each in inputs])
+    with _looking(folder) if check else _keeping(folder) as (before, staging):
         manifest = before or Manifest(timezone=timezone or "UTC")
         if timezone not in (None, manifest.timezone):
             raise UsageError(
                 f"days of this event store begin in {manifest.timezone}, not in {timezone}",
                 fix="leave the zone out, or import into another folder",
             )
-        fresh, skipped = _fresh(inputs, manifest)
+        fresh, skipped = _fresh(inputs, manifest, mapped)
         if not fresh:
             return _nothing(skipped)
         job = _Import(folder, manifest, reading, simulated=simulated, partial=partial, watch=watch)
+        job.check, job.staged = check, Staged(staging)
         return job.run(fresh, skipped, position_base)
 
 
+@contextmanager
+def _keeping(folder: Path) -> Iterator[tuple[Manifest | None, Path]]:
+    with importing(folder) as found:
+        yield found, folder / STAGING
+
+
+@contextmanager
+def _looking(folder: Path) -> Iterator[tuple[Manifest | None, Path]]:
+    with tempfile.TemporaryDirectory() as staging:
+        yield read_manifest(folder), Path(staging)
+
+
 def _check_zone(zone: str | None) -> None:
-    try:
-        ZoneInfo(zone or "UTC")
-    except (KeyError, ValueError, OSError):
-        raise UsageError(f"{zone!r} is no time zone", fix="as in Europe/Berlin") from None
+    if zone is not None and not is_zone(zone):
+        raise UsageError(f"{zone!r} is no time zone", fix="as in Europe/Berlin")
 
 
-def _fresh(inputs: Iterable[Input], manifest: Manifest) -> tuple[list[Input], list[str]]:
-    """The files whose content is new, and the names of the others."""
-    known = {digest for each in manifest.imports for digest in each.files.values()}
+def _fresh(
+    inputs: Iterable[Input], manifest: Manifest, mapped: Mapped
+) -> tuple[list[Input], list[str]]:
+    """The files whose content is new by this mapping, and the names of the others."""
+    known = {
+        digest
+        for each in manifest.imports
+        if each.settings.get("mapping", "") == mapped.digest
+        for digest in each.files.values()
+    }
     fresh, skipped = [], []
     for each in inputs:
         if each.sha256 in known:
@@ -128,9 +154,10 @@ class _Import:
         self.folder, self.manifest, self.reading = folder, manifest, reading
         self.simulated, self.partial, self.watch = simulated, partial, watch
         self.number = len(manifest.imports) + 1
-        self.staged = Staged(folder / STAGING)
+        self.staged, self.check = Staged(folder / STAGING), False
         self.tallies: list[Tally] = []
         self.refused: list[InputError] = []
+        self.damaged: list[InputError] = []
         self.order = 0
         self.lowest: int | None = None
 
@@ -141,10 +168,16 @@ class _Import:
         done = [each for at, each in enumerate(inputs) if self._read(at, each, ids)]
         if not done:
             raise self.refused[0]
+        if any(tally.rows for tally in self.tallies) and not any(
+            tally.accepted for tally in self.tallies
+        ):
+            raise no_event(self.tallies, self.reading.mapped)
+        # Of a file with rows and no event nothing is remembered: by another mapping it may have.
+        without = {tally.file for tally in self.tallies if tally.rows and not tally.accepted}
         base, about = self._base(base, last)
         found, kinds, kept = self._keep(base)
         imported = Imported(
-            number=self.number if done else None,
+            number=None if self.check else self.number,
             files=[each.name for each in done],
             skipped=skipped,
             rows=sum(tally.rows for tally in self.tallies),
@@ -155,12 +188,16 @@ class _Import:
                 *notes.of_tallies(self.tallies, self.reading),
                 *filter(None, (said, about)),
                 *notes.of_found(found),
+                *lacking(self.reading),
+                *notes.of_files(done, without, self.manifest),
                 *notes.of_store(self.manifest, simulated=self.simulated),
             ],
             examples=self._examples(found, inputs),
             unknown=dict(by_count(self._unknown())),
         )
-        self._commit(imported, done, {"users": list(ids), "base": base})
+        if not self.check:
+            settings = {"users": list(ids), "base": base, "mapping": self.reading.mapped.digest}
+            self._commit(imported, [each for each in done if each.name not in without], settings)
         return imported
 
     def _ids(self, paths: list[Path], last: Mapping[str, object]) -> tuple[tuple[str, ...], str]:
@@ -181,10 +218,11 @@ class _Import:
             for frame in frames:
                 self._stage(frame, at, ids, tally)
         except InputError as error:
-            self.refused.append(error)
             if not self.partial or not tally.rows:
+                self.refused.append(error)
                 self.staged.forget()
                 return False
+            self.damaged.append(error)
         self.staged.keep()
         self.tallies.append(tally)
         return True
@@ -231,6 +269,8 @@ class _Import:
                 continue
             kept += frame.height
             kinds.update(dict(frame["kind"].value_counts().iter_rows()))
+            if self.check:
+                continue
             written = store_file(self.folder, frame, buckets, self.number)
             self.manifest = added(self.manifest, [written], [summary(frame)])
         return found, dict(sorted(kinds.items())), kept
@@ -262,8 +302,9 @@ class _Import:
         for tally in self.tallies:
             dropped.update(tally.dropped)
         dropped.update(found.dropped)
-        if self.refused:
-            dropped[notes.REFUSED] = len(self.refused)
+        for said, errors in ((notes.REFUSED, self.refused), (notes.DAMAGED, self.damaged)):
+            if errors:
+                dropped[said] = len(errors)
         return dict(by_count(dropped))
 
     def _examples(self, found: Found, inputs: Sequence[Input]) -> dict[str, list[str]]:
@@ -276,8 +317,9 @@ class _Import:
         for reason, at in found.places.items():
             names = ((inputs[file].name, line) for file, line in at)
             examples[reason] = [f"{name}, {units.get(name, LINE)} {line}" for name, line in names]
-        if self.refused:
-            examples[notes.REFUSED] = [str(error) for error in self.refused[:EXAMPLES]]
+        for said, errors in ((notes.REFUSED, self.refused), (notes.DAMAGED, self.damaged)):
+            if errors:
+                examples[said] = [str(error) for error in errors[:EXAMPLES]]
         return examples
 
     def _unknown(self) -> Counter[str]:

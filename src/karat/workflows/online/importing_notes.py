@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from karat.formats.event_flat import Reading
 from karat.formats.event_log import SAID
 from karat.formats.event_tally import Tally, by_count
 from karat.store.event_manifest import Manifest
 from karat.workflows.online import importing_users
+from karat.workflows.online.importing_inputs import Input
 from karat.workflows.online.importing_ranges import Found
 
 REFUSED = "files that could not be read, of which nothing was kept"
+DAMAGED = "damaged files, of which only what comes before the damage was read"
 _ROBOTS = "robots told"
-_NAMED = 8  # attributes left out that are named
+_NAMED = 8  # attributes and files that are named
+_LONGEST = 40  # letters of a value that is shown
 
 
 def of_tallies(tallies: Sequence[Tally], reading: Reading) -> Iterator[str]:
@@ -22,10 +25,14 @@ def of_tallies(tallies: Sequence[Tally], reading: Reading) -> Iterator[str]:
     assumed: Counter[str] = Counter()
     changed: Counter[str] = Counter()
     left_out: set[str] = set()
+    renamed: dict[str, str] = {}
+    firsts: dict[str, str] = {}
     for tally in tallies:
         assumed.update(tally.assumed)
         changed.update(tally.changed)
         left_out |= tally.left_out
+        renamed |= tally.renamed
+        firsts = {**tally.firsts, **firsts}
     zone = reading.mapped.zone or reading.zone
     words = {**SAID, **importing_users.SAID}
     for key, count in by_count(assumed):
@@ -34,19 +41,53 @@ def of_tallies(tallies: Sequence[Tally], reading: Reading) -> Iterator[str]:
     if not assumed[_ROBOTS] and any(tally.rows for tally in tallies):
         yield "nothing in the log tells robots from people: no event counts as a robot's"
     for what, count in by_count(changed):
-        yield f"{what}: {count:,}"
+        value = firsts.get(what)
+        yield f"{what}: {count:,}" + (
+            "" if value is None else f", left out; the first: {_short(value)}"
+        )
+    if renamed:
+        yield f"attributes under another name: {_some(f'{k} as {v}' for k, v in renamed.items())}"
     if left_out:
-        some = ", ".join(sorted(left_out)[:_NAMED])
-        more = f" and {len(left_out) - _NAMED:,} more" if len(left_out) > _NAMED else ""
-        yield f"not kept as attributes: {some}{more}"
+        yield f"not kept as attributes: {_some(left_out)}"
     empty = [tally.file for tally in tallies if not tally.rows]
     if empty:
         more = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
         yield f"nothing is in {empty[0]}{more}"
 
 
+def _some(names: Iterable[str]) -> str:
+    every = sorted(names)
+    more = f" and {len(every) - _NAMED:,} more" if len(every) > _NAMED else ""
+    return ", ".join(every[:_NAMED]) + more
+
+
+def _short(value: str) -> str:
+    return repr(value if len(value) <= _LONGEST else f"{value[: _LONGEST - 1]}…")
+
+
+def of_files(done: Sequence[Input], without: Collection[str], before: Manifest) -> Iterator[str]:
+    """What is to be known of files.
+
+    Args:
+        done: Those that were read.
+        without: Names of those of which no row is an event.
+        before: What the store held.
+    """
+    if without:
+        yield f"no row is an event, so that it is read again next time: {_some(without)}"
+    known = {digest for each in before.imports for digest in each.files.values()}
+    again = [each.name for each in done if each.sha256 in known]
+    if again:
+        yield (
+            f"read before by another mapping: {_some(again)}; events that it made otherwise are "
+            "in the event store still, beside these"
+        )
+
+
 def of_found(found: Found) -> Iterator[str]:
     """What was seen of users as a whole."""
+    if found.below:
+        yield f"positions before the first, left out: {found.below:,}"
     if found.told:
         yield (
             "events that say there was a search which has a record of its own, kept as other: "

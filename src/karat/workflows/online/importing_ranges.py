@@ -28,6 +28,7 @@ class Found:
         told: Events that say what the record of a search says too.
         before: Events that are before their search.
         before_users: Users with such.
+        below: Positions before the first.
     """
 
     dropped: Counter[str] = field(default_factory=Counter)
@@ -35,6 +36,7 @@ class Found:
     told: int = 0
     before: int = 0
     before_users: int = 0
+    below: int = 0
 
     def drop(self, reason: str, rows: pl.DataFrame) -> None:
         """Count rows that are left out."""
@@ -61,6 +63,7 @@ def settled(
         InputError: a file of the store cannot be read.
     """
     frame = frame.with_columns(position=(pl.col("position") + (1 - base)).cast(pl.Int32))
+    found.below += int((frame["position"] < 1).sum())
     frame = frame.with_columns(position=pl.when(pl.col("position") > 0).then("position"))
     frame = _once_told(frame, found)
     _clocks(frame, found)

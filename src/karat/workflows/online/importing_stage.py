@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from karat.errors import InputError
+from karat.store.event_files import unwritten
 from karat.tables.events import BUCKETS
 
 _FLUSH = 250_000  # rows of a staged file
@@ -91,6 +91,6 @@ class Staged:
         try:
             self._folder.mkdir(exist_ok=True)
             frame.write_parquet(path, compression="lz4", row_group_size=_GROUP)
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", file=str(path)) from error
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise unwritten(path, error) from error
         return path

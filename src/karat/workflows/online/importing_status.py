@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, timedelta
 from pathlib import Path
 
 from karat.store.event_manifest import StoredImport
 from karat.store.events import read_event_log, read_manifest
+from karat.tables.days import day_text
 from karat.tables.schema import EVENTS
 
 _OURS = ("user_bucket", "user_key", "tie", "local_day", "local_hour", "import", "query_key")
@@ -89,4 +89,4 @@ def held(folder: Path) -> Held:
 
 
 def _day(day: int | None) -> str:
-    return "" if day is None else str(date(1970, 1, 1) + timedelta(days=day))
+    return "" if day is None else day_text(day)

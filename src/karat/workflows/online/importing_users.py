@@ -91,7 +91,8 @@ def with_user(frame: pl.DataFrame, order: Sequence[str], tally: Tally) -> pl.Dat
 
 
 SAID = {
-    "user user_id": "events told by their user id, as they lack the one before it: {}",
+    "user user_id": "events without the id that tells users in this log, whose user id was "
+    "taken instead: {}",
     "user client_id": "events without a user id, whose client was taken for the user: {}",
     "user session_id": "events without a user or client id, whose session was taken for the user: "
     "{}",

@@ -15,13 +15,14 @@ from karat.online.evidence import Cut, Evidence
 from karat.online.metrics.entry import Metric, Ratio
 from karat.online.metrics.expressions import one
 from karat.online.rules import Rules
-from karat.online.watch import Reading, pooled
+from karat.online.watch import Reading
 from karat.online.windows import Window
 from karat.stats.ratio import UserMoments, ratio_variance
 from karat.stats.student import t_quantile
 from karat.tables.events import EventLog
 from karat.tables.online import OnlineResult
 from karat.workflows.online.evidence import gather
+from karat.workflows.online.narrowing import Only
 
 Slice = tuple[tuple[str, str], ...]
 """Dimension and value, in the order of the cut."""
@@ -67,6 +68,7 @@ class Reader:
         engine: What reduces it, opened.
         rules: How events become searches.
         classes: ``query_key`` and ``class``, for cuts by class.
+        only: The searches that count; None for all.
         progress: Told how much is done, and of how much.
     """
 
@@ -74,6 +76,7 @@ class Reader:
     engine: Engine
     rules: Rules
     classes: pl.DataFrame | None = None
+    only: Only | None = None
     progress: Callable[[int, int], None] | None = field(default=None, compare=False)
 
     def read(self, window: Window, metrics: Sequence[Metric], cuts: Sequence[Cut]) -> Read:
@@ -120,35 +123,20 @@ class Reader:
 
     def _evidence(self, window: Window, metrics: Sequence[Metric], cuts: Sequence[Cut]) -> Evidence:
         """The evidence of a window, whether of days or of hours."""
-        hours = [] if window.whole_days else ["hour"]
-        asked: dict[Cut, Cut] = {cut: (*hours, *cut) for cut in cuts}
-        found = gather(
+        return gather(
             self.log,
             self.engine,
             metrics,
-            list(asked.values()),
+            cuts,
             rules=self.rules,
             first_day=window.first_day,
             last_day=window.last_day,
+            first_hour=window.first_hour,
+            end_hour=window.end_hour,
+            only=self.only,
             classes=self.classes,
             progress=self.progress,
         )
-        if not hours:
-            return found
-        inside = pl.col("hour").cast(pl.Int64).is_between(window.first_hour, window.end_hour - 1)
-        return Evidence(
-            {cut: pooled(found.moments[at].filter(inside), cut) for cut, at in asked.items()},
-            {cut: _summed(found.histograms[at].filter(inside)) for cut, at in asked.items()},
-            {},
-            found.counts,
-        )
-
-
-def _summed(bins: pl.DataFrame) -> pl.DataFrame:
-    """Histograms of several hours as one."""
-    sums = ("count", "sum_us")
-    keys = [name for name in bins.columns if name not in (*sums, "hour")]
-    return bins.group_by(keys, maintain_order=True).agg(pl.col(name).sum() for name in sums)
 
 
 def _errors(moments: pl.DataFrame, cut: Cut) -> dict[tuple[str, Slice], float]:
@@ -163,15 +151,7 @@ def _errors(moments: pl.DataFrame, cut: Cut) -> dict[tuple[str, Slice], float]:
 def _error(row: Mapping[str, Any]) -> float:
     if row["users"] < 2 or not row["denominator"]:
         return 0.0
-    moments = UserMoments(
-        users=int(row["users"]),
-        mean_numerator=float(row["mean_numerator"]),
-        mean_denominator=float(row["mean_denominator"]),
-        m2_numerator=float(row["m2_numerator"]),
-        m2_denominator=float(row["m2_denominator"]),
-        comoment=float(row["comoment"]),
-    )
-    return math.sqrt(ratio_variance(moments))
+    return math.sqrt(ratio_variance(UserMoments.of(row)))
 
 
 def _half(row: OnlineResult) -> float:

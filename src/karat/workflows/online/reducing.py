@@ -88,6 +88,8 @@ class Asked:
         rules: The rules.
         first_day: No searches before this local day; None for all.
         last_day: None after it.
+        first_hour: On each of these days none before this local hour, 0 to 23.
+        end_hour: None from this local hour on, 1 to 24.
         attributes: Columns of attributes that are wanted.
         text: Whether what was typed is wanted, besides its folded form.
     """
@@ -98,6 +100,8 @@ class Asked:
     last_day: int | None = None
     attributes: tuple[str, ...] = ()
     text: bool = False
+    first_hour: int = 0
+    end_hour: int = 24
 
     @property
     def columns(self) -> list[str]:
@@ -107,10 +111,15 @@ class Asked:
 
     @property
     def since(self) -> int | None:
-        """The time from which events matter: what came before decides which session is on."""
+        """The time from which events matter.
+
+        What came before decides which session is on, and which search a purchase belongs to.
+        """
         if self.first_day is None:
             return None
-        return self.first_day * DAY - _OFF - 2 * self.rules.session - self.rules.idle
+        session, purchase = self.rules.session, self.rules.purchase
+        before = max(2 * session, purchase + session) + self.rules.idle
+        return self.first_day * DAY - _OFF - before
 
     @property
     def until(self) -> int | None:
@@ -126,6 +135,9 @@ class Asked:
             frame = frame.filter(nw.col("local_day") >= self.first_day)
         if self.last_day is not None:
             frame = frame.filter(nw.col("local_day") <= self.last_day)
+        if (self.first_hour, self.end_hour) != (0, 24):
+            hours = nw.col("local_hour")
+            frame = frame.filter(hours >= self.first_hour, hours < self.end_hour)
         return frame
 
 
@@ -160,19 +172,24 @@ def facts_of(
     touches = []
     if "click" in kinds:
         clicked = dwell.clicks(done, hides="hide" in kinds)
-        clicked = engine.keep(attribution.by_name_or_time(clicked, names, now))
+        clicked = engine.keep(attribution.by_name_or_time(clicked, names, now, rules))
         touches.append(clicked.select(*_TOUCH))
         first = engine.keep(
             dwell.read(
-                attribution.first_clicks(clicked), activity, rules, heartbeats="heartbeat" in kinds
+                attribution.first_clicks(clicked),
+                activity,
+                rules,
+                heartbeats="heartbeat" in kinds,
+                taken=bool(kinds & {"cart", "purchase"}),
             )
         )
     answers = None
     if "answer" in kinds:
-        answers = attribution.by_name_or_time(dwell.answers(done, rules), names, now)
+        shown_answers = dwell.answers(activity, bounds, rules)
+        answers = attribution.by_name_or_time(shown_answers, names, now, rules)
     if "impression" in kinds:
         shown = attribution.by_name(
-            people.filter(nw.col("kind") == "impression").select(*_SHOWN), names
+            people.filter(nw.col("kind") == "impression").select(*_SHOWN), names, rules
         )
         if kinds & {"cart", "purchase"}:
             shown = engine.keep(shown)
@@ -199,7 +216,8 @@ def facts_of(
     )
     inside = asked.within(searches)
     if first is None:
-        first = dwell.read(dwell.clicks(done, hides=False), activity, rules, heartbeats=False)
+        nothing = dwell.clicks(done, hides=False)
+        first = dwell.read(nothing, activity, rules, heartbeats=False, taken=False)
         first = first.with_columns(intent=nw.lit(None).cast(nw.Int64))
     return FactsOf(
         inside,
@@ -210,7 +228,7 @@ def facts_of(
 
 
 _TOUCH = (USER, "time_us", "tie", "doc_id", "intent")
-_SHOWN = (USER, "time_us", "tie", "local_day", "query_id", "doc_id")
+_SHOWN = (USER, "time_us", "tie", "local_day", "local_hour", "query_id", "doc_id")
 
 
 def _led(
@@ -223,19 +241,20 @@ def _led(
     asked: Asked,
 ) -> nw.LazyFrame[Any]:
     """Carts or purchases with the search that led to them; those without one are left out."""
-    wanted = (USER, "session", "time_us", "tie", "local_day", "doc_id", "value", "query_id")
+    days = ("local_day", "local_hour")
+    wanted = (USER, "session", "time_us", "tie", *days, "doc_id", "value", "query_id")
     events = activity.filter(nw.col("kind") == kind).select(*wanted)
-    events = engine.keep(attribution.by_name(events, names))
+    events = engine.keep(attribution.by_name(events, names, asked.rules))
     columns = (*wanted, "intent", "since_us")
     own = events.filter(~nw.col("named").is_null()).with_columns(
-        intent=nw.col("named"), since_us=nw.col("named_us")
+        intent=nw.col("named"), since_us=nw.lit(None).cast(nw.Int64)
     )
     found = own.select(*columns)
     if touches:
         lost = events.filter(nw.col("named").is_null() & ~nw.col("doc_id").is_null())
         near = nw.concat(list(touches)) if len(touches) > 1 else touches[0]
         near = near.filter(~nw.col("intent").is_null() & ~nw.col("doc_id").is_null())
-        touched = attribution.by_touch(lost, near).with_columns(since_us=nw.col("touch_us"))
+        touched = attribution.by_touch(lost, near)
         found = nw.concat([found, touched.select(*columns)])
     cart = kind == "cart"
     within = asked.rules.cart if cart else asked.rules.purchase
@@ -274,8 +293,9 @@ def _counted(
                 )
             )
     if names is not None:
-        own = active.filter(nw.col("kind").is_in(list(_NAMING))).select(USER, "query_id")
-        parts.append(_unknown(attribution.by_name(own, names)))
+        own = active.filter(nw.col("kind").is_in(list(_NAMING)))
+        own = own.select(USER, "time_us", "query_id")
+        parts.append(_unknown(attribution.by_name(own, names, asked.rules)))
     if shown is not None:
         seen = asked.within(shown)
         parts.append(_count("events", seen.select(n=nw.len())))
@@ -290,6 +310,6 @@ def _count(name: str, one: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
 
 
 def _unknown(events: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """How many events name a search that is none of their user's."""
+    """How many events name a search that is none of their user's, or not of that time."""
     strange = flag(~nw.col("query_id").is_null() & nw.col("named").is_null())
     return _count("unknown_query_ids", events.select(n=strange.sum()))

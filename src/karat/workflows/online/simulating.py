@@ -25,6 +25,10 @@ from karat.workflows import given
 
 EPOCH = date(1970, 1, 1)
 Effect = Literal["zero", "worse"]
+_OTHERS = (
+    ".csv", ".tsv", ".xls", ".xlsx", ".ods", ".arrow", ".feather", ".ipc", ".avro", ".orc",
+    ".sqlite", ".db", ".xml",
+)  # fmt: skip
 MOST_EVENTS = 30_000_000
 """Searches that one simulation may come to, about; more would not fit into memory."""
 
@@ -88,9 +92,12 @@ def simulate_log(
         The events with the truth about them, and what there is to say.
 
     Raises:
-        UsageError: no such behaviour, attribute or value; a number out of its range.
+        UsageError: no such behaviour, attribute or value; a number out of its range; a target
+            whose name says another format.
         InputError: files that cannot be read or do not belong together.
     """
+    if target is not None:
+        _check_name(target)
     habits = habits or Habits()
     systems = given.runs(runs)
     _check(days, users, sessions, seed, instant, len(systems), habits)
@@ -134,12 +141,26 @@ def write_log(made: Simulated, target: str | Path) -> None:
 
     Raises:
         InputError: the file cannot be written.
+        UsageError: its name says another format.
     """
+    _check_name(target)
     if str(target).lower().endswith(".parquet"):
         with beside(Path(target)) as stream:
             made.events.write_parquet(stream)
     else:
         write_events(target, made.events)
+
+
+def _check_name(target: str | Path) -> None:
+    """What is written as JSON must not be called a table."""
+    name = Path(target).name.lower()
+    bare = name.removesuffix(".gz").removesuffix(".zst")
+    ending = Path(bare).suffix
+    if ending in _OTHERS or (ending == ".parquet" and bare != name):
+        raise UsageError(
+            f"{name} is no name for a log: it is written as NDJSON, or as .parquet uncompressed",
+            fix=f"-o {Path(bare).stem}.ndjson",
+        )
 
 
 def write_truth(log: SimulatedLog, target: str | Path) -> None:

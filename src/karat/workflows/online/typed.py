@@ -9,10 +9,12 @@ import polars as pl
 
 from karat.formats.engines.engine import Engine
 from karat.golden.traffic import folded
+from karat.online.evidence import shown
 from karat.online.flags import USER
 from karat.online.rules import Rules
 from karat.online.worst import most_frequent, typed
-from karat.tables.events import EventLog
+from karat.tables.events import ATTRIBUTE, EventLog
+from karat.workflows.online.narrowing import Only, tests_of
 from karat.workflows.online.reducing import Asked, Reformulations, facts_of
 
 
@@ -45,6 +47,10 @@ def as_typed(
     rules: Rules,
     first_day: int | None = None,
     last_day: int | None = None,
+    first_hour: int = 0,
+    end_hour: int = 24,
+    only: Only | None = None,
+    classes: pl.DataFrame | None = None,
 ) -> Typed:
     """How some queries were typed; the log is read once more for it.
 
@@ -55,18 +61,29 @@ def as_typed(
         rules: How events become searches.
         first_day: The first local day, since 1970-01-01; None for all.
         last_day: The last.
+        first_hour: On each day no search before this local hour, 0 to 23.
+        end_hour: None from this one on, 1 to 24.
+        only: Only searches with these values.
+        classes: ``query_key`` and ``class``, each query once; needed for ``class``.
     """
     wanted = pl.DataFrame({"query_key": sorted(set(keys))}, {"query_key": pl.String})
     if wanted.is_empty():
         return Typed({}, {})
-    asked = Asked(log, rules, first_day, last_day, text=True)
+    tests = tests_of(log, only or {}, classes)
+    attributes = (column for column, _ in tests.values() if column.startswith(ATTRIBUTE))
+    asked = Asked(log, rules, first_day, last_day, tuple(attributes), True, first_hour, end_hour)
+    grouped = engine.table(classes) if "class" in tests and classes is not None else None
+    part = [shown(column, value) for column, value in tests.values()]
     seen, parts = Reformulations(), []
     for events in engine.batches(log, asked.columns, asked.since, asked.until):
         keys_here = engine.table(wanted)
         asking = asked.within(events).join(keys_here, on="query_key", how="semi")
         near = events.join(asking.select(USER).unique(), on=USER, how="semi")
         found = facts_of(near, engine, asked, seen)
-        parts.append(engine.collect(typed(found.searches, keys_here)))
+        searches = found.searches
+        if grouped is not None:
+            searches = searches.join(grouped, on="query_key", how="left")
+        parts.append(engine.collect(typed(searches, keys_here, part)))
     columns = ["query_key", "query", "next_query", "count"]
     rows = pl.concat([part.select(columns) for part in parts])
     as_text = rows.drop_nulls("query").select(

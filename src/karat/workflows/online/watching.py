@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime
 from importlib import metadata
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import polars as pl
 
@@ -15,26 +13,36 @@ from karat.errors import UsageError
 from karat.formats.engines.engine import Engine
 from karat.online import watch as pure
 from karat.online.evidence import Cut
-from karat.online.health import day_text
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric, Ratio
 from karat.online.metrics.lacking import why_unknown
 from karat.online.rules import Rules
 from karat.online.watch import LEAST_WINDOWS, Margins, Series, read_margins
-from karat.online.windows import Window, earlier, hours_of, latest
-from karat.reports.online_words import change_text
+from karat.online.windows import Window, hours_of
+from karat.reports.online_words import change_text, where
+from karat.tables.days import day_text
 from karat.tables.events import EventLog
 from karat.tables.watch import Change, Verdict, Watched
 from karat.workflows.online.evaluating import classes_of, cut_of
+from karat.workflows.online.narrowing import Only, only_note
 from karat.workflows.online.readings import Read, Reader
 from karat.workflows.online.typed import as_typed
+from karat.workflows.online.watched_windows import (
+    earlier_in,
+    ends_us,
+    incomplete,
+    local_hour,
+    open_notes,
+    too_few,
+    unhealthy,
+    window_of,
+)
 
 HISTORY = "56d"
 """Eight weeks: fewer make only great changes sure."""
 _SHOWN = 5  # queries of a change
+_NAMED = 3  # slices of which something cannot be told
 _FEW = 0.5  # of the fewest searches of an earlier window
-_QUIET = 2  # hours at an end of a day in which nothing need happen
-_EPOCH = date(1970, 1, 1)
 
 
 def watch(
@@ -49,6 +57,7 @@ def watch(
     by: Sequence[str] = (),
     margins: Sequence[str] = (),
     queries: Any = None,
+    only: Only | None = None,
     rules: Rules | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Watched:
@@ -67,6 +76,7 @@ def watch(
             (``arm,class``).
         margins: Changes that matter to nobody: ``5%``, ``ZeroResults=0.01``.
         queries: For ``class``: queries with ``text`` and ``class``; a path, a frame, or Queries.
+        only: Watch only searches with these values, as ``{"arm": "b"}``.
         rules: By which events become searches and sessions; ``Rules()`` if None.
         progress: Told how much is done, and of how much.
 
@@ -77,15 +87,18 @@ def watch(
     rules = rules or Rules()
     if not hours_of(history, what="--history") >= 24:
         raise UsageError(f"--history {history} is less than a day", fix=f"--history {HISTORY}")
+    only = only or {}
     chosen, notes = _metrics(metrics, log)
     allowed = read_margins(margins, registry.find)
     cuts: list[Cut] = [(), *dict.fromkeys(_cut(said, log) for said in by)]
-    classes, said = classes_of(cuts, queries)
-    notes += said
-    latest_window, aside = _window(window, until, log, now)
-    notes += aside
+    _refuse_times(only)
+    classes, said = classes_of([*cuts, tuple(only)], queries)
+    notes += [*said, *only_note(only)]
+    latest_window, aside = window_of(window, until, log, now)
+    chosen, open_ = _over(chosen, latest_window, log, rules)
+    notes += [*aside, *open_]
     days = hours_of(history, what="--history") // 24
-    reader = Reader(log, engine, rules, classes, progress)
+    reader = Reader(log, engine, rules, classes, only)
     blank = Watched(
         verdict="cannot_tell",
         window=latest_window.label,
@@ -103,27 +116,31 @@ def watch(
         simulated=log.simulated,
         engine=engine.name,
     )
-    broken = _unhealthy(latest_window, log)
+    broken = unhealthy(latest_window, log)
     if broken:
         return replace(blank, verdict="unhealthy", health=[broken])
-    if until is None and (open_ := _incomplete(latest_window, log)):
+    if until is None and (partial := incomplete(latest_window, log)):
         fix = f"--until {day_text(latest_window.last_day)} compares it as it is"
-        return replace(blank, health=[f"{open_}: {fix}"])
+        return replace(blank, health=[f"{partial}: {fix}"])
     if not chosen:
-        return replace(blank, health=["the log says none of the metrics that could be watched"])
-    there, absent = _earlier(latest_window, days, log)
+        return replace(blank, health=["there is no metric to watch: the notes say why"])
+    there, absent = earlier_in(latest_window, days, log)
     if len(there) < LEAST_WINDOWS:
         return replace(
             blank,
             compared=[each.label for each in there],
             absent=[each.label for each in absent],
-            health=[_too_few(latest_window, there, days, log)],
+            health=[too_few(latest_window, there, days, log)],
         )
-    mine = reader.read(latest_window, chosen, cuts)
+    windows = [latest_window, *there]
+    told = [
+        replace(reader, progress=_part(progress, at, len(windows))) for at in range(len(windows))
+    ]
+    mine = told[0].read(latest_window, chosen, cuts)
     if not mine.searches:
         health = f"no searches in {latest_window.label}, though the log goes on: is it all logged?"
         return replace(blank, verdict="unhealthy", health=[health])
-    before = [reader.read(each, chosen, cuts) for each in there]
+    before = [one.read(each, chosen, cuts) for one, each in zip(told[1:], there, strict=True)]
     empty = [each.window for each in before if not each.searches]
     before = [each for each in before if each.searches]
     changes = pure.ordered(pure.compare(_series(mine, before, chosen, allowed)))
@@ -138,8 +155,17 @@ def watch(
         health=_doubts(mine, before, changes),
         changes=changes,
         tests=sum(change.p is not None for change in changes),
-        notes=[*notes, *_open_notes(latest_window, log), *_untested(changes)],
+        notes=[*notes, *open_notes(latest_window, log), *_untested(changes)],
     )
+
+
+def _part(
+    progress: Callable[[int, int], None] | None, at: int, of: int
+) -> Callable[[int, int], None] | None:
+    """Progress of one of several readings, told as progress of all."""
+    if progress is None:
+        return None
+    return lambda done, total: progress(at * total + done, of * total)
 
 
 def event(found: Watched, *, time: str) -> dict[str, Any] | None:
@@ -189,6 +215,35 @@ def _metrics(names: Sequence[str] | None, log: EventLog) -> tuple[list[Metric], 
     return [metric for metric in found if not reasons[metric.name]], notes
 
 
+def _over(
+    metrics: Sequence[Metric], window: Window, log: EventLog, rules: Rules
+) -> tuple[list[Metric], list[str]]:
+    """Metrics whose time to come true is over, and what is to be said of the others.
+
+    Of a search less than a day old nobody knows whether something will be bought: a window that has
+    just ended has a value of none of its searches, or of its first ones alone.
+    """
+    waiting = [metric.name for metric in metrics if "purchase" in metric.needs]
+    closed_us = (log.last_us or 0) - rules.purchase
+    if not waiting or closed_us >= ends_us(window, log):
+        return list(metrics), []
+    day, _ = local_hour(closed_us, log)
+    note = (
+        f"not watched: {', '.join(waiting)}: what is bought after searches of {window.label} is "
+        f"not all in the log yet; --until {day_text(day - 1)} has it"
+    )
+    return [metric for metric in metrics if metric.name not in waiting], [note]
+
+
+def _refuse_times(only: Only) -> None:
+    odd = sorted({"day", "hour"}.intersection(only))
+    if odd:
+        raise UsageError(
+            f"--only {odd[0]}: a watch has no part by {odd[0]}",
+            fix="--window and --until say which days or hours",
+        )
+
+
 def _cut(said: str, log: EventLog) -> Cut:
     cut = cut_of(said, log)
     odd = {"day", "hour", "query"} & set(cut)
@@ -198,101 +253,6 @@ def _cut(said: str, log: EventLog) -> Cut:
             fix="--window says which days or hours; queries that moved are shown by themselves",
         )
     return cut
-
-
-def _window(length: str, until: str | None, log: EventLog, now: int) -> tuple[Window, list[str]]:
-    if until is not None:
-        day, hour = _moment(until)
-        return latest(length, day, hour), []
-    if log.simulated and log.last_us is not None:
-        day, hour = _local(log.last_us, log)
-        ends = (day, 24) if hour >= 24 - _QUIET else (day, hour)
-        note = "users were simulated: the window is by the end of the log, and not by the clock"
-        return latest(length, *ends), [note]
-    return latest(length, *_local(now, log)), []
-
-
-def _moment(text: str) -> tuple[int, int]:
-    """Day and hour at which a window is to end: ``2026-11-20``, or ``2026-11-20 12:00``."""
-    try:
-        found = datetime.fromisoformat(text.strip())
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo or found.minute or found.second or found.microsecond:
-        raise UsageError(
-            f"--until {text!r} is neither a day nor a whole hour",
-            fix="--until 2026-11-20, or --until '2026-11-20 12:00'",
-        )
-    whole = len(text.strip()) <= len("2026-11-20")
-    return (found.date() - _EPOCH).days, 24 if whole else found.hour
-
-
-def _local(time_us: int, log: EventLog) -> tuple[int, int]:
-    """Local day and hour of a time."""
-    there = _there(time_us, log)
-    return (there.date() - _EPOCH).days, there.hour
-
-
-def _clock(time_us: int, log: EventLog) -> str:
-    """A local time to the minute."""
-    return f"{_there(time_us, log):%Y-%m-%d %H:%M}"
-
-
-def _there(time_us: int, log: EventLog) -> datetime:
-    zone = ZoneInfo(log.timezone)
-    return datetime.fromtimestamp(time_us // 1_000_000, tz=UTC).astimezone(zone)
-
-
-def _unhealthy(window: Window, log: EventLog) -> str:
-    """That the log has nothing in a window, by where it ends; empty if it may have."""
-    if log.last_us is None:
-        return "the log holds no events"
-    day, hour = _local(log.last_us, log)
-    if (day, hour) >= (window.first_day, window.first_hour):
-        return ""
-    return (
-        f"no events in {window.label}: the log ends at {_clock(log.last_us, log)}; is logging "
-        f"broken, or the import? --until {day_text(day)} looks at what there is"
-    )
-
-
-def _incomplete(window: Window, log: EventLog) -> str:
-    """That the log ends within a window; empty if it does not."""
-    assert log.last_us is not None
-    day, hour = _local(log.last_us, log)
-    quiet = _QUIET if window.whole_days else 1
-    if (day, hour) >= (window.last_day, window.end_hour - quiet):
-        return ""
-    return f"{window.label} is not complete: the log ends at {_clock(log.last_us, log)}"
-
-
-def _open_notes(window: Window, log: EventLog) -> list[str]:
-    open_ = _incomplete(window, log)
-    return [f"{open_}; it is compared nevertheless"] if open_ else []
-
-
-def _earlier(window: Window, days: int, log: EventLog) -> tuple[list[Window], list[Window]]:
-    """Comparable windows that the log covers, and those before it begins."""
-    assert log.first_us is not None
-    day, hour = _local(log.first_us, log)
-    quiet = _QUIET if window.whole_days else 1
-    every = earlier(window, days)
-    begun = [each for each in every if (day, hour) < (each.first_day, each.first_hour + quiet)]
-    return begun, [each for each in every if each not in begun]
-
-
-def _too_few(window: Window, there: Sequence[Window], days: int, log: EventLog) -> str:
-    assert log.first_day is not None
-    more = LEAST_WINDOWS * (window.first_day - earlier(window, 366)[0].first_day)
-    has = "1 is" if len(there) == 1 else f"{len(there)} are"
-    said = (
-        f"{LEAST_WINDOWS} earlier windows like {window.label} are needed, and {has} there "
-        f"in {days} days of history"
-    )
-    if days < more:
-        return f"{said}: --history {more}d asks for enough"
-    first = day_text(log.first_day)
-    return f"{said}: the log begins on {first}, and {more} days before the window are needed"
 
 
 def _series(
@@ -346,6 +306,10 @@ def _explained(
         rules=reader.rules,
         first_day=window.first_day,
         last_day=window.last_day,
+        first_hour=window.first_hour,
+        end_hour=window.end_hour,
+        only=reader.only,
+        classes=reader.classes,
     )
     return [
         replace(
@@ -408,10 +372,15 @@ def _verdict(changes: Sequence[Change]) -> Verdict:
 
 
 def _untested(changes: Sequence[Change]) -> list[str]:
-    """How many slices nobody can tell of."""
-    untold = [change for change in changes if change.verdict == "cannot_tell" and change.slice]
+    """Slices nobody can tell of, by name, and why of the first."""
+    untold: dict[tuple[tuple[str, str], ...], Change] = {}
+    for change in changes:
+        if change.verdict == "cannot_tell" and change.slice:
+            untold.setdefault(tuple(change.slice.items()), change)
     if not untold:
         return []
-    parts = {tuple(change.slice.items()) for change in untold}
-    slices = "1 slice" if len(parts) == 1 else f"{len(parts):,} slices"
-    return [f"of {slices} some metric cannot be told: too few people, or too few earlier windows"]
+    first = next(iter(untold.values()))
+    names = [where(each.slice) for each in untold.values()]
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    said = "; ".join(names[:_NAMED]) + more
+    return [f"some metric cannot be told of {said} ({first.metric}: {first.reason})"]

@@ -16,6 +16,7 @@ from karat.errors import InputError, UsageError, nearest
 from karat.formats.engines.engine import Engine
 from karat.formats.writing import beside
 from karat.golden.sampling import query_id
+from karat.golden.traffic import folded
 from karat.online import health
 from karat.online import worst as pure
 from karat.online.evidence import Cut
@@ -23,12 +24,15 @@ from karat.online.metrics.lacking import why_unknown
 from karat.online.metrics.registry import find
 from karat.online.rules import Rules
 from karat.online.worst import MANY
+from karat.store import queries as stored_queries
+from karat.tables.days import day_text
 from karat.tables.events import EventLog
 from karat.tables.exchange import Exchange
-from karat.tables.worst_queries import ORDERS, LostQuery, Order, WorstQueries
+from karat.tables.worst_queries import FAILURES, ORDERS, LostQuery, Order, WorstQueries
 from karat.workflows.exchanging import TakenIn, take_exchange
 from karat.workflows.online.evaluating import classes_of, cut_of
 from karat.workflows.online.evidence import gather
+from karat.workflows.online.narrowing import Only, only_note
 from karat.workflows.online.typed import as_typed
 from karat.workflows.workspace import Opened
 
@@ -47,6 +51,7 @@ def worst_queries(
     first_day: int | None = None,
     last_day: int | None = None,
     queries: Any = None,
+    only: Only | None = None,
     rules: Rules | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> WorstQueries:
@@ -62,6 +67,7 @@ def worst_queries(
         first_day: No earlier day, in local days since 1970-01-01; None: the first there is.
         last_day: No later day; None: the last there is.
         queries: For ``class``: queries with ``text`` and ``class``; a path, a frame, or Queries.
+        only: Count only searches with these values, as ``{"arm": "b"}``.
         rules: By which events become searches and sessions; ``Rules()`` if None.
         progress: Told how much is done, and of how much.
 
@@ -76,13 +82,12 @@ def worst_queries(
     if "query_key" not in log.known:
         raise InputError("the log holds no texts of queries", file=str(log.folder))
     cut: Cut = ()
-    notes: list[str] = []
-    classes = None
     if by is not None:
         cut = cut_of(by, log)
         if len(cut) > 1 or "query" in cut:
             raise UsageError(f"--by {by}: one slicing beside that by query", fix="--by class")
-        classes, notes = classes_of([cut], queries)
+    only = only or {}
+    classes, notes = classes_of([cut, tuple(only)], queries)
     within: Cut = (*cut, "query")
     evidence = gather(
         log,
@@ -92,6 +97,7 @@ def worst_queries(
         rules=rules,
         first_day=first_day,
         last_day=last_day,
+        only=only,
         classes=classes,
         progress=progress,
     )
@@ -102,7 +108,14 @@ def worst_queries(
     shown = every.filter(pl.col("searches") >= min_searches, pl.col(column) > 0)
     shown = shown if limit is None else shown.head(limit)
     said = as_typed(
-        log, engine, shown["query"], rules=rules, first_day=first_day, last_day=last_day
+        log,
+        engine,
+        shown["query"],
+        rules=rules,
+        first_day=first_day,
+        last_day=last_day,
+        only=only,
+        classes=classes,
     )
     rows = [
         pure.lost_query(row, prior, cut, said.text(row["query"]), said.next_queries(row["query"]))
@@ -122,8 +135,8 @@ def worst_queries(
         all_queries=frame.height,
         hidden=frame.height - len(rows),
         rules=rules.id,
-        period=None if period is None else (health.day_text(period[0]), health.day_text(period[1])),
-        notes=[*_notes(log), *notes],
+        period=None if period is None else (day_text(period[0]), day_text(period[1])),
+        notes=[*_notes(log), *only_note(only), *notes],
         simulated=log.simulated,
     )
 
@@ -157,7 +170,8 @@ def write_log(found: WorstQueries, path: str | Path) -> None:
     Args:
         found: The queries; a query of several slices is written once.
         path: The file, as its ending says: CSV, TSV or JSONL (each perhaps ``.gz`` and such), with
-            ``text``, ``count`` (its searches), ``why`` and ``lost``.
+            ``text``, ``count`` (its searches) and ``why`` (how most of its failed searches failed,
+            in words of ``FAILURES``; empty if none did).
 
     Raises:
         UsageError: another ending.
@@ -186,11 +200,17 @@ def _once(found: WorstQueries) -> list[dict[str, Any]]:
         {
             "text": several[0].text,
             "count": sum(each.searches for each in several),
-            "why": f"{several[0].reason}: {several[0].why}" if several[0].reason else "",
-            "lost": round(sum(each.lost for each in several), 1),
+            "why": _chiefly(several),
         }
         for several in rows.values()
     ]
+
+
+def _chiefly(several: Sequence[LostQuery]) -> str:
+    """How most failed searches of a query failed, over its slices; empty if none did."""
+    failed = {way: sum(each.by_failure[way] for each in several) for way in FAILURES}
+    chief = max(FAILURES, key=lambda way: failed[way])  # of equals the first
+    return chief if failed[chief] else ""
 
 
 def _text(rows: Sequence[dict[str, Any]], ending: str) -> str:
@@ -207,9 +227,9 @@ def _text(rows: Sequence[dict[str, Any]], ending: str) -> str:
 def to_golden(opened: Opened, found: WorstQueries, *, now: int) -> TakenIn:
     """Add the queries to the golden set of a workspace, with how often each was searched for.
 
-    A query that is there, whatever its case and white space, keeps its id and what is known of it.
-    New ones come from clicks and not from a sample: they have no weight, and so no part in means
-    beside queries that have one; the next sample of a log lets them stay.
+    A query that is there, whatever its case and white space, stays as it is. New ones
+    come from clicks and not from a sample: they have no weight, and so no part in means beside
+    queries that have one; the next sample of a log lets them stay.
 
     Args:
         opened: The workspace.
@@ -238,7 +258,20 @@ def to_golden(opened: Opened, found: WorstQueries, *, now: int) -> TakenIn:
             "why": pl.String,
         },
     )
-    exchange = Exchange("worst queries", queries=frame, kept=[f"{len(rows):,} queries"])
+    with opened.store.read() as connection:
+        known = stored_queries.frame(connection, opened.golden.id)
+    keys = pl.Series(folded(frame["text"]), dtype=pl.String)
+    there = keys.is_in(folded(known["text"].drop_nulls()))
+    frame = frame.filter(~there)
+    said = []
+    if there.any():
+        are = "1 query is" if there.sum() == 1 else f"{there.sum():,} queries are"
+        said.append(f"{are} there already, and left as before")
+    exchange = Exchange(
+        "worst queries", queries=frame, kept=[f"{frame.height:,} queries"], assumed=said
+    )
+    if frame.is_empty():
+        return TakenIn(exchange, 0, 0, 0, 0, 0, [])
     text = _text(rows, ".jsonl")
     return take_exchange(
         opened,
