@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from karat.errors import MissingExtra
+from karat.reports.cells import CONTROLS
 from karat.reports.html import charts
 from karat.reports.html.charts import INK
 
@@ -376,7 +377,7 @@ def _padded(low: float, high: float) -> tuple[float, float]:
 
 
 def _plain(text: str) -> str:
-    return text.translate(charts.HARMLESS)[:_TIP]
+    return text.translate(CONTROLS)[:_TIP]
 
 
 def _svg(layers: Sequence[Mapping[str, Any]], size: tuple[int, int], title: str) -> str:

@@ -88,7 +88,8 @@ class Imported:
     """What an import did.
 
     Attributes:
-        number: Of the import in its store; None if nothing was new.
+        number: Of the import in its store; None if nothing was new, or nothing was to be kept
+            (``--check``; then ``files`` is not empty).
         files: Names of the files read.
         skipped: Names of files whose content was imported before.
         rows: Rows read.

@@ -16,6 +16,7 @@ from karat.formats.engines.opening import open_engine
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
 from karat.online.rules import Rules
+from karat.tables.days import day_text
 from karat.tables.events import EventLog
 from karat.tables.online import OnlineResult, OnlineResults
 from karat.web import online_figures as figures
@@ -29,7 +30,6 @@ from karat.web.online_log import (
     Question,
     TheDays,
     Wanted,
-    day_text,
     log_of,
     looked,
 )

@@ -15,9 +15,10 @@ from karat.reports.figures import counted
 from karat.reports.online import figure, span
 from karat.reports.online_charts import Line, Place, Point, Upright
 from karat.stats.intervals import TRUSTED_FROM
+from karat.tables.days import day_text
 from karat.tables.events import EventLog
 from karat.tables.online import OnlineResult
-from karat.web.online_log import Days, day_text
+from karat.web.online_log import Days
 from karat.web.online_slices import Dimension
 
 HOURLY = 3

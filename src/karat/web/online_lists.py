@@ -10,11 +10,12 @@ from fastapi import Request
 
 from karat.online.metrics.entry import Metric
 from karat.reports.online import figure, span
+from karat.tables.days import day_number
 from karat.tables.online import OnlineResult, OnlineResults
 from karat.web import online_figures as figures
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.online_figures import Axis
-from karat.web.online_log import Days, day_of
+from karat.web.online_log import Days
 from karat.web.online_slices import Dimension
 
 _SCHEMA: dict[str, Any] = {
@@ -57,7 +58,7 @@ def list_of_results(
     def link(row: Mapping[str, Any]) -> str:
         part = [] if row["slice"] is None else [(by.name, _own(row["slice"]))]
         hour = [] if row["hour"] is None else [("hour", row["hour"])]
-        over = days if row["day"] is None else (day_of(row["day"]),) * 2
+        over = days if row["day"] is None else (day_number(row["day"]),) * 2
         return figures.rows_address(row["metric"], over, [*hour, *part], "yes")
 
     def any_of(name: str) -> bool:

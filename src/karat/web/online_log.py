@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 from karat.errors import InputError, UsageError, on_page
 from karat.store.events import read_event_log
+from karat.tables.days import day_number, day_text
 from karat.tables.events import EventLog
 from karat.web.computing import Computing
 from karat.web.site import Site
@@ -30,7 +30,6 @@ USUAL = 28
 ENDLESS_S = 1800.0
 """How long the API waits for what it computes."""
 _LOOK_S = 0.2
-_EPOCH = dt.date(1970, 1, 1)
 Question = Mapping[str, Any]
 
 
@@ -103,9 +102,9 @@ class Wanted:
                 them.
         """
         begin, end = log.first_day or 0, log.last_day or 0
-        last = end if not self.last else day_of(self.last)
+        last = end if not self.last else day_number(self.last)
         usual = max(begin, min(last, end) - USUAL + 1)
-        first = usual if not self.first else day_of(self.first)
+        first = usual if not self.first else day_number(self.first)
         if first > last:
             raise UsageError(
                 f"{day_text(first)} is after {day_text(last)}", fix="name the earlier day first"
@@ -207,20 +206,3 @@ def trouble(error: InputError) -> str:
     """Why a log has none of some numbers, and what helps, in sentences."""
     fix = f" What helps: {on_page(error.fix)}." if error.fix else ""
     return f"{error.what[:1].upper()}{error.what[1:]}.{fix}"
-
-
-def day_of(said: str) -> int:
-    """A day as ``2026-11-01``, in days since 1970-01-01.
-
-    Raises:
-        UsageError: it is none.
-    """
-    try:
-        return (dt.date.fromisoformat(said) - _EPOCH).days
-    except ValueError:
-        raise UsageError(f"{said[:40]!r} is no day", fix="2026-11-01") from None
-
-
-def day_text(day: int) -> str:
-    """A day since 1970-01-01 as ``2026-11-01``."""
-    return (_EPOCH + dt.timedelta(days=day)).isoformat()

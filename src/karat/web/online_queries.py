@@ -156,18 +156,20 @@ def add_to_golden(
     over, sliced = Wanted(first, last).within(log), dimension(site, log, by)
     where = [*over.said.items(), *([("by", by)] if by else [])]
     held = looked(request, log, question_of(over, sliced), lambda: made(log, over, sliced))
-    if held is not None:
-        found = worst_of(held)
-        rows = [each for each in found.queries if each.query in chosen]
-        if not rows:
-            raise UsageError(
-                "the queries are not in the list any more", fix="look at the list again"
-            )
-        before = _in_golden(site)
-        to_golden(site.workspace, replace(found, queries=rows), now=site.clock())
-        keys = {row.query for row in rows}
-        there = len(keys & before.keys())
-        where += [("added", str(len(keys) - there)), ("there", str(there))]
+    if held is None:
+        raise UsageError(
+            "nothing was added: the list is being computed again",
+            fix="look at the list again, and tick them there",
+        )
+    found = worst_of(held)
+    rows = [each for each in found.queries if each.query in chosen]
+    if not rows:
+        raise UsageError("the queries are not in the list any more", fix="look at the list again")
+    before = _in_golden(site)
+    to_golden(site.workspace, replace(found, queries=rows), now=site.clock())
+    keys = {row.query for row in rows}
+    there = len(keys & before.keys())
+    where += [("added", str(len(keys) - there)), ("there", str(there))]
     return RedirectResponse(f"{site.settings.base}/online/queries?{urlencode(where)}", 303)
 
 

@@ -46,9 +46,6 @@ PAPER = {
 }
 """The same for a picture that stands by itself."""
 
-# What turns the direction of the text that follows it turns a whole sentence.
-HARMLESS = CONTROLS | dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
-"""Characters of strangers that control something, and what stands for them."""
 _BASE = "https://vega.github.io/vega-datasets/#"  # what vl-convert makes of a link within a page
 _WIDE, _NARROW = 600, 300  # pixels of the plot itself
 # Fonts of a reader may be wider than the ones that were measured.
@@ -435,5 +432,5 @@ def _short(label: str, longest: int = _LABEL) -> str:
 
 
 def _plain(text: str) -> str:
-    plain = text.translate(HARMLESS).encode("utf-8", "replace").decode()
+    plain = text.translate(CONTROLS).encode("utf-8", "replace").decode()
     return plain.replace("\n", " ").replace("\u2028", " ").replace("\u2029", " ")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from karat.errors import MissingExtra
 from karat.reports import further
+from karat.reports.cells import CONTROLS
 from karat.reports.figures import counted, percent, signed
 from karat.reports.html import figures, words
-from karat.reports.html.charts import HARMLESS
 from karat.reports.html.content import UNANSWERED, Content
 
 if TYPE_CHECKING:
@@ -181,5 +181,5 @@ def _trusted() -> Callable[[str], Any]:
 def _harmless(value: Any) -> Any:
     """Text of strangers without characters that control something."""
     if isinstance(value, str) and not hasattr(value, "__html__"):
-        return value.translate(HARMLESS)
+        return value.translate(CONTROLS)
     return value

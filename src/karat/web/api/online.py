@@ -17,7 +17,6 @@ from karat.tables.events import EventLog
 from karat.web import online_queries as worst
 from karat.web.access import AReader
 from karat.web.api.answers import Paged, printed, said
-from karat.web.computing import in_turn
 from karat.web.errors import NotFound
 from karat.web.online_against import made as made_against
 from karat.web.online_against import sides
@@ -196,7 +195,9 @@ async def online_rows(
     log = the_log(site)
     asked = behind(site, log, days.within(log), metric, table, counts, slices or [])
     begin = (page.page - 1) * page.per
-    found = await in_turn(request, lambda: made(site, log, asked, page.per, begin))
+    found = await awaited(
+        log, asked.question(page.per, begin), lambda: made(site, log, asked, page.per, begin)
+    )
     frame = pl.DataFrame(found["rows"])
     return page.part(frame, found["total"])
 
