@@ -105,14 +105,14 @@ class Wanted:
         last = end if not self.last else day_number(self.last)
         usual = max(begin, min(last, end) - USUAL + 1)
         first = usual if not self.first else day_number(self.first)
-        if first > last:
-            raise UsageError(
-                f"{day_text(first)} is after {day_text(last)}", fix="name the earlier day first"
-            )
         if first > end or last < begin:
             raise UsageError(
                 f"the log has no such day: it is from {day_text(begin)} to {day_text(end)}",
                 fix="name days in between",
+            )
+        if first > last:
+            raise UsageError(
+                f"{day_text(first)} is after {day_text(last)}", fix="name the earlier day first"
             )
         return Days(max(first, begin), min(last, end), bool(self.first or self.last))
 

@@ -12,6 +12,7 @@ import pytest
 from karat.errors import UsageError
 from karat.formats.engines.engine import Engine
 from karat.formats.engines.opening import open_engine
+from karat.online.metrics.registry import all_metrics
 from karat.tables.events import EventLog
 from karat.workflows.online.facts import look
 
@@ -100,3 +101,13 @@ def test_without_answers_in_a_log_any_search_that_was_left_may_have_been_answere
     assert left.sum() > 0
     assert found["good_high"].to_list() == left.to_list()
     assert found["good_low"].sum() == 0
+
+
+def test_every_metric_leads_to_rows(log: EventLog) -> None:
+    with open_engine() as engine:
+        for metric in all_metrics():
+            table = metric.compute.facts
+            for only in (metric.name, f"!{metric.name}"):
+                look(log, engine, table, {}, only=only, limit=1)
+        _, sessions = look(log, engine, "sessions", {}, limit=1)
+        assert look(log, engine, "sessions", {}, only="SessionsPerUser", limit=1)[1] == sessions

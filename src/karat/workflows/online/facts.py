@@ -118,5 +118,6 @@ def _counts(only: str, table: Table) -> nw.Expr:
     zero = nw.lit(0.0)
     above = nw.coalesce(how.numerator().cast(nw.Float64), zero) > 0
     below = nw.lit(1.0) if how.denominator is None else how.denominator().cast(nw.Float64)
-    within = nw.coalesce(below, zero) > 0
+    # A ratio of constants, as sessions to a user, would be no test of rows but one for all.
+    within = (nw.coalesce(below, zero) > 0) & ~nw.col(USER).is_null()
     return within & ~above if others else within & above
