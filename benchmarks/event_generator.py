@@ -111,6 +111,4 @@ def _in_form(events: pl.DataFrame, buckets: range) -> pl.DataFrame:
 
 
 if __name__ == "__main__":
-    million = int(sys.argv[1] if len(sys.argv) > 1 else 20)
-    where = Path(sys.argv[2] if len(sys.argv) > 2 else f"benchmarks/data/events-{million}")
-    print(generate(where, million * 1_000_000))
+    generate(Path(sys.argv[2]), int(sys.argv[1]))

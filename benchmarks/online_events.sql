@@ -5,7 +5,7 @@ CREATE TEMP TABLE activity AS
 WITH events AS (
     SELECT user_bucket, user_key, time_us, tie, kind, query_id,
         CASE WHEN trim(query_key) <> '' THEN query_key END AS query_key, doc_id, position, total_hits,
-        returned, status, latency_us, value, arm, local_day
+        returned, filtered, status, latency_us, value, arm, local_day
     FROM read_parquet(:files)
     WHERE kind <> 'impression' AND NOT coalesce(bot, false)
 ), marked AS (
@@ -54,11 +54,15 @@ FROM chained JOIN numbered USING (user_key, chain) WINDOW w AS (PARTITION BY use
 
 CREATE TEMP TABLE intents AS
 WITH whole AS (
-    SELECT user_key, intent, min(time_us) AS began, max(time_us) AS last FROM requests GROUP BY ALL
+    SELECT user_key, intent, min(time_us) AS began, max(time_us) AS last,
+        coalesce(bool_or(heard AND coalesce(total_hits, returned) > 0), false) AS had,
+        coalesce(bool_or(heard AND coalesce(total_hits, returned) = 0 AND NOT coalesce(filtered, false)), false) AS nothing
+    FROM (SELECT *, typed AND coalesce(status, 'ok') NOT IN ('error', 'timeout') AS heard FROM requests)
+    GROUP BY ALL
 ), bounds AS (
     SELECT user_key, session, max(time_us) AS ended FROM activity GROUP BY ALL
 ), counted AS (
-    SELECT r.*, began, last, ended FROM requests r JOIN whole USING (user_key, intent)
+    SELECT r.*, began, last, had, nothing, ended FROM requests r JOIN whole USING (user_key, intent)
     JOIN bounds USING (user_key, session) WHERE counts
 )
 SELECT *, CASE WHEN lead(session) OVER w = session THEN lead(query_key) OVER w END AS next_key,
@@ -172,7 +176,10 @@ WITH clicked AS (
         coalesce(logged, i.returned, CASE WHEN i.total_hits = 0 THEN 0 END) AS known_items,
         CASE WHEN known_items IS NOT NULL THEN greatest(known_items, coalesce(c.clicks, 0)) END AS items,
         coalesce(i.status, 'ok') NOT IN ('error', 'timeout') AS completed,
-        CASE WHEN completed THEN coalesce(i.total_hits, i.returned) = 0 END AS zero,
+        coalesce(i.total_hits, i.returned) AS hits, coalesce(i.filtered, false) AS narrowed,
+        -- What a filter left of nothing is no zero of the search, and alone says nothing of it.
+        CASE WHEN completed AND NOT (narrowed AND hits = 0 AND NOT had AND NOT nothing)
+            THEN hits = 0 AND NOT (narrowed AND had) END AS zero,
         (x.query_key IS NOT NULL AND i.next_us - i.last <= 300000000 AND coalesce(sat_low, 0) = 0)::INT AS reformulated
     FROM intents i LEFT JOIN clicked c USING (user_key, intent) LEFT JOIN seen USING (user_key, intent)
     LEFT JOIN carts k USING (user_key, intent) LEFT JOIN purchases p USING (user_key, intent)
