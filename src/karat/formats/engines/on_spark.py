@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import narwhals as nw
@@ -121,7 +122,8 @@ class OnSpark:
         self, files: Sequence[str], columns: Sequence[str], since: int | None, until: int | None
     ) -> DataFrame:
         """The events of a log."""
-        paths = [each.translate(_LITERAL) for each in files]
+        # Java keeps the directory it was started in, Python may have changed to another.
+        paths = [str(Path(each).absolute()).translate(_LITERAL) for each in files]
         rows = self._session.read.option("mergeSchema", "true").parquet(*paths)
         if since is not None:
             rows = rows.filter(sf.col("time_us") >= since)
