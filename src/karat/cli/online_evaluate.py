@@ -30,18 +30,8 @@ from karat.cli.progress import working
     help="Slice by day, hour (of the day), arm, query, class, an attribute of the log, or several "
     "at once (day,arm); repeat for more.",
 )
-@click.option(
-    "--queries",
-    metavar="FILE",
-    help="With --by or --only class: queries with the columns text and class.",
-)
-@click.option(
-    "--rule",
-    "rules",
-    metavar="NAME=TIME",
-    multiple=True,
-    help="Another rule than the usual, as idle=20min, satisfied=15s, purchase=7d.",
-)
+@online_options.classes
+@online_options.rules
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
@@ -97,11 +87,7 @@ def evaluate(
             seed=seed,
             progress=progress,
         )
-    if output == "table":
-        shown.show(results, options.out())
-        return
-    write = {"json": shown.to_json, "csv": shown.to_csv, "md": shown.to_markdown}[output]
-    sys.stdout.write(write(results))
+    online_options.tell(shown, results, output)
     if output == "csv":
         for note in (*results.health, *results.notes):
             print(f"karat: {note}", file=sys.stderr)

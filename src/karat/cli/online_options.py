@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import click
 
+from karat.cli import options
 from karat.cli.options import Command
 from karat.cli.workspace import folder
 
@@ -82,6 +85,28 @@ def only(command: Command) -> Command:
     return option(command)
 
 
+def classes(command: Command) -> Command:
+    """Where the classes of queries stand: parameter ``queries``, a file or None."""
+    option = click.option(
+        "--queries",
+        metavar="FILE",
+        help="With --by or --only class: queries with the columns text and class.",
+    )
+    return option(command)
+
+
+def rules(command: Command) -> Command:
+    """By which rules: parameter ``rules``, as typed, which ``rules_from`` reads."""
+    option = click.option(
+        "--rule",
+        "rules",
+        metavar="NAME=TIME",
+        multiple=True,
+        help="Another rule than the usual, as idle=20min, satisfied=15s, purchase=7d.",
+    )
+    return option(command)
+
+
 def _day(_context: click.Context, option: click.Parameter, said: str | None) -> int | None:
     if said is None:
         return None
@@ -125,3 +150,12 @@ def opened_log(start: Path, events: Path | None) -> EventLog:
     from karat.store.events import read_event_log
 
     return read_event_log(events_folder(start, events))
+
+
+def tell(shown: ModuleType, found: object, output: str) -> None:
+    """Print what was found, by a module of ``reports``: for eyes, or as JSON, CSV or Markdown."""
+    if output == "table":
+        shown.show(found, options.out())
+        return
+    name = {"json": "to_json", "csv": "to_csv", "md": "to_markdown"}[output]
+    sys.stdout.write(getattr(shown, name)(found))

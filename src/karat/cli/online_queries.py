@@ -14,14 +14,6 @@ from karat.cli.progress import working
 if TYPE_CHECKING:
     from karat.tables.worst_queries import WorstQueries
 
-_rules = click.option(
-    "--rule",
-    "rules",
-    metavar="NAME=TIME",
-    multiple=True,
-    help="Another rule than the usual, as idle=20min, satisfied=15s, purchase=7d.",
-)
-
 
 @click.command("queries")
 @online_options.where
@@ -51,11 +43,7 @@ _rules = click.option(
     show_default=True,
     help="Most rows.",
 )
-@click.option(
-    "--queries",
-    metavar="FILE",
-    help="With --by or --only class: queries with the columns text and class.",
-)
+@online_options.classes
 @click.option(
     "--export",
     metavar="FILE",
@@ -66,7 +54,7 @@ _rules = click.option(
     is_flag=True,
     help="Add the queries, with their counts, to the golden set of the workspace.",
 )
-@_rules
+@online_options.rules
 @online_options.only
 @online_options.days
 @online_options.engine
@@ -122,11 +110,7 @@ def queries_that_lose(
         worst.write_log(found, export)
     if to_golden:
         _add(found, start)
-    if output == "table":
-        shown.show(found, options.out())
-        return
-    write = {"json": shown.to_json, "csv": shown.to_csv, "md": shown.to_markdown}[output]
-    sys.stdout.write(write(found))
+    online_options.tell(shown, found, output)
 
 
 @click.command("against")
@@ -166,7 +150,7 @@ def queries_that_lose(
     help="Searches that a query needs for correlations and disagreements.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the queries resampled.")
-@_rules
+@online_options.rules
 @online_options.only
 @online_options.days
 @online_options.engine
@@ -222,11 +206,7 @@ def against(
             rules=by_rules,
             progress=progress,
         )
-    if output == "table":
-        shown.show(found, options.out())
-        return
-    write = {"json": shown.to_json, "csv": shown.to_csv, "md": shown.to_markdown}[output]
-    sys.stdout.write(write(found))
+    online_options.tell(shown, found, output)
 
 
 def _queries(qrels: str, queries: str | None, start: Path) -> object:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -48,11 +47,7 @@ from karat.cli.progress import working
     metavar="SLICE",
     help="Slice by arm, class, an attribute of the log, or several at once; repeat for more.",
 )
-@click.option(
-    "--queries",
-    metavar="FILE",
-    help="With --by or --only class: queries with the columns text and class.",
-)
+@online_options.classes
 @click.option(
     "--margin",
     "margins",
@@ -61,13 +56,7 @@ from karat.cli.progress import working
     help="A change that matters to nobody: 5% (of what is expected), or ZeroResults=0.01; repeat "
     "for more.",
 )
-@click.option(
-    "--rule",
-    "rules",
-    metavar="NAME=TIME",
-    multiple=True,
-    help="Another rule than the usual, as idle=20min, satisfied=15s, purchase=7d.",
-)
+@online_options.rules
 @click.option(
     "--notify",
     metavar="URL",
@@ -134,10 +123,7 @@ def watch(
             rules=by_rules,
             progress=progress,
         )
-    if output == "table":
-        shown.show(found, options.out())
-    else:
-        sys.stdout.write(shown.to_json(found))
+    online_options.tell(shown, found, output)
     if notify is not None:
         send(notify, watching.event(found, time=now()))
     return found.exit_code
