@@ -11,9 +11,9 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.event_stores import keep_events
 
 from karat.online.metrics.registry import DEFAULT, all_metrics
-from karat.store.events import keep_events
 
 Typed = Callable[..., Any]
 SECOND = 1_000_000

@@ -24,7 +24,7 @@ from karat.tables.events import EventLog
 from karat.tables.schema import CLICKS, SEARCHES, SESSIONS
 from karat.workflows.online.evidence import gather
 from karat.workflows.online.facts import look
-from karat.workflows.online.reducing import Asked, Reformulations, facts_of
+from karat.workflows.online.reducing import Reformulations, Scope, facts_of
 
 KEYS = {
     "searches": ["user_key", "intent"],
@@ -85,10 +85,10 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
 
 def everything(log: EventLog, engine: Engine) -> dict[str, pl.DataFrame]:
     """The facts of a log, sorted."""
-    asked = Asked(log, Rules(), attributes=("attribute_device",), text=True)
+    scope = Scope(log, Rules(), attributes=("attribute_device",), text=True)
     parts: dict[str, list[pl.DataFrame]] = {name: [] for name in KEYS}
-    for events in engine.batches(log, asked.columns, None, None):
-        facts = facts_of(events, engine, asked, Reformulations())
+    for events in engine.batches(log, scope.columns, None, None):
+        facts = facts_of(events, engine, scope, Reformulations())
         for name in KEYS:
             parts[name].append(engine.collect(getattr(facts, name)))
     return {name: pl.concat(each).sort(KEYS[name]) for name, each in parts.items()}
@@ -430,10 +430,11 @@ def test_a_column_that_a_file_lacks_is_null(
 
 
 def test_only_the_time_asked_for_is_read(
-    stored: ModuleType, tmp_path: Path, engine: Engine
+    stored: ModuleType, tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events = stored.golden_events()
-    log = stored.store(tmp_path, events)
+    monkeypatch.chdir(tmp_path)  # Spark's Java was started elsewhere
+    log = stored.store(Path("log"), events)
     times = events["time_us"].sort()
     since, until = int(times[5]), int(times[30])
     parts = engine.batches(log, ["time_us"], since, until)

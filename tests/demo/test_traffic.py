@@ -9,11 +9,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.event_stores import keep_events
 
 from karat.demo.build import Demo
 from karat.demo.traffic import CUT, DAYS, LOG, keep_traffic, last_day, told
 from karat.formats.engines.opening import open_engine
-from karat.store.events import keep_events
 from karat.tables.events import EventLog
 from karat.workflows.online.evaluating import evaluate
 

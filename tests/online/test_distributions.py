@@ -6,11 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from karat.online.distributions import Read, Times
+from karat.online.distributions import Statistic, Times
 from karat.stats.bucket_resampling import Draws
 
 SECOND = 1_000_000
-MEDIAN, NAIVE = Read("median"), Read("mean")
+MEDIAN, NAIVE = Statistic("median"), Statistic("mean")
 Row = tuple[int, float, int]
 
 
@@ -82,14 +82,16 @@ def test_where_all_are_censored_there_is_no_naive_mean() -> None:
 def test_the_restricted_mean_is_exact_though_bins_are_not() -> None:
     # 12.345 s and 12.387 s share the bin of 12.3; 700 s counts for 600. (12.345+12.387+600)/3.
     found = times([(1, 12.345, 0), (2, 12.387, 0), (3, 700, 0)])
-    said = found.read(Read("restricted_mean", up_to=600 * SECOND), Draws(0))
+    said = found.read(Statistic("restricted_mean", up_to=600 * SECOND), Draws(0))
     assert said.value == pytest.approx(208.244 * SECOND, rel=1e-12)
     assert said.state == "ok"
 
 
 def test_a_restricted_mean_nobody_was_followed_for_has_bounds() -> None:
     # 2 s ends, 4 s is censored: 2·1 + 2·½ = 3 s at least; at most half stay to 10 s: 2 + 8·½ = 6.
-    said = times([(1, 2, 0), (2, 4, 1)]).read(Read("restricted_mean", up_to=10 * SECOND), Draws(0))
+    said = times([(1, 2, 0), (2, 4, 1)]).read(
+        Statistic("restricted_mean", up_to=10 * SECOND), Draws(0)
+    )
     assert (said.value, said.state) == (None, "unknown")
     assert (said.least, said.most) == (3 * SECOND, 6 * SECOND)
     assert "none was followed for 10 s" in said.reason
@@ -99,7 +101,7 @@ def test_one_user_or_one_time_has_no_interval() -> None:
     one = times([(1, 2, 0), (1, 3, 0)]).read(MEDIAN, Draws(0))
     assert (one.value, one.low) == (2 * SECOND, None)
     assert "one user" in one.reason
-    same = times([(1, 2, 0), (2, 2, 0)]).read(Read("quantile", level=0.95), Draws(0))
+    same = times([(1, 2, 0), (2, 2, 0)]).read(Statistic("quantile", level=0.95), Draws(0))
     assert (same.value, same.low, same.reason) == (2 * SECOND, None, "all times are alike")
 
 
@@ -110,13 +112,20 @@ def test_the_same_seed_gives_the_same_interval() -> None:
     assert first.value == other.value
 
 
+def test_a_quantile_alone_is_that_of_its_interval_or_infinite() -> None:
+    found = times([(1, 1, 0), (2, 2, 0), (3, 4, 0), (4, 8, 1)])
+    assert found.quantile(0.5) == found.read(MEDIAN, Draws(0)).value == 2 * SECOND
+    # One of four is censored at 8 s: nobody knows when the last quarter ends.
+    assert found.quantile(0.9) == float("inf")
+
+
 def test_quantiles_are_right_within_a_bin() -> None:
     rng = np.random.default_rng(11)
     seconds = rng.lognormal(1, 1.2, 5000)
     found = times([(place % 256, value, 0) for place, value in enumerate(seconds)])
     for level in (0.5, 0.95, 0.99):
         exact = float(np.quantile(seconds, level, method="inverted_cdf"))
-        said = found.read(Read("quantile", level=level), Draws(0))
+        said = found.read(Statistic("quantile", level=level), Draws(0))
         assert said.value == pytest.approx(exact * SECOND, rel=0.01)
         assert said.low is not None
         assert said.high is not None

@@ -10,7 +10,10 @@ import polars as pl
 import pytest
 
 from karat.errors import UsageError
+from karat.online import worst
+from karat.online.estimates import needed
 from karat.online.metrics import registry
+from karat.online.metrics.counts import EVERY_SEARCH
 from karat.online.metrics.entry import Distribution, Metric, Ratio
 from karat.online.metrics.lacking import counted_over
 from karat.tables.events import KINDS
@@ -82,6 +85,17 @@ def values(name: str) -> dict[str, list[Any]]:
 def test_every_metric_of_the_plan_is_there() -> None:
     assert sorted(NAMES) == sorted(PLANNED)
     assert len({name.casefold() for name in NAMES}) == len(NAMES)
+
+
+def test_counts_beside_metrics_are_in_no_catalogue() -> None:
+    beside = [each for each in needed(ALL) if each not in ALL]
+    counts = [EVERY_SEARCH, *beside, *worst.metrics(clicks=True)]
+    names = [each.name for each in counts]
+    assert len(beside) == 4  # dwell, all and only the ended; first clicks; latency
+    assert len(set(names)) == len(names)
+    for each in counts:
+        with pytest.raises(UsageError):
+            registry.find(each.name)
 
 
 @pytest.mark.parametrize("metric", ALL, ids=NAMES)

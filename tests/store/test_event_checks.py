@@ -10,9 +10,10 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.event_stores import keep_events
 
 from karat.errors import InputError
-from karat.store.events import MANIFEST, keep_events, read_event_log, read_manifest
+from karat.store.events import MANIFEST, read_event_log, read_manifest
 
 Spoil = Callable[[dict[str, Any]], object]
 

@@ -23,10 +23,10 @@ _SPARSE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class Statistic:
     """What to read from a distribution: as in ``Distribution`` of an entry."""
 
-    statistic: Literal["mean", "median", "restricted_mean", "quantile"]
+    kind: Literal["mean", "median", "restricted_mean", "quantile"]
     level: float | None = None
     up_to: int | None = None
 
@@ -123,14 +123,14 @@ class Times:
     def _survival(self) -> Floats:
         return kaplan_meier(self._events.of_bins, self._censored.of_bins)
 
-    def read(self, read: Read, draws: Draws) -> Said:
+    def read(self, statistic: Statistic, draws: Draws) -> Said:
         """A statistic with its interval, or why it has none."""
-        if read.statistic == "mean":
+        if statistic.kind == "mean":
             return self._naive_mean(draws)
-        if read.statistic == "restricted_mean":
-            assert read.up_to is not None
-            return self._restricted(read.up_to, draws)
-        level = 0.5 if read.level is None else read.level
+        if statistic.kind == "restricted_mean":
+            assert statistic.up_to is not None
+            return self._restricted(statistic.up_to, draws)
+        level = 0.5 if statistic.level is None else statistic.level
         return self._quantile(level, draws)
 
     def _naive_mean(self, draws: Draws) -> Said:
@@ -145,8 +145,12 @@ class Times:
         found = percentile_interval(means, means)
         return Said(value, found.low, found.high, reason=found.reason)
 
+    def quantile(self, level: float) -> float:
+        """A quantile without its interval, in microseconds; infinite where it is not reached."""
+        return float(survival_quantile(self._times, self._survival, level))
+
     def _quantile(self, level: float, draws: Draws) -> Said:
-        value = float(survival_quantile(self._times, self._survival, level))
+        value = self.quantile(level)
         if np.isinf(value):
             share = 1 - self.without_end / self.n
             half = "more than half are censored" if level == 0.5 else "too many are censored"

@@ -15,8 +15,9 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from karat.online.distributions import Read, Times
+from karat.online.distributions import Statistic, Times
 from karat.online.evidence import Cut, Evidence
+from karat.online.metrics.counts import to_count
 from karat.online.metrics.entry import Distribution, Metric, Ratio
 from karat.online.metrics.lacking import counted_over, why_unknown
 from karat.online.rules import Rules
@@ -44,14 +45,14 @@ def needed(metrics: Sequence[Metric]) -> list[Metric]:
     Histograms know buckets of users and not users; a ratio beside each of them counts those.
     """
     counting = {
-        _counts_name(metric.compute): _counting(metric, metric.compute)
+        _counts_name(metric.compute): _counting(metric.compute)
         for metric in metrics
         if isinstance(metric.compute, Distribution)
     }
     return [*metrics, *counting.values()]
 
 
-def _counting(metric: Metric, compute: Distribution) -> Metric:
+def _counting(compute: Distribution) -> Metric:
     """How many there are of what a distribution is over; of a mean only those that ended."""
 
     def there() -> nw.Expr:
@@ -60,20 +61,7 @@ def _counting(metric: Metric, compute: Distribution) -> Metric:
             counts = counts & (compute.censored() == 0)
         return nw.when(counts).then(1).otherwise(0)
 
-    return Metric(
-        name=_counts_name(compute),
-        version=1,
-        title=f"what {compute.name} is over",
-        definition=f"{compute.facts} that count / {compute.facts} that count",
-        says="how many there are",
-        source="karat",
-        traps=(),
-        direction="none",
-        unit="count",
-        compute=Ratio(compute.facts, there, there),
-        needs=metric.needs,
-        family=metric.family,
-    )
+    return to_count(_counts_name(compute), Ratio(compute.facts, there, there))
 
 
 def _counts_name(compute: Distribution) -> str:
@@ -253,8 +241,7 @@ class _Found:
             first = compute.name == "first_click"
             up_to = self.rules.first_click_mean if first else self.rules.dwell_mean
         unit = 1e3 if metric.unit == "milliseconds" else 1e6  # microseconds in it
-        read = Read(compute.statistic, compute.level, up_to)
-        said = times.read(read, self.draws)
+        said = times.read(Statistic(compute.statistic, compute.level, up_to), self.draws)
         counted = self.moments.get((part, _counts_name(compute), "value"))
         users = int(counted["users"]) if counted else times.buckets  # at least so many
         n = times.without_end if compute.statistic == "mean" else times.n

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
-
-import polars as pl
 
 from karat.online.rules import Rules, duration_text
 from karat.tables.days import day_text
 from karat.tables.events import EventLog
+from karat.tables.zones import local_time
 
 WEEK = 7
 """Days of a period below which weekdays and weekends are not alike in it."""
 SEVERAL_ARMS = 0.01
 """Share of users in several arms above which arms should not be compared."""
-_NIGHT = 2  # hours at either end of a day in which nothing need happen
+NIGHT = 2
+"""Hours at either end of a day in which nothing need happen."""
+NO_REAL_PEOPLE = "users were simulated: these numbers are of no real people"
 
 
 def health(
@@ -53,7 +53,7 @@ def period(log: EventLog, first_day: int | None, last_day: int | None) -> tuple[
 
 def _people(counts: Mapping[str, int], log: EventLog, *, whole: bool) -> Iterator[str]:
     if log.simulated:
-        yield "users were simulated: these numbers are of no real people"
+        yield NO_REAL_PEOPLE
     if log.bots:
         share = _share(log.bots, log.rows)
         of = "events" if whole else "events of the whole log"  # a store counts them for all days
@@ -101,24 +101,17 @@ def _days(log: EventLog, rules: Rules, first: int, last: int) -> Iterator[str]:
             f"{length} day{'s' * (length > 1)} {'are' if length > 1 else 'is'} no whole week: "
             "weekdays and weekends differ"
         )
-    begins, ends = _local(log.first_us, log.timezone), _local(log.last_us, log.timezone)
-    if first == log.first_day and begins.hour >= _NIGHT:
+    begins, ends = local_time(log.first_us, log.timezone), local_time(log.last_us, log.timezone)
+    if first == log.first_day and begins.hour >= NIGHT:
         yield f"{day_text(first)} may not be whole: its first event is at {begins:%H:%M}"
-    if last == log.last_day and ends.hour < 24 - _NIGHT:
+    if last == log.last_day and ends.hour < 24 - NIGHT:
         yield f"{day_text(last)} may not be whole: its last event is at {ends:%H:%M}"
-    open_since = _local(log.last_us - rules.purchase, log.timezone).date()
+    open_since = local_time(log.last_us - rules.purchase, log.timezone).date()
     if log.kinds.get("purchase", 0) and day_text(last) >= open_since.isoformat():
         yield (
             f"searches of the last {duration_text(rules.purchase)} of the log do not count for "
             "Conversion and RevenuePerSearch: their purchases may still come"
         )
-
-
-def _local(time_us: int, timezone: str) -> datetime:
-    utc = pl.from_epoch(pl.Series([time_us]), time_unit="us").dt.replace_time_zone("UTC")
-    found = utc.dt.convert_time_zone(timezone).item()
-    assert isinstance(found, datetime)
-    return found
 
 
 def _share(part: int, whole: int) -> str:

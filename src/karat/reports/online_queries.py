@@ -12,7 +12,7 @@ from rich.console import Console
 
 from karat.reports.cells import Cells, fitted, plain
 from karat.reports.figures import counted, percent
-from karat.reports.online_words import as_wide, where
+from karat.reports.online_words import as_wide, during, where
 from karat.reports.rows import spreadsheet_safe
 from karat.reports.terminal import show_notes
 from karat.tables.worst_queries import LostGroup, LostQuery, WorstQueries
@@ -44,10 +44,9 @@ def show(found: WorstQueries, out: Console) -> None:
 def headline(found: WorstQueries) -> str:
     """What is lost in all, in a sentence."""
     searches = counted(found.searches, "search", "searches")
-    days = "" if found.period is None else f", {found.period[0]} to {found.period[1]}"
     if found.share is None:
-        return f"no searches that were answered{days}"
-    return f"{found.failed:,} of {searches} failed ({percent(found.share)}){days}"
+        return f"no searches that were answered{during(found.period)}"
+    return f"{found.failed:,} of {searches} failed ({percent(found.share)}){during(found.period)}"
 
 
 def ordering(found: WorstQueries) -> list[str]:

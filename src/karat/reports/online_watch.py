@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import date
 
 from rich.console import Console
@@ -24,18 +25,19 @@ from karat.reports.terminal import show_notes
 from karat.tables.watch import Change, Verdict, Watched
 
 _CHANCE = "* outside of what 95 of 100 windows are; among {tests} tests, that may be luck"
-_WORDS: dict[Verdict, str] = {
+WORDS: Mapping[Verdict, str] = {
     "unhealthy": "unhealthy: the log cannot be trusted",
     "worse": "worse than usual",
     "cannot_tell": "cannot tell",
     "fine": "as usual",
 }
+"""What a watch comes to, in words."""
 
 
 def show(found: Watched, out: Console) -> None:
     """Print what a watch saw: health first, then what moved, then the rest."""
     better = found.found("better")
-    word = _WORDS[found.verdict]
+    word = WORDS[found.verdict]
     if found.verdict == "fine" and better:
         word = "nothing is worse, and something is better"
     strong = "" if found.verdict == "fine" else "bold"
@@ -43,7 +45,7 @@ def show(found: Watched, out: Console) -> None:
     for sentence in found.health:
         out.print(plain(sentence, "bold"))
     if found.searches and found.compared:
-        out.print(plain(_compared(found), "dim"))
+        out.print(plain(compared_text(found), "dim"))
     for change in (*found.found("worse"), *better):
         out.print()
         out.print(plain(change_text(change), "bold" if change.verdict == "worse" else ""))
@@ -78,7 +80,8 @@ def to_json(found: Watched) -> str:
     return json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _compared(found: Watched) -> str:
+def compared_text(found: Watched) -> str:
+    """How much there was, and what it was compared with, in words."""
     usual = ""
     if found.searches_before is not None:
         usual = f" ({found.searches_before:,.0f} in an earlier window)"

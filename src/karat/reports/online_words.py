@@ -37,6 +37,11 @@ def as_wide(rows: Sequence[Cells]) -> list[Cells]:
     ]  # fmt: skip
 
 
+def during(period: tuple[str, str] | None) -> str:
+    """A period behind a headline, as ``, 2026-11-01 to 2026-11-20``; empty for None."""
+    return "" if period is None else f", {period[0]} to {period[1]}"
+
+
 def where(part: Mapping[str, str]) -> str:
     """A slice, as ``class=code, arm=b``; empty for all; what the log does not say, in words."""
     return ", ".join(f"{name}={said}" if said else f"no {name}" for name, said in part.items())
@@ -51,21 +56,30 @@ def quoted(text: str) -> str:
 
 def change_text(change: Change) -> str:
     """One metric in one slice, in a sentence: what it is, what is usual, and which query adds."""
-    metric = change.metric
-    of = f" of {where(change.slice)}" if change.slice else ""
     if change.verdict == "cannot_tell":
-        return f"{metric}{of}: nobody can tell: {change.reason}"
-    said = f"{metric}{of} is {value(metric, change.value)}"
+        return f"{_named(change)}: nobody can tell: {change.reason}"
     usual = usual_text(change)
     if change.verdict == "usual":
-        return f"{said}, as usual" + (f" ({usual})" if usual else "")
-    way = "up from" if (change.change or 0) > 0 else "down from"
-    text = f"{said}, {way} {value(metric, change.expected)}"
-    text += f" (usual: {usual}): {change.verdict}" if usual else f": {change.verdict}"
+        said = f"{_named(change)} is {value(change.metric, change.value)}, as usual"
+        return f"{said} ({usual})" if usual else said
+    text = f"{moved_text(change)}: {change.verdict}"
     if change.queries:
         first = change.queries[0]
-        text += f"; {quoted(first.text)} adds {difference(metric, first.adds)}"
+        text += f"; {quoted(first.text)} adds {difference(change.metric, first.adds)}"
     return text
+
+
+def moved_text(change: Change) -> str:
+    """What one metric in one slice is, was, and usually is."""
+    now, before = (value(change.metric, one) for one in (change.value, change.expected))
+    way = "up from" if (change.change or 0) > 0 else "down from"
+    usual = usual_text(change)
+    said = f"{_named(change)} is {now}, {way} {before}"
+    return f"{said} (usual: {usual})" if usual else said
+
+
+def _named(change: Change) -> str:
+    return f"{change.metric} of {where(change.slice)}" if change.slice else change.metric
 
 
 def usual_text(change: Change) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any
 
 from karat.store.event_manifest import Manifest, StoredFile, StoredImport
+from karat.tables.days import day_number
 from karat.tables.events import BUCKETS, KINDS
 from karat.tables.zones import is_zone
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_DAYS = range(*(each.toordinal() - _EPOCH.toordinal() for each in (date.min, date.max)))
+_DAYS = range(day_number(date.min), day_number(date.max))
 _DAY = timedelta(days=1) // timedelta(microseconds=1)
 _TIMES = range(_DAYS.start * _DAY, _DAYS.stop * _DAY)
 _COUNTS = range(2**53)

@@ -22,7 +22,7 @@ import polars as pl
 from karat.errors import InputError
 from karat.store import event_files
 from karat.store.event_checks import checked
-from karat.store.event_manifest import Manifest, StoredFile, StoredImport, added, summary
+from karat.store.event_manifest import Manifest, StoredFile
 from karat.tables.events import BUCKETS, EventFile, EventLog
 
 MANIFEST = "manifest.json"
@@ -290,56 +290,3 @@ def _crowd(files: Sequence[StoredFile]) -> list[StoredFile] | None:
         if len(here) > _MOST:
             return sorted(here, key=lambda each: (each.rows, each.name))[:_MOST]
     return None
-
-
-def keep_events(
-    folder: Path, frame: pl.DataFrame, *, timezone: str = "UTC", simulated: bool = False
-) -> EventLog:
-    """Put events into a store as they are: nothing is dropped or looked for twice.
-
-    Args:
-        folder: The store.
-        frame: ``user_id``, ``time_us`` and ``kind`` of each event, and what there is of the other
-            columns of ``EVENTS``; what karat computes (keys, local times, tie) is computed anew.
-        timezone: Where a day begins; of a store that is there, its own holds.
-        simulated: Whether they are.
-
-    Raises:
-        InputError: another import is running, or the store cannot be written.
-    """
-    with importing(folder) as found:
-        manifest = found or Manifest(timezone=timezone)
-        number = len(manifest.imports) + 1
-        lacking = [
-            pl.lit(value, dtype).alias(name)
-            for name, dtype, value in (
-                ("query", pl.String, None),
-                ("action", pl.String, None),
-                ("query_id", pl.String, None),
-                ("doc_id", pl.String, None),
-                ("position", pl.Int32, None),
-                ("bot", pl.Boolean, False),
-            )
-            if name not in frame.columns
-        ]
-        frame = event_files.with_users(frame.with_columns(lacking))
-        frame = frame.with_columns(pl.lit(number, pl.Int32).alias("import"))
-        frame = event_files.with_query_key(event_files.with_local(frame, manifest.timezone))
-        frame = event_files.in_form(event_files.with_tie(frame))
-        sizes = [0] * BUCKETS
-        for bucket, rows in frame["user_bucket"].value_counts().iter_rows():
-            sizes[bucket] = rows
-        files, parts = [], []
-        for buckets in event_files.ranges(sizes):
-            inside = pl.col("user_bucket").is_between(buckets.start, buckets.stop, closed="left")
-            part = frame.filter(inside)
-            files.append(store_file(folder, part, buckets, number))
-            parts.append(summary(part))
-        done = StoredImport(number, 0, {}, frame.height, frame.height, {}, (), {})
-        manifest = replace(
-            added(manifest, files, parts),
-            imports=[*manifest.imports, done],
-            simulated=manifest.simulated or simulated,
-        )
-        commit(folder, merged(folder, manifest, number))
-    return read_event_log(folder)

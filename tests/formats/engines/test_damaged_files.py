@@ -7,10 +7,11 @@ from pathlib import Path
 import narwhals as nw
 import polars as pl
 import pytest
+from tests.event_stores import keep_events
 
 from karat.errors import InputError
 from karat.formats.engines.opening import open_engine
-from karat.store.events import keep_events, read_event_log
+from karat.store.events import read_event_log
 from karat.tables.events import EventLog
 
 

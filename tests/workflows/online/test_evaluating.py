@@ -10,12 +10,12 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.event_stores import keep_events
 
 import karat
 from karat.errors import InputError, UsageError
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Distribution
-from karat.store.events import keep_events
 from karat.tables.events import EventLog
 from karat.tables.online import OnlineResults
 

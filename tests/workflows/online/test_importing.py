@@ -14,7 +14,7 @@ import pytest
 
 from karat.errors import InputError, UsageError
 from karat.store import event_files, events
-from karat.store.events import importing, keep_events, read_event_log, read_manifest
+from karat.store.events import importing, read_event_log, read_manifest
 from karat.tables.events import EventLog
 from karat.tables.schema import EVENTS
 from karat.workflows.online.importing import import_events
@@ -346,9 +346,3 @@ def test_simulated_is_said_for_ever(tmp_path: Path) -> None:
     done = import_events(tmp_path / "s", [two], now=NOW)
     assert read_event_log(tmp_path / "s").simulated
     assert any("counts as simulated" in said for said in done.assumed)
-
-
-def test_frames_are_kept_as_they_are(tmp_path: Path) -> None:
-    frame = pl.DataFrame({"user_id": ["a", "b"], "time_us": [1, 2], "kind": ["search", "click"]})
-    found = keep_events(tmp_path / "s", frame, simulated=True)
-    assert (found.rows, found.kinds, found.simulated) == (2, {"click": 1, "search": 1}, True)

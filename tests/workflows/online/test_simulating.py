@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from tests.event_stores import keep_events
 
 from karat.errors import UsageError
 from karat.formats.engines.opening import open_engine
@@ -18,7 +19,7 @@ from karat.online.simulate.people import simulate
 from karat.online.simulate.population import populate
 from karat.online.simulate.shelf import stock
 from karat.online.simulate.wording import WORDINGS
-from karat.store.events import keep_events, read_event_log
+from karat.store.events import read_event_log
 from karat.tables import Qrels, Queries, Run
 from karat.workflows.online.evaluating import evaluate
 from karat.workflows.online.importing import import_events

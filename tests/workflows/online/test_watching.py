@@ -8,6 +8,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.workflows.online.weeks import (
+    FRIDAY,
+    QUERIES,
+    SUNDAY,
+    broken_on_friday,
+    searches,
+    weeks,
+)
 
 from karat.errors import UsageError
 from karat.formats.engines.opening import open_engine
@@ -19,58 +27,12 @@ from karat.tables.watch import Watched
 from karat.workflows.online.readings import Reader
 from karat.workflows.online.watching import event, watch
 
-# 2026-11-20, a Friday, is day 20,777; see tests/online/test_windows.py. Sunday is two days later.
-FRIDAY, SUNDAY = 20_777, 20_779
-QUERIES = ("CMS", "Pump", "Pipe wrench", "Valve")
-KINDS = {"CMS": "code", "Pump": "name", "Pipe wrench": "name", "Valve": "name"}
-
 LogOf = Callable[..., EventLog]
-
-
-def searches(
-    day: int, zeros: dict[str, int], clicked: int, per_query: int = 60, first_hour: int = 0
-) -> Iterator[dict[str, Any]]:
-    """A day: each query by so many people, ``zeros`` of them in vain, ``clicked`` % clicking.
-
-    People are others each day; they come evenly over the day from ``first_hour`` on.
-    """
-    step = (24 - first_hour) * HOUR // per_query
-    for query in QUERIES:
-        for i in range(per_query):
-            user = f"{query}-{day}-{i}"
-            time = day * DAY + first_hour * HOUR + i * step
-            found = 0 if i % per_query < zeros.get(query, 0) else 10
-            yield {
-                "user_id": user, "time_us": time, "kind": "search", "query_id": user,
-                "query": query, "returned": found, "total_hits": found, "status": "ok",
-                "latency_us": 90_000 + 1000 * (i % 20), "attribute_kind": KINDS[query],
-            }  # fmt: skip
-            # 37 and 100 have no common factor: who clicks is spread evenly.
-            if found and i * 37 % 100 < clicked:
-                click = {"user_id": user, "kind": "click", "query_id": user, "doc_id": "d"}
-                yield click | {"time_us": time + 4 * SECOND, "position": 1 + i % 3}
-
-
-def weeks(last: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Five weeks to Sunday 2026-11-22: Sundays click at 30 %, other days at 60 %; 1 to 3 in vain.
-
-    Args:
-        last: Day to what is otherwise on it, as arguments of ``searches``.
-    """
-    rows: list[dict[str, Any]] = []
-    for day in range(SUNDAY - 34, SUNDAY + 1):
-        clicked = 30 if (day - SUNDAY) % 7 == 0 else 60
-        usual = {"zeros": {q: 1 + (day + i) % 3 for i, q in enumerate(QUERIES)}}
-        how = usual | {"clicked": clicked + day % 3} | last.get(day, {})
-        rows += searches(day, **how)
-    return rows
 
 
 @pytest.fixture(scope="module")
 def broken(log_of: LogOf) -> EventLog:
-    """On Friday 2026-11-20, nothing is found for CMS, and it stays so."""
-    gone = {"zeros": {"CMS": 54, "Pump": 2, "Pipe wrench": 1, "Valve": 1}}
-    return log_of(weeks(dict.fromkeys(range(FRIDAY, SUNDAY + 1), gone)))
+    return log_of(broken_on_friday())
 
 
 @pytest.fixture(scope="module")

@@ -67,10 +67,8 @@ class OnDuckDB:
         return nw.from_native(self._connection.table(name))
 
     def table(self, frame: pl.DataFrame) -> nw.LazyFrame[Any]:
-        """See ``Engine.table``."""
-        name = self._name()
-        self._connection.register(name, frame.to_arrow())
-        return nw.from_native(self._connection.table(name))
+        """See ``Engine.table``: as long as somebody refers to it, for nothing names it."""
+        return nw.from_native(self._connection.from_arrow(frame.to_arrow()))
 
     def collect(self, frame: nw.LazyFrame[Any]) -> pl.DataFrame:
         """See ``Engine.collect``."""

@@ -14,8 +14,10 @@ from karat.golden.traffic import folded
 from karat.measures import lower_is_better, parse
 from karat.online import against as pure
 from karat.online import health
+from karat.online.both_worlds import CLASS, QUERY, Worlds
 from karat.online.evidence import Cut
 from karat.online.metrics import registry
+from karat.online.metrics.counts import EVERY_SEARCH
 from karat.online.metrics.entry import Metric, Ratio
 from karat.online.metrics.lacking import why_unknown
 from karat.online.rules import Rules
@@ -26,10 +28,8 @@ from karat.tables.days import day_text
 from karat.tables.events import EventLog
 from karat.workflows import given
 from karat.workflows.evaluate import evaluate as evaluated
-from karat.workflows.online.both_worlds import CLASS, QUERY, Worlds
 from karat.workflows.online.evidence import gather
 from karat.workflows.online.narrowing import Only, only_note
-from karat.workflows.online.readings import COUNTED
 
 MEASURES = ("nDCG@10",)
 METRICS = ("SAT", "CTR", "ZeroResults")
@@ -122,7 +122,7 @@ def against(
     evidence = gather(
         log,
         engine,
-        [*ratios, *latency, COUNTED],
+        [*ratios, *latency, EVERY_SEARCH],
         cuts,
         rules=rules,
         first_day=first_day,
@@ -164,12 +164,9 @@ def against(
         enough=len(enough),
         rules=rules.id,
         period=None if period is None else (day_text(period[0]), day_text(period[1])),
-        notes=[*notes, *([_SIMULATED] if log.simulated else [])],
+        notes=[*notes, *([health.NO_REAL_PEOPLE] if log.simulated else [])],
         simulated=log.simulated,
     )
-
-
-_SIMULATED = "users were simulated: these numbers are of no real people"
 
 
 def _arms(only: Only, log: EventLog) -> list[str]:

@@ -24,7 +24,7 @@ from karat.online.metrics.entry import Distribution, Facts, Metric, Ratio
 from karat.online.rules import Rules
 from karat.tables.events import ATTRIBUTE, EventLog
 from karat.workflows.online.narrowing import Only, narrowed, tests_of
-from karat.workflows.online.reducing import Asked, FactsOf, Reformulations, facts_of
+from karat.workflows.online.reducing import FactsOf, Reformulations, Scope, facts_of
 
 TABLES: tuple[Facts, ...] = ("searches", "clicks", "sessions")
 
@@ -69,15 +69,15 @@ def gather(
     tests = tests_of(log, only or {}, classes)
     more = (column for column, _ in tests.values() if column.startswith(ATTRIBUTE))
     attributes = tuple(dict.fromkeys((*attributes_of(cuts), *more)))
-    asked = Asked(
+    scope = Scope(
         log, rules, first_day, last_day, attributes, first_hour=first_hour, end_hour=end_hour
     )
     seen = Reformulations()
     table = None if classes is None else engine.table(classes)
     parts = []
     done = 0
-    for events in engine.batches(log, asked.columns, asked.since, asked.until):
-        found = facts_of(events, engine, asked, seen)
+    for events in engine.batches(log, scope.columns, scope.since, scope.until):
+        found = facts_of(events, engine, scope, seen)
         parts.append(_reduced(found, engine, metrics, cuts, table, tests))
         del found  # what was kept of a batch goes before the next is read
         # Robots and what lies outside of the period are not counted, and done with all the same.

@@ -17,7 +17,7 @@ from karat.online.metrics.registry import find
 from karat.online.rules import Rules
 from karat.tables.events import ATTRIBUTE, EventLog
 from karat.workflows.online.narrowing import Only, narrowed, tests_of
-from karat.workflows.online.reducing import Asked, Reformulations, facts_of
+from karat.workflows.online.reducing import FactsOf, Reformulations, Scope, facts_of
 
 Table = Literal["searches", "clicks", "sessions"]
 _NUMBER = {"searches": "intent", "clicks": "intent", "sessions": "session"}
@@ -54,8 +54,9 @@ def look(
         classes: ``query_key`` and ``class``, each query once; needed for ``class``.
 
     Returns:
-        The rows, newest first, in the table's columns, all attributes of the log and ``class`` if
-        there are classes; and how many there are in all.
+        The rows, newest first, in the table's columns, ``session_us`` (when the session began:
+        its number depends on the days; null if its first search is of an earlier one), all
+        attributes of the log and ``class`` if there are classes; and how many there are in all.
 
     Raises:
         UsageError: A dimension that the log lacks, a day or hour that is none, a metric that is
@@ -67,29 +68,35 @@ def look(
         first_day = day if first_day is None else max(day, first_day)
         last_day = day if last_day is None else min(day, last_day)
     attributes = tuple(ATTRIBUTE + name for name in log.attributes)
-    asked = Asked(log, rules, first_day, last_day, attributes, text=True)
+    scope = Scope(log, rules, first_day, last_day, attributes, text=True)
     counted = [] if only is None else [_counts(only, table)]
     grouped = None if classes is None else engine.table(classes.select("query_key", "class"))
     order = ["time_us", USER, _NUMBER[table]]
     seen = Reformulations()
     rows: list[pl.DataFrame] = []
     every = 0
-    for events in engine.batches(log, asked.columns, asked.since, asked.until):
-        near = _users_of(asked.within(events), events, tests, grouped) if where else events
-        facts: nw.LazyFrame[Any] = getattr(facts_of(near, engine, asked, seen), table)
+    for events in engine.batches(log, scope.columns, scope.since, scope.until):
+        near = _users_of(scope.within(events), events, tests, grouped) if where else events
+        found_of = facts_of(near, engine, scope, seen)
+        facts: nw.LazyFrame[Any] = getattr(found_of, table)
         if grouped is not None:
             facts = facts.join(grouped, on="query_key", how="left")
         facts = narrowed(facts, tests)
         facts = engine.keep(facts.filter(*counted) if counted else facts)
         newest = facts.sort(*order, descending=[True, False, True]).head(offset + limit)
-        rows.append(engine.collect(newest))
+        rows.append(engine.collect(_with_session(newest, found_of)))
         every += int(engine.collect(facts.select(n=nw.len())).item())
     if not rows:
-        nothing = pl.DataFrame(schema={name: dtype_of(name) for name in asked.columns})
-        facts = getattr(facts_of(engine.table(nothing), engine, asked, seen), table)
-        return engine.collect(facts), 0
+        nothing = pl.DataFrame(schema={name: dtype_of(name) for name in scope.columns})
+        found_of = facts_of(engine.table(nothing), engine, scope, seen)
+        return engine.collect(_with_session(getattr(found_of, table), found_of)), 0
     found = pl.concat(rows).sort(order, descending=[True, False, True])
     return found.slice(offset, limit), every
+
+
+def _with_session(facts: nw.LazyFrame[Any], found: FactsOf) -> nw.LazyFrame[Any]:
+    began = found.sessions.select(USER, "session", session_us="time_us")
+    return facts.join(began, on=[USER, "session"], how="left")
 
 
 def _users_of(

@@ -12,12 +12,12 @@ import polars as pl
 from karat.errors import UsageError, nearest
 from karat.golden.traffic import folded
 from karat.online.evidence import column_of, shown
+from karat.tables.days import day_number
 from karat.tables.events import EventLog
 from karat.tables.online import DIMENSIONS
 
 Only = Mapping[str, str | None]
 """Dimension and its one value, as ``OnlineResult.slice`` has it; None: not logged."""
-_EPOCH = date(1970, 1, 1)
 
 
 def read_only(texts: Iterable[str], log: EventLog) -> dict[str, str | None]:
@@ -114,7 +114,7 @@ def _number(dimension: str, value: str | None) -> str | int | None:
     if value is None or dimension not in {"day", "hour"}:
         return value
     try:
-        return (date.fromisoformat(value) - _EPOCH).days if dimension == "day" else int(value)
+        return day_number(date.fromisoformat(value)) if dimension == "day" else int(value)
     except ValueError:
         example = "2026-11-20" if dimension == "day" else "09"
         raise UsageError(f"{value!r} is no {dimension}", fix=f"as in {example}") from None

@@ -12,8 +12,8 @@ import polars as pl
 from karat.formats.engines.engine import Engine
 from karat.online.estimates import NOT_SAID, estimate, needed
 from karat.online.evidence import Cut, Evidence
+from karat.online.metrics.counts import EVERY_SEARCH
 from karat.online.metrics.entry import Metric, Ratio
-from karat.online.metrics.expressions import one
 from karat.online.rules import Rules
 from karat.online.watch import Reading
 from karat.online.windows import Window
@@ -26,22 +26,6 @@ from karat.workflows.online.narrowing import Only
 
 Slice = tuple[tuple[str, str], ...]
 """Dimension and value, in the order of the cut."""
-
-COUNTED = Metric(
-    name="n(searches)",
-    version=1,
-    title="searches",
-    definition="searches / searches",
-    says="how many searches there are",
-    source="karat",
-    traps=(),
-    direction="none",
-    unit="count",
-    compute=Ratio("searches", one, one),
-    needs=(),
-    family="service",
-)
-"""Searches of any outcome: the denominator of each slice."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +71,7 @@ class Reader:
             metrics: All of which the log can say.
             cuts: What to slice by, () for all among them.
         """
-        evidence = self._evidence(window, [*needed(metrics), COUNTED], cuts)
+        evidence = self._evidence(window, [*needed(metrics), EVERY_SEARCH], cuts)
         readings: dict[tuple[str, Slice], Reading] = {}
         by_name = {metric.name: metric for metric in metrics}
         for cut in cuts:
@@ -99,7 +83,7 @@ class Reader:
                 ratio = isinstance(by_name[row.metric].compute, Ratio)
                 error = errors[row.metric, part] if ratio else _half(row)
                 readings[row.metric, part] = Reading(row.value, error, row.n, row.users)
-        counted = evidence.moments[()].filter(pl.col("metric") == COUNTED.name)
+        counted = evidence.moments[()].filter(pl.col("metric") == EVERY_SEARCH.name)
         return Read(window, round(float(counted["denominator"].sum())), readings)
 
     def by_query(self, window: Window, metrics: Sequence[Metric], cut: Cut) -> pl.DataFrame:

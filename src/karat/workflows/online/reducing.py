@@ -80,8 +80,8 @@ class FactsOf:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is asked of a log.
+class Scope:
+    """The part of a log that facts are made of.
 
     Attributes:
         log: What the store holds.
@@ -142,21 +142,21 @@ class Asked:
 
 
 def facts_of(
-    events: nw.LazyFrame[Any], engine: Engine, asked: Asked, seen: Reformulations
+    events: nw.LazyFrame[Any], engine: Engine, scope: Scope, seen: Reformulations
 ) -> FactsOf:
     """The facts of a batch of users.
 
     Args:
-        events: All events of some users, in ``asked.columns``.
+        events: All events of some users, in ``scope.columns``.
         engine: What they are on.
-        asked: What is asked.
+        scope: The part of the log, and the rules.
         seen: The classes of texts met before; grows.
     """
-    log, rules = asked.log, asked.rules
+    log, rules = scope.log, scope.rules
     kinds = {kind for kind, count in log.kinds.items() if count}
     people = sessions.of_people(events, bots=bool(log.bots))
     activity = engine.keep(sessions.in_sessions(people, rules))
-    if not asked.text:
+    if not scope.text:
         activity = activity.with_columns(query=nw.lit(None).cast(nw.String))
     requests = engine.keep(intents.in_intents(activity, rules))
     bounds = engine.keep(sessions.bounds(activity))
@@ -195,10 +195,10 @@ def facts_of(
             shown = engine.keep(shown)
         touches.append(shown.select(*_TOUCH[:-1], intent="named"))
     carts = (
-        _led(activity, names, touches, every, engine, "cart", asked) if "cart" in kinds else None
+        _led(activity, names, touches, every, engine, "cart", scope) if "cart" in kinds else None
     )
     sold = (
-        _led(activity, names, touches, every, engine, "purchase", asked)
+        _led(activity, names, touches, every, engine, "purchase", scope)
         if "purchase" in kinds
         else None
     )
@@ -211,19 +211,19 @@ def facts_of(
             answers=None if answers is None else facts.of_answers(answers),
             impressions=None if shown is None else facts.of_impressions(shown),
             closed_us=(log.last_us or 0) - rules.purchase,
-            attributes=asked.attributes,
+            attributes=scope.attributes,
         )
     )
-    inside = asked.within(searches)
+    inside = scope.within(searches)
     if first is None:
         nothing = dwell.clicks(done, hides=False)
         first = dwell.read(nothing, activity, rules, heartbeats=False, taken=False)
         first = first.with_columns(intent=nw.lit(None).cast(nw.Int64))
     return FactsOf(
         inside,
-        facts.clicks(first, inside, attributes=asked.attributes),
-        asked.within(facts.sessions(searches, bounds, attributes=asked.attributes)),
-        _counted(activity, shown, names, carts, sold, inside, asked),
+        facts.clicks(first, inside, attributes=scope.attributes),
+        scope.within(facts.sessions(searches, bounds, attributes=scope.attributes)),
+        _counted(activity, shown, names, carts, sold, inside, scope),
     )
 
 
@@ -238,13 +238,13 @@ def _led(
     every: nw.LazyFrame[Any],
     engine: Engine,
     kind: str,
-    asked: Asked,
+    scope: Scope,
 ) -> nw.LazyFrame[Any]:
     """Carts or purchases with the search that led to them; those without one are left out."""
     days = ("local_day", "local_hour")
     wanted = (USER, "session", "time_us", "tie", *days, "doc_id", "value", "query_id")
     events = activity.filter(nw.col("kind") == kind).select(*wanted)
-    events = engine.keep(attribution.by_name(events, names, asked.rules))
+    events = engine.keep(attribution.by_name(events, names, scope.rules))
     columns = (*wanted, "intent", "since_us")
     own = events.filter(~nw.col("named").is_null()).with_columns(
         intent=nw.col("named"), since_us=nw.lit(None).cast(nw.Int64)
@@ -257,7 +257,7 @@ def _led(
         touched = attribution.by_touch(lost, near)
         found = nw.concat([found, touched.select(*columns)])
     cart = kind == "cart"
-    within = asked.rules.cart if cart else asked.rules.purchase
+    within = scope.rules.cart if cart else scope.rules.purchase
     return engine.keep(attribution.bought(found, every, within=within, same_session=cart))
 
 
@@ -268,10 +268,10 @@ def _counted(
     carts: nw.LazyFrame[Any] | None,
     sold: nw.LazyFrame[Any] | None,
     searches: nw.LazyFrame[Any],
-    asked: Asked,
+    scope: Scope,
 ) -> nw.LazyFrame[Any]:
     """What was counted on the way, in the period."""
-    active = asked.within(activity)
+    active = scope.within(activity)
     parts = [
         _count("events", active.select(n=nw.len())),
         _count("users", active.select(n=nw.col(USER).n_unique())),
@@ -279,7 +279,7 @@ def _counted(
         _count("requests", searches.select(n=nw.col("requests").sum())),
         _count("derived_items", searches.select(n=nw.col("derived").sum())),
     ]
-    if "arm" in asked.log.known:
+    if "arm" in scope.log.known:
         arms = searches.group_by(USER).agg(low=nw.col("arm").min(), high=nw.col("arm").max())
         several = arms.filter(nw.col("low") != nw.col("high"))
         parts.append(_count("users_in_several_arms", several.select(n=nw.len())))
@@ -289,15 +289,15 @@ def _counted(
             parts.append(_count(f"unattributed_{kind}s", every))
             parts.append(
                 _count(
-                    f"unattributed_{kind}s", asked.within(led).select(n=-nw.len().cast(nw.Int64))
+                    f"unattributed_{kind}s", scope.within(led).select(n=-nw.len().cast(nw.Int64))
                 )
             )
     if names is not None:
         own = active.filter(nw.col("kind").is_in(list(_NAMING)))
         own = own.select(USER, "time_us", "query_id")
-        parts.append(_unknown(attribution.by_name(own, names, asked.rules)))
+        parts.append(_unknown(attribution.by_name(own, names, scope.rules)))
     if shown is not None:
-        seen = asked.within(shown)
+        seen = scope.within(shown)
         parts.append(_count("events", seen.select(n=nw.len())))
         if names is not None:
             parts.append(_unknown(seen))

@@ -21,9 +21,9 @@ from karat.online.simulate.population import populate
 from karat.online.simulate.said import SimulatedLog, told
 from karat.online.simulate.shelf import Shelf, stock
 from karat.tables import Queries
+from karat.tables.days import day_number
 from karat.workflows import given
 
-EPOCH = date(1970, 1, 1)
 Effect = Literal["zero", "worse"]
 _OTHERS = (
     ".csv", ".tsv", ".xls", ".xlsx", ".ods", ".arrow", ".feather", ".ipc", ".avro", ".orc",
@@ -114,7 +114,7 @@ def simulate_log(
     made = simulate(
         shelf,
         rng,
-        first_day=(first - EPOCH).days,
+        first_day=day_number(first),
         days=days,
         people=populate(users, len(systems), rng, instant=instant),
         sessions=sessions,

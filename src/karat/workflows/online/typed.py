@@ -12,10 +12,10 @@ from karat.golden.traffic import folded
 from karat.online.evidence import shown
 from karat.online.flags import USER
 from karat.online.rules import Rules
-from karat.online.worst import most_frequent, typed
+from karat.online.spellings import most_frequent, spellings
 from karat.tables.events import ATTRIBUTE, EventLog
 from karat.workflows.online.narrowing import Only, tests_of
-from karat.workflows.online.reducing import Asked, Reformulations, facts_of
+from karat.workflows.online.reducing import Reformulations, Scope, facts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +71,19 @@ def as_typed(
         return Typed({}, {})
     tests = tests_of(log, only or {}, classes)
     attributes = (column for column, _ in tests.values() if column.startswith(ATTRIBUTE))
-    asked = Asked(log, rules, first_day, last_day, tuple(attributes), True, first_hour, end_hour)
+    scope = Scope(log, rules, first_day, last_day, tuple(attributes), True, first_hour, end_hour)
     grouped = engine.table(classes) if "class" in tests and classes is not None else None
     part = [shown(column, value) for column, value in tests.values()]
     seen, parts = Reformulations(), []
-    for events in engine.batches(log, asked.columns, asked.since, asked.until):
+    for events in engine.batches(log, scope.columns, scope.since, scope.until):
         keys_here = engine.table(wanted)
-        asking = asked.within(events).join(keys_here, on="query_key", how="semi")
+        asking = scope.within(events).join(keys_here, on="query_key", how="semi")
         near = events.join(asking.select(USER).unique(), on=USER, how="semi")
-        found = facts_of(near, engine, asked, seen)
+        found = facts_of(near, engine, scope, seen)
         searches = found.searches
         if grouped is not None:
             searches = searches.join(grouped, on="query_key", how="left")
-        parts.append(engine.collect(typed(searches, keys_here, part)))
+        parts.append(engine.collect(spellings(searches, keys_here, part)))
     columns = ["query_key", "query", "next_query", "count"]
     rows = pl.concat([part.select(columns) for part in parts])
     as_text = rows.drop_nulls("query").select(

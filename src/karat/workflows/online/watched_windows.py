@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from karat.errors import UsageError
+from karat.online.health import NIGHT
 from karat.online.watch import LEAST_WINDOWS
 from karat.online.windows import Window, earlier, latest
-from karat.tables.days import day_text
+from karat.tables.days import EPOCH, day_number, day_text
 from karat.tables.events import EventLog
+from karat.tables.zones import local_time
 
-_QUIET = 2  # hours at an end of a day in which nothing need happen
 _YEARS = (1970, 9998)
-_EPOCH = date(1970, 1, 1)
 
 
 def window_of(length: str, until: str | None, log: EventLog, now: int) -> tuple[Window, list[str]]:
@@ -34,7 +34,7 @@ def window_of(length: str, until: str | None, log: EventLog, now: int) -> tuple[
         return latest(length, day, hour), []
     if log.simulated and log.last_us is not None:
         day, hour = local_hour(log.last_us, log)
-        ends = (day, 24) if hour >= 24 - _QUIET else (day, hour)
+        ends = (day, 24) if hour >= 24 - NIGHT else (day, hour)
         note = "users were simulated: the window is by the end of the log, and not by the clock"
         return latest(length, *ends), [note]
     return latest(length, *local_hour(now, log)), []
@@ -57,23 +57,18 @@ def _moment(text: str) -> tuple[int, int]:
             fix="--until 2026-11-20, or --until '2026-11-20 12:00'",
         )
     whole = len(text.strip()) <= len("2026-11-20")
-    return (found.date() - _EPOCH).days, 24 if whole else found.hour
+    return day_number(found), 24 if whole else found.hour
 
 
 def local_hour(time_us: int, log: EventLog) -> tuple[int, int]:
     """Local day and hour of a time."""
-    there = _there(time_us, log)
-    return (there.date() - _EPOCH).days, there.hour
+    there = local_time(time_us, log.timezone)
+    return day_number(there), there.hour
 
 
 def _clock(time_us: int, log: EventLog) -> str:
     """A local time to the minute."""
-    return f"{_there(time_us, log):%Y-%m-%d %H:%M}"
-
-
-def _there(time_us: int, log: EventLog) -> datetime:
-    zone = ZoneInfo(log.timezone)
-    return datetime.fromtimestamp(time_us // 1_000_000, tz=UTC).astimezone(zone)
+    return f"{local_time(time_us, log.timezone):%Y-%m-%d %H:%M}"
 
 
 def unhealthy(window: Window, log: EventLog) -> str:
@@ -93,7 +88,7 @@ def incomplete(window: Window, log: EventLog) -> str:
     """That the log ends within a window; empty if it does not."""
     assert log.last_us is not None
     day, hour = local_hour(log.last_us, log)
-    quiet = _QUIET if window.whole_days else 1
+    quiet = NIGHT if window.whole_days else 1
     if (day, hour) >= (window.last_day, window.end_hour - quiet):
         return ""
     return f"{window.label} is not complete: the log ends at {_clock(log.last_us, log)}"
@@ -109,7 +104,7 @@ def earlier_in(window: Window, days: int, log: EventLog) -> tuple[list[Window], 
     """Comparable windows that the log covers, and those before it begins."""
     assert log.first_us is not None
     day, hour = local_hour(log.first_us, log)
-    quiet = _QUIET if window.whole_days else 1
+    quiet = NIGHT if window.whole_days else 1
     every = earlier(window, days)
     begun = [each for each in every if (day, hour) < (each.first_day, each.first_hour + quiet)]
     return begun, [each for each in every if each not in begun]
@@ -132,6 +127,6 @@ def too_few(window: Window, there: Sequence[Window], days: int, log: EventLog) -
 
 def ends_us(window: Window, log: EventLog) -> int:
     """When a window ends, in microseconds UTC."""
-    midnight = datetime.combine(_EPOCH, datetime.min.time())
+    midnight = datetime.combine(EPOCH, datetime.min.time())
     there = midnight + timedelta(days=window.last_day, hours=window.end_hour)
     return int(there.replace(tzinfo=ZoneInfo(log.timezone)).timestamp()) * 1_000_000

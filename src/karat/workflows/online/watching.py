@@ -168,6 +168,13 @@ def _part(
     return lambda done, total: progress(at * total + done, of * total)
 
 
+def last_whole_day(log: EventLog) -> int:
+    """The last day of a log, in days since 1970-01-01; the one before if the log ends within it."""
+    assert log.last_day is not None
+    window, _ = window_of("1d", day_text(log.last_day), log, 0)
+    return log.last_day - bool(incomplete(window, log))
+
+
 def event(found: Watched, *, time: str) -> dict[str, Any] | None:
     """What ``--notify`` posts, if somebody has to know; else None.
 

@@ -151,7 +151,7 @@ def _order(sort: str) -> Order:
 def _notes(log: EventLog) -> list[str]:
     notes = []
     if log.simulated:
-        notes.append("users were simulated: these numbers are of no real people")
+        notes.append(health.NO_REAL_PEOPLE)
     unknown = why_unknown(find("ZeroResults"), log)
     if unknown:
         notes.append(f"{unknown}: nobody can say which searches found nothing")

@@ -6,18 +6,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 
+from karat.online.distributions import Times
 from karat.online.estimates import estimate
 from karat.online.evidence import Cut, Evidence
+from karat.online.metrics.counts import EVERY_SEARCH
 from karat.online.metrics.entry import Metric
 from karat.online.rules import Rules
-from karat.stats.survival import kaplan_meier, survival_quantile
 from karat.tables import Queries
 from karat.tables.against import BothWorlds, Figure, WorldSlice
 from karat.tables.events import EventLog
-from karat.workflows.online.readings import COUNTED
 
 QUERY: Cut = ("query",)
 CLASS: Cut = ("class",)
@@ -62,12 +61,13 @@ class Worlds:
         for row in estimate(only, self.ratios, QUERY, self.log, self.rules):
             figure = Figure(row.value, row.low, row.high, row.n)
             figures.setdefault(row.slice["query"], {})[row.metric] = figure
-        counted = self.moments.filter(pl.col("metric") == COUNTED.name)
+        counted = self.moments.filter(pl.col("metric") == EVERY_SEARCH.name)
         bins = dict(_split(self.bins))
         places = dict(_split(self.positions))
         found = []
         for key, searches, users in counted.select("query", "denominator", "users").iter_rows():
             query = self.of_key[key]
+            p50_ms, p95_ms = _latencies(bins.get(key))
             found.append(
                 BothWorlds(
                     query_id=query,
@@ -77,8 +77,8 @@ class Worlds:
                     users=int(users),
                     offline={name: offline[query][name] for name in names},
                     online=figures[key],
-                    p50_ms=_quantile(bins.get(key), 0.5),
-                    p95_ms=_quantile(bins.get(key), 0.95),
+                    p50_ms=p50_ms,
+                    p95_ms=p95_ms,
                     position=_middle(places.get(key)),
                 )
             )
@@ -87,7 +87,7 @@ class Worlds:
     def others(self) -> tuple[int, int]:
         """Queries that are not judged, and searches for them."""
         frame = self.evidence.moments[QUERY].filter(
-            pl.col("metric") == COUNTED.name,
+            pl.col("metric") == EVERY_SEARCH.name,
             pl.col("query").is_not_null(),
             ~pl.col("query").is_in(list(self.of_key)),
         )
@@ -108,6 +108,7 @@ class Worlds:
         for name in (None, *sorted(parts)):
             mine = [row for row in rows if name is None or row.slice == name]
             bins = self.bins.filter(pl.col("query").is_in([key_of[row.query_id] for row in mine]))
+            p50_ms, p95_ms = _latencies(bins)
             found.append(
                 WorldSlice(
                     slice=name,
@@ -116,8 +117,8 @@ class Worlds:
                     offline={each: _mean(mine, each, weighted=False) for each in names},
                     weighted={each: _mean(mine, each, weighted=True) for each in names},
                     online=self._pooled(mine) if name is None else figures[name],
-                    p50_ms=_quantile(bins, 0.5),
-                    p95_ms=_quantile(bins, 0.95),
+                    p50_ms=p50_ms,
+                    p95_ms=p95_ms,
                 )
             )
         return found
@@ -129,8 +130,8 @@ class Worlds:
             both = [row.online[metric.name] for row in rows]
             sums = self.moments.filter(pl.col("metric") == metric.name)
             over = float(sums["denominator"].sum())
-            value_ = float(sums["numerator"].sum()) / over if over else None
-            found[metric.name] = Figure(value_, None, None, sum(each.n for each in both))
+            value = float(sums["numerator"].sum()) / over if over else None
+            found[metric.name] = Figure(value, None, None, sum(each.n for each in both))
         return found
 
 
@@ -139,15 +140,12 @@ def _split(frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     return [(str(key[0]), part) for key, part in parts.items()]
 
 
-def _quantile(bins: pl.DataFrame | None, level: float) -> float | None:
-    """A quantile of latencies in milliseconds; None without any."""
+def _latencies(bins: pl.DataFrame | None) -> tuple[float | None, float | None]:
+    """Median and 95th percentile of latencies, in milliseconds; None without any."""
     if bins is None or bins.is_empty():
-        return None
-    sums = bins.group_by("bin_ms").agg(pl.col("count").sum(), pl.col("sum_us").sum()).sort("bin_ms")
-    counts = sums["count"].to_numpy().astype(np.float64)
-    times = sums["sum_us"].to_numpy() / counts
-    survival = kaplan_meier(counts, np.zeros(len(counts)))
-    return float(survival_quantile(times, survival, level)) / 1000
+        return None, None
+    times = Times(bins)
+    return times.quantile(0.5) / 1000, times.quantile(0.95) / 1000
 
 
 def _middle(places: pl.DataFrame | None) -> int | None:

@@ -1,0 +1,28 @@
+"""Event stores for tests of what reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from karat.store.events import read_event_log
+from karat.tables.events import EventLog
+from karat.workflows.online.importing import import_events
+
+_LATER = 4_000_000_000_000_000  # 2096: no event is later
+
+
+def keep_events(folder: Path, frame: pl.DataFrame, *, simulated: bool = False) -> EventLog:
+    """Import events as anybody would, from a Parquet file.
+
+    Args:
+        folder: The store; made if absent.
+        frame: ``user_id``, ``time_us`` and ``kind`` of each event, and other columns of ``EVENTS``.
+        simulated: Whether they are.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    file = folder.with_name(f"{folder.name}.parquet")
+    frame.write_parquet(file)
+    import_events(folder, [file], now=_LATER, simulated=simulated)
+    return read_event_log(folder)
