@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from tests.event_stores import keep_events
 
-from karat.store.events import keep_events
 from karat.tables.events import EventLog
 
 CLICKERS: dict[str, int | None] = {

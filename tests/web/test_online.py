@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import re
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,11 +50,40 @@ def headline(found: dict[str, Any], metric: str) -> dict[str, Any]:
 
 
 def test_without_a_log_it_says_the_command(engineer: Browser) -> None:
-    for where in ("/online", "/online/queries", "/online/against", "/online/rows"):
+    for where in ("/online", "/online/queries", "/online/watch", "/online/against", "/online/rows"):
         page = engineer.get(where)
         assert page.status_code == 200
         assert "karat online import LOG…" in page.text, where
         assert engineer.get(f"{where}?format=json").json()["lacking"]["none"] is True
+
+
+def test_a_program_is_told_that_there_is_no_log(engineer: Browser, workspace: Path) -> None:
+    for where in ("/online", "/online/queries", "/online/watch", "/online/against", "/online/rows"):
+        answer = engineer.get(f"{where}?format=csv", headers={"accept": "*/*"})
+        assert answer.status_code == 400, where
+        assert answer.json()["error"]["message"] == "no events were imported yet", where
+        page = engineer.get(f"{where}?format=csv")
+        assert (page.status_code, "No events were imported yet" in page.text) == (400, True), where
+        # Where they would lie on the server is no business of who looks.
+        assert str(workspace) not in engineer.get(f"{where}?format=json").text, where
+
+
+def test_a_slice_that_no_search_has_is_said(engineer: Browser, workspace: Path) -> None:
+    put_users(workspace)
+    page = engineer.get("/online?by=device&only=phoen")
+    assert page.status_code == 200
+    assert "has “phoen” as its device. Did you mean “phone”?" in texts(page.text)
+    assert "/online?by=device&amp;only=phone" in page.text
+    assert engineer.get("/online?by=device&only=phone&format=json").json()["wrong"] is None
+
+
+def test_a_slice_of_too_many_is_said(
+    engineer: Browser, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_users(workspace)
+    monkeypatch.setattr(online, "MOST_SLICES", 1)
+    page = engineer.get("/online?by=device&only=phone").text
+    assert "“phone” is none of the 1 values of device with the most behind them" in texts(page)
 
 
 def test_a_damaged_store_says_what_is_wrong(engineer: Browser, workspace: Path) -> None:
@@ -110,12 +140,12 @@ def test_a_day_without_searches_is_a_gap(engineer: Browser, workspace: Path) -> 
     days = {row["day"]: row["value"] for row in found["figures"] if row["day"]}
     assert days == dict.fromkeys([f"2027-01-{day}" for day in (10, 12, 13, 14)], 0.5)
     [chart] = found["charts"]
-    assert chart["gaps"] == ["1 day without a value: nothing to count"]
+    assert chart["gaps"] == ["1 day without a value (2027-01-11): nothing to count"]
     page = engineer.get("/online?metrics=CTR").text
     # The day says so where it is pointed at, and the line is cut there: two pieces in each of two
     # drawings (for a wide and for a narrow screen), one of them a point alone.
     assert page.count("2027-01-11: nothing to count") == 2
-    assert "1 day without a value: nothing to count" in texts(page)
+    assert "1 day without a value (2027-01-11): nothing to count" in texts(page)
 
 
 def test_arms_are_lines_of_their_own(engineer: Browser, workspace: Path) -> None:
@@ -171,7 +201,10 @@ def test_three_days_are_shown_by_the_hour(engineer: Browser, workspace: Path) ->
     # Nobody found anything at twelve, so that there is nothing to click on.
     # (48 hours but for 9, 10 and 11 o'clock of both days)
     gaps = found["charts"][0]["gaps"]
-    assert gaps == ["42 hours without a value: nothing to count"]
+    assert gaps == [
+        "42 hours without a value (2027-01-12, 00:00 to 08:00; 2027-01-12, 12:00 to "
+        "2027-01-13, 08:00; 2027-01-13, 12:00 to 23:00): nothing to count"
+    ]
 
 
 def test_marks_stand_in_the_charts(engineer: Browser, workspace: Path) -> None:
@@ -203,11 +236,18 @@ def test_every_number_leads_to_its_rows(engineer: Browser, workspace: Path) -> N
     assert step is not None
     rows = engineer.get(f"{html.unescape(step[1])}&format=json").json()
     assert rows["period"] == ["2027-01-13", "2027-01-13"]
+    # Of that day's 36 searches with results those that were clicked on, and they alone.
+    assert (rows["counts"], rows["total"]) == ("yes", 18)
+    page = engineer.get("/online?metrics=CTR&by=arm&only=b&from=2027-01-13&to=2027-01-13").text
+    step = re.search(r'href="(/online/rows\?metric=CTR&amp;[^"]*hour%3D11[^"]*)"', page)
+    assert step is not None
+    assert engineer.get(f"{html.unescape(step[1])}&format=json").json()["total"] == 3
 
 
 def test_what_is_simulated_says_so(engineer: Browser, workspace: Path) -> None:
     put_users(workspace, simulated=True)
-    for where in ("/online", "/online/queries", "/online/against?run=old", "/online/rows"):
+    run = "/online/against?run=old"
+    for where in ("/online", "/online/queries", "/online/watch", run, "/online/rows"):
         assert ">simulated</span>" in engineer.get(where).text, where
 
 
@@ -285,6 +325,7 @@ def test_a_page_whose_numbers_take_long_says_so_and_has_them_later(
     assert "50.0 %" in engineer.get("/online?metrics=CTR").text
     assert len(calls) == 1
     assert len(list((log.folder / kept.FOLDER).iterdir())) == 1
+    shutil.rmtree(log.folder)
     put_users(workspace, more="x")  # the log is another, and so are its numbers
     assert "50.0 %" in engineer.get("/online?metrics=CTR").text
     assert len(calls) == 2
@@ -297,3 +338,38 @@ def test_every_metric_of_the_catalogue_is_drawn(engineer: Browser, workspace: Pa
     told = {row["metric"] for row in found["headlines"]} | {name for name, _ in found["unknown"]}
     assert told | {"ClickPosition"} == set(names)
     assert found["positions"] == [["1", 1.0, 72]]
+
+
+def test_figures_are_sorted_by_their_numbers(engineer: Browser, workspace: Path) -> None:
+    put_users(workspace)
+    where = "/online?metrics=CTR,ZeroResults,Latency(p95)&by=device&format=json"
+    for sort, by in (("said", "value"), ("interval", "low"), ("bounds", "least")):
+        rows = engineer.get(f"{where}&sort={sort}").json()["figures"]
+        values = [row[by] for row in rows if row[by] is not None]
+        assert values == sorted(values)
+    page = engineer.get("/online?metrics=CTR&by=device&sort=-said").text
+    assert 'href="?metrics=CTR&amp;by=device&amp;sort=said#figures"' in page
+
+
+def test_bounds_that_leave_nothing_open_are_not_said(engineer: Browser, workspace: Path) -> None:
+    put_users(workspace)  # every reading was seen to end
+    page = texts(engineer.get("/online?metrics=SAT&by=arm").text)
+    assert "within" not in page.partition("By day")[0]
+
+
+def test_clicks_by_position_alone_have_no_empty_parts(engineer: Browser, workspace: Path) -> None:
+    put_users(workspace)
+    page = engineer.get("/online?metrics=ClickPosition").text
+    assert "Where people click" in page
+    for empty in ('id="headlines"', 'class="cards headlines"', 'id="over-time"'):
+        assert empty not in page
+    assert 'class="bar"' not in page.partition("<main")[2]
+
+
+def test_long_names_of_slices_are_cut(engineer: Browser, workspace: Path) -> None:
+    long = "x" * 5_000
+    put_users(workspace, shop=long)
+    page = engineer.get("/online?by=shop&metrics=CTR").text
+    assert long not in re.sub(r'="[^"]*"', "", page)  # nowhere but in what stands behind
+    assert f'title="{long}"' in page
+    assert engineer.get("/online?by=shop&metrics=CTR&format=csv").text.count(long) == 5

@@ -62,6 +62,29 @@ class OnlineCalls:
         rows = self._calls.rows("/online/queries", by=by, **_days(first, last), **where)
         return pl.DataFrame(rows, infer_schema_length=None)
 
+    def online_watch(
+        self,
+        *,
+        until: str | None = None,
+        window: str = "1d",
+        history: str | None = None,
+        metrics: Texts = (),
+        by: Texts = (),
+        margins: Texts = (),
+    ) -> dict[str, Any]:
+        """The latest window beside its own history, as `karat online watch --format json`.
+
+        Args:
+            until: The day, or the hour, that the window ends with; None: the latest that is over.
+            window: ``1d``, ``7d``, or hours that divide a day, as ``6h``.
+            history: How far back it is compared, as ``56d``, which is the usual.
+            metrics: Names; the usual ones if empty.
+            by: What to slice by, as in ``online_evaluate``.
+            margins: Changes that matter to nobody, as ``5%`` or ``CTR=0.01``.
+        """
+        asked = {"metric": _texts(metrics), "by": _texts(by), "margin": _texts(margins)}
+        return self._online("watch", until=until, window=window, history=history, **asked)
+
     def online_against(
         self,
         run: int | str,

@@ -16,6 +16,7 @@ from karat.formats.engines.opening import open_engine
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
 from karat.online.rules import Rules
+from karat.reports.online_words import quoted
 from karat.tables.days import day_text
 from karat.tables.events import EventLog
 from karat.tables.online import OnlineResult, OnlineResults
@@ -33,7 +34,8 @@ from karat.web.online_log import (
     log_of,
     looked,
 )
-from karat.web.online_slices import Dimension, dimension, dimensions
+from karat.web.online_slices import Dimension, dimension, dimensions, lacked
+from karat.web.online_watched import Glance, glance
 from karat.web.page import Page, show
 from karat.web.site import Site, TheSite
 from karat.workflows.kept_pages import with_leads
@@ -49,6 +51,7 @@ _LENGTHS = (1, 7, 28, 91)  # days of periods that are one click away
 _TABS = (
     ("", "Dashboard", "/online"),
     ("queries", "Worst queries", "/online/queries"),
+    ("watch", "Watch", "/online/watch"),
     ("against", "Against judgments", "/online/against"),
     ("rows", "Rows", "/online/rows"),
 )
@@ -79,6 +82,12 @@ class LogPage(Page):
     wrong: str | None = None
     tabs: Sequence[tuple[str, str, bool]] = field(default=(), repr=False)
 
+    @property
+    def unlisted(self) -> str:
+        """Why there are no numbers, where there are none."""
+        lacks = self.wrong if self.lacking is None else self.lacking.what
+        return lacks or super().unlisted
+
 
 @dataclass(frozen=True, kw_only=True)
 class OnlinePage(LogPage):
@@ -101,6 +110,8 @@ class OnlinePage(LogPage):
         choices: What can be chosen: metrics by family, and slices; whether each is.
         periods: Periods that are one click away: name, address, whether it is this.
         whole: The address of all slices.
+        watched: What the last day shown is beside the same weekdays before it; None if nobody can
+            tell, or something else is looked at than the usual metrics.
     """
 
     template: ClassVar[str] = "online.html.j2"
@@ -120,6 +131,7 @@ class OnlinePage(LogPage):
     choices: Mapping[str, Any] = field(default_factory=dict, repr=False)
     periods: Sequence[tuple[str, str, bool]] = field(default=(), repr=False)
     whole: str = field(default="", repr=False)
+    watched: Glance | None = None
 
 
 @dataclass(frozen=True)
@@ -183,6 +195,7 @@ def dashboard(
     if found is None:
         return show(request, OnlinePage(**common))
     results = kept.results_of(found)
+    common["watched"] = None if asked.chosen else glance(site, log, asked.days.last)
     return show(request, OnlinePage(**common, **_shown(request, site, log, asked, axis, results)))
 
 
@@ -299,6 +312,7 @@ def _shown(
         charts.append(_led(chart, leads, site.settings.base))
     return {
         "computed": True,
+        "wrong": _wrong(asked, values),
         "health": results.health,
         "notes": results.notes,
         "headlines": headlines,
@@ -315,6 +329,18 @@ def _shown(
         "marks": marks,
         "metric": _about(asked.metrics[0]) if len(asked.metrics) == 1 else None,
     }
+
+
+def _wrong(asked: Asked, values: Sequence[str]) -> str | None:
+    """Why there is nothing of the one slice that is asked for."""
+    if asked.only is None or asked.only in values:
+        return None
+    if len(values) < MOST_SLICES:
+        return lacked(asked.by.label, asked.only, values)
+    return (
+        f"{quoted(asked.only)} is none of the {MOST_SLICES} values of {asked.by.label} with the "
+        "most behind them, of which numbers are shown."
+    )
 
 
 def _headline(

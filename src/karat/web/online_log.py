@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -14,10 +15,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from karat.errors import InputError, UsageError, on_page
-from karat.store.events import read_event_log
+from karat.store.events import MANIFEST, NoEvents, read_event_log
 from karat.tables.days import day_number, day_text
 from karat.tables.events import EventLog
-from karat.web.computing import Computing
+from karat.web.computing import Busy, Computing
 from karat.web.site import Site
 from karat.workflows.online import kept
 
@@ -132,22 +133,33 @@ TheDays = Annotated[Wanted, Depends(_wanted)]
 """A parameter of a route: the days it is about."""
 
 
+class NothingImported(InputError):
+    """The workspace has no events yet."""
+
+
 def log_of(site: Site) -> EventLog | Lacking:
     """The log of the workspace, or why there is none."""
-    folder = site.workspace.workspace.events
     try:
-        return read_event_log(folder)
+        return the_log(site)
     except InputError as error:
-        return Lacking(error.what, error.fix, not (folder / "manifest.json").exists())
+        return Lacking(error.what, error.fix, isinstance(error, NothingImported))
 
 
 def the_log(site: Site) -> EventLog:
     """The log of the workspace.
 
     Raises:
-        InputError: there is none, or it is damaged.
+        NothingImported: there is none.
+        InputError: it is damaged.
     """
-    return read_event_log(site.workspace.workspace.events)
+    folder = site.workspace.workspace.events
+    try:
+        return read_event_log(folder)
+    except InputError as error:
+        if isinstance(error, NoEvents) or not (folder / MANIFEST).exists():
+            # Where they would lie on the server is no business of who looks.
+            raise NothingImported("no events were imported yet", fix=error.fix) from None
+        raise
 
 
 def looked(
@@ -174,6 +186,17 @@ def looked(
     if found is None and program:
         raise NotYet
     return found
+
+
+def begun(log: EventLog, question: Question, make: Callable[[], Any]) -> Any | None:
+    """What is kept as the answer to a question; else it is computed beside, and not waited for.
+
+    Raises:
+        KaratError: it cannot be computed.
+    """
+    with suppress(Busy):
+        return _ask(log, question, make, 0.0)
+    return None
 
 
 async def awaited(log: EventLog, question: Question, make: Callable[[], Any]) -> Any:

@@ -9,8 +9,10 @@ from typing import Any
 import polars as pl
 import pytest
 from starlette.testclient import TestClient
+from tests.event_stores import keep_events
 from tests.web.api.conftest import Printed, ProgramOf, error_of, rows_of
 from tests.web.online_log import put_users
+from tests.workflows.online.weeks import broken_on_friday
 
 from karat.connectors.server import Client
 from karat.store import queries
@@ -50,6 +52,39 @@ def test_evaluate_is_what_the_command_prints(
     by_arm = {row["slice"].get("arm"): row["value"] for row in found["results"]
               if row["metric"] == "CTR" and list(row["slice"]) == ["arm"]}  # fmt: skip
     assert by_arm == {"a": pytest.approx(15 / 18), "b": pytest.approx(3 / 18)}
+
+
+def test_watch_is_what_the_command_prints(
+    program: TestClient, printed: Printed, workspace: Path
+) -> None:
+    types = {"position": pl.Int32, "returned": pl.Int32, "total_hits": pl.Int64}
+    rows = pl.DataFrame(broken_on_friday(), schema_overrides=types, infer_schema_length=None)
+    keep_events(workspace / "events", rows)
+    asked = {"metric": ["ZeroResults", "CTR"], "by": ["kind"], "until": "2026-11-20"}
+    answer = program.get("/api/online/watch", params=asked)
+    assert answer.status_code == 200
+    words = ("-m", "ZeroResults", "-m", "CTR", "--by", "kind", "--until", "2026-11-20")
+    told = printed("online", "watch", *words, "--format", "json")
+    found = answer.json()
+    assert (found["verdict"], found["exit_code"]) == ("worse", 1)
+    for own, other in zip(found["changes"], told["changes"], strict=True):
+        # Sums of users may differ in their last digit, as they are added in parallel.
+        assert own["value"] == pytest.approx(other["value"], rel=1e-12)
+        assert [row["text"] for row in own["queries"]] == [row["text"] for row in other["queries"]]
+        assert {own[name] == other[name] for name in ("metric", "slice", "verdict", "n")} == {True}
+    # By the clock, which stands in January 2027, the log has ended long ago.
+    assert program.get("/api/online/watch").json()["verdict"] == "unhealthy"
+
+
+@pytest.mark.parametrize(
+    "asks", ["window=5h", "history=1h", "until=yesterday", "metric=ClickPosition", "by=day",
+             "margin=lots"]
+)  # fmt: skip
+def test_a_watch_that_cannot_be_is_an_error(
+    program: TestClient, workspace: Path, asks: str
+) -> None:
+    put_users(workspace)
+    assert error_of(program.get(f"/api/online/watch?{asks}"))[:2] == (400, "usage")
 
 
 def test_days_and_slices_of_the_golden_set(program: TestClient, workspace: Path) -> None:
@@ -120,22 +155,46 @@ def test_rows_go_on_page_by_page_and_name_nobody(program: TestClient, workspace:
     more = program.get(found["next"]).json()
     assert (len(more["items"]), more["next"]) == (12, None)
     both = found["items"] + more["items"]
-    assert len({(row["user"], row["session"], row["intent"]) for row in both}) == 32
+    assert len({(row["user"], row["session_began"], row["intent"]) for row in both}) == 32
     assert both == sorted(both, key=lambda row: -row["time_us"])
     assert {row["arm"] for row in both} == {"a"}
     assert not {"user_id", "user_key", "user_bucket"} & both[0].keys()
     wrong = program.get("/api/online/rows", params={"arm": "a"})
-    assert error_of(wrong) == (400, "usage", "rows are not chosen by 'arm'")
+    words = "there is nothing called 'arm' to ask for here"
+    assert error_of(wrong) == (400, "usage", words)
 
 
-def test_without_events_it_says_so(program: TestClient) -> None:
-    for path in ("status", "evaluate", "queries", "rows", "against?run=old"):
-        status, code, _ = error_of(program.get(f"/api/online/{path}"))
-        assert (status, code) == (400, "input"), path
+@pytest.mark.parametrize(
+    ("asked", "nearest"),
+    [
+        ("evaluate?by=dya", ["day"]),
+        ("evaluate?by=day,devise", ["device"]),
+        ("evaluate?metric=CTRR", ["CTR"]),
+        ("evaluate?metrics=CTR", ["metric"]),
+        ("against?run=old&metrics=CTR", ["metric"]),
+        ("queries?by=devise", ["device"]),
+        ("rows?slice=devise%3Dphone", ["device"]),
+        ("rows?slise=device%3Dphone", ["slice"]),
+    ],
+)
+def test_an_error_names_the_nearest_choice(
+    program: TestClient, workspace: Path, asked: str, nearest: list[str]
+) -> None:
+    put_users(workspace)
+    answer = program.get(f"/api/online/{asked}")
+    assert error_of(answer)[:2] == (400, "usage")
+    assert answer.json()["error"]["nearest"][: len(nearest)] == nearest
+
+
+def test_without_events_it_says_so(program: TestClient, workspace: Path) -> None:
+    for path in ("status", "evaluate", "queries", "watch", "rows", "against?run=old"):
+        answer = program.get(f"/api/online/{path}")
+        assert error_of(answer)[:2] == (400, "input"), path
+        assert str(workspace) not in answer.text, path
 
 
 def test_raters_see_nothing_of_it(program_of: ProgramOf) -> None:
-    for path in ("status", "evaluate", "queries", "rows", "against?run=old", "metrics"):
+    for path in ("status", "evaluate", "queries", "watch", "rows", "against?run=old", "metrics"):
         assert error_of(program_of("rater").get(f"/api/online/{path}"))[0] == 403, path
 
 
@@ -148,6 +207,7 @@ def test_the_client_asks_for_the_same(served: str, program: TestClient, workspac
         assert client.online_metric("ctr")["name"] == "CTR"
         found = client.online_evaluate("CTR", by="arm", first="2027-01-12", last="2027-01-13")
         assert [row["n"] for row in found["results"]] == [72, 36, 36]
+        assert client.online_watch(until="2027-01-14", by="arm")["verdict"] == "cannot_tell"
         worst = client.online_queries(reason="zero results")
         assert worst["text"].to_list() == ["wool hat"]
         assert len(client.online_against("old", measure="P@5")["queries"]) == 4

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import polars as pl
 from fastapi import APIRouter, Query, Request, Response
 
-from karat.errors import UsageError
+from karat.errors import UsageError, nearest
 from karat.formats.engines.opening import open_engine
 from karat.online.metrics import registry
 from karat.online.rules import Rules
 from karat.reports.online_catalogue import as_json
 from karat.tables.events import EventLog
+from karat.tables.queries import Queries
 from karat.web import online_queries as worst
 from karat.web.access import AReader
 from karat.web.api.answers import Paged, printed, said
 from karat.web.errors import NotFound
+from karat.web.listing import Ask
 from karat.web.online_against import made as made_against
 from karat.web.online_against import sides
 from karat.web.online_log import Question, TheDays, awaited, the_log
-from karat.web.online_rows import Counts, Table, behind, made
-from karat.web.online_slices import GOLDEN, Dimension, dimension
+from karat.web.online_rows import Counts, behind, made
+from karat.web.online_slices import GOLDEN, STEPS, Dimension, dimension
 from karat.web.site import Site, TheSite
 from karat.workflows.online.evaluating import evaluate
+from karat.workflows.online.facts import Table
 from karat.workflows.online.importing_status import held
+from karat.workflows.online.watching import HISTORY, watch
 
 ROUTER = APIRouter(prefix="/api/online", tags=["what users did"])
-_PLAIN = {"day", "hour"}
+_HOUR_US = 3_600_000_000
 By = Annotated[
     str,
     Query(
@@ -47,7 +52,7 @@ By = Annotated[
 )
 def online_status(site: TheSite, _asking: AReader) -> Response:
     """What the log of events holds."""
-    found = asdict(held(site.workspace.workspace.events))
+    found = asdict(held(the_log(site).folder))
     return said({name: value for name, value in found.items() if name != "folder"})
 
 
@@ -72,6 +77,7 @@ def online_metric(_asking: AReader, name: str) -> Response:
 
 @ROUTER.get("/evaluate", response_description="As `karat online evaluate --format json`.")
 async def online_evaluate(
+    request: Request,
     site: TheSite,
     _asking: AReader,
     days: TheDays,
@@ -87,13 +93,11 @@ async def online_evaluate(
     ] = None,
 ) -> Response:
     """Online metrics of the days, the last four weeks unless said otherwise."""
+    _understood(request)
     log = the_log(site)
     over, cuts = days.within(log), [_cut(site, log, each) for each in by or []]
     found = registry.find_all(metric or registry.DEFAULT)
-    classes = {part.name: part for cut in cuts for part in cut if part.queries is not None}
-    if len(classes) > 1:
-        raise UsageError("slices by two attributes of the golden set", fix="ask for one of them")
-    queries = next((part.queries for part in classes.values()), None)
+    queries = _classes(cuts)
     question: Question = {
         "what": "evaluate by",
         "metrics": [[each.name, each.version] for each in found],
@@ -142,8 +146,71 @@ async def online_queries(
     return page.of(pl.DataFrame(rows, infer_schema_length=None))
 
 
+@ROUTER.get("/watch", response_description="As `karat online watch --format json`.")
+async def online_watch(
+    request: Request,
+    site: TheSite,
+    _asking: AReader,
+    until: Annotated[
+        str,
+        Query(
+            max_length=40,
+            description="The window ends with this day (`2026-11-20`) or at this hour "
+            "(`2026-11-20 12:00`); without it, the latest that is over is compared.",
+        ),
+    ] = "",
+    window: Annotated[
+        str, Query(max_length=20, description="`1d`, `7d`, or hours that divide a day, as `6h`.")
+    ] = "1d",
+    history: Annotated[
+        str, Query(max_length=20, description="How far back it is compared.")
+    ] = HISTORY,
+    metric: Annotated[list[str] | None, Query(description="A metric; repeat it.")] = None,
+    by: Annotated[
+        list[str] | None,
+        Query(max_length=20, description="What to slice by, as in `evaluate`; repeat it."),
+    ] = None,
+    margin: Annotated[
+        list[str] | None,
+        Query(max_length=50, description="A change that matters to nobody: `5%`, `CTR=0.01`."),
+    ] = None,
+) -> Response:
+    """The latest window beside its own history: what moved, in which slices, by which queries."""
+    _understood(request)
+    log = the_log(site)
+    cuts = [_cut(site, log, each) for each in by or []]
+    queries = _classes(cuts)
+    now = site.clock()
+    question: Question = {
+        "what": "watch over",
+        "window": [window, history, until or now // _HOUR_US],
+        "metrics": metric,
+        "by": [[[part.name, part.digest] for part in cut] for cut in cuts],
+        "margins": margin,
+        "rules": Rules().id,
+    }
+
+    def work() -> dict[str, Any]:
+        with open_engine() as engine:
+            return watch(
+                log,
+                engine,
+                now=now,
+                window=window,
+                history=history,
+                until=until or None,
+                metrics=metric,
+                by=[",".join(part.key for part in cut) for cut in cuts],
+                margins=margin or [],
+                queries=queries,
+            ).to_dict()
+
+    return printed(await awaited(log, question, work))
+
+
 @ROUTER.get("/against", response_description="As `karat online against --format json`.")
 async def online_against(
+    request: Request,
     site: TheSite,
     _asking: AReader,
     days: TheDays,
@@ -155,6 +222,7 @@ async def online_against(
     ] = None,
 ) -> Response:
     """What judges say of a kept run beside what users did."""
+    _understood(request)
     log = the_log(site)
     asked = sides(site, days.within(log), run, measure, metric, by)
     return printed(await awaited(log, asked.question, lambda: made_against(site, log, asked)))
@@ -163,7 +231,8 @@ async def online_against(
 @ROUTER.get(
     "/rows",
     response_description="List of searches, clicks or sessions, the newest first: their columns, "
-    "attributes, `user` (a pseudonym), `when` (in the log’s time zone) and `became` (in words).",
+    "attributes, `user` (a pseudonym), `when` and `session_began` (in the log’s time zone) and "
+    "`became` (in words); null is what the log does not say.",
 )
 async def online_rows(
     request: Request,
@@ -186,12 +255,7 @@ async def online_rows(
     ] = None,
 ) -> Response:
     """The rows behind a figure."""
-    own = {"from", "to", "metric", "table", "counts", "slice", "page", "per"}
-    other = next((name for name in request.query_params if name not in own), None)
-    if other is not None:
-        raise UsageError(
-            f"rows are not chosen by {other!r}", fix="metric, counts, slice, from and to choose"
-        )
+    _understood(request)
     log = the_log(site)
     asked = behind(site, log, days.within(log), metric, table, counts, slices or [])
     begin = (page.page - 1) * page.per
@@ -207,8 +271,28 @@ def _cut(site: Site, log: EventLog, by: str) -> list[Dimension]:
     out = []
     for part in by.split(","):
         name = part.strip()
-        plain = name in _PLAIN
-        out.append(Dimension(name, name, name) if plain else dimension(site, log, name))
+        plain = name in STEPS
+        out.append(Dimension(name, name, name) if plain else dimension(site, log, name, STEPS))
     if not all(each.key for each in out):
         raise UsageError(f"{by!r} is no slice", fix=f"day, arm, {GOLDEN}NAME, or day,arm")
     return out
+
+
+def _understood(request: Request) -> None:
+    """Raise UsageError where an address says what its route does not know."""
+    known = Ask.of(request).others or frozenset()
+    other = next((name for name in request.query_params if name not in known), None)
+    if other is not None:
+        raise UsageError(
+            f"there is nothing called {other[:60]!r} to ask for here",
+            nearest=nearest(other, known),
+            fix=f"one of: {', '.join(sorted(known))}",
+        )
+
+
+def _classes(cuts: Sequence[Sequence[Dimension]]) -> Queries | None:
+    """Queries with their classes, where something is sliced by an attribute of the golden set."""
+    found = {part.name: part.queries for cut in cuts for part in cut if part.queries is not None}
+    if len(found) > 1:
+        raise UsageError("slices by two attributes of the golden set", fix="ask for one of them")
+    return next(iter(found.values()), None)
