@@ -59,7 +59,10 @@ def test_it_is_drawn_told_and_leads_to_both_sides(engineer: Browser) -> None:
     assert "/online/rows?metric=SAT&from=2027-01-10&to=2027-01-14&slice=query%3Dred+shoes" in said
     assert "/runs/1/queries/q1?measure=nDCG%4010" in said
     found = engineer.get("/online/against?run=old&format=json").json()
-    assert len(found["lead"]) == 1
+    # A hat has no SAT, which leaves three.
+    assert found["lead"][1] == "That is too few to mean much: it takes 10 queries at least."
+    assert found["of_few"] == "a rank correlation of fewer than 10 queries means little"
+    assert "A rank correlation of fewer than 10 queries means little." in said
     assert found["concord"]
 
 

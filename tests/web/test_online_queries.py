@@ -5,17 +5,19 @@ from __future__ import annotations
 import csv
 import html
 import io
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import polars as pl
 import pytest
+from tests.event_stores import keep_events
 from tests.web.conftest import Browser, ClientOf
 from tests.web.online_log import put_users
 
 from karat.store import queries
-from karat.store.events import keep_events
 from karat.workflows.online import kept
 
 
@@ -103,6 +105,25 @@ def test_chosen_ones_go_to_the_golden_set_with_their_counts(
     assert "added=0&there=1" in again.headers["location"]  # type: ignore[attr-defined]
 
 
+def test_adding_leads_back_to_where_one_was(engineer: Browser) -> None:
+    asks = "from=2027-01-12&by=arm&q=e&sort=text&slice=b&page=1&added=7&there=1"
+    page = engineer.get(f"/online/queries?{asks}").text
+    assert f'name="at" value="{html.escape(asks)}"' in page
+    days = {"from": "2027-01-12", "to": "2027-01-14"}
+    answer = engineer.fill("/online/queries/golden", query=["wool hat"], by="arm", at=asks, **days)
+    where, _, anchor = answer.headers["location"].partition("#")  # type: ignore[attr-defined]
+    assert anchor == "queries"
+    assert dict(parse_qsl(urlsplit(where).query)) == {
+        **days, "by": "arm", "q": "e", "sort": "text", "slice": "b", "page": "1",
+        "added": "0", "there": "1",
+    }  # fmt: skip
+    assert urlsplit(where).path == "/online/queries"
+    back = engineer.get(where).text
+    assert "1 was there before" in back
+    assert "sort=-text" in back  # its lists go on from there
+    assert not re.search(r'href="\?[^"]*added=', back)  # and say once what was added
+
+
 def test_nothing_chosen_is_said(engineer: Browser) -> None:
     answer = engineer.fill("/online/queries/golden")
     assert answer.status_code == 400  # type: ignore[attr-defined]
@@ -122,6 +143,16 @@ def test_a_strangers_query_is_text(engineer: Browser, workspace: Path) -> None:
         assert evil in html.unescape(page), where
     cells = csv.reader(io.StringIO(engineer.get("/online/queries?format=csv").text))
     assert not [cell for row in cells for cell in row if cell[:1] in {"=", "+", "@"}]
+
+
+def test_a_long_query_is_cut_in_the_table_alone(engineer: Browser, workspace: Path) -> None:
+    text = "x" * 4_000
+    strange(workspace, text)
+    for where in ("/online/queries?q=xxx", "/online/rows?q=xxx"):
+        page = engineer.get(where).text
+        assert re.search(rf">{'x' * 199}…</bdi>", page), where
+        assert text in engineer.get(f"{where}&format=csv").text, where
+        assert text in engineer.get(f"{where}&format=json").text, where
 
 
 def test_a_log_without_texts_says_what_it_lacks(engineer: Browser, workspace: Path) -> None:

@@ -8,10 +8,12 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 from tests.web.conftest import Browser, ClientOf
 from tests.web.online_log import put_users
 
+from karat.store import queries
 from karat.web import online_rows
 from karat.workflows.online import kept
 
@@ -75,10 +77,53 @@ def test_a_row_says_what_became_of_it_and_who_is_a_pseudonym(engineer: Browser) 
     assert {row["dwell_s"] for row in clicks} == {60.0}
 
 
-def test_no_pseudonym_is_the_same_in_another_workspace() -> None:
-    assert online_rows.pseudonym(7, "salt") == online_rows.pseudonym(7, "salt")
-    assert online_rows.pseudonym(7, "salt") != online_rows.pseudonym(7, "other")
-    assert online_rows.pseudonym(7, "salt") != online_rows.pseudonym(8, "salt")
+def test_when_a_session_began_does_not_depend_on_the_days(engineer: Browser) -> None:
+    for asks in ("", "from=2027-01-14"):
+        for table in ("searches", "clicks"):
+            found = engineer.get(f"/online/rows?table={table}&{asks}&format=json").json()["rows"]
+            rows = [row for row in found if row["when"].startswith("2027-01-14 09:03")]
+            assert [row["session_began"] for row in rows] == ["2027-01-14 09:03:00"]
+            assert "session" not in rows[0]
+
+
+@pytest.mark.parametrize(
+    ("asks", "said"),
+    [
+        ("slice=device%3Dphoen", "has “phoen” as its device. Did you mean “phone”?"),
+        ("slice=device%3Dcar", "has “car” as its device. There are “desktop”, “phone”."),
+        ("slice=arm%3Da&slice=device%3DPHONES", "Did you mean “phone”?"),
+        ("slice=device%3D", "Every search in these days has a value of device."),
+        ("metric=CTR&counts=yes&slice=golden%3Akind%3Dweer", "Did you mean “wear”?"),
+    ],
+)
+def test_a_value_that_no_search_has_is_said(engineer: Browser, asks: str, said: str) -> None:
+    site = engineer.site
+    with site.workspace.store.begin() as c:
+        frame = queries.frame(c, site.workspace.golden.id)
+        kinds = pl.Series("kind", ["wear", "garden", "garden", "wear"])
+        queries.put(c, site.workspace.golden.id, frame.with_columns(kinds), 1)
+    page = engineer.get(f"/online/rows?{asks}")
+    assert page.status_code == 200
+    assert said in html.unescape(page.text)
+    assert "No such searches" not in page.text
+    # To a program, no rows are the answer.
+    answer = engineer.get(f"/online/rows?{asks}&format=csv")
+    assert (answer.status_code, len(answer.text.splitlines())) == (200, 1)
+
+
+def test_values_that_each_have_searches_but_not_at_once(engineer: Browser) -> None:
+    asks = "slice=hour%3D12&slice=query%3Dred+shoes&slice=device%3Dphone"
+    nobody = "from=2027-01-11&to=2027-01-11&slice=device%3Dphone"
+    for each in (asks, nobody):
+        page = engineer.get(f"/online/rows?{each}").text
+        assert "No such searches in these days." in page
+        assert "as its" not in page
+
+
+def test_a_long_value_is_cut_where_it_is_shown(engineer: Browser) -> None:
+    text = "x" * 5_000
+    page = engineer.get(f"/online/rows?slice=query%3D{text}").text
+    assert f'<bdi title="{text}">query: {"x" * 199}…</bdi>' in page
 
 
 def test_a_nothing_found_says_so(engineer: Browser) -> None:
@@ -112,6 +157,9 @@ def test_rows_are_filtered_and_sorted_on_the_server(engineer: Browser) -> None:
         ("slice=arm%3Da&slice=arm%3Db", "slices are of arm"),
         ("metric=zeroresult", "ZeroResults"),
         ("slice=hour%3Dnoon", "is no hour"),
+        ("slice=dya%3D2027-01-12", "day"),
+        ("table=serches", "searches"),
+        ("table=foo", "searches, clicks, sessions"),
     ],
 )
 def test_what_cannot_be_meant_is_said(engineer: Browser, asks: str, said: str) -> None:

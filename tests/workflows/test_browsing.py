@@ -11,6 +11,7 @@ from karat.errors import UsageError
 from karat.tables import Pairs, Run
 from karat.tables.exchange import Exchange
 from karat.workflows.browsing import (
+    classes_in,
     column_of,
     disagreements_listed,
     given_by,
@@ -125,3 +126,20 @@ def test_strangers_names_are_harmless() -> None:
     assert column_of("class") == "class"
     for odd in ("=cmd", "q", "graded", "a b", "é", ""):
         assert column_of(odd, {"q"}) == f"attribute {odd}"
+
+
+def test_numbers_are_seen_by_what_queries_are_and_not_by_how_they_came(
+    shop: Opened, tick: Tick
+) -> None:
+    queries = pl.DataFrame(
+        {
+            "query_id": ["q1", "q2", "q3", "q4"],
+            "text": ["door", "window", "roof", "wall"],
+            "band": ["head", "tail", "head", "tail"],
+            "origin": ["log", "clicks", "log", "clicks"],
+            "why": ["nothing was found", "nobody clicks", "nobody clicks", "nothing was found"],
+            "kind": ["a", "a", "b", "b"],
+        }
+    )
+    take_exchange(shop, Exchange("csv", queries=queries), file="f", sha256="", now=tick())
+    assert sorted(classes_in(shop)) == ["band", "kind"]

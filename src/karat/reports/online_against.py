@@ -5,17 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
 
 from karat.reports.cells import Cells, fitted, plain
 from karat.reports.figures import counted, three_digits
-from karat.reports.online_words import as_wide, value
+from karat.reports.online_words import as_wide, during, value
 from karat.reports.rows import spreadsheet_safe
 from karat.reports.terminal import show_notes
 from karat.tables.against import Against, BothWorlds, Concord, Discord, WorldSlice
 
+FEW = 10
+"""Queries: a rank correlation of fewer means little."""
+OF_FEW = f"a rank correlation of fewer than {FEW} queries means little"
 _MOST = 20  # queries for eyes
 _ALL = "all"
 _LOWER = " ↓"
@@ -46,10 +50,9 @@ def show(found: Against, out: Console) -> None:
 
 def headline(found: Against) -> str:
     """What was joined, in a sentence."""
-    days = "" if found.period is None else f", {found.period[0]} to {found.period[1]}"
     return (
         f"{found.run}: {counted(len(found.queries), 'query', 'queries')} judged and searched "
-        f"for{days}"
+        f"for{during(found.period)}"
     )
 
 
@@ -71,11 +74,18 @@ def remarks(found: Against, shown: int | None = None) -> list[str]:
         f"correlations and disagreements are over the {found.enough:,} with "
         f"{found.min_searches:,} searches or more; few searches each make any correlation weak"
     )
+    if any_of_few(found.concord):
+        notes.append(OF_FEW)
     if any(row.direction == "lower" for row in found.concord):
         notes.append("↓ is better lower: there, agreement is a correlation below 0")
     if shown is not None and shown < len(found.queries):
         notes.append(f"{len(found.queries) - shown:,} more queries (--format csv has all)")
     return [*notes, *found.notes]
+
+
+def any_of_few(rows: Sequence[Concord]) -> bool:
+    """Whether a correlation is of so few queries that it means little."""
+    return any(row.spearman is not None and row.n < FEW for row in rows)
 
 
 def to_json(found: Against) -> str:

@@ -15,6 +15,7 @@ from karat.measures import DEFAULTS, parse
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
 from karat.reports.html.words import number
+from karat.reports.online_against import FEW, OF_FEW, any_of_few
 from karat.store import runs as stored
 from karat.tables.against import Against, BothWorlds, Concord, Discord, Figure, WorldSlice
 from karat.tables.events import EventLog
@@ -56,6 +57,7 @@ class AgainstPage(LogPage):
         by: The attribute of queries that it is sliced by; empty for none.
         lead: What is to be said of them together, in sentences.
         concord: Rank correlations.
+        of_few: What to know of those of few queries, in a sentence; empty if there are none.
         discord: Queries on which they disagree, the furthest apart first, with two addresses:
             the searches, and the ranking.
         discord_slices: Slices on which they do.
@@ -78,6 +80,7 @@ class AgainstPage(LogPage):
     by: str = ""
     lead: Sequence[str] = ()
     concord: Sequence[Concord] = ()
+    of_few: str = ""
     discord: Sequence[tuple[Discord, str, str]] = ()
     discord_slices: Sequence[Discord] = ()
     slices: Sequence[SliceRow] = ()
@@ -228,6 +231,7 @@ def _shown(request: Request, site: Site, asked: Sides, found: Against) -> dict[s
         "notes": found.notes,
         "lead": _lead(asked, found),
         "concord": found.concord,
+        "of_few": OF_FEW if any_of_few(found.concord) else "",
         "discord": [
             (
                 row,
@@ -267,8 +271,12 @@ def _lead(asked: Sides, found: Against) -> list[str]:
         f"{asked.measure} and {asked.metric.name} have a rank correlation of "
         f"{number(row.spearman, 2)}{ends}, over {row.n:,} queries {least}."
     )
-    lower = f"{asked.metric.name} is better lower, so that agreement is below 0."
-    return [said, lower] if row.direction == "lower" else [said]
+    told_too = []
+    if row.n < FEW:
+        told_too.append(f"That is too few to mean much: it takes {FEW} queries at least.")
+    if row.direction == "lower":
+        told_too.append(f"{asked.metric.name} is better lower, so that agreement is below 0.")
+    return [said, *told_too]
 
 
 def _counts(found: Against) -> list[str]:

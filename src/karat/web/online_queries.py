@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 import polars as pl
 from fastapi import APIRouter, Form, Query, Request, Response
@@ -33,7 +33,7 @@ from karat.web.online_log import (
     the_log,
     trouble,
 )
-from karat.web.online_slices import Dimension, dimension, dimensions
+from karat.web.online_slices import LONGEST, Dimension, dimension, dimensions
 from karat.web.page import show
 from karat.web.site import Site, TheSite
 from karat.workflows.online.worst import to_golden, worst_queries
@@ -41,6 +41,8 @@ from karat.workflows.online.worst import to_golden, worst_queries
 ROUTER = APIRouter()
 MOST_QUERIES = 1_000
 """Queries of the list, the worst; the command has all."""
+_ADDED = {"added", "there"}
+_NOT_KEPT = {*_ADDED, "from", "to", "by", "format"}
 _SCHEMA: dict[str, Any] = {
     "text": pl.String,
     "slice": pl.String,
@@ -116,7 +118,7 @@ def worst(
         "period": over.period,
         "by": sliced.name,
         "slices": [(each.name, each.label, each.name == by) for each in dimensions(site, log)],
-        "carried": [*over.said.items(), ("by", sliced.name)],
+        "carried": [*over.said.items(), ("by", sliced.name), ("at", request.url.query)],
         "added": None if added is None else _added(added, there),
     }
     try:
@@ -147,14 +149,19 @@ def add_to_golden(
     first: Annotated[str, Form(alias="from", max_length=40)] = "",
     last: Annotated[str, Form(alias="to", max_length=40)] = "",
     by: Annotated[str, Form(max_length=200)] = "",
+    at: Annotated[str, Form(max_length=60_000)] = "",
 ) -> Response:
-    """Add chosen queries to the golden set, with how often each was searched for."""
+    """Add chosen queries to the golden set, with how often each was searched for.
+
+    From there the list is shown again as ``at`` says, the address that it had.
+    """
     chosen = set(query or [])
     if not chosen:
         raise UsageError("no query is chosen", fix="tick the boxes before the queries")
     log = the_log(site)
     over, sliced = Wanted(first, last).within(log), dimension(site, log, by)
-    where = [*over.said.items(), *([("by", by)] if by else [])]
+    own = [*over.said.items(), *([("by", by)] if by else [])]
+    where = [*own, *((name, value) for name, value in parse_qsl(at) if name not in _NOT_KEPT)]
     held = looked(request, log, question_of(over, sliced), lambda: made(log, over, sliced))
     if held is None:
         raise UsageError(
@@ -170,7 +177,8 @@ def add_to_golden(
     keys = {row.query for row in rows}
     there = len(keys & before.keys())
     where += [("added", str(len(keys) - there)), ("there", str(there))]
-    return RedirectResponse(f"{site.settings.base}/online/queries?{urlencode(where)}", 303)
+    address = f"{site.settings.base}/online/queries?{urlencode(where)}#queries"
+    return RedirectResponse(address, 303)
 
 
 def question_of(days: Days, by: Dimension) -> Question:
@@ -268,8 +276,8 @@ def _listed(request: Request, site: Site, found: WorstQueries, days: Days, by: D
         return frame[name].drop_nulls().len() > 0
 
     columns = [
-        Column("text", "query", link=rows_link),
-        Column("slice", by.label or "slice", choices=True, shown=bool(by.key)),
+        Column("text", "query", link=rows_link, longest=LONGEST),
+        Column("slice", by.label or "slice", choices=True, shown=bool(by.key), longest=LONGEST),
         Column("lost", "lost", "count"),
         Column("searches", "searches", "count"),
         Column("users", "users", "count"),
@@ -290,7 +298,10 @@ def _listed(request: Request, site: Site, found: WorstQueries, days: Days, by: D
         Column("high", "95 % to", "number", shown=False),
         Column("query", "folded", shown=False),
     ]
-    return listed(frame, columns, Ask.of(request), search=["text", "instead"], per_page=25)
+    ask = Ask.of(request)
+    # What was added is said once, and not on the next page again.
+    ask = replace(ask, where={n: v for n, v in ask.where.items() if n not in _ADDED})
+    return listed(frame, columns, ask, search=["text", "instead"], per_page=25)
 
 
 def _in_golden(site: Site) -> dict[str, str]:

@@ -2,45 +2,44 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 from urllib.parse import urlencode
 
 import polars as pl
 from fastapi import APIRouter, Query, Request, Response
 
+from karat.errors import UsageError, nearest
 from karat.formats.engines.opening import open_engine
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
 from karat.online.rules import Rules
 from karat.online.simulate.records import SIMULATED
-from karat.tables.events import ATTRIBUTE, EventLog
+from karat.tables.events import EventLog
 from karat.tables.schema import TABLES as TABLES_OF
 from karat.web.access import AReader
 from karat.web.listing import Ask, Column, Kind, Listed, listed
 from karat.web.online import LogPage, tabs, told
+from karat.web.online_facts import SECONDS, for_eyes
 from karat.web.online_figures import NOT_SAID
 from karat.web.online_log import Days, Lacking, Question, TheDays, log_of, looked
-from karat.web.online_slices import Part, parts, where
+from karat.web.online_slices import LONGEST, STEPS, Part, lacked, parts, where
 from karat.web.page import show
 from karat.web.site import Site, TheSite
-from karat.workflows.online.evaluating import class_table
-from karat.workflows.online.facts import look
+from karat.workflows.online.evaluating import class_table, evaluate
+from karat.workflows.online.facts import Table, look
 
 ROUTER = APIRouter()
 MOST_ROWS = 2_000
 """Rows of a page's list, the newest; the API goes on from there."""
-Table = Literal["searches", "clicks", "sessions"]
 Counts = Literal["", "yes", "no"]
-TABLES: tuple[Table, ...] = ("searches", "clicks", "sessions")
+TABLES: tuple[Table, ...] = get_args(Table)
 _SHOWN: dict[Table, tuple[tuple[str, str, Kind], ...]] = {
     "searches": (
         ("query", "query", "text"),
         ("when", "when", "text"),
         ("user", "user", "text"),
-        ("session", "session", "count"),
         ("arm", "arm", "text"),
         ("became", "what became of it", "text"),
         ("items", "results", "count"),
@@ -49,23 +48,23 @@ _SHOWN: dict[Table, tuple[tuple[str, str, Kind], ...]] = {
         ("first_click_s", "first click, s", "number"),
         ("revenue", "paid", "number"),
         ("latency_ms", "answer, ms", "count"),
+        ("session_began", "session since", "text"),
     ),
     "clicks": (
         ("query_key", "query", "text"),
         ("when", "when", "text"),
         ("user", "user", "text"),
-        ("session", "session", "count"),
         ("arm", "arm", "text"),
         ("doc_id", "document", "text"),
         ("position", "position", "count"),
         ("dwell_s", "s read", "number"),
         ("became", "what became of it", "text"),
+        ("session_began", "session since", "text"),
     ),
     "sessions": (
         ("query_key", "first query", "text"),
         ("when", "when", "text"),
         ("user", "user", "text"),
-        ("session", "session", "count"),
         ("arm", "arm", "text"),
         ("searches", "searches", "count"),
         ("tasks", "tasks", "count"),
@@ -73,34 +72,10 @@ _SHOWN: dict[Table, tuple[tuple[str, str, Kind], ...]] = {
     ),
 }
 """Columns of each table of facts: name, head, kind."""
-_SAID: dict[str, tuple[tuple[str, str], ...]] = {
-    "searches": (
-        ("error", "error"),
-        ("timeout", "timed out"),
-        ("zero", "no results"),
-        ("zero_filtered", "none by its filter"),
-        ("sat", "satisfied"),
-        ("quick_back", "back at once"),
-        ("carts", "into the cart"),
-        ("purchases", "bought"),
-        ("answered", "answer read"),
-    ),
-    "clicks": (
-        ("satisfied", "satisfied"),
-        ("censored", "perhaps for longer"),
-    ),
-    "sessions": (("success", "success"),),
-}
-"""Flags of each table of facts, and what is said where they are set."""
-_ABANDONED = {
-    "zero": "abandoned, nothing found",
-    "reformulated": "abandoned, searched again",
-    "terminal": "abandoned",
-}
 _HEADS = {"reformulation": "said again", "abandoned_as": "abandoned"}
 _FILTERS = frozenset({"arm", "reformulation", "abandoned_as"})
-_SECONDS = {"first_click_us": "first_click_s", "dwell_us": "dwell_s"}
-_PSEUDONYM = 3  # bytes
+_EACH = "SearchesPerUser"  # a metric that every search counts in
+_MOST_VALUES = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +149,15 @@ class Behind:
             "limit": [limit, offset],
         }
 
+    def question_of_values(self, of: Sequence[Part]) -> Question:
+        """All that the values of what they are slices of depend on besides the log."""
+        return {
+            "what": "values",
+            "of": [[part.dimension.key, part.dimension.digest] for part in of],
+            "days": [self.days.first, self.days.last],
+            "rules": Rules().id,
+        }
+
     def address(self, **changed: Any) -> str:
         """The page with some of it changed; ``None`` takes it out."""
         held: dict[str, Any] = {"metric": "" if self.metric is None else self.metric.name}
@@ -208,7 +192,7 @@ def rows(
     _asking: AReader,
     days: TheDays,
     metric: Annotated[str, Query(max_length=100)] = "",
-    table: Table | Literal[""] = "",
+    table: Annotated[str, Query(max_length=100)] = "",
     counts: Counts = "",
     slices: Annotated[list[str] | None, Query(alias="slice", max_length=20)] = None,
 ) -> Response:
@@ -218,7 +202,7 @@ def rows(
     common |= {"tabs": tabs("rows")}
     if isinstance(log, Lacking):
         return show(request, RowsPage(**common, lacking=log))
-    asked = behind(site, log, days.within(log), metric, table or None, counts, slices or [])
+    asked = behind(site, log, days.within(log), metric, _table(table), counts, slices or [])
     found = looked(
         request,
         log,
@@ -239,11 +223,67 @@ def rows(
     }
     if found is None:
         return show(request, RowsPage(**page))
+    wrong = "" if found["total"] else _lacked(request, log, asked)
+    if wrong is None:
+        return show(request, RowsPage(**page))
+    page["wrong"] = wrong or None
     frame = pl.DataFrame(found["rows"], schema=_schema(found["schema"]))
     return show(
         request,
         RowsPage(**page, computed=True, total=found["total"], rows=_listed(request, asked, frame)),
     )
+
+
+def _table(said: str) -> Table | None:
+    if said and said not in TABLES:
+        raise UsageError(
+            f"there are no rows called {said!r}",
+            nearest=nearest(said, TABLES),
+            fix=f"one of: {', '.join(TABLES)}",
+        )
+    return said or None
+
+
+def _lacked(request: Request, log: EventLog, asked: Behind) -> str | None:
+    """Why there are no rows, if no search has a value that is asked for; empty if each has some.
+
+    Returns:
+        None while it is being computed.
+    """
+    within = [part for part in asked.slices if part.dimension.key not in {*STEPS, "query"}]
+    if not within:
+        return ""
+    found = looked(
+        request, log, asked.question_of_values(within), lambda: values(log, asked.days, within)
+    )
+    if found is None:
+        return None
+    return next(
+        (
+            lacked(part.dimension.label, part.value, there)
+            for part in within
+            if (there := found.get(part.dimension.key)) and part.value not in there
+        ),
+        "",
+    )
+
+
+def values(log: EventLog, days: Days, of: Sequence[Part]) -> dict[str, list[str]]:
+    """What searches have as values of some dimensions, the most frequent first."""
+    keys = [part.dimension.key for part in of]
+    queries = next((part.dimension.queries for part in of if part.dimension.queries), None)
+    first, last = days.first, days.last
+    try:
+        with open_engine() as engine:
+            found = evaluate(
+                log, engine, [_EACH], keys, first_day=first, last_day=last, queries=queries
+            )
+    except UsageError:  # none of these days has a search, or nothing can be counted by one of them
+        return {}
+    rows = sorted(found.results, key=lambda row: -(row.total or 0))
+    return {
+        key: [row.slice[key] for row in rows if key in row.slice][:_MOST_VALUES] for key in keys
+    }
 
 
 def made(site: Site, log: EventLog, asked: Behind, limit: int, offset: int) -> dict[str, Any]:
@@ -262,56 +302,12 @@ def made(site: Site, log: EventLog, asked: Behind, limit: int, offset: int) -> d
             offset=offset,
             classes=None if queries is None else class_table(queries)[0],
         )
-    frame = _for_eyes(frame, log, asked.table, site.workspace.golden.salt)
+    frame = for_eyes(frame, log, asked.table, site.workspace.golden.salt)
     kinds = {
         name: "text" if kind == pl.String else "float" if kind.is_float() else "whole"
         for name, kind in frame.schema.items()
     }
     return {"total": total, "rows": frame.to_dict(as_series=False), "schema": kinds}
-
-
-def pseudonym(user_key: int, salt: str) -> str:
-    """What pages call a user: the same everywhere in a workspace, and no way back from it."""
-    found = hashlib.blake2b(str(user_key).encode(), key=salt.encode()[:64], digest_size=_PSEUDONYM)
-    return f"u-{found.hexdigest()}"
-
-
-def _became(table: Table) -> pl.Expr:
-    """What happened, in a few words; null where nothing of note did."""
-    said: list[pl.Expr] = [
-        pl.when(pl.col(name) == 1).then(pl.lit(words)) for name, words in _SAID[table]
-    ]
-    if table == "searches":
-        again = pl.lit("said again: ") + pl.col("reformulation")
-        words = pl.col("abandoned_as").replace_strict(_ABANDONED, default=None)
-        said += [again, words]
-    whole = pl.concat_str(said, separator="; ", ignore_nulls=True)
-    return pl.when(whole != "").then(whole)
-
-
-def _for_eyes(frame: pl.DataFrame, log: EventLog, table: Table, salt: str) -> pl.DataFrame:
-    users = frame["user_key"].unique().to_list()
-    names = {key: pseudonym(key, salt) for key in users}
-    told_ = frame["user_key"].replace_strict(names, default=None, return_dtype=pl.String)
-    seconds = [
-        (pl.col(old) / 1e6).alias(new) for old, new in _SECONDS.items() if old in frame.columns
-    ]
-    if "latency_us" in frame.columns:
-        seconds.append((pl.col("latency_us") / 1e3).round().cast(pl.Int64).alias("latency_ms"))
-    frame = frame.with_columns(
-        told_.alias("user"),
-        pl.from_epoch("time_us", time_unit="us")
-        .dt.replace_time_zone("UTC")
-        .dt.convert_time_zone(log.timezone)
-        .dt.strftime("%Y-%m-%d %H:%M:%S")
-        .alias("when"),
-        _became(table).alias("became"),
-        *seconds,
-    )
-    frame = frame.rename({name: name.removeprefix(ATTRIBUTE) for name in frame.columns
-                          if name.startswith(ATTRIBUTE)
-                          and name.removeprefix(ATTRIBUTE) not in frame.columns})  # fmt: skip
-    return frame.drop("user_key", "user_bucket")
 
 
 def _schema(kinds: Mapping[str, str]) -> dict[str, Any]:
@@ -323,7 +319,7 @@ def _listed(request: Request, asked: Behind, frame: pl.DataFrame) -> Listed:
     """The rows as a list; what none of them has is left out of the table."""
     shown = [each for each in _SHOWN[asked.table] if each[0] in frame.columns]
     named = {name for name, _, _ in shown}
-    hidden = {*_SECONDS, "latency_us", "local_day", "local_hour", SIMULATED}
+    hidden = {*SECONDS, "latency_us", "local_day", "local_hour", SIMULATED}
     key = shown[0][0]
 
     def link(row: Mapping[str, Any]) -> str | None:
@@ -342,6 +338,7 @@ def _listed(request: Request, asked: Behind, frame: pl.DataFrame) -> Listed:
             link=link if name == key else None,
             shown=any_of(name),
             choices=name in _FILTERS,
+            longest=LONGEST,
         )
         for name, head, kind in shown
     ]
@@ -354,6 +351,7 @@ def _listed(request: Request, asked: Behind, frame: pl.DataFrame) -> Listed:
             "time" if name == "time_us" else "text" if text else "number",
             shown=text and name not in facts and any_of(name),
             choices=name in _FILTERS or (text and name not in facts),
+            longest=LONGEST,
         )
         for name in rest
         for text in [frame.schema[name] == pl.String]

@@ -10,6 +10,7 @@ import polars as pl
 
 from karat.errors import UsageError, nearest
 from karat.online.simulate.records import SIMULATED
+from karat.reports.online_words import quoted
 from karat.store import queries as stored
 from karat.tables.events import EventLog
 from karat.tables.queries import Queries
@@ -18,7 +19,11 @@ from karat.workflows.browsing import classes_in
 
 GOLDEN = "golden:"
 """What the name of a slice by queries of the golden set begins with, in an address."""
-_STEPS = ("day", "hour")
+LONGEST = 200
+"""Characters of a query or a value that pages show; all of them stand in CSV and JSON."""
+STEPS = ("day", "hour")
+"""Steps of time, which are slices too."""
+_FEW = 10  # values that are all named
 
 
 @dataclass(frozen=True)
@@ -59,8 +64,14 @@ def dimensions(site: Site, log: EventLog) -> list[Dimension]:
     return out
 
 
-def dimension(site: Site, log: EventLog, name: str) -> Dimension:
+def dimension(site: Site, log: EventLog, name: str, besides: Sequence[str] = ()) -> Dimension:
     """What a name in an address means.
+
+    Args:
+        site: The site.
+        log: The log.
+        name: As the address says it.
+        besides: What else can be sliced by there, to be named where the name is none.
 
     Raises:
         UsageError: there is nothing of this name; the nearest is named.
@@ -69,10 +80,11 @@ def dimension(site: Site, log: EventLog, name: str) -> Dimension:
         return NOTHING
     known = {each.name: each for each in dimensions(site, log)}
     if name not in known:
+        names = [*besides, *known]
         raise UsageError(
             f"there is nothing called {name[:60]!r} to slice by",
-            nearest=nearest(name, known),
-            fix=f"one of: {', '.join(known)}" if known else None,
+            nearest=nearest(name, names),
+            fix=f"one of: {', '.join(names)}" if names else None,
         )
     found = known[name]
     if not name.startswith(GOLDEN):
@@ -114,10 +126,10 @@ def parts(site: Site, log: EventLog, said: Sequence[str]) -> list[Part]:
         name, equals, value = each.partition("=")
         if not equals:
             raise UsageError(f"{each[:60]!r} is no slice", fix="slice=arm=b")
-        if name in {*_STEPS, "query"}:
+        if name in {*STEPS, "query"}:
             out.append(Part(Dimension(name, name, name), value))
         else:
-            out.append(Part(dimension(site, log, name), value))
+            out.append(Part(dimension(site, log, name, (*STEPS, "query")), value))
     keys = [part.dimension.key for part in out]
     twice = next((key for key in keys if keys.count(key) > 1), None)
     if twice is not None:
@@ -128,3 +140,24 @@ def parts(site: Site, log: EventLog, said: Sequence[str]) -> list[Part]:
 def where(found: Sequence[Part]) -> Mapping[str, str | None]:
     """Slices as the workflows take them: None is what the log does not say."""
     return {part.dimension.key: part.value or None for part in found}
+
+
+def lacked(label: str, value: str, values: Sequence[str]) -> str:
+    """That no search has a value, and which may be meant, in sentences.
+
+    Args:
+        label: What it is a value of, as pages call it.
+        value: The value; empty for what the log does not say.
+        values: Those that searches have, the most frequent first.
+    """
+    if not value:
+        return f"Every search in these days has a value of {label}."
+    said = f"No search in these days has {quoted(value)} as its {label}."
+    named = [each for each in values if each]
+    near = nearest(value, named)
+    if near:
+        return f"{said} Did you mean {' or '.join(map(quoted, near))}?"
+    if not named:
+        return said
+    more = " and others" if len(named) > _FEW else ""
+    return f"{said} There are {', '.join(map(quoted, named[:_FEW]))}{more}."

@@ -23,7 +23,7 @@ from karat.tables.against import Against, Figure, WorldSlice
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.online_figures import rows_address
 from karat.web.online_log import Days, Question
-from karat.web.online_slices import GOLDEN
+from karat.web.online_slices import GOLDEN, LONGEST
 from karat.workflows.kept_pages import with_leads
 
 LEAST = 10
@@ -131,7 +131,7 @@ def scatter_of(base: str, asked: Sides, found: Against, keys: Mapping[str, str])
             row.offline[name] or 0.0,
             row.online[metric.name].value or 0.0,
             _INKS.get(kinds.get(row.query_id, ""), "quiet"),
-            f"{row.text}: {name} {number(row.offline[name])}, {metric.name} "
+            f"{_short(row.text)}: {name} {number(row.offline[name])}, {metric.name} "
             f"{_online(metric, row.online[metric.name])}, {row.searches:,} searches",
             f"q-{at}",
         )
@@ -222,8 +222,8 @@ def list_of_queries(
         return searches_of(asked, "", keys[row["query_id"]], "")
 
     columns = [
-        Column("text", "query", link=searches),
-        Column("slice", asked.by or "slice", choices=True, shown=bool(asked.by)),
+        Column("text", "query", link=searches, longest=LONGEST),
+        Column("slice", asked.by or "slice", choices=True, shown=bool(asked.by), longest=LONGEST),
         Column("searches", "searches", "count"),
         Column(
             "offline",
@@ -240,6 +240,10 @@ def list_of_queries(
         Column("query_id", "id", shown=False),
     ]
     return listed(frame, columns, Ask.of(request), search=["text", "query_id"], per_page=25)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _online(metric: Metric, each: Figure) -> str:

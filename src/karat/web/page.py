@@ -18,6 +18,7 @@ import jinja2
 import polars as pl
 from fastapi import Request, Response
 
+from karat.errors import UsageError
 from karat.reports.html import page as report
 from karat.reports.rows import spreadsheet_safe
 from karat.web.access import Asking
@@ -43,6 +44,11 @@ class Page:
     """Entry of the menu that it belongs to."""
     title: str
     crumbs: Sequence[tuple[str, str]] = ()
+
+    @property
+    def unlisted(self) -> str:
+        """Why it has no list, if it has none, for a program that asks for CSV."""
+        return "there is no list on this page"
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,9 @@ def show(request: Request, page: Page, status: int = 200) -> Response:
         request: What was asked.
         page: What to show.
         status: Of the answer.
+
+    Raises:
+        UsageError: CSV is wanted of a page without a list.
     """
     wanted = request.query_params.get("format")
     if wanted == "json":
@@ -90,6 +99,8 @@ def show(request: Request, page: Page, status: int = 200) -> Response:
                 media_type="text/csv; charset=utf-8",
                 headers={"content-disposition": f'attachment; filename="{_file(page.title)}.csv"'},
             )
+        if status < 400:  # else the page says what is wrong
+            raise UsageError(page.unlisted)
     site: Site = request.app.state.site
     query = f"?{request.url.query}" if request.url.query else ""
     shell = Shell(

@@ -255,11 +255,15 @@ def ready_in(opened: Opened) -> Ready:
 
 
 def classes_in(opened: Opened) -> list[str]:
-    """Attributes of the queries that agreement can be seen by: those of few values."""
+    """Attributes of the queries that numbers can be seen by: those of few values.
+
+    Where a query came from (``origin``), and why it was taken (``why``), says nothing of what it
+    asks for: neither is among them.
+    """
     with opened.store.read() as connection:
         asked = queries.frame(connection, opened.golden.id)
     most = max(2, min(20, asked.height // 2))
-    own = _OWN - {"stratum", "band", "origin"}
+    own = _OWN - {"stratum", "band"} | {"why"}
     named = [name for name in asked.columns if name not in own]
     return [
         name
