@@ -33,9 +33,9 @@ KEYS = {
 }
 COLUMNS = {"searches": SEARCHES, "clicks": CLICKS, "sessions": SESSIONS}
 CUTS: list[Cut] = [(), ("day", "arm"), ("device",), ("query",)]
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:PySpark does not yet fully support pandas:FutureWarning"
+)
 
 
 @pytest.fixture(scope="module")
@@ -434,8 +434,7 @@ def test_only_the_time_asked_for_is_read(
 ) -> None:
     events = stored.golden_events()
     monkeypatch.chdir(tmp_path)  # Spark's Java was started elsewhere
-    log = stored.store(Path("log"), events)
-    times = events["time_us"].sort()
+    log, times = stored.store(Path("log"), events), events["time_us"].sort()
     since, until = int(times[5]), int(times[30])
     parts = engine.batches(log, ["time_us"], since, until)
     read = pl.concat([engine.collect(part) for part in parts])["time_us"]

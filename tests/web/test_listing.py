@@ -294,3 +294,35 @@ def test_ten_thousand_rows_are_listed_fast() -> None:
     began = time.perf_counter()
     html(listed(frame, COLUMNS, ask, search=["name"]))
     assert time.perf_counter() - began < 0.3
+
+
+def test_a_number_in_words_is_sorted_as_the_number() -> None:
+    frame = pl.DataFrame({"said": ["9.2 %", "10.1 %", None], "value": [0.092, 0.101, None]})
+    columns = [Column("said", "value", by="value"), Column("value", "itself", "number")]
+    down = listed(frame, columns, Ask(sort="-said"), search=[])
+    assert [row["said"] for row in down.rows] == ["10.1 %", "9.2 %", None]
+    assert (down.sorted_as("said"), down.sort_by("said")) == ("descending", "?sort=said")
+    assert to_csv(down).splitlines()[:2] == ["said,value", "10.1 %,0.101"]
+
+
+def test_a_list_further_down_is_come_back_to() -> None:
+    frame = pl.DataFrame({"band": ["head", "torso", "head"]})
+    columns = [Column("band", "Band", choices=True)]
+    found = listed(frame, columns, Ask(where={"band": "head"}, page=1), search=[], per_page=1)
+    table = environment().get_template("list.html.j2").module.table
+    page = str(table(found, "", 0, "bands", search=False, anchor="bands"))
+    assert 'action="#bands"' in page
+    for where in ("?band=head&amp;sort=band#bands", "?band=head&amp;page=2#bands", '"?#bands"'):
+        assert where in page
+    assert "format=csv#" not in page
+    assert "#" not in str(table(found, "", 0, "bands", search=False))
+
+
+def test_long_names_are_cut_and_whole_where_they_are_pointed_at() -> None:
+    long = "x" * 5_000
+    frame = pl.DataFrame({"band": [long, "b"]})
+    found = listed(frame, [Column("band", "Band", choices=True)], Ask(), search=[])
+    page = str(environment().get_template("list.html.j2").module.table(found, "", 0, "bands"))
+    assert f'<bdi title="{long}">{"x" * 199}…</bdi>' in page
+    assert f'<option value="{long}">{"x" * 79}…</option>' in page
+    assert long in to_csv(found)

@@ -8,10 +8,10 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.event_stores import keep_events
 from tests.web.conftest import LAPTOP, PHONE, PageOf, sound
 from tests.web.online_log import put_users
 
-from karat.store.events import keep_events
 from karat.workflows.online import kept
 
 pytest.importorskip("vl_convert")

@@ -151,8 +151,10 @@ def simulate(
 def _last_day(until: str | None) -> Any:
     from datetime import date, timedelta
 
+    from karat.tables.days import EPOCH
+
     if until is None:
-        return date(1970, 1, 1) + timedelta(days=clock() // _DAY - 1)
+        return EPOCH + timedelta(days=clock() // _DAY - 1)
     try:
         return date.fromisoformat(until.strip())
     except ValueError:

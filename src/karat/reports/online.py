@@ -30,7 +30,8 @@ _MOST = 60  # slices in a table for eyes
 _ROOM = 24  # columns left for names of slices, at most
 _FOLDED = 16  # columns; a longer name of a metric is folded
 _ORDERED = ("day", "hour")
-_UNITS = {"share": " %", "seconds": " s", "milliseconds": " ms"}
+UNITS = {"share": " %", "seconds": " s", "milliseconds": " ms"}
+"""What stands behind a number of a unit; nothing behind others."""
 _NAMED = 4  # metrics named in a footnote
 _NUMBERS = re.compile(r" ?\([^()]*\)")
 
@@ -99,7 +100,7 @@ def figure(metric: Metric, value: float | None) -> str:
     """A value of a metric with its unit; a dash for none."""
     if value is None:
         return "–"
-    return f"{_number(metric, value, value)}{_UNITS.get(metric.unit, '')}"
+    return f"{_number(metric, value, value)}{UNITS.get(metric.unit, '')}"
 
 
 def span(metric: Metric, low: float | None, high: float | None) -> str:
@@ -222,7 +223,7 @@ def _positions_by(by: str, names: Sequence[str], rows: Sequence[OnlineResult]) -
         shares = (_number(metric, count / clicks, count / clicks) for count in counts)
         cells.append([*map(_said, names, part), f"{clicks:,}", *shares])
     heads = [
-        f"{place}{_UNITS[metric.unit]}" for place in (*top, *([f"{_TOP + 1}+"] if below else []))
+        f"{place}{UNITS[metric.unit]}" for place in (*top, *([f"{_TOP + 1}+"] if below else []))
     ]
     spare = tuple(reversed(heads[1:]))
     return _Sheet(
@@ -285,7 +286,7 @@ def _largest(
 
 def _head(name: str) -> str:
     """A metric's name with its unit, for a column of numbers without one."""
-    return f"{name}{_UNITS.get(registry.find(name).unit, '')}"
+    return f"{name}{UNITS.get(registry.find(name).unit, '')}"
 
 
 def _sizes(results: OnlineResults, names: Sequence[str]) -> dict[tuple[str, ...], int]:

@@ -17,6 +17,7 @@ from karat.errors import MissingExtra
 from karat.reports.cells import CONTROLS
 from karat.reports.html import charts
 from karat.reports.html.charts import INK
+from karat.reports.online import UNITS
 
 LINES = ("var(--line-1)", "var(--line-2)", "var(--line-3)", "var(--line-4)", "var(--line-5)")
 """Colours of the lines of a chart, in their order; a style sheet says what they are."""
@@ -24,6 +25,7 @@ DASHES = ((1, 0), (7, 3), (2, 2), (9, 3, 2, 3), (4, 2))
 """How they are dashed, so that nobody needs the colours."""
 SMALL, WIDE, NARROW = (292, 120), (1090, 260), (290, 190)
 """Pixels across and down of the plot of one of many, of one alone, of that on a telephone."""
+_NO_SHARE = 0.05  # top of an axis of shares that are all 0
 _DOTS = 45  # points of a line that are drawn, if there are no more
 _LABEL = 14  # pixels between labels below an axis
 _BEYOND = 1.0  # of the range of the values, how far an interval may reach before it is cut off
@@ -40,7 +42,8 @@ class Point:
         value: None is a gap.
         low: Lower end of the interval; None without.
         high: Upper end.
-        thin: Whether little stands behind it: it is hollow, and has no say in what the axis shows.
+        thin: Whether little stands behind it: it is hollow, and has no say in what the axis shows
+            unless most are so.
     """
 
     at: int
@@ -113,7 +116,8 @@ def over_time(
     uprights: Sequence[Upright] = (),
     *,
     title: str,
-    share: bool = False,
+    unit: str = "",
+    upwards: str = "",
     size: tuple[int, int] = SMALL,
 ) -> str:
     """Lines over time as SVG, with bands for their intervals.
@@ -123,14 +127,15 @@ def over_time(
         places: All places of the axis, with a value there or without.
         uprights: What happened meanwhile.
         title: The chart in words, for those who hear it.
-        share: Whether values are shares, to be printed as percentages.
+        unit: Of the values, as of ``Metric``; shares are printed as percentages.
+        upwards: What the axis at the left says; empty for nothing.
         size: ``SMALL``, ``WIDE`` or ``NARROW``.
 
     Raises:
         MissingExtra: Altair or vl-convert is not installed.
     """
     width, height = size
-    low, high = _range([point for line in lines for point in line.points], share=share)
+    low, high = _range([point for line in lines for point in line.points], unit == "share")
     x = {
         "field": "at",
         "type": "quantitative",
@@ -138,11 +143,12 @@ def over_time(
         "scale": {"domain": [-0.5, len(places) - 0.5], "nice": False, "zero": False},
         "axis": _labels(places, width),
     }
-    said = "format(datum.value * 100, '~g') + ' %'" if share else "format(datum.value, ',~f')"
+    printed = "datum.value * 100, '~g'" if unit == "share" else "datum.value, ',~f'"
+    said = f"format({printed}) + {json.dumps(UNITS.get(unit, ''))}"
     y = {
         "field": "value",
         "type": "quantitative",
-        "title": None,
+        "title": upwards or None,
         "scale": {"domain": [low, high], "nice": False, "zero": False},
         "axis": {"tickCount": 4 if height < 150 else 5, "labelExpr": said},
     }
@@ -249,7 +255,8 @@ def _line(
             rows.append(row | {"kind": kind, "shape": f"triangle-{beyond}" if beyond else "circle"})
     for number, stretch in enumerate(_stretches(line.points, whole=True)):
         for point in stretch:
-            ends = {"low": max(point.low or 0.0, low), "high": min(point.high or 0.0, high)}
+            ends = {"low": point.low or 0.0, "high": point.high or 0.0}
+            ends = {name: min(max(end, low), high) for name, end in ends.items()}
             row = {"at": point.at, "stretch": number, **ends}
             (rules if len(stretch) == 1 else bands).append(row)
     paint = LINES[line.look % len(LINES)]
@@ -351,10 +358,11 @@ def _labels(places: Sequence[Place], width: int) -> dict[str, Any]:
     }
 
 
-def _range(points: Sequence[Point], *, share: bool) -> tuple[float, float]:
+def _range(points: Sequence[Point], share: bool) -> tuple[float, float]:
     """From where to where: about the values, with as much of their intervals as leaves room."""
     there = [point for point in points if point.value is not None]
-    points = [point for point in there if not point.thin] or there
+    sure = [point for point in there if not point.thin]
+    points = sure if 2 * len(sure) >= len(there) else there
     values = [point.value for point in points if point.value is not None]
     if not values:
         return 0.0, 1.0
@@ -363,6 +371,9 @@ def _range(points: Sequence[Point], *, share: bool) -> tuple[float, float]:
     ends = [end for point in points for end in (point.low, point.high) if end is not None]
     low = max(min([least, *ends]), least - room)
     high = min(max([most, *ends]), most + room)
+    if share and high <= 0:
+        high = _NO_SHARE
+        return -0.02 * high, high
     low, high = _padded(low, high)
     if least >= 0:  # what is never below 0 has no axis below 0
         low = max(low, 0.0) if low > 0 else min(0.0, -0.02 * high)

@@ -52,6 +52,7 @@ class Column:
         vocabulary: All values that a text can have, where these are known: to filter by one is no
             slip, though no row has it now.
         longest: Characters of a text that the table shows; all of them stand in CSV and JSON.
+        by: Column of the number that this one says in words, and is sorted by; None for itself.
     """
 
     name: str
@@ -61,7 +62,8 @@ class Column:
     shown: bool = True
     choices: bool = False
     vocabulary: Sequence[str] = ()
-    longest: int = 300
+    longest: int = 200
+    by: str | None = None
 
     @property
     def hint(self) -> str:
@@ -252,6 +254,7 @@ def listed(
     key = (ask.sort or "").removeprefix("-")
     if key in by_name:
         down = str(ask.sort).startswith("-")
+        key = by_name[key].by or key
         text = frame.schema[key] == pl.String
         by = [_folded(pl.col(key)), pl.col(key)] if text else [pl.col(key)]
         known = pl.col(key).is_null()  # what has no value stands last, whichever way

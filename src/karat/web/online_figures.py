@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
-from zoneinfo import ZoneInfo
 
 from karat.online.metrics.entry import Metric
 from karat.reports import online_charts as drawing
@@ -15,9 +13,10 @@ from karat.reports.figures import counted
 from karat.reports.online import figure, span
 from karat.reports.online_charts import Line, Place, Point, Upright
 from karat.stats.intervals import TRUSTED_FROM
-from karat.tables.days import day_text
+from karat.tables.days import EPOCH, day_number, day_text
 from karat.tables.events import EventLog
 from karat.tables.online import OnlineResult
+from karat.tables.zones import local_time
 from karat.web.online_log import Days
 from karat.web.online_slices import Dimension
 
@@ -29,6 +28,8 @@ NOT_SAID = "(none)"
 """What pages call the value of a slice that the log does not say."""
 _NOTHING = "nothing to count"
 _GAPS = 4  # reasons for gaps, below a chart
+_NAMED = 3  # stretches of days or hours that a reason names
+_LABEL = 60  # characters of a slice in the words of a chart
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class Cell:
     Attributes:
         said: The number with its unit; a dash where there is none.
         interval: Its 95 % interval in words; empty without one.
-        bounds: What it lies within, given what the log does not say; empty without such bounds.
+        bounds: What it lies within, given what the log does not say; empty where that leaves
+            nothing open.
         n: What it is over.
         users: Users in that.
         reason: Why it has no value, or no interval; empty if it has both.
@@ -132,6 +134,13 @@ def slice_text(value: str) -> str:
     return value or NOT_SAID
 
 
+def bounds_text(row: OnlineResult, metric: Metric) -> str:
+    """What a value lies within; empty where both ends are printed alike: nothing is left open."""
+    said = span(metric, row.least, row.most)
+    low, _, high = said.partition(" – ")
+    return "" if row.value is not None and low == high else said
+
+
 def cell_of(row: OnlineResult | None, metric: Metric, where: str) -> Cell:
     """A result as a cell; one that is not there at all has nothing to count."""
     if row is None:
@@ -140,7 +149,7 @@ def cell_of(row: OnlineResult | None, metric: Metric, where: str) -> Cell:
     return Cell(
         figure(metric, row.value),
         span(metric, row.low, row.high),
-        span(metric, row.least, row.most),
+        bounds_text(row, metric),
         row.n,
         row.users,
         row.reason,
@@ -211,14 +220,14 @@ class Axis:
 
     def at(self, part: Mapping[str, str]) -> int | None:
         """Which step a slice is; None if it is none of them."""
-        day = (dt.date.fromisoformat(part["day"]) - dt.date(1970, 1, 1)).days - self.days.first
+        day = day_number(part["day"]) - self.days.first
         step = day * 24 + int(part["hour"]) if self.hourly else day
         return step if 0 <= step < self.count else None
 
     def moment(self, time_us: int, timezone: str) -> float | None:
         """Where a time stands among the steps; None outside them."""
-        local = dt.datetime.fromtimestamp(time_us / 1e6, ZoneInfo(timezone))
-        day = (local.date() - dt.date(1970, 1, 1)).days - self.days.first
+        local = local_time(time_us, timezone)
+        day = day_number(local.date()) - self.days.first
         within = (local.hour * 3600 + local.minute * 60 + local.second) / 86_400
         step = (day + within) * (24 if self.hourly else 1) - 0.5
         return step if -0.5 <= step <= self.count - 0.5 else None
@@ -228,19 +237,26 @@ class Axis:
         day = day_text(self.days.first + (step // 24 if self.hourly else step))
         return f"{day}, {step % 24:02}:00" if self.hourly else day
 
+    def stretch(self, first: int, last: int) -> str:
+        """Steps from one to another, in words."""
+        if first == last:
+            return self.name(first)
+        same_day = self.hourly and first // 24 == last // 24
+        return f"{self.name(first)} to {f'{last % 24:02}:00' if same_day else self.name(last)}"
+
     def label(self, step: int) -> str:
         """The same, as short as an axis wants it."""
         if self.hourly and (self.days.count == 1 or step % 24):
             return f"{step % 24:02}:00"
         days = self.days.first + (step // 24 if self.hourly else step)
-        day = dt.date(1970, 1, 1) + dt.timedelta(days=days)
+        day = EPOCH + dt.timedelta(days=days)
         return f"{day.day} {day:%b}"
 
     def where(self, metric: str, step: int, parts: Iterable[tuple[str, str]]) -> str:
-        """The rows of a step."""
+        """The rows that count at a step."""
         day = self.days.first + (step // 24 if self.hourly else step)
         hour = [("hour", f"{step % 24:02}")] if self.hourly else []
-        return rows_address(metric, (day, day), [*hour, *parts])
+        return rows_address(metric, (day, day), [*hour, *parts], "yes")
 
 
 def marks_within(
@@ -294,7 +310,7 @@ def chart_of(
     by_value = {value: _steps(rows, axis, by.key, value) for value in values}
     lines = [
         Line(
-            slice_text(value) if by.key else "all",
+            _label(value) if by.key else "all",
             [
                 Point(at, row.value, row.low, row.high, row.users < TRUSTED_FROM)
                 for at, row in sorted(found.items())
@@ -315,7 +331,7 @@ def chart_of(
     only = [(by.name, values[0])] if by.key and len(values) == 1 else []
     for step in range(axis.count):
         said = "; ".join(
-            _said(found.get(step), metric, slice_text(value) if by.key else "")
+            _said(found.get(step), metric, _label(value) if by.key else "")
             for value, found in by_value.items()
         )
         key = f"at-{step}"
@@ -325,7 +341,13 @@ def chart_of(
     sizes = (drawing.WIDE, drawing.NARROW) if large else (drawing.SMALL,)
     drawn = [
         drawing.over_time(
-            lines, places, uprights, title=described, share=metric.unit == "share", size=size
+            lines,
+            places,
+            uprights,
+            title=described,
+            unit=metric.unit,
+            upwards=_upwards(metric),
+            size=size,
         )
         for size in sizes
     ]
@@ -353,6 +375,18 @@ def _steps(
             if step is not None:
                 out[step] = row
     return out
+
+
+def _label(value: str) -> str:
+    text = slice_text(value)
+    return text if len(text) <= _LABEL else f"{text[: _LABEL - 1]}…"
+
+
+def _upwards(metric: Metric) -> str:
+    """What the numbers of a chart are of, where they have no sign behind them that says it."""
+    if metric.unit == "rank":
+        return "score"
+    return metric.title if metric.unit in {"count", "money"} else ""
 
 
 def _said(row: OnlineResult | None, metric: Metric, label: str) -> str:
@@ -386,16 +420,30 @@ def _described(metric: Metric, lines: Sequence[Line], axis: Axis, marks: Sequenc
 
 
 def _gaps(by_value: Mapping[str, Mapping[int, OnlineResult]], axis: Axis, key: str) -> list[str]:
-    """Why steps have no value: each reason once for each line, with how many steps it is of."""
-    reasons: Counter[tuple[str, str]] = Counter()
+    """Why steps have no value: each reason once for each line, with the steps it is of."""
+    lacking: dict[tuple[str, str], list[int]] = {}
     for value, found in by_value.items():
-        line = f"{slice_text(value)}: " if key else ""
+        line = f"{_label(value)}: " if key else ""
         for step in range(axis.count):
             row = found.get(step)
             if row is None or row.value is None:
-                reasons[line, _NOTHING if row is None else row.reason] += 1
+                reason = _NOTHING if row is None else row.reason
+                lacking.setdefault((line, reason), []).append(step)
     unit = ("hour", "hours") if axis.hourly else ("day", "days")
+    most = sorted(lacking.items(), key=lambda each: -len(each[1]))[:_GAPS]
     return [
-        f"{line}{counted(count, *unit)} without a value: {reason}"
-        for (line, reason), count in reasons.most_common(_GAPS)
+        f"{line}{counted(len(steps), *unit)} without a value ({_named(steps, axis)}): {reason}"
+        for (line, reason), steps in most
     ]
+
+
+def _named(steps: Sequence[int], axis: Axis) -> str:
+    """The first stretches of some steps, and how many more steps there are."""
+    stretches: list[list[int]] = []
+    for step in steps:
+        if not stretches or step != stretches[-1][-1] + 1:
+            stretches.append([])
+        stretches[-1].append(step)
+    said = [axis.stretch(each[0], each[-1]) for each in stretches[:_NAMED]]
+    more = sum(map(len, stretches[_NAMED:]))
+    return "; ".join(said) + (f" and {more:,} more" if more else "")
