@@ -71,6 +71,9 @@ def make(folder: Path) -> None:
         page.wait_for_selector("main svg", timeout=60_000)
         page.locator("#over-time").scroll_into_view_if_needed()
         page.screenshot(path=IMAGES / "web-online.png")
+        page.goto(f"{base}/online/watch")
+        page.wait_for_selector("#verdict", timeout=60_000)
+        page.screenshot(path=IMAGES / "web-watch.png")
         state = context.storage_state()
         phone = browser.new_context(
             viewport=PHONE,  # type: ignore[arg-type]
