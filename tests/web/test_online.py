@@ -141,6 +141,9 @@ def test_a_day_without_searches_is_a_gap(engineer: Browser, workspace: Path) -> 
     assert days == dict.fromkeys([f"2027-01-{day}" for day in (10, 12, 13, 14)], 0.5)
     [chart] = found["charts"]
     assert chart["gaps"] == ["1 day without a value (2027-01-11): nothing to count"]
+    sliced = engineer.get("/online?metrics=CTR&by=arm&format=json").json()
+    [chart] = sliced["charts"]
+    assert chart["gaps"] == ["a, b: 1 day without a value (2027-01-11): nothing to count"]
     page = engineer.get("/online?metrics=CTR").text
     # The day says so where it is pointed at, and the line is cut there: two pieces in each of two
     # drawings (for a wide and for a narrow screen), one of them a point alone.

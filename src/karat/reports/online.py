@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import re
@@ -18,8 +16,8 @@ from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
 from karat.reports.cells import base, plain
 from karat.reports.figures import counted
-from karat.reports.rows import spreadsheet_safe
 from karat.reports.terminal import show_notes
+from karat.reports.written import csv_table, markdown_cell, markdown_table
 from karat.tables.online import OnlineResult, OnlineResults
 
 _MINUS = "\N{MINUS SIGN}"
@@ -64,15 +62,13 @@ def to_markdown(results: OnlineResults) -> str:
     """The same as Markdown."""
     parts = []
     if results.health:
-        parts.append("".join(f"- {_cell(each)}\n" for each in results.health))
+        parts.append("".join(f"- {markdown_cell(each)}\n" for each in results.health))
     for sheet in _sheets(results, None):
-        rule = ["---" if place < sheet.texts else "---:" for place in range(len(sheet.heads))]
-        lines = [sheet.heads, rule, *sheet.rows]
-        table = "".join("| " + " | ".join(map(_cell, line)) + " |\n" for line in lines)
-        parts.append(f"{_cell(sheet.title)}\n\n{table}")
+        table = markdown_table(sheet.heads, sheet.rows, sheet.texts)
+        parts.append(f"{markdown_cell(sheet.title)}\n\n{table}")
     notes = _footnotes(results)
     if notes:
-        parts.append("".join(f"- {_cell(each)}\n" for each in notes))
+        parts.append("".join(f"- {markdown_cell(each)}\n" for each in notes))
     return "\n".join(parts)
 
 
@@ -88,12 +84,7 @@ def to_csv(results: OnlineResults) -> str:
     for row in results.results:
         fields = {name: value for name, value in asdict(row).items() if name != "slice"}
         rows.append({**{f"slice_{name}": row.slice.get(name) for name in sliced}, **fields})
-    out = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(out, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({key: spreadsheet_safe(cell) for key, cell in row.items()} for row in rows)
-    return out.getvalue()
+    return csv_table(rows)
 
 
 def figure(metric: Metric, value: float | None) -> str:
@@ -390,7 +381,3 @@ def _names(rows: Sequence[OnlineResult]) -> str:
     names = list(dict.fromkeys(row.metric for row in rows))
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")

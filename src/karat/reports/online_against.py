@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -13,8 +11,8 @@ from rich.console import Console
 from karat.reports.cells import Cells, fitted, plain
 from karat.reports.figures import counted, three_digits
 from karat.reports.online_words import as_wide, during, value
-from karat.reports.rows import spreadsheet_safe
 from karat.reports.terminal import show_notes
+from karat.reports.written import csv_table, markdown_cell, markdown_table
 from karat.tables.against import Against, BothWorlds, Concord, Discord, WorldSlice
 
 FEW = 10
@@ -96,17 +94,12 @@ def to_json(found: Against) -> str:
 def to_csv(found: Against) -> str:
     """A row for each query."""
     rows = [_flat(row, found) for row in found.queries]
-    out = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(out, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({key: spreadsheet_safe(cell) for key, cell in row.items()} for row in rows)
-    return out.getvalue()
+    return csv_table(rows)
 
 
 def to_markdown(found: Against) -> str:
     """The same as Markdown, with every query."""
-    parts = [f"{_escaped(headline(found))}\n"]
+    parts = [f"{markdown_cell(headline(found))}\n"]
     for rows, texts in (
         (_slices(found), 1),
         (_concords(found), 4),
@@ -114,7 +107,7 @@ def to_markdown(found: Against) -> str:
     ):
         parts.append(_table(rows, texts))
     told = [_told(row) for row in (*found.discord_slices, *found.discord)]
-    parts.append("".join(f"- {_escaped(said)}\n" for said in (*told, *remarks(found))))
+    parts.append("".join(f"- {markdown_cell(said)}\n" for said in (*told, *remarks(found))))
     return "\n".join(parts)
 
 
@@ -194,11 +187,5 @@ def _span(low: float | None, high: float | None) -> str:
 
 
 def _table(rows: list[Cells], texts: int) -> str:
-    heads = list(rows[0])
-    rule = ["---" if place < texts else "---:" for place in range(len(heads))]
-    lines = [heads, rule, *([str(cell) for cell in row.values()] for row in rows)]
-    return "".join("| " + " | ".join(map(_escaped, line)) + " |\n" for line in lines)
-
-
-def _escaped(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    lines = ([str(cell) for cell in row.values()] for row in rows)
+    return markdown_table(list(rows[0]), lines, texts)

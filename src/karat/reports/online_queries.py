@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from dataclasses import asdict
 from typing import Any
@@ -13,8 +11,8 @@ from rich.console import Console
 from karat.reports.cells import Cells, fitted, plain
 from karat.reports.figures import counted, percent
 from karat.reports.online_words import as_wide, during, where
-from karat.reports.rows import spreadsheet_safe
 from karat.reports.terminal import show_notes
+from karat.reports.written import csv_table, markdown_cell, markdown_table
 from karat.tables.worst_queries import LostGroup, LostQuery, WorstQueries
 
 _NEXT = 3  # of what is searched for instead, in a cell
@@ -75,24 +73,19 @@ def to_json(found: WorstQueries) -> str:
 def to_csv(found: WorstQueries) -> str:
     """A row for each query and slice."""
     rows = [_flat(each, found.by) for each in found.queries]
-    out = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(out, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({key: spreadsheet_safe(cell) for key, cell in row.items()} for row in rows)
-    return out.getvalue()
+    return csv_table(rows)
 
 
 def to_markdown(found: WorstQueries) -> str:
     """The same tables as Markdown."""
-    parts = [f"{_escaped(headline(found))}\n"]
+    parts = [f"{markdown_cell(headline(found))}\n"]
     if found.groups:
         parts.append(_table(_groups(found), 1))
     if found.queries:
         rows = [_cells(each, by=found.by) for each in found.queries]
         parts.append(_table(rows, 2 if found.by else 1))
     notes = [*ordering(found), *found.notes]
-    parts.append("".join(f"- {_escaped(note)}\n" for note in notes))
+    parts.append("".join(f"- {markdown_cell(note)}\n" for note in notes))
     return "\n".join(parts)
 
 
@@ -143,11 +136,5 @@ def _flat(each: LostQuery, by: str | None) -> dict[str, Any]:
 
 
 def _table(rows: list[Cells], texts: int) -> str:
-    heads = list(rows[0])
-    rule = ["---" if place < texts else "---:" for place in range(len(heads))]
-    lines = [heads, rule, *([str(cell) for cell in row.values()] for row in rows)]
-    return "".join("| " + " | ".join(map(_escaped, line)) + " |\n" for line in lines)
-
-
-def _escaped(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    lines = ([str(cell) for cell in row.values()] for row in rows)
+    return markdown_table(list(rows[0]), lines, texts)

@@ -20,10 +20,12 @@ from karat.reports.online_words import quoted
 from karat.tables.days import day_text
 from karat.tables.events import EventLog
 from karat.tables.online import OnlineResult, OnlineResults
+from karat.web import online_charts
 from karat.web import online_figures as figures
 from karat.web.access import AReader
 from karat.web.listing import Listed
-from karat.web.online_figures import Axis, Cell, Chart, Headline, Mark
+from karat.web.online_charts import Axis, Chart, Mark
+from karat.web.online_figures import Cell, Headline
 from karat.web.online_lists import list_of_results
 from karat.web.online_log import (
     Days,
@@ -279,14 +281,14 @@ def _shown(
     """The fields of the page, of what was computed."""
     key = asked.by.key
     values = figures.largest(results.results, key) if key else [""]
-    drawn = sorted(values[: figures.MOST_LINES])  # so that colours stay where sizes change
+    drawn = sorted(values[: online_charts.MOST_LINES])  # so that colours stay where sizes change
     looks = {value: at for at, value in enumerate(drawn)}
     if asked.only is not None:
         drawn = [asked.only]
     by_metric: dict[str, list[OnlineResult]] = {}
     for row in results.results:
         by_metric.setdefault(row.metric, []).append(row)
-    marks, uprights = figures.marks_within(
+    marks, uprights = online_charts.marks_within(
         marks_of(site.workspace).iter_rows(named=True), axis, log
     )
     headlines, charts, unknown, undrawn = [], [], [], ""
@@ -302,7 +304,7 @@ def _shown(
         if undrawn:
             continue
         try:
-            chart, leads = figures.chart_of(
+            chart, leads = online_charts.chart_of(
                 metric, rows, axis, asked.by, drawn, looks, marks, uprights,
                 asked.address(metrics=metric.name), large=len(asked.metrics) == 1,
             )  # fmt: skip
@@ -320,7 +322,7 @@ def _shown(
         "values": [(value, look, asked.address(only=value)) for value, look in looks.items()]
         if key
         else [],
-        "left_out": max(0, len(values) - figures.MOST_LINES) if key else 0,
+        "left_out": max(0, len(values) - online_charts.MOST_LINES) if key else 0,
         "hourly": axis.hourly,
         "charts": charts,
         "undrawn": undrawn,

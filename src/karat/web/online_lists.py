@@ -14,7 +14,7 @@ from karat.tables.days import day_number
 from karat.tables.online import OnlineResult, OnlineResults
 from karat.web import online_figures as figures
 from karat.web.listing import Ask, Column, Listed, listed
-from karat.web.online_figures import Axis
+from karat.web.online_charts import Axis
 from karat.web.online_log import Days
 from karat.web.online_slices import Dimension
 

@@ -20,7 +20,7 @@ from fastapi import Request, Response
 
 from karat.errors import UsageError
 from karat.reports.html import page as report
-from karat.reports.rows import spreadsheet_safe
+from karat.reports.written import spreadsheet_safe
 from karat.web.access import Asking
 from karat.web.listing import Listed
 from karat.web.site import Site
