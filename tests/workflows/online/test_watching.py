@@ -24,7 +24,7 @@ from karat.online.rules import DAY, HOUR, MINUTE, SECOND, Rules
 from karat.online.windows import Window
 from karat.tables.events import EventLog
 from karat.tables.watch import Watched
-from karat.workflows.online.readings import Reader
+from karat.workflows.online.readings import WindowReader
 from karat.workflows.online.watching import event, watch
 
 LogOf = Callable[..., EventLog]
@@ -308,7 +308,7 @@ def test_an_hour_window_counts_each_person_once(log_of: LogOf) -> None:
     rows.append({"user_id": "x", "kind": "click", "doc_id": "d", "time_us": (FRIDAY + 1) * DAY})
     log = log_of(rows)
     with open_engine("polars") as opened:
-        reader = Reader(log, opened, Rules())
+        reader = WindowReader(log, opened, Rules())
         found = reader.read(
             Window(FRIDAY, FRIDAY, 6, 12), [find("SessionsPerUser"), find("ZeroResults")], [()]
         )

@@ -29,7 +29,7 @@ Slice = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Read:
+class WindowReadings:
     """What a window says.
 
     Attributes:
@@ -44,7 +44,7 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Reader:
+class WindowReader:
     """Reads windows of a log.
 
     Attributes:
@@ -63,7 +63,9 @@ class Reader:
     only: Only | None = None
     progress: Callable[[int, int], None] | None = field(default=None, compare=False)
 
-    def read(self, window: Window, metrics: Sequence[Metric], cuts: Sequence[Cut]) -> Read:
+    def read(
+        self, window: Window, metrics: Sequence[Metric], cuts: Sequence[Cut]
+    ) -> WindowReadings:
         """The values of metrics in a window and its slices.
 
         Args:
@@ -84,7 +86,7 @@ class Reader:
                 error = errors[row.metric, part] if ratio else _half(row)
                 readings[row.metric, part] = Reading(row.value, error, row.n, row.users)
         counted = evidence.moments[()].filter(pl.col("metric") == EVERY_SEARCH.name)
-        return Read(window, round(float(counted["denominator"].sum())), readings)
+        return WindowReadings(window, round(float(counted["denominator"].sum())), readings)
 
     def by_query(self, window: Window, metrics: Sequence[Metric], cut: Cut) -> pl.DataFrame:
         """Sums of ratios in a window for each query in each slice of a cut.

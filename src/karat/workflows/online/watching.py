@@ -25,7 +25,7 @@ from karat.tables.events import EventLog
 from karat.tables.watch import Change, Verdict, Watched
 from karat.workflows.online.evaluating import classes_of, cut_of
 from karat.workflows.online.narrowing import Only, only_note
-from karat.workflows.online.readings import Read, Reader
+from karat.workflows.online.readings import WindowReader, WindowReadings
 from karat.workflows.online.typed import as_typed
 from karat.workflows.online.watched_windows import (
     earlier_in,
@@ -98,7 +98,7 @@ def watch(
     chosen, open_ = _over(chosen, latest_window, log, rules)
     notes += [*aside, *open_]
     days = hours_of(history, what="--history") // 24
-    reader = Reader(log, engine, rules, classes, only)
+    reader = WindowReader(log, engine, rules, classes, only)
     blank = Watched(
         verdict="cannot_tell",
         window=latest_window.label,
@@ -263,7 +263,10 @@ def _cut(said: str, log: EventLog) -> Cut:
 
 
 def _series(
-    mine: Read, before: Sequence[Read], metrics: Sequence[Metric], margins: Margins
+    mine: WindowReadings,
+    before: Sequence[WindowReadings],
+    metrics: Sequence[Metric],
+    margins: Margins,
 ) -> list[Series]:
     """Each metric in each slice that any window has, those of all first."""
     keys = dict.fromkeys(key for read in (mine, *before) for key in read.readings)
@@ -288,9 +291,9 @@ def _series(
 
 def _explained(
     changes: Sequence[Change],
-    mine: Read,
-    before: Sequence[Read],
-    reader: Reader,
+    mine: WindowReadings,
+    before: Sequence[WindowReadings],
+    reader: WindowReader,
     metrics: Sequence[Metric],
 ) -> list[Change]:
     """What moved, with the queries that add most to it; for each slicing the log is read again."""
@@ -347,7 +350,9 @@ def _with_queries(
     return replace(change, queries=tuple(shown), others=total - sum(one.adds for one in shown))
 
 
-def _doubts(mine: Read, before: Sequence[Read], changes: Sequence[Change]) -> list[str]:
+def _doubts(
+    mine: WindowReadings, before: Sequence[WindowReadings], changes: Sequence[Change]
+) -> list[str]:
     """What is wrong with the evidence of a window, though there is some."""
     found = []
     fewest = min((each.searches for each in before), default=0)
