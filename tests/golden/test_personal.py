@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -100,3 +101,15 @@ def test_masking_twice_masks_no_more_of_a_kind_and_never_fails(text: str) -> Non
     assert all(each.kind in KINDS and 0 <= each.start < each.end <= len(text) for each in found)
     assert all(a.end <= b.start for a, b in pairwise(found))
     assert masked(text).count("<") == text.count("<") + len(found)
+
+
+@given(st.text(alphabet="ab@.-'é ", max_size=30))
+def test_addresses_are_those_of_one_pattern(text: str) -> None:
+    # The plain pattern, which takes the square of the letters of a long word.
+    plain = re.compile(r"[\w.+%'-]+@[\w-]+(?:\.[\w-]+)+")
+    found = [(each.start, each.end) for each in find(text) if each.kind == "email"]
+    assert found == [match.span() for match in plain.finditer(text)]
+
+
+def test_a_word_of_a_million_letters_is_searched() -> None:
+    assert find("a" * 1_000_000 + "@") == ()

@@ -45,9 +45,9 @@ def test_no_two_queries_become_one_and_the_same_file_finds_the_same_queries(
     ids = same_queries(there, given_)
     assert list(ids) == list(file)
     assert len(set(ids.values())) == len(file)
-    for query, text in file.items():
-        (key,) = folded([text])
-        same = [each for each in held if folded([held[each]]) == [key]]
+    keys = dict(zip(held, folded(list(held.values())), strict=True))
+    for query, key in zip(file, folded(list(file.values())), strict=True):
+        same = [each for each in held if keys[each] == key]
         if ids[query] in held and key:
             # What the golden set has under the id is this text, or no text yet.
             assert ids[query] in same or held[ids[query]] == ""

@@ -16,7 +16,8 @@ KINDS = ("email", "iban", "card", "phone", "number")
 PERHAPS = r"@|\d(?:\D{0,3}\d){6}|\b[A-Za-z]{2}\d{2} ?[A-Za-z0-9]"
 """A text without this holds none of them; most queries are told so at once."""
 _PERHAPS = re.compile(PERHAPS)
-_EMAIL = re.compile(r"[\w.+%'-]+@[\w-]+(?:\.[\w-]+)+")
+_LOCAL = re.compile(r"[\w.+%'-]")
+_DOMAIN = re.compile(r"@[\w-]+(?:\.[\w-]+)+")
 _IBAN = re.compile(r"(?<!\w)[A-Za-z]{2}\d{2}(?: ?[A-Za-z0-9]){11,30}")
 _DIGITS = re.compile(r"(?<![\w.,])\d(?:[ -]?\d){11,18}(?![\w])")
 _PHONE = re.compile(
@@ -110,7 +111,15 @@ def is_product_number(digits: str) -> bool:
 
 
 def _emails(text: str) -> Iterator[tuple[int, int]]:
-    return (match.span() for match in _EMAIL.finditer(text))
+    # From the sign outwards: one pattern for all would try each letter of a long word as the first.
+    end = 0
+    for match in _DOMAIN.finditer(text):
+        start = match.start()
+        while start > end and _LOCAL.match(text, start - 1):
+            start -= 1
+        if start < match.start():
+            end = match.end()
+            yield start, end
 
 
 def _ibans(text: str) -> Iterator[tuple[int, int]]:
