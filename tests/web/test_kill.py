@@ -20,7 +20,7 @@ def test_what_was_acknowledged_survives(bench: ModuleType, tmp_path: Path, store
 
     A rater is shown the pair they held when the server died, so that all leases end in judgments.
     """
-    workers, kills = (1, 4) if store_url.startswith("sqlite") else (2, 2)
+    workers, kills = (1, 2) if store_url.startswith("sqlite") else (2, 1)
     team = bench.gathered(tmp_path / "web", store_url, raters=8, pairs=40)
     server = bench.Server(team, workers, tmp_path / "log")
     try:
