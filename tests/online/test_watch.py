@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -205,6 +206,17 @@ def test_false_alarms_where_weeks_are_shared() -> None:
         ]
         alarms += any(change.verdict in ("worse", "better") for change in compare(given))
     assert alarms <= 60
+
+
+def test_slices_change_no_verdict_on_the_whole() -> None:
+    whole = [series(now, [0.04, 0.06, 0.05, 0.05]) for now in (0.05, 0.09, 0.2)]
+    sliced = [
+        replace(series(0.05, [0.04, 0.06, 0.05, 0.05]), slice={"arm": f"{n}"}) for n in range(60)
+    ]
+    alone, among = compare(whole), compare([*sliced[:30], *whole, *sliced[30:]])
+    assert among[30:33] == alone
+    assert [change.slice for change in among[:30]] == [one.slice for one in sliced[:30]]
+    assert compare(sliced) == [*among[:30], *among[33:]]
 
 
 def test_a_jump_is_found_among_many() -> None:

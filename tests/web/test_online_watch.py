@@ -15,10 +15,14 @@ import pytest
 from tests.event_stores import keep_events
 from tests.web.conftest import Browser, ClientOf
 from tests.web.online_log import put_users
-from tests.workflows.online.weeks import SUNDAY, broken_on_friday
+from tests.workflows.online.weeks import FRIDAY, SUNDAY, broken_on_friday, weeks
 
+from karat.formats.engines.opening import open_engine
 from karat.online.rules import DAY, HOUR
+from karat.store.events import read_event_log
+from karat.web.online_watched import MOST_CUTS
 from karat.workflows.online import kept
+from karat.workflows.online.watching import watch
 
 EVIL = '"><img src=x onerror=alert(1)>'
 
@@ -119,6 +123,69 @@ def test_too_few_weeks_are_said_and_no_verdict(engineer: Browser, workspace: Pat
     assert engineer.get("/online/watch").status_code == 200
 
 
+def test_the_whole_is_judged_as_the_command_does(
+    engineer: Browser, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Ten attributes that say nothing: each slice is a test more, and none of them of the whole.
+    noise = {f"attribute_noise{n}": f"{n}" for n in range(10)}
+    put(workspace, [row | noise for row in broken_on_friday()])
+    found = engineer.get("/online/watch?day=2026-11-20&format=json").json()
+    with open_engine() as engine:
+        log = read_event_log(workspace / "events")
+        told = watch(log, engine, now=0, until="2026-11-20")
+    whole = {row["metric"]: row for row in found["changes"] if row["slice"] is None}
+    for change in told.changes:
+        assert whole[change.metric]["p_adjusted"] == change.p_adjusted
+    assert (
+        f"not sliced by {len(noise) + 1 - MOST_CUTS} more attributes: choose one" in found["notes"]
+    )
+
+
+def test_a_day_that_is_only_better_says_so(engineer: Browser, workspace: Path) -> None:
+    # Each day 54 of the 60 searches for CMS are in vain, but on Friday 2.
+    worst = {"zeros": {"CMS": 54, "Pump": 2, "Pipe wrench": 1, "Valve": 1}}
+    fewer = {"zeros": {"CMS": 2, "Pump": 2, "Pipe wrench": 1, "Valve": 1}}
+    days = dict.fromkeys(range(FRIDAY - 34, SUNDAY + 1), worst) | {FRIDAY: fewer}
+    put(workspace, weeks(days))
+    said = "nothing is worse, and something is better"
+    found = engineer.get("/online/watch?day=2026-11-20&format=json").json()
+    assert (found["verdict"], found["said"]) == ("fine", said)
+    seen = glance(engineer, "&to=2026-11-20")
+    assert seen is not None
+    assert (seen["verdict"], seen["said"]) == ("fine", said)
+
+
+def test_doubts_stand_on_the_dashboard_too(engineer: Browser, workspace: Path) -> None:
+    # On Friday 20 people ask each question, and on every other day 60: 80 searches, and 240.
+    put(workspace, weeks({FRIDAY: {"per_query": 20, "zeros": {}}}))
+    seen = glance(engineer, "&to=2026-11-20")
+    assert seen is not None
+    assert "80 searches in 2026-11-20, and 240 to 240 in earlier windows" in seen["doubt"]
+    assert seen["doubt"] in html.unescape(engineer.get("/online?to=2026-11-20").text)
+
+
+@pytest.mark.parametrize("name", ["class", "day", "query", "users"])
+def test_attributes_of_names_that_karat_has_are_left_out(
+    engineer: Browser, workspace: Path, name: str
+) -> None:
+    put(workspace, [row | {f"attribute_{name}": "x"} for row in broken_on_friday()])
+    found = engineer.get("/online/watch?day=2026-11-20&format=json").json()
+    assert f"nothing can be sliced by {name}: karat has the name" in found["notes"]
+    assert any(row["slice"] == "kind=code" for row in found["changes"])
+    page = engineer.get(f"/online/watch?day=2026-11-20&by={name}")
+    assert (page.status_code, 'name="day"' in page.text) == (200, True)  # the form is still there
+    assert 'class="wrong"' in page.text
+
+
+def test_of_a_log_of_one_day_that_is_not_over(engineer: Browser, workspace: Path) -> None:
+    day = [
+        row for row in broken_on_friday() if FRIDAY * DAY <= row["time_us"] < FRIDAY * DAY + DAY / 2
+    ]
+    put(workspace, day)
+    assert engineer.get("/online/watch?format=json").json()["day"] == "2026-11-20"
+    assert "earlier windows" in engineer.get("/online/watch?format=csv").text
+
+
 def test_names_of_strangers_are_text(engineer: Browser, workspace: Path) -> None:
     rows = broken_on_friday()
     put(workspace, [row | {"query": row.get("query", "") + EVIL, "attribute_kind": EVIL}
@@ -132,7 +199,7 @@ def test_names_of_strangers_are_text(engineer: Browser, workspace: Path) -> None
 
 @pytest.mark.parametrize(
     ("asks", "said"),
-    [("day=yesterday", "'yesterday' is no day"), ("by=knid", "kind"),
+    [("day=yesterday", "'yesterday' is no day"), ("by=knid", "Did you mean kind?"),
      ("day=2020-01-01", "The log has no such day")],
 )  # fmt: skip
 def test_what_cannot_be_is_said(engineer: Browser, workspace: Path, asks: str, said: str) -> None:

@@ -7,12 +7,14 @@ Sunday is compared with Sundays.
 units), by that of the earlier ones, and by what weeks differ for reasons of their own. The latter
 shows only in the spread of a few earlier windows, from which alone a test could hardly ever tell
 anything. So that spread, as a multiple of what sampling explains, is drawn towards what it is for
-all metrics and slices together, as far as they agree (moderated t). It is never taken for less than
-sampling explains; and as all series share their weeks, the others count at most twice as much as
-the series itself.
+all metrics (or all slices of all) together, as far as they agree (moderated t). It is never taken
+for less than sampling explains; and as all series share their weeks, the others count at most twice
+as much as the series itself.
 
 **Many tests.** Of what is called worse or better, at most 5 % is expected to be luck (Benjamini and
-Hochberg over all metrics and slices); if nothing changed, 5 % of all watches say anything at all.
+Hochberg). Metrics over everything are one family of tests, those of all slices another, so that who
+looks at more slices comes to no other verdict on the whole; if nothing changed, 5 % of all watches
+say anything of the whole, and 5 % of slices.
 
 Sources: Smyth 2004, doi:10.2202/1544-6115.1027, for moderated t; Benjamini & Hochberg 1995.
 """
@@ -100,7 +102,20 @@ class _Spread:
 
 
 def compare(series: Sequence[Series]) -> list[Change]:
-    """Each series with its verdict, in the order given; see the module."""
+    """Each series with its verdict, in the order given; see the module.
+
+    Those over everything and those of slices are two families of tests, and neither says anything
+    of the other: who looks at more slices comes to no other verdict on the whole.
+    """
+    changes: dict[int, Change] = {}
+    for sliced in (False, True):
+        places = [at for at, one in enumerate(series) if bool(one.slice) is sliced]
+        changes |= zip(places, _compared([series[at] for at in places]), strict=True)
+    return [changes[at] for at in range(len(series))]
+
+
+def _compared(series: Sequence[Series]) -> list[Change]:
+    """One family of tests."""
     spreads = [None if _untold(one) else _spread(one) for one in series]
     tested = [spread for spread in spreads if spread is not None and spread.sampling > 0]
     ratios = np.array([spread.ratio for spread in tested])

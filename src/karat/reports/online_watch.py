@@ -25,23 +25,19 @@ from karat.reports.terminal import show_notes
 from karat.tables.watch import Change, Verdict, Watched
 
 _CHANCE = "* outside of what 95 of 100 windows are; among {tests} tests, that may be luck"
-WORDS: Mapping[Verdict, str] = {
+_WORDS: Mapping[Verdict, str] = {
     "unhealthy": "unhealthy: the log cannot be trusted",
     "worse": "worse than usual",
     "cannot_tell": "cannot tell",
     "fine": "as usual",
 }
-"""What a watch comes to, in words."""
 
 
 def show(found: Watched, out: Console) -> None:
     """Print what a watch saw: health first, then what moved, then the rest."""
     better = found.found("better")
-    word = WORDS[found.verdict]
-    if found.verdict == "fine" and better:
-        word = "nothing is worse, and something is better"
     strong = "" if found.verdict == "fine" else "bold"
-    out.print(plain(f"{found.window}: {word}", strong))
+    out.print(plain(f"{found.window}: {verdict_text(found)}", strong))
     for sentence in found.health:
         out.print(plain(sentence, "bold"))
     if found.searches and found.compared:
@@ -68,6 +64,13 @@ def show(found: Watched, out: Console) -> None:
     show_notes(found.notes, out)
 
 
+def verdict_text(found: Watched) -> str:
+    """What a watch comes to, in words."""
+    if found.verdict == "fine" and found.found("better"):
+        return "nothing is worse, and something is better"
+    return _WORDS[found.verdict]
+
+
 def _outside(change: Change) -> bool:
     """Whether a value lies outside of what is usual, though that may be luck."""
     if change.value is None or change.usual_low is None or change.usual_high is None:
@@ -84,22 +87,29 @@ def compared_text(found: Watched) -> str:
     """How much there was, and what it was compared with, in words."""
     usual = ""
     if found.searches_before is not None:
-        usual = f" ({found.searches_before:,.0f} in an earlier window)"
-    windows = counted(len(found.compared), "earlier window", "earlier windows")
+        usual = f" ({found.searches_before:,.0f} in an earlier one)"
+    like = _kind(found)
+    windows = counted(len(found.compared), f"earlier {like}", f"earlier {like}s")
+    alike = " of the same weekday and hour" if like == "window" else ""
     said = (
-        f"{counted(found.searches, 'search', 'searches')}{usual}; beside {windows} of the same "
-        f"weekday and hour, back to {found.compared[-1]}; {counted(found.tests, 'test', 'tests')}"
+        f"{counted(found.searches, 'search', 'searches')}{usual}; beside {windows}{alike}, back to "
+        f"{found.compared[-1]}; {counted(found.tests, 'test', 'tests')}"
     )
     if found.absent:
         said += f"; {_absent(found)} not in the log"
     return said
 
 
+def _kind(found: Watched) -> str:
+    """What windows are called: of one whole day, by its weekday."""
+    if len(found.window) == len("2026-11-20"):
+        return f"{date.fromisoformat(found.window):%A}"
+    return "window"
+
+
 def _absent(found: Watched) -> str:
     """``1 earlier window is``, ``4 earlier Fridays are``."""
-    kind = "window"
-    if len(found.window) == len("2026-11-20"):  # one whole day
-        kind = f"{date.fromisoformat(found.window):%A}"
+    kind = _kind(found)
     count = len(found.absent)
     return (
         f"{counted(count, f'earlier {kind}', f'earlier {kind}s')} {'is' if count == 1 else 'are'}"

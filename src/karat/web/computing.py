@@ -100,6 +100,11 @@ class Computing:
             raise job.error.with_traceback(None)
         return True
 
+    def has(self, key: Hashable) -> bool:
+        """Whether something is being computed, or waits to be."""
+        with self._lock:
+            return key in self._jobs
+
     def _take_on(self, job: _Job) -> _Job:
         if self._threads < self._at_once:
             threading.Thread(target=self._serve, args=(job,), daemon=True).start()

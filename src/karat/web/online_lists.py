@@ -53,10 +53,11 @@ def list_of_results(
     """Every result, those over the whole period first; each leads to the rows behind it."""
     by_name = {metric.name: metric for metric in metrics}
     rows = [_row(row, by_name[row.metric], by.key) for row in results.results]
-    frame = pl.DataFrame(rows, schema=_SCHEMA)
+    frame = pl.DataFrame(rows, schema=_SCHEMA).with_row_index("at")
 
     def link(row: Mapping[str, Any]) -> str:
-        part = [] if row["slice"] is None else [(by.name, _own(row["slice"]))]
+        slice_ = results.results[row["at"]].slice
+        part = [(by.name, slice_[by.key])] if by.key in slice_ else []
         hour = [] if row["hour"] is None else [("hour", row["hour"])]
         over = days if row["day"] is None else (day_number(row["day"]),) * 2
         return figures.rows_address(row["metric"], over, [*hour, *part], "yes")
@@ -113,7 +114,3 @@ def _row(row: OnlineResult, metric: Metric, key: str) -> dict[str, Any]:
         "method": row.method,
         "version": row.version,
     }
-
-
-def _own(said: str) -> str:
-    return "" if said == figures.NOT_SAID else said

@@ -24,6 +24,8 @@ from karat.workflows.online import kept
 
 ONLINE = Computing(at_once=1)
 """What is computed of logs in this process: one thing at a time, as each may take much memory."""
+UNASKED = Computing(at_once=1)
+"""What nobody waits for: beside the former, so that it holds nobody up."""
 WAIT_S, LONGEST_S = 1.0, 10.0
 """How long a page waits for its numbers before it says so; how long for a program that reads it."""
 USUAL = 28
@@ -157,9 +159,13 @@ def the_log(site: Site) -> EventLog:
         return read_event_log(folder)
     except InputError as error:
         if isinstance(error, NoEvents) or not (folder / MANIFEST).exists():
-            # Where they would lie on the server is no business of who looks.
             raise NothingImported("no events were imported yet", fix=error.fix) from None
-        raise
+        raise _without_place(error) from None
+
+
+def _without_place(error: InputError) -> InputError:
+    """The same; where files of the log lie on the server is no business of who looks."""
+    return InputError(error.what, fix=error.fix) if error.file is not None else error
 
 
 def looked(
@@ -189,13 +195,13 @@ def looked(
 
 
 def begun(log: EventLog, question: Question, make: Callable[[], Any]) -> Any | None:
-    """What is kept as the answer to a question; else it is computed beside, and not waited for.
+    """What is kept as the answer to a question that nobody asked; else its computing is begun.
 
     Raises:
         KaratError: it cannot be computed.
     """
     with suppress(Busy):
-        return _ask(log, question, make, 0.0)
+        return _ask(log, question, make, 0.0, UNASKED)
     return None
 
 
@@ -215,17 +221,30 @@ async def awaited(log: EventLog, question: Question, make: Callable[[], Any]) ->
     return found
 
 
-def _ask(log: EventLog, question: Question, make: Callable[[], Any], wait_s: float) -> Any | None:
+def _ask(
+    log: EventLog,
+    question: Question,
+    make: Callable[[], Any],
+    wait_s: float,
+    computing: Computing = ONLINE,
+) -> Any | None:
     found = kept.find(log, question)
     if found is not None:
         return found
     key = "online", str(log.folder), log.version, json.dumps(question, sort_keys=True)
-    if ONLINE.run(key, lambda: kept.answered(log, question, make), wait_s):
-        return kept.find(log, question)
+    if UNASKED.has(key):  # begun for nobody, and now for somebody
+        computing = UNASKED
+    try:
+        if computing.run(key, lambda: kept.answered(log, question, make), wait_s):
+            return kept.find(log, question)
+    except InputError as error:
+        raise _without_place(error) from None
     return None
 
 
-def trouble(error: InputError) -> str:
+def trouble(error: InputError | UsageError) -> str:
     """Why a log has none of some numbers, and what helps, in sentences."""
-    fix = f" What helps: {on_page(error.fix)}." if error.fix else ""
-    return f"{error.what[:1].upper()}{error.what[1:]}.{fix}"
+    said = [error.what, *([f"what helps: {on_page(error.fix)}"] if error.fix else [])]
+    return " ".join(
+        f"{each[:1].upper()}{each[1:]}{'' if each[-1:] in '.!?' else '.'}" for each in said
+    )

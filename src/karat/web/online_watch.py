@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 import polars as pl
 from fastapi import APIRouter, Query, Request, Response
 
-from karat.errors import InputError
-from karat.reports.online_watch import WORDS, compared_text
+from karat.errors import InputError, UsageError
+from karat.reports.online_watch import compared_text, verdict_text
 from karat.reports.online_words import difference, moved_text, usual_text, value, where
 from karat.tables.days import day_text
 from karat.tables.watch import Change, Contribution, Watched
@@ -21,7 +21,7 @@ from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.online import LogPage, tabs, told
 from karat.web.online_log import Lacking, Wanted, log_of, looked, trouble
 from karat.web.online_slices import NOTHING, Dimension, dimensions
-from karat.web.online_watched import cuts_of, made, question_of, watched_of
+from karat.web.online_watched import Watching, watched_of, watching_of
 from karat.web.page import show
 from karat.web.site import TheSite
 from karat.workflows.online.watching import last_whole_day
@@ -72,7 +72,7 @@ class Mover:
 
 
 @dataclass(frozen=True)
-class Moved:
+class Movement:
     """A metric in a slice that got worse or better.
 
     Attributes:
@@ -117,9 +117,14 @@ class WatchPage(LogPage):
     said: str = ""
     compared: str = ""
     doubts: Sequence[str] = ()
-    moved: Sequence[Moved] = ()
+    moved: Sequence[Movement] = ()
     changes: Listed | None = None
     worst: str = ""
+
+    @property
+    def unlisted(self) -> str:
+        """Why nothing was compared."""
+        return self.doubts[0] if self.doubts else super().unlisted
 
 
 @ROUTER.get("/online/watch")
@@ -138,7 +143,7 @@ def watched(
         return show(request, WatchPage(**common, lacking=log))
     said = day.strip()
     at = Wanted(said, said).within(log).last if said else last_whole_day(log)
-    cuts = cuts_of(site, log, by)
+    asked, aside = watching_of(site, log, at, by)
     common |= {
         "log": told(log),
         "period": (day_text(at),) * 2,
@@ -147,35 +152,37 @@ def watched(
         "slices": [(each.name, each.label, each.name == by) for each in dimensions(site, log)],
     }
     try:
-        held = looked(request, log, question_of(at, cuts), lambda: made(log, at, cuts))
-    except InputError as error:
+        held = looked(request, log, asked.question(log), lambda: asked.made(log))
+    except (InputError, UsageError) as error:
         return show(request, WatchPage(**common, wrong=trouble(error)))
     if held is None:
         return show(request, WatchPage(**common))
-    return show(request, WatchPage(**common, **_shown(request, watched_of(held), at, cuts)))
+    return show(request, WatchPage(**common, **_shown(request, watched_of(held), at, asked, aside)))
 
 
-def _shown(request: Request, found: Watched, day: int, cuts: Sequence[Dimension]) -> dict[str, Any]:
+def _shown(
+    request: Request, found: Watched, day: int, asked: Watching, aside: Sequence[str]
+) -> dict[str, Any]:
     """The fields of the page, of what was computed."""
-    by_key = {each.key: each for each in cuts}
+    by_key = {each.key: each for cut in asked.cuts for each in cut}
     moved = [_moved(each, day, by_key) for each in (*found.found("worse"), *found.found("better"))]
     days = {"from": day_text(day), "to": day_text(day)}
     return {
         "computed": True,
         "verdict": found.verdict,
-        "said": WORDS[found.verdict],
+        "said": verdict_text(found),
         "compared": compared_text(found) if found.searches and found.compared else "",
         "doubts": found.health,
         "moved": moved,
         "changes": _changes(request, found, day, by_key) if found.changes else None,
-        "notes": found.notes,
+        "notes": [*found.notes, *aside],
         "worst": f"/online/queries?{urlencode(days)}",
     }
 
 
-def _moved(change: Change, day: int, by_key: Mapping[str, Dimension]) -> Moved:
+def _moved(change: Change, day: int, by_key: Mapping[str, Dimension]) -> Movement:
     others = change.others
-    return Moved(
+    return Movement(
         change.metric,
         change.verdict,
         moved_text(change),
@@ -205,7 +212,10 @@ def _rows(
 ) -> str:
     """Address of the rows that a metric counts in its slice, of that day."""
     parts = [(by_key.get(key, NOTHING).name or key, said) for key, said in change.slice.items()]
-    return figures.rows_address(change.metric, (day, day), [*parts, *more], "yes")
+    # Of what fell to 0 none is counted: then all that could be.
+    return figures.rows_address(
+        change.metric, (day, day), [*parts, *more], "yes" if change.value else ""
+    )
 
 
 def _changes(request: Request, found: Watched, day: int, by_key: Mapping[str, Dimension]) -> Listed:

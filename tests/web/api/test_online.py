@@ -87,6 +87,29 @@ def test_a_watch_that_cannot_be_is_an_error(
     assert error_of(program.get(f"/api/online/watch?{asks}"))[:2] == (400, "usage")
 
 
+def test_errors_do_not_say_where_the_log_lies(program: TestClient, workspace: Path) -> None:
+    log = put_users(workspace)
+    for file in log.files:
+        Path(file.path).write_bytes(b"PAR1 and no more")
+    for path in ("evaluate", "queries", "watch?until=2027-01-14", "rows"):
+        answer = program.get(f"/api/online/{path}")
+        assert error_of(answer)[:2] == (400, "input"), path
+        assert str(workspace) not in answer.text, path
+
+
+def test_pages_beyond_the_last_and_a_log_without_failures_are_empty(
+    program: TestClient, workspace: Path
+) -> None:
+    keep_events(workspace / "events", pl.DataFrame([
+        {"user_id": "u", "time_us": 1_799_600_000_000_000, "kind": "search", "query": "a",
+         "query_id": "s", "returned": 3, "total_hits": 3, "status": "ok"},
+        {"user_id": "u", "time_us": 1_799_600_009_000_000, "kind": "click", "query_id": "s",
+         "doc_id": "d", "returned": None, "total_hits": None, "status": None, "query": None},
+    ]))  # fmt: skip
+    assert rows_of(program, "/api/online/queries", reason="zero results") == []
+    assert program.get("/api/online/rows?page=1000000000").json()["items"] == []
+
+
 def test_days_and_slices_of_the_golden_set(program: TestClient, workspace: Path) -> None:
     put_users(workspace)
     site: Site = program.app.state.site  # type: ignore[attr-defined]

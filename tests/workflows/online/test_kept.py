@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,7 +60,7 @@ def test_another_version_of_the_log_is_another_question(log: EventLog) -> None:
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"version": "v1"}', b"\xff\xfe"])
 def test_a_damaged_file_is_not_there(log: EventLog, damage: bytes) -> None:
     kept.keep(log, QUESTION, {"a": 1})
-    [path] = (log.folder / kept.FOLDER).iterdir()
+    [path] = (log.folder / kept.FOLDER / "evaluate").iterdir()
     kept.forget()
     path.write_bytes(damage)
     assert kept.find(log, QUESTION) is None
@@ -68,23 +69,29 @@ def test_a_damaged_file_is_not_there(log: EventLog, damage: bytes) -> None:
     assert kept.find(log, QUESTION) == {"a": 2}
 
 
+def of(day: int) -> dict[str, Any]:
+    return {"what": "evaluate", "day": day}
+
+
 def test_those_that_were_looked_at_longest_ago_go(
     log: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept, "MOST", 3)
     for day in range(3):
-        kept.keep(log, {"day": day}, {"day": day})
-    folder = log.folder / kept.FOLDER
+        kept.keep(log, of(day), {"day": day})
+    kept.keep(log, {"what": "rows"}, {"rows": 1})  # of another kind, and in nobody's way
+    folder = log.folder / kept.FOLDER / "evaluate"
     for path in folder.iterdir():
         day = json.loads(path.read_bytes())["answer"]["day"]
         os.utime(path, (day, day))
     kept.forget()
-    assert kept.find(log, {"day": 0}) == {"day": 0}  # looked at just now
-    kept.keep(log, {"day": 3}, {"day": 3})
+    assert kept.find(log, of(0)) == {"day": 0}  # looked at just now
+    kept.keep(log, of(3), {"day": 3})
     kept.forget()
-    there = [day for day in range(4) if kept.find(log, {"day": day}) is not None]
+    there = [day for day in range(4) if kept.find(log, of(day)) is not None]
     assert there == [0, 2, 3]
     assert len(list(folder.iterdir())) == 3
+    assert kept.find(log, {"what": "rows"}) == {"rows": 1}
 
 
 def test_where_nothing_can_be_written_this_process_has_it_all_the_same(log: EventLog) -> None:

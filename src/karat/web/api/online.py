@@ -26,14 +26,23 @@ from karat.web.online_against import sides
 from karat.web.online_log import Question, TheDays, awaited, the_log
 from karat.web.online_rows import Counts, behind, made
 from karat.web.online_slices import GOLDEN, STEPS, Dimension, dimension
+from karat.web.online_watched import Watching
 from karat.web.site import Site, TheSite
 from karat.workflows.online.evaluating import evaluate
 from karat.workflows.online.facts import Table
 from karat.workflows.online.importing_status import held
-from karat.workflows.online.watching import HISTORY, watch
+from karat.workflows.online.watching import HISTORY
 
 ROUTER = APIRouter(prefix="/api/online", tags=["what users did"])
-_HOUR_US = 3_600_000_000
+_NONE_LOST = pl.DataFrame(
+    schema={
+        **dict.fromkeys(("query", "text", "slice", "reason", "why"), pl.String),
+        **dict.fromkeys(("searches", "users", "failed", "zero", "abandoned"), pl.Int64),
+        **dict.fromkeys(("terminal", "reformulated"), pl.Int64),
+        **dict.fromkeys(("clicked", "satisfied", "share", "low", "high", "lost"), pl.Float64),
+    }
+)
+"""Where no query lost a search, the list has its columns all the same."""
 By = Annotated[
     str,
     Query(
@@ -99,7 +108,7 @@ async def online_evaluate(
     found = registry.find_all(metric or registry.DEFAULT)
     queries = _classes(cuts)
     question: Question = {
-        "what": "evaluate by",
+        "what": "evaluate-by",
         "metrics": [[each.name, each.version] for each in found],
         "by": [[[part.name, part.digest] for part in cut] for cut in cuts],
         "days": [over.first, over.last],
@@ -143,7 +152,7 @@ async def online_queries(
     for row in rows:
         row["next_queries"] = [{"text": text, "count": n} for text, n in row["next_queries"]]
         row["by_failure"] = [{"failure": k, "count": n} for k, n in row["by_failure"].items()]
-    return page.of(pl.DataFrame(rows, infer_schema_length=None))
+    return page.of(pl.DataFrame(rows, infer_schema_length=None) if rows else _NONE_LOST)
 
 
 @ROUTER.get("/watch", response_description="As `karat online watch --format json`.")
@@ -179,33 +188,9 @@ async def online_watch(
     _understood(request)
     log = the_log(site)
     cuts = [_cut(site, log, each) for each in by or []]
-    queries = _classes(cuts)
-    now = site.clock()
-    question: Question = {
-        "what": "watch over",
-        "window": [window, history, until or now // _HOUR_US],
-        "metrics": metric,
-        "by": [[[part.name, part.digest] for part in cut] for cut in cuts],
-        "margins": margin,
-        "rules": Rules().id,
-    }
-
-    def work() -> dict[str, Any]:
-        with open_engine() as engine:
-            return watch(
-                log,
-                engine,
-                now=now,
-                window=window,
-                history=history,
-                until=until or None,
-                metrics=metric,
-                by=[",".join(part.key for part in cut) for cut in cuts],
-                margins=margin or [],
-                queries=queries,
-            ).to_dict()
-
-    return printed(await awaited(log, question, work))
+    _classes(cuts)
+    asked = Watching(cuts, until or None, site.clock(), window, history, metric or [], margin or [])
+    return printed(await awaited(log, asked.question(log), lambda: asked.made(log)))
 
 
 @ROUTER.get("/against", response_description="As `karat online against --format json`.")

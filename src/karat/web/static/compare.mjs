@@ -84,6 +84,14 @@ document.addEventListener("submit", (event) => {
 });
 addEventListener("popstate", () => document.getElementById("queries") && go(location.href, false));
 
+// A part of the page that is being computed: put in when it is there, and nothing else moves.
+const part = document.querySelector("[data-fresh]");
+const look = async () => {
+  const found = await fresh(await fetch(location.href), part.id);
+  if (found.matches("[data-fresh]")) setTimeout(look, 3000);
+};
+if (part) setTimeout(look, 3000);
+
 // What is being computed: looked at again until it is there, but not while somebody fills a form.
 let filled = false;
 document.addEventListener("input", () => (filled = true));

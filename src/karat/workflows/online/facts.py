@@ -83,7 +83,8 @@ def look(
             facts = facts.join(grouped, on="query_key", how="left")
         facts = narrowed(facts, tests)
         facts = engine.keep(facts.filter(*counted) if counted else facts)
-        newest = facts.sort(*order, descending=[True, False, True]).head(offset + limit)
+        most = min(offset + limit, log.rows)  # engines count no further than they can
+        newest = facts.sort(*order, descending=[True, False, True]).head(most)
         rows.append(engine.collect(_with_session(newest, found_of)))
         every += int(engine.collect(facts.select(n=nw.len())).item())
     if not rows:

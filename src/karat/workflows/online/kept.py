@@ -1,8 +1,8 @@
 """What was computed of a log, kept beside it: looked at again, it is there at once.
 
-An answer is a file of JSON in the folder ``kept`` of an event store, named by the log's version
-and the question. It takes its place in one step, and whatever cannot be read is not there. When
-the log changes, its answers are others; the oldest go.
+An answer is a file of JSON in the folder ``kept`` of an event store, in that of its kind, named by
+the log's version and the question. It takes its place in one step, and whatever cannot be read is
+not there. When the log changes, its answers are others; of each kind the oldest go.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from karat.tables.online import OnlineResult, OnlineResults
 FOLDER = "kept"
 """Of an event store, where its answers are."""
 MOST = 64
-"""Answers that are kept of a log; the one that was looked at longest ago goes first."""
-_AT_HAND = 16  # answers that a process holds
+"""Answers of a kind that are kept; the one that was looked at longest ago goes first."""
+_AT_HAND = 16  # answers of a kind that a process holds
 _VERSION = 1
 
 _lock = threading.Lock()
@@ -39,8 +39,8 @@ def find(log: EventLog, question: Mapping[str, Any]) -> Any:
 
     Args:
         log: The log.
-        question: Everything the answer depends on but the log, as JSON can hold it: metrics with
-            their versions, slices, days, rules.
+        question: Everything the answer depends on but the log, as JSON can hold it: its kind
+            (``what``, a word), metrics with their versions, slices, days, rules.
     """
     path = _path(log, question)
     with _lock:
@@ -75,7 +75,7 @@ def keep(log: EventLog, question: Mapping[str, Any], answer: Any) -> None:
     text = json.dumps({"version": log.version, "question": question, "answer": answer})
     _hold(path, json.loads(text)["answer"])
     with suppress(OSError, InputError):
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(exist_ok=True, parents=True)
         with beside(path) as stream:
             stream.write(text.encode())
         _sweep(path.parent)
@@ -107,15 +107,17 @@ def forget() -> None:
 def _path(log: EventLog, question: Mapping[str, Any]) -> Path:
     said = [_VERSION, metadata.version("karat"), log.version, question]
     text = json.dumps(said, sort_keys=True, ensure_ascii=True)
-    return log.folder / FOLDER / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
+    name = f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
+    return log.folder / FOLDER / str(question["what"]) / name
 
 
 def _hold(path: Path, answer: Any) -> None:
     with _lock:
         _at_hand[path] = answer
         _at_hand.move_to_end(path)
-        while len(_at_hand) > _AT_HAND:
-            _at_hand.popitem(last=False)
+        alike = [each for each in _at_hand if each.parent == path.parent]
+        for each in alike[:-_AT_HAND]:
+            del _at_hand[each]
 
 
 def _sweep(folder: Path) -> None:

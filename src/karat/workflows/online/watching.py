@@ -90,7 +90,7 @@ def watch(
     only = only or {}
     chosen, notes = _metrics(metrics, log)
     allowed = read_margins(margins, registry.find)
-    cuts: list[Cut] = [(), *dict.fromkeys(_cut(said, log) for said in by)]
+    cuts: list[Cut] = [(), *dict.fromkeys(cut_of_watch(said, log) for said in by)]
     _refuse_times(only)
     classes, said = classes_of([*cuts, tuple(only)], queries)
     notes += [*said, *only_note(only)]
@@ -169,10 +169,14 @@ def _part(
 
 
 def last_whole_day(log: EventLog) -> int:
-    """The last day of a log, in days since 1970-01-01; the one before if the log ends within it."""
+    """The last day of a log, in days since 1970-01-01.
+
+    The one before if the log ends within it, and has another.
+    """
     assert log.last_day is not None
+    assert log.first_day is not None
     window, _ = window_of("1d", day_text(log.last_day), log, 0)
-    return log.last_day - bool(incomplete(window, log))
+    return max(log.first_day, log.last_day - bool(incomplete(window, log)))
 
 
 def event(found: Watched, *, time: str) -> dict[str, Any] | None:
@@ -251,7 +255,12 @@ def _refuse_times(only: Only) -> None:
         )
 
 
-def _cut(said: str, log: EventLog) -> Cut:
+def cut_of_watch(said: str, log: EventLog) -> Cut:
+    """The dimensions of a slice, each known.
+
+    Raises:
+        UsageError: there is no such dimension, or a watch has no slices by it.
+    """
     cut = cut_of(said, log)
     odd = {"day", "hour", "query"} & set(cut)
     if odd:
