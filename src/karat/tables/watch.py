@@ -65,7 +65,8 @@ class Change:
         before: Their values, the latest first.
         df: Degrees of freedom of the test.
         p: How often a change as great beyond the margin comes of luck; None without a test.
-        p_adjusted: The same for as many tests as were made (Benjamini and Hochberg).
+        p_adjusted: The same for as many tests as were made (Benjamini and Hochberg): of the whole
+            if it is of all, else of slices.
         queries: Queries that add most to the change; empty unless it is worse or better, and for
             metrics that are no ratio.
         others: What all other queries add; None without ``queries``.
