@@ -56,6 +56,18 @@ def test_json_says_the_same(typed: Typed) -> None:
     assert held["imports"][0]["kept"] == 3
 
 
+def test_robots_are_in_the_total_and_in_no_kind(typed: Typed, tmp_path: Path) -> None:
+    robots = [{**each, "is_bot": each["client_id"] == "robot"}
+              for each in (LOG[0], {**LOG[0], "query_id": "q2", "client_id": "robot"})]  # fmt: skip
+    (tmp_path / "log.ndjson").write_text("".join(json.dumps(each) + "\n" for each in robots))
+    typed("online import log.ndjson --events store")
+    lines = [line.strip() for line in typed("online status --events store").out.splitlines()]
+    assert lines[0].startswith("2 events, ")
+    assert lines[1].endswith("; 1 event of a robot, counted nowhere")
+    at = next(place for place, line in enumerate(lines) if line.startswith("kinds, without robots"))
+    assert lines[at + 2].split() == ["search", "1"]
+
+
 @pytest.mark.usefixtures("log")
 def test_a_workspace_says_where_events_lie_and_where_a_day_begins(
     typed: Typed, tmp_path: Path

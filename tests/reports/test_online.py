@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -156,6 +157,66 @@ def test_every_metric_and_long_slices_fit(width: int) -> None:
             assert metric.name.split("(")[0] in heads, metric.name
 
 
+def figures(lines: list[str]) -> Counter[str]:
+    """What stands in the bodies of tables and has a digit, a word each."""
+    found: Counter[str] = Counter()
+    body = False
+    for line in lines:
+        body = bool(line) and (body or line.startswith(" ──"))
+        found.update(word for word in line.split() if body and any(map(str.isdigit, word)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "step"), [("{}", 1), ("a {} of a very long name with many words", 9)]
+)
+@pytest.mark.parametrize("by", [("device",), ("device", "arm")])
+def test_no_width_cuts_a_number_of_a_slice(by: tuple[str, ...], name: str, step: int) -> None:
+    rows = []
+    metrics = ("CTR", "SAT", "Reformulation", "Dwell", "MRCR", "TimeToFirstClick",
+               "SuccessPerSession", "Latency(p95)", "RevenuePerSearch")  # fmt: skip
+    for place, metric in enumerate(map(find, metrics)):
+        for part, share in (("desktop", 0.8765), ("phone", 0.0123)):
+            value = share if metric.unit == "share" else 1234.5 * share
+            ends = [
+                users(0.9 * value, 1.2 * value),  # lopsided
+                {**users(0.95 * value, 1.05 * value), "least": 0.5 * value, "most": value, "n": 77},
+                users(0.93 * value, 1.07 * value),
+            ][place % 3]
+            rows.append(row(metric.name, value, slice=dict.fromkeys(by, name.format(part)), **ends))
+    rows += [
+        row("ClickPosition", 0.1 / place, slice={**dict.fromkeys(by, name.format(part)),
+            "position": str(place)}, n=8_765, total=8_765 * 0.1 / place)
+        for part in ("desktop", "phone")
+        for place in range(1, 11)
+    ]  # fmt: skip
+    found = results(rows, by=(",".join(by),))
+    sizes = {"1,200", "77", "8,765"}  # one for each table
+    whole = figures(shown(found, 10_000))
+    for each in json.loads(online.to_json(found))["results"]:
+        assert online.figure(find(each["metric"]), each["value"]).split()[0] in whole
+    for width in range(40, 161, step):
+        narrow = figures(shown(found, width))
+        lost = {word: (whole[word], narrow[word]) for word in {*whole, *narrow} - sizes
+                if whole[word] != narrow[word]}  # fmt: skip
+        assert not lost, (width, lost)
+
+
+@pytest.mark.parametrize("width", range(30, 80))
+def test_no_width_cuts_a_value_of_all(width: int) -> None:
+    numbers = {
+        word for word in figures(shown(results(ROWS[:7]), 200)) if word not in {"1,200", "300"}
+    }
+    assert numbers <= set(figures(shown(results(ROWS[:7]), width)))
+
+
+def test_numbers_wider_than_any_screen_are_printed_even_so() -> None:
+    out = io.StringIO()
+    online.show(results([row("CTR", 0.5, slice={"day": DAYS[0]}, n=10**12)]), console(out, 20))
+    assert f"{10**12:,}" in out.getvalue()
+    assert "50.0" in out.getvalue()
+
+
 def test_of_many_slices_the_latest_or_largest_are_shown() -> None:
     days = [row("CTR", 0.5, slice={"day": f"{place:04}"}) for place in range(100)]
     lines = shown(results(days))
@@ -300,6 +361,7 @@ def test_the_catalogue_has_every_metric() -> None:
     for metric in all_metrics():
         assert f"### {metric.name}: {metric.title}\n" in page
         assert all(f"- Beware: {trap}" in page for trap in metric.traps)
+        assert len(set(metric.traps)) == len(metric.traps), metric.name  # none is said twice
         assert online_catalogue.as_json(metric)["needs"] == [n.split("|") for n in metric.needs]
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TypeVar
 
 from rich.console import Console
 from rich.table import Table
@@ -14,7 +15,7 @@ from rich.table import Table
 from karat.online.estimates import NOT_SAID
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
-from karat.reports.cells import base, plain
+from karat.reports.cells import LABEL, label, needed, plain, squeezed
 from karat.reports.figures import counted
 from karat.reports.terminal import show_notes
 from karat.reports.written import csv_table, markdown_cell, markdown_table
@@ -25,12 +26,11 @@ _POSITION = "position"
 _FALL = "where clicks fall"
 _TOP = 10  # positions that have a row of their own
 _MOST = 60  # slices in a table for eyes
-_ROOM = 24  # columns left for names of slices, at most
-_FOLDED = 16  # columns; a longer name of a metric is folded
 _ORDERED = ("day", "hour")
 UNITS = {"share": " %", "seconds": " s", "milliseconds": " ms"}
 """What stands behind a number of a unit; nothing behind others."""
 _NAMED = 4  # metrics named in a footnote
+_Column = TypeVar("_Column")
 _NUMBERS = re.compile(r" ?\([^()]*\)")
 
 
@@ -45,6 +45,16 @@ class _Sheet:
     ends: frozenset[int] = frozenset()  # rows with a rule below
     spare: tuple[str, ...] = ()  # columns that go first where it is too wide
 
+    def needs(self, name: int) -> int:
+        """The columns of a screen that it takes if a name has so many."""
+        return needed(self.heads, self.rows, self.texts, name=name)
+
+    def without(self, head: str) -> _Sheet:
+        """The same without a column."""
+        out = self.heads.index(head)
+        heads, *rows = ([*row[:out], *row[out + 1 :]] for row in (self.heads, *self.rows))
+        return replace(self, heads=heads, rows=rows)
+
 
 def show(results: OnlineResults, out: Console) -> None:
     """Print results as tables; what to know of them before and behind."""
@@ -54,7 +64,7 @@ def show(results: OnlineResults, out: Console) -> None:
         out.print()
     for sheet in _sheets(results, out.width):
         out.print(plain(sheet.title, "bold"))  # above the table, which may be narrower
-        out.print(_drawn(sheet, out))
+        out.print(_drawn(sheet, out.width), crop=False)  # no screen cuts a number
     show_notes(_footnotes(results), out)
 
 
@@ -153,11 +163,10 @@ def _sheets(results: OnlineResults, width: int | None) -> Iterator[_Sheet]:
         rows = [row for row in scalar if list(row.slice) == names]
         said = {row.metric for row in rows if row.value is not None or row.most is not None}
         rows = [row for row in rows if row.metric in said]  # the others have their footnote
-        for block in _blocks(rows, width):
-            yield _sliced(by, names, [row for row in rows if row.metric in block], results)
+        yield from _sliced(by, names, rows, results, width)
         fell = [row for row in results.results if list(row.slice) == [*names, _POSITION]]
         if fell:
-            yield _positions_by(by, names, fell)
+            yield from _positions_by(by, names, fell, width)
 
 
 def _whole(title: str, rows: Sequence[OnlineResult]) -> _Sheet:
@@ -193,73 +202,78 @@ def _positions(rows: Sequence[OnlineResult], title: str) -> _Sheet:
     return _Sheet(title, ["position", "clicks", "share"], 0, cells)
 
 
-def _positions_by(by: str, names: Sequence[str], rows: Sequence[OnlineResult]) -> _Sheet:
-    """Slices as rows, shares of positions as columns; the deepest go first where it is too wide."""
+def _positions_by(
+    by: str, names: Sequence[str], rows: Sequence[OnlineResult], width: int | None
+) -> Iterator[_Sheet]:
+    """Slices as rows, shares of positions as columns."""
     metric = registry.find(rows[0].metric)
     grid: dict[tuple[str, ...], dict[int, OnlineResult]] = {}
     for row in rows:
         part = tuple(row.slice[name] for name in names)
         grid.setdefault(part, {})[int(row.slice[_POSITION])] = row
-    chosen, more = _largest(
-        names, {part: next(iter(found.values())).n for part, found in grid.items()}
-    )
-    top = [place for place in range(1, _TOP + 1) if any(place in found for found in grid.values())]
-    below = max(map(max, grid.values())) > _TOP
-    cells = []
-    for part in chosen:
-        found = grid[part]
-        clicks = next(iter(found.values())).n
-        counts = [found[place].total or 0 if place in found else 0.0 for place in top]
-        counts += [clicks - sum(counts)] if below else []
-        shares = (_number(metric, count / clicks, count / clicks) for count in counts)
-        cells.append([*map(_said, names, part), f"{clicks:,}", *shares])
-    heads = [
-        f"{place}{UNITS[metric.unit]}" for place in (*top, *([f"{_TOP + 1}+"] if below else []))
-    ]
-    spare = tuple(reversed(heads[1:]))
-    return _Sheet(
-        f"{_FALL}, by {by}{more}", [*names, "clicks", *heads], len(names), cells, spare=spare
-    )
+    sizes = {part: next(iter(found.values())).n for part, found in grid.items()}
+    chosen, more = _largest(names, sizes)
+    places = sorted({min(place, _TOP + 1) for found in grid.values() for place in found})
 
+    def share(part: tuple[str, ...], place: int) -> str:
+        there = (row for at, row in grid[part].items() if min(at, _TOP + 1) == place)
+        value = sum(row.total or 0 for row in there) / sizes[part]
+        return _number(metric, value, value)
 
-def _blocks(rows: Sequence[OnlineResult], width: int | None) -> Iterator[list[str]]:
-    """Metrics in as many tables as a width needs; a value is never cut."""
-    block: list[str] = []
-    used = 0
-    longest: dict[str, int] = {}
-    for row in rows:
-        longest[row.metric] = max(longest.get(row.metric, 0), len(_give_or_take(row)))
-    room = max((sum(len(_said(*v)) + 2 for v in row.slice.items()) for row in rows), default=0)
-    for name, cell in longest.items():
-        wide = max(min(len(_head(name)), _FOLDED), cell) + 2
-        if block and width is not None and used + wide > width - min(room, _ROOM) - 8:
-            yield block
-            block, used = [], 0
-        block.append(name)
-        used += wide
-    if block:
-        yield block
+    def sheet(block: Sequence[int]) -> _Sheet:
+        heads = [f"{place}{'+' if place > _TOP else ''}{UNITS[metric.unit]}" for place in block]
+        cells = [
+            [*map(_said, names, part), f"{sizes[part]:,}", *(share(part, place) for place in block)]
+            for part in chosen
+        ]
+        title = f"{_FALL}, by {by}{more}"
+        return _Sheet(title, [*names, "clicks", *heads], len(names), cells)
+
+    yield from _split(places, sheet, width)
 
 
 def _sliced(
-    by: str, names: Sequence[str], rows: Sequence[OnlineResult], results: OnlineResults
-) -> _Sheet:
+    by: str,
+    names: Sequence[str],
+    rows: Sequence[OnlineResult],
+    results: OnlineResults,
+    width: int | None,
+) -> Iterator[_Sheet]:
     """Slices as rows, metrics as columns."""
-    metrics = list(dict.fromkeys(row.metric for row in rows))
     grid: dict[tuple[str, ...], dict[str, OnlineResult]] = {}
     for row in rows:
         grid.setdefault(tuple(row.slice.values()), {})[row.metric] = row
     sizes = _sizes(results, names)
     chosen, more = _largest(names, {part: sizes[part] for part in grid})
-    cells = []
-    for part in chosen:
-        first = grid[part].get(metrics[0])
-        shown = (_give_or_take(grid[part].get(name)) for name in metrics)
-        cells.append([*map(_said, names, part), f"{first.n:,}" if first else "–", *shown])
-    alike = all(len({row.n for row in found.values()}) == 1 for found in grid.values())
-    n = "n" if alike else f"n of {metrics[0]}"
-    heads = [*names, n, *(_head(name) for name in metrics)]
-    return _Sheet(f"by {by}{more}", heads, len(names), cells)
+
+    def sheet(block: Sequence[str]) -> _Sheet:
+        found = {part: [grid[part].get(name) for name in block] for part in chosen}
+        alike = all(len({row.n for row in line if row}) <= 1 for line in found.values())
+        n = "n" if alike else f"n of {block[0]}"
+        cells = [
+            [*map(_said, names, part), f"{first.n:,}" if first else "–", *map(_give_or_take, line)]
+            for part, line in found.items()
+            for first in line[:1]
+        ]
+        heads = [*names, n, *map(_head, block)]
+        return _Sheet(f"by {by}{more}", heads, len(names), cells)
+
+    yield from _split(list(dict.fromkeys(row.metric for row in rows)), sheet, width)
+
+
+def _split(
+    columns: Iterable[_Column], sheet: Callable[[Sequence[_Column]], _Sheet], width: int | None
+) -> Iterator[_Sheet]:
+    """As many tables as a width needs, each with as many columns as it takes."""
+    block: list[_Column] = []
+    for each in columns:
+        wide = sheet([*block, each])
+        if block and width is not None and wide.needs(label(wide.texts)) > width:
+            yield sheet(block)
+            block = []
+        block.append(each)
+    if block:
+        yield sheet(block)
 
 
 def _largest(
@@ -318,31 +332,12 @@ def _open(row: OnlineResult) -> bool:
     return row.value is not None and row.least is not None and row.least != row.most
 
 
-def _drawn(sheet: _Sheet, out: Console) -> Table:
+def _drawn(sheet: _Sheet, width: int) -> Table:
     """A table no wider than the screen: spare columns go first."""
-    left_out: set[str] = set()
-    for name in (None, *sheet.spare):
-        left_out |= {name} if name else set()
-        table = base()
-        table.padding = (0, 1, 0, 0)
-        kept = [place for place, head in enumerate(sheet.heads) if head not in left_out]
-        for place in kept:
-            head = plain(sheet.heads[place])
-            if place < sheet.texts:
-                table.add_column(head, overflow="fold", min_width=min(10, _longest(sheet, place)))
-            else:  # a long name of a metric is folded, a number never
-                least = max(_longest(sheet, place), min(len(head), _FOLDED))
-                table.add_column(head, justify="right", overflow="fold", min_width=least)
-        for number, row in enumerate(sheet.rows):
-            table.add_row(*(plain(row[place]) for place in kept), end_section=number in sheet.ends)
-        wanted = out.measure(table, options=out.options.update(width=10_000))
-        if wanted.minimum <= out.width:
-            break
-    return table
-
-
-def _longest(sheet: _Sheet, place: int) -> int:
-    return max((len(row[place]) for row in sheet.rows), default=0)
+    for spare in sheet.spare:
+        if sheet.needs(LABEL) > width:
+            sheet = sheet.without(spare)
+    return squeezed(sheet.heads, sheet.rows, sheet.texts, width, sheet.ends)
 
 
 def _footnotes(results: OnlineResults) -> list[str]:

@@ -36,7 +36,7 @@ class Held(Protocol):
 
     @property
     def rows(self) -> int:
-        """Events."""
+        """Events, robots' too."""
         ...
 
     @property
@@ -46,7 +46,7 @@ class Held(Protocol):
 
     @property
     def kinds(self) -> Mapping[str, int]:
-        """Events of each kind."""
+        """Events of each kind, robots' left out."""
         ...
 
     @property
@@ -148,9 +148,11 @@ def show_held(found: Held, out: Console) -> None:
         plain(f"{counted(found.rows, 'event', 'events')}, {days} ({found.timezone}){simulated}")
     )
     robots = counted(found.bots, "event of a robot", "events of robots")
+    robots += ", counted nowhere" if found.bots else ""
     files = counted(found.files, "file", "files")
     out.print(plain(f"{files}, {found.size / 1e6:,.1f} MB; {robots}", "dim"))
-    _show("kinds", ((kind, count, "") for kind, count in found.kinds.items()), out)
+    kinds = "kinds, without robots" if found.bots else "kinds"
+    _show(kinds, ((kind, count, "") for kind, count in found.kinds.items()), out)
     said = [
         f"{name}: {_some(values)}"
         for name, values in (("arms", found.arms), ("attributes", found.attributes))
