@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import time
-from typing import Any
+from typing import Annotated, Any
+from urllib.parse import parse_qsl, urlencode
 
 import polars as pl
 import pytest
+from fastapi import Query
 from fastapi.routing import APIRoute
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,11 +58,11 @@ def found_in(rows: list[dict[str, Any]], ask: Ask, per_page: int = 7) -> Listed:
     return listed(frame, COLUMNS, ask, search=["name"], per_page=per_page)
 
 
-async def _route(last: int = 1) -> None: ...
+async def _route(part: Annotated[list[str] | None, Query()] = None, last: int = 1) -> None: ...
 
 
 def request(query: str) -> Request:
-    """A request of an address, of a route that takes ``last``."""
+    """A request of an address, of a route that takes ``last``, and ``part`` several times."""
     scope = {"type": "http", "query_string": query.encode(), "headers": []}
     return Request(scope | {"route": APIRoute("/", _route)})
 
@@ -207,7 +209,7 @@ def test_a_parameter_of_the_page_is_no_filter_of_a_column_that_is_called_so() ->
     columns = (Column("name", "Name"), Column("last", "Last", "count"))
     found = listed(frame, columns, Ask.of(request("last=3&format=json")), search=["name"])
     assert (found.found, found.notes, found.narrowed) == (2, [], {})
-    assert found.carried == {"last": "3"}
+    assert found.carried == [("last", "3")]
     assert found.by_hand == []
 
 
@@ -244,6 +246,36 @@ def test_an_address_keeps_what_was_asked() -> None:
     again = Ask.of(request(ask.address().removeprefix("?")))
     assert again == ask
     assert "page" not in ask.address(page=None)
+
+
+def test_what_a_page_is_told_several_times_is_kept_whole() -> None:
+    rows = [dict.fromkeys(SCHEMA) | {"name": f"r{k}", "band": "head", "n": k} for k in range(9)]
+    said = [("part", "device=desktop"), ("part", "query=red shoes"), ("last", "3"), ("n", ">=0")]
+    ask = Ask.of(request(urlencode([*said, ("q", "r")])))
+    found = found_in(rows, ask)
+    whole, most = set(said), set(said[:3])
+    for address, kept in (
+        (ask.address(), whole),
+        (ask.address(format="csv"), whole | {("format", "csv")}),
+        (ask.address(page=2), whole | {("page", "2")}),
+        (found.sort_by("n"), whole | {("sort", "n")}),
+        (ask.address(part=None), whole - set(said[:2])),
+    ):
+        assert set(parse_qsl(address.removeprefix("?"))) == kept | {("q", "r")}
+    assert set(parse_qsl(found.without().removeprefix("?"))) == most
+    assert set(found.carried) == most  # the form has fields for the others
+    for _, value in said[:2]:
+        assert f'<input type="hidden" name="part" value="{value}">' in html(found)
+    # A column has one filter, the last.
+    twice = found_in(rows, Ask.of(request("n=1&n=2")))
+    assert (twice.every["n"].to_list(), twice.sort_by("n")) == ([2], "?n=2&sort=n")
+
+
+def test_a_count_with_digits_is_rounded_in_the_table_alone() -> None:
+    frame = pl.DataFrame({"lost": [1234.5678]})
+    found = listed(frame, [Column("lost", "Lost", "count")], Ask(), search=[])
+    assert "1,234.6" in html(found)
+    assert to_csv(found).splitlines()[1] == "1234.5678"
 
 
 def html(found: Listed, **how: Any) -> str:

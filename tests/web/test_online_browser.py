@@ -75,6 +75,53 @@ def test_worst_queries_and_both_worlds(
         untaken(page)
 
 
+_BROKEN = r"""cells => cells.flatMap(cell => {
+  const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), broken = [];
+  for (let text; (text = texts.nextNode());)
+    for (const word of text.data.matchAll(/\p{L}+/gu)) {
+      const range = document.createRange();
+      range.setStart(text, word.index);
+      range.setEnd(text, word.index + word[0].length);
+      if (new Set([...range.getClientRects()].map(box => box.top)).size > 1) broken.push(word[0]);
+    }
+  return broken;
+})"""
+
+
+@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+def test_no_column_is_narrower_than_its_words(
+    page_of: PageOf, workspace: Path, size: dict[str, Any]
+) -> None:
+    put_users(workspace, query_class="ambiguously_reformulated", shop="neighbourhood")
+    with page_of("egon", "engineer", **size) as page:
+        for where in (
+            "/online?by=query_class",
+            "/online/queries?by=query_class",
+            "/online/rows?slice=query%3Dgarden+hose",
+            "/online/against?run=old",
+        ):
+            opened(page, where)
+            cells = page.locator("tbody :is(th, td)")
+            assert cells.count() > 9, where
+            assert cells.evaluate_all(_BROKEN) == [], where
+            if size is PHONE and where.startswith("/online?"):
+                # The name of a slice is no text of the page: beside its number it needs the width.
+                widths = "cells => cells.map(cell => cell.getBoundingClientRect().width)"
+                assert min(page.locator(".headlines td").evaluate_all(widths)) > 300
+            if size is LAPTOP and "rows" in where:
+                box = page.locator("#rows tbody th").first.bounding_box()
+                assert box is not None
+                assert box["width"] >= 11 * 16
+
+
+def test_a_long_word_breaks_and_widens_no_page(page_of: PageOf, workspace: Path) -> None:
+    put_users(workspace, shop="x" * 4_000)
+    with page_of("egon", "engineer", **PHONE) as page:
+        for where in ("/online/rows", "/online?by=shop", "/online/queries?by=shop"):
+            opened(page, where)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, where
+
+
 def test_a_step_of_a_chart_leads_to_its_rows(page_of: PageOf, workspace: Path) -> None:
     put(workspace)
     with page_of("egon", "engineer") as page:

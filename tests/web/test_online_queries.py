@@ -68,6 +68,49 @@ def test_a_query_leads_to_its_searches(engineer: Browser) -> None:
     assert rows["total"] == 48
 
 
+def test_how_it_is_ordered_and_drawn_is_said_as_the_command_says_it(
+    engineer: Browser, workspace: Path
+) -> None:
+    found = engineer.get("/online/queries?format=json").json()
+    assert "drawn towards that of all queries" in found["ordering"][0]
+    page = engineer.get("/online/queries").text
+    for sentence in found["ordering"]:
+        assert sentence[1:] in html.unescape(page)
+    assert "--limit" not in page
+    shutil.rmtree(workspace / "events")
+    strange(workspace, "snow shovel")  # one query alone says nothing of how queries differ
+    page = engineer.get("/online/queries").text
+    assert "Queries differ no more than luck makes them" in page
+
+
+def test_failed_searches_stand_in_the_table_and_lost_ones_are_not_rounded(
+    engineer: Browser,
+) -> None:
+    page = engineer.get("/online/queries").text
+    assert 'data-head="failed">48<' in re.sub(r"\s", "", page)
+    found = engineer.get("/online/queries?format=json").json()["queries"]
+    for row in found:
+        assert row["lost"] == row["searches"] * row["share"]
+    assert any(row["lost"] != round(row["lost"], 1) for row in found)
+    lines = csv.DictReader(io.StringIO(engineer.get("/online/queries?format=csv").text))
+    assert [float(line["lost"]) for line in lines] == [row["lost"] for row in found]
+
+
+def test_a_slice_that_is_called_as_none_is_leads_to_its_own_rows(
+    engineer: Browser, workspace: Path
+) -> None:
+    shutil.rmtree(workspace / "events")
+    put_users(workspace, shop="(none)")
+    strange(workspace, "snow shovel")  # of no shop
+    page = html.unescape(engineer.get("/online/queries?by=shop").text)
+    days = "from=2027-01-10&to=2027-01-14"
+    for query, value in (("wool+hat", "%28none%29"), ("snow+shovel", "")):
+        where = f"/online/rows?{days}&slice=query%3D{query}&slice=shop%3D{value}"
+        assert f'href="{where}"' in page
+    rows = engineer.get(f"/online/rows?{days}&slice=shop%3D%28none%29&format=json").json()
+    assert rows["total"] == 192
+
+
 def test_it_is_filtered_sorted_and_sliced_on_the_server(engineer: Browser) -> None:
     asks = "reason=nobody+clicks&sort=searches&format=csv"
     answer = engineer.get(f"/online/queries?{asks}")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import html
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import polars as pl
 import pytest
@@ -120,6 +122,51 @@ def test_values_that_each_have_searches_but_not_at_once(engineer: Browser) -> No
         assert "as its" not in page
 
 
+def test_all_slices_are_kept_by_the_list(engineer: Browser) -> None:
+    asks = "metric=CTR&slice=device%3Dphone&slice=query%3Dred+shoes&counts=yes"
+    page = engineer.get(f"/online/rows?{asks}").text
+    assert "12 in all" in page  # users 0, 2 and 4 on each of four days
+    links = [html.unescape(each) for each in re.findall(r'href="(\?[^"]*)"', page)]
+    both = {("slice", "device=phone"), ("slice", "query=red shoes")}
+    assert {"sort", "format"} <= {name for each in links for name, _ in parse_qsl(each[1:])}
+    for each in links:
+        assert both <= set(parse_qsl(each[1:])), each
+    [whole] = [each for each in links if "format=csv" in each]
+    assert len(list(csv.DictReader(io.StringIO(engineer.get(f"/online/rows{whole}").text)))) == 12
+    form = page.partition('<form class="filters" method="get" role="search"')[2]
+    form = form.partition("</form>")[0]
+    for _, value in both:
+        assert f'<input type="hidden" name="slice" value="{value}">' in form
+
+
+def test_when_a_session_began_is_short_in_the_table(engineer: Browser) -> None:
+    found = engineer.get("/online/rows?format=json").json()["rows"]
+    assert {(row["since"], row["session_began"][11:]) for row in found} == {
+        (row["when"][11:], row["when"][11:]) for row in found
+    }  # each search is a session
+    page = engineer.get("/online/rows?slice=hour%3D9").text
+    assert '<td role="cell" data-head="session since" class="text"><bdi>09:11:00</bdi>' in page
+    assert "session_began" not in engineer.get("/online/rows?table=sessions").text
+    frame = pl.DataFrame(
+        {"when": ["2027-01-11 00:03:00"], "session_began": ["2027-01-10 23:59:00"]}
+    )
+    assert frame.select(online_rows._since()).item() == "2027-01-10"
+
+
+@pytest.mark.parametrize("counts", ["yes", "no"])
+def test_why_a_metric_is_unknown_stands_instead_of_its_rows(engineer: Browser, counts: str) -> None:
+    asks = f"metric=Conversion&counts={counts}"
+    page = engineer.get(f"/online/rows?{asks}")
+    assert page.status_code == 200
+    assert "Conversion is unknown, and nothing is counted: the log holds no purchases." in page.text
+    assert "No such searches" not in page.text
+    assert 'id="rows"' not in page.text
+    answer = engineer.get(f"/online/rows?{asks}&format=csv")
+    assert answer.status_code == 400
+    assert "the log holds no purchases" in answer.text
+    assert "192 in all" in engineer.get("/online/rows?metric=Conversion").text
+
+
 def test_a_long_value_is_cut_where_it_is_shown(engineer: Browser) -> None:
     text = "x" * 5_000
     page = engineer.get(f"/online/rows?slice=query%3D{text}").text
@@ -157,6 +204,9 @@ def test_rows_are_filtered_and_sorted_on_the_server(engineer: Browser) -> None:
         ("slice=arm%3Da&slice=arm%3Db", "slices are of arm"),
         ("metric=zeroresult", "ZeroResults"),
         ("slice=hour%3Dnoon", "is no hour"),
+        ("slice=hour%3D24", "is no hour"),
+        ("slice=hour%3D300", "from 00 to 23"),
+        ("slice=hour%3D-1", "is no hour"),
         ("slice=dya%3D2027-01-12", "day"),
         ("table=serches", "searches"),
         ("table=foo", "searches, clicks, sessions"),

@@ -92,6 +92,8 @@ class Ask:
         others: Parameters of the page's route: what the address says of them is not for its list,
             whatever the columns are called. None where no route is known.
         unread: What the address says of the page, if that is no page; else None.
+        repeated: All values of the parameters of the page's route that the address says more than
+            once; a filter has one value, its last.
     """
 
     search: str = ""
@@ -101,6 +103,7 @@ class Ask:
     strict: bool = field(default=False, compare=False)
     others: frozenset[str] | None = field(default=None, compare=False)
     unread: str | None = field(default=None, compare=False)
+    repeated: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, request: Request) -> Ask:
@@ -113,6 +116,7 @@ class Ask:
             each_of = [route.dependant, *route.dependant.dependencies]
             named = [one for part in each_of for one in part.query_params]
             others = frozenset(each.alias for each in named)
+        every = {name: said.getlist(name) for name in said if name in (others or ())}
         return cls(
             search=said.get("q", "").strip(),
             where={key: value for key, value in said.items() if key not in OWN and value != ""},
@@ -121,13 +125,15 @@ class Ask:
             strict=said.get("format") in {"csv", "json"},
             others=others,
             unread=None if read else page[:50],
+            repeated={name: values for name, values in every.items() if len(values) > 1},
         )
 
     def address(self, **changed: Any) -> str:
         """The same address with some of it changed; ``None`` takes it out."""
-        held: dict[str, Any] = {**self.where, "q": self.search, "sort": self.sort}
+        held: dict[str, Any] = {**self.where, **self.repeated}
+        held |= {"q": self.search, "sort": self.sort}
         held |= {"page": self.page if self.page > 1 else None} | changed
-        return "?" + urlencode({k: v for k, v in held.items() if v not in (None, "")})
+        return "?" + urlencode({k: v for k, v in held.items() if v not in (None, "")}, doseq=True)
 
 
 @dataclass(frozen=True)
@@ -168,10 +174,15 @@ class Listed:
         return [c for c in self.columns if c.kind != "text" and c.name not in others]
 
     @property
-    def carried(self) -> Mapping[str, str]:
+    def carried(self) -> Sequence[tuple[str, str]]:
         """What the form that filters has no field for, and must keep."""
         fields = {*self.choices, *(column.name for column in self.by_hand)}
-        return {name: value for name, value in self.ask.where.items() if name not in fields}
+        return [
+            (name, each)
+            for name, value in self.ask.where.items()
+            if name not in fields
+            for each in self.ask.repeated.get(name, [value])
+        ]
 
     @property
     def narrowed(self) -> Mapping[str, str]:
@@ -196,7 +207,7 @@ class Listed:
     def without(self) -> str:
         """The address of all rows, in the order they are in now."""
         kept = {name: value for name, value in self.ask.where.items() if name not in self.every}
-        return Ask(where=kept, sort=self.ask.sort).address()
+        return Ask(where=kept, sort=self.ask.sort, repeated=self.ask.repeated).address()
 
 
 def listed(

@@ -15,6 +15,7 @@ from karat.errors import InputError, UsageError
 from karat.formats.engines.opening import open_engine
 from karat.golden.traffic import folded
 from karat.online.rules import Rules
+from karat.reports.online_queries import ordering
 from karat.store import queries as stored
 from karat.tables.events import EventLog
 from karat.tables.worst_queries import LostGroup, LostQuery, WorstQueries
@@ -43,6 +44,7 @@ MOST_QUERIES = 1_000
 """Queries of the list, the worst; the command has all."""
 _ADDED = {"added", "there"}
 _NOT_KEPT = {*_ADDED, "from", "to", "by", "format"}
+_OWN = "own slice"  # as the log has it: what it does not say is called NOT_SAID on the page
 _SCHEMA: dict[str, Any] = {
     "text": pl.String,
     "slice": pl.String,
@@ -74,6 +76,7 @@ class WorstPage(LogPage):
 
     Attributes:
         said: What is lost in all, in a sentence.
+        ordering: How the queries are ordered and drawn towards the mean, in sentences.
         by: What queries are sliced by, as the address says it; empty for nothing.
         queries: A row for each query, and each of its slices.
         groups: What each slice loses: value, queries, searches, failed, share, its address here.
@@ -86,6 +89,7 @@ class WorstPage(LogPage):
 
     template: ClassVar[str] = "online_queries.html.j2"
     said: str = ""
+    ordering: Sequence[str] = ()
     by: str = ""
     queries: Listed | None = None
     groups: Sequence[tuple[str, int, int, int, float | None, str]] = ()
@@ -132,6 +136,8 @@ def worst(
         **common,
         computed=True,
         said=_said(found),
+        # How many are hidden is told by options of the command.
+        ordering=ordering(replace(found, hidden=0)),
         notes=found.notes,
         queries=_listed(request, site, found, over, sliced),
         groups=[_group(each, found.by or "", over, sliced) for each in found.groups],
@@ -234,7 +240,7 @@ def _listed(request: Request, site: Site, found: WorstQueries, days: Days, by: D
         {
             "text": row.text,
             "slice": row.slice.get(found.by or "", NOT_SAID) if found.by else None,
-            "lost": round(row.lost, 1),
+            "lost": row.lost,
             "share": row.share,
             "interval": None
             if row.low is None or row.high is None
@@ -255,14 +261,14 @@ def _listed(request: Request, site: Site, found: WorstQueries, days: Days, by: D
             "low": row.low,
             "high": row.high,
             "query": row.query,
+            _OWN: row.slice.get(found.by or "", ""),
         }
         for row in found.queries
     ]
-    frame = pl.DataFrame(rows, schema=_SCHEMA)
+    frame = pl.DataFrame(rows, schema=_SCHEMA | {_OWN: pl.String})
 
     def rows_link(row: Mapping[str, Any]) -> str:
-        value = "" if row["slice"] in {None, NOT_SAID} else row["slice"]
-        slices = [f"query={row['query']}", *([f"{by.name}={value}"] if by.key else [])]
+        slices = [f"query={row['query']}", *([f"{by.name}={row[_OWN]}"] if by.key else [])]
         said = [*days.said.items(), *(("slice", each) for each in slices)]
         return f"/online/rows?{urlencode(said)}"
 
@@ -279,6 +285,7 @@ def _listed(request: Request, site: Site, found: WorstQueries, days: Days, by: D
         Column("text", "query", link=rows_link, longest=LONGEST),
         Column("slice", by.label or "slice", choices=True, shown=bool(by.key), longest=LONGEST),
         Column("lost", "lost", "count"),
+        Column("failed", "failed", "count"),
         Column("searches", "searches", "count"),
         Column("users", "users", "count"),
         Column("share", "failing", "share"),
@@ -292,7 +299,6 @@ def _listed(request: Request, site: Site, found: WorstQueries, days: Days, by: D
         Column("instead", "searched instead", longest=70, shown=any_of("instead")),
         Column("golden", "in the golden set", link=golden_link, shown=any_of("golden")),
         Column("why", "why", shown=False),
-        Column("failed", "failed", "count", shown=False),
         Column("terminal", "not said again", "count", shown=False),
         Column("low", "95 % from", "number", shown=False),
         Column("high", "95 % to", "number", shown=False),

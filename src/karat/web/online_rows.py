@@ -14,6 +14,7 @@ from karat.errors import UsageError, nearest
 from karat.formats.engines.opening import open_engine
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
+from karat.online.metrics.lacking import why_unknown
 from karat.online.rules import Rules
 from karat.online.simulate.records import SIMULATED
 from karat.tables.events import EventLog
@@ -48,7 +49,7 @@ _SHOWN: dict[Table, tuple[tuple[str, str, Kind], ...]] = {
         ("first_click_s", "first click, s", "number"),
         ("revenue", "paid", "number"),
         ("latency_ms", "answer, ms", "count"),
-        ("session_began", "session since", "text"),
+        ("since", "session since", "text"),
     ),
     "clicks": (
         ("query_key", "query", "text"),
@@ -59,7 +60,7 @@ _SHOWN: dict[Table, tuple[tuple[str, str, Kind], ...]] = {
         ("position", "position", "count"),
         ("dwell_s", "s read", "number"),
         ("became", "what became of it", "text"),
-        ("session_began", "session since", "text"),
+        ("since", "session since", "text"),
     ),
     "sessions": (
         ("query_key", "first query", "text"),
@@ -72,10 +73,15 @@ _SHOWN: dict[Table, tuple[tuple[str, str, Kind], ...]] = {
     ),
 }
 """Columns of each table of facts: name, head, kind."""
-_HEADS = {"reformulation": "said again", "abandoned_as": "abandoned"}
+_HEADS = {
+    "reformulation": "said again",
+    "abandoned_as": "abandoned",
+    "session_began": "session began",
+}
 _FILTERS = frozenset({"arm", "reformulation", "abandoned_as"})
 _EACH = "SearchesPerUser"  # a metric that every search counts in
 _MOST_VALUES = 10_000
+_DAY = len("2026-11-01")  # what a time begins with
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,24 +209,17 @@ def rows(
     if isinstance(log, Lacking):
         return show(request, RowsPage(**common, lacking=log))
     asked = behind(site, log, days.within(log), metric, _table(table), counts, slices or [])
+    page = common | _told(log, asked)
+    unknown = why_unknown(asked.metric, log) if asked.metric and asked.counts else ""
+    if asked.metric and unknown:
+        said = f"{asked.metric.name} is unknown, and nothing is counted: {unknown}."
+        return show(request, RowsPage(**page, wrong=said))
     found = looked(
         request,
         log,
         asked.question(MOST_ROWS, 0),
         lambda: made(site, log, asked, MOST_ROWS, 0),
     )
-    page = common | {
-        "log": told(log),
-        "period": asked.days.period,
-        "metric": "" if asked.metric is None else asked.metric.name,
-        "counts": asked.counts,
-        "table": asked.table,
-        "slices": [_slice(asked, part) for part in asked.slices],
-        "says": "" if asked.metric is None else asked.metric.definition,
-        "ways": _ways(asked),
-        "metrics": [(each.name, each == asked.metric) for each in _offered(asked)],
-        "carried": [("slice", part.said) for part in asked.slices],
-    }
     if found is None:
         return show(request, RowsPage(**page))
     wrong = "" if found["total"] else _lacked(request, log, asked)
@@ -232,6 +231,22 @@ def rows(
         request,
         RowsPage(**page, computed=True, total=found["total"], rows=_listed(request, asked, frame)),
     )
+
+
+def _told(log: EventLog, asked: Behind) -> dict[str, Any]:
+    """What a page says of what was asked, whether there are rows or not."""
+    return {
+        "log": told(log),
+        "period": asked.days.period,
+        "metric": "" if asked.metric is None else asked.metric.name,
+        "counts": asked.counts,
+        "table": asked.table,
+        "slices": [_slice(asked, part) for part in asked.slices],
+        "says": "" if asked.metric is None else asked.metric.definition,
+        "ways": _ways(asked),
+        "metrics": [(each.name, each == asked.metric) for each in _offered(asked)],
+        "carried": [("slice", part.said) for part in asked.slices],
+    }
 
 
 def _table(said: str) -> Table | None:
@@ -317,6 +332,8 @@ def _schema(kinds: Mapping[str, str]) -> dict[str, Any]:
 
 def _listed(request: Request, asked: Behind, frame: pl.DataFrame) -> Listed:
     """The rows as a list; what none of them has is left out of the table."""
+    if asked.table != "sessions":
+        frame = frame.with_columns(_since())
     shown = [each for each in _SHOWN[asked.table] if each[0] in frame.columns]
     named = {name for name, _, _ in shown}
     hidden = {*SECONDS, "latency_us", "local_day", "local_hour", SIMULATED}
@@ -343,7 +360,11 @@ def _listed(request: Request, asked: Behind, frame: pl.DataFrame) -> Listed:
         for name, head, kind in shown
     ]
     rest = [name for name in frame.columns if name not in named | hidden]
-    facts = {column.name for column in TABLES_OF[asked.table]} | {"time_us", "class"}
+    facts = {column.name for column in TABLES_OF[asked.table]} | {
+        "time_us",
+        "class",
+        "session_began",
+    }
     columns += [
         Column(
             name,
@@ -357,6 +378,13 @@ def _listed(request: Request, asked: Behind, frame: pl.DataFrame) -> Listed:
         for text in [frame.schema[name] == pl.String]
     ]
     return listed(frame, columns, Ask.of(request), search=[key, "user"], per_page=25)
+
+
+def _since() -> pl.Expr:
+    """When the session began, short: the time where that is the day of the row, else the day."""
+    began, when = pl.col("session_began").str, pl.col("when").str
+    same = began.head(_DAY) == when.head(_DAY)
+    return pl.when(same).then(began.slice(_DAY + 1)).otherwise(began.head(_DAY)).alias("since")
 
 
 def _slice(asked: Behind, part: Part) -> tuple[str, str, str]:
