@@ -56,13 +56,15 @@ CREATE TEMP TABLE intents AS
 WITH whole AS (
     SELECT user_key, intent, min(time_us) AS began, max(time_us) AS last,
         coalesce(bool_or(heard AND coalesce(total_hits, returned) > 0), false) AS had,
-        coalesce(bool_or(heard AND coalesce(total_hits, returned) = 0 AND NOT coalesce(filtered, false)), false) AS nothing
+        coalesce(bool_or(heard AND coalesce(total_hits, returned) = 0 AND NOT coalesce(filtered, false)), false) AS nothing,
+        max(CASE WHEN typed THEN coalesce(returned, CASE WHEN total_hits = 0 THEN 0 END) END) AS most,
+        bool_or(heard AND returned IS NULL AND coalesce(total_hits, 1) <> 0) AS untold
     FROM (SELECT *, typed AND coalesce(status, 'ok') NOT IN ('error', 'timeout') AS heard FROM requests)
     GROUP BY ALL
 ), bounds AS (
     SELECT user_key, session, max(time_us) AS ended FROM activity GROUP BY ALL
 ), counted AS (
-    SELECT r.*, began, last, had, nothing, ended FROM requests r JOIN whole USING (user_key, intent)
+    SELECT r.*, began, last, had, nothing, most, untold, ended FROM requests r JOIN whole USING (user_key, intent)
     JOIN bounds USING (user_key, session) WHERE counts
 )
 SELECT *, CASE WHEN lead(session) OVER w = session THEN lead(query_key) OVER w END AS next_key,
@@ -173,7 +175,8 @@ WITH clicked AS (
     SELECT i.*, coalesce(c.clicks, 0) AS clicks, first_rank, first_us, coalesce(sat_low, 0) AS sat_low,
         coalesce(sat_high, 0) AS sat_high, (k.intent IS NOT NULL)::INT AS cart, (p.intent IS NOT NULL)::INT AS bought,
         coalesce(answered, 0) AS answered,
-        coalesce(logged, i.returned, CASE WHEN i.total_hits = 0 THEN 0 END) AS known_items,
+        -- The most that any of its requests showed; none only if that is known of all.
+        coalesce(logged, CASE WHEN most > 0 OR NOT untold THEN most END) AS known_items,
         CASE WHEN known_items IS NOT NULL THEN greatest(known_items, coalesce(c.clicks, 0)) END AS items,
         coalesce(i.status, 'ok') NOT IN ('error', 'timeout') AS completed,
         coalesce(i.total_hits, i.returned) AS hits, coalesce(i.filtered, false) AS narrowed,

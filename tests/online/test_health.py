@@ -79,6 +79,14 @@ def test_what_was_assumed_or_lost_is_said() -> None:
     ]
 
 
+def test_what_is_joined_is_said() -> None:
+    assert said(requests=6385, searches=6114) == [
+        "6,385 requests are 6,114 searches: typing, paging and repetitions are joined"
+    ]
+    assert said(requests=2, searches=1)[0].startswith("2 requests are 1 search: ")
+    assert said(requests=900, searches=900) == []
+
+
 def test_days_that_may_not_be_whole_are_said() -> None:
     late = replace(
         GOOD, first_us=NOVEMBER * DAY + 9 * HOUR, last_us=(NOVEMBER + 10) * DAY - 9 * HOUR

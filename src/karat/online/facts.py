@@ -157,10 +157,7 @@ def _filled(name: str, empty: Any, *, there: bool) -> nw.Expr:
 
 def _judged(found: nw.LazyFrame[Any], closed_us: int, *, answers: bool) -> nw.LazyFrame[Any]:
     """What follows from what was found."""
-    returned = nw.coalesce(
-        nw.col("returned").cast(nw.Int64), nw.when(nw.col("total_hits") == 0).then(nw.lit(0))
-    )
-    items = nw.coalesce(nw.col("logged"), returned)
+    items = nw.coalesce("logged", "returned")
     counts = {name: nw.col(name).cast(nw.Int64) for name in (*_COUNTED, "carts", *_ANSWERED)}
     closed = nw.col("time_us") <= closed_us
     first = nw.col("first_us") - nw.col("time_us")

@@ -69,6 +69,12 @@ def _people(counts: Mapping[str, int], log: EventLog, *, whole: bool) -> Iterato
 
 def _gaps(counts: Mapping[str, int], rules: Rules) -> Iterator[str]:
     derived, searches = counts.get("derived_items", 0), counts.get("searches", 0)
+    requests = counts.get("requests", 0)
+    if requests > searches:
+        yield (
+            f"{requests:,} requests are {searches:,} search{'es' * (searches != 1)}: "
+            "typing, paging and repetitions are joined"
+        )
     if derived:
         yield (
             f"{derived:,} of {searches:,} searches ({_share(derived, searches)}) "

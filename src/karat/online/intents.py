@@ -89,16 +89,23 @@ def intents(
 
     Returns:
         The columns of the request that counts, ``intent``, ``requests``, ``completed``, ``error``,
-        ``timeout``, ``zero``, ``zero_raw``, ``zero_filtered``, ``returned``, ``began_us`` and
-        ``ended_us`` (its first and last request), ``left_us``, and of the next intent of the same
-        session ``next_key`` and ``next_us`` (its first request), null without.
+        ``timeout``, ``zero``, ``zero_raw``, ``zero_filtered``, ``returned`` (the most that any of
+        its requests showed, Int64; null if unknown), ``began_us`` and ``ended_us`` (its first and
+        last request), ``left_us``, and of the next intent of the same session ``next_key`` and
+        ``next_us`` (its first request), null without.
     """
     done = nw.coalesce(nw.col("status"), nw.lit("ok"))
-    hits = nw.coalesce(nw.col("total_hits"), nw.col("returned").cast(nw.Int64))
+    returned = nw.col("returned").cast(nw.Int64)
+    hits = nw.coalesce(nw.col("total_hits"), returned)
+    shown = nw.coalesce(returned, nw.when(nw.col("total_hits") == 0).then(nw.lit(0)))
+    typed, failed = nw.col("typed") == 1, done.is_in(["error", "timeout"])
     said = requests.with_columns(
         error=flag(done == "error"),
         timeout=flag(done == "timeout"),
-        _hits=nw.when(~done.is_in(["error", "timeout"])).then(hits),
+        _hits=nw.when(~failed).then(hits),
+        # What keys showed on the way was of other words.
+        _shown=nw.when(typed).then(shown),
+        _untold=flag(typed & ~failed & shown.is_null()),
         _filtered=flag(nw.col("filtered")) if filters else flag(nw.lit(False)),
     )
     counted = said.filter(nw.col("counts") == 1).with_columns(
@@ -108,8 +115,13 @@ def intents(
         requests=nw.len().cast(nw.Int64),
         began_us=nw.col("time_us").min(),
         ended_us=nw.col("time_us").max(),
+        _most=nw.col("_shown").max(),
+        _untold=nw.col("_untold").max(),
     )
-    every = counted.join(whole, on=[USER, "intent"], how="left")
+    every = counted.drop("_shown", "_untold").join(whole, on=[USER, "intent"], how="left")
+    # That one request showed nothing does not say that another, of which nobody knows, did not.
+    told = (nw.col("_most") > 0) | (nw.col("_untold") == 0)
+    every = every.with_columns(returned=nw.when(told).then(nw.col("_most")))
     every = _with_zeros(every, said, filters=filters)
     # What a filter left of nothing at all says nothing of the search either.
     raw = (nw.col("completed") == 1) & ~nw.col("raw_hits").is_null()
@@ -129,7 +141,10 @@ def intents(
     every = every.join(ends, on=[USER, "session"], how="left")
     return every.with_columns(
         left_us=nw.coalesce(nw.col("next_us"), nw.col("_end")) - nw.col("time_us")
-    ).drop("_session", "_next_key", "_next_us", "_end", "_hits", "_filtered", "typed", "counts")
+    ).drop(
+        *("_session", "_next_key", "_next_us", "_end", "_hits", "_filtered", "_most", "_untold"),
+        *("typed", "counts"),
+    )
 
 
 def _with_zeros(

@@ -176,7 +176,7 @@ SEARCHES = (
     Column("zero", pl.Int64(), "1: nothing was served, 0: something; null: not completed, unknown"),
     Column("zero_raw", pl.Int64(), "the same before any fallback"),
     Column("zero_filtered", pl.Int64(), "1: only a filter left nothing; null as of zero"),
-    Column("items", pl.Int64(), "results seen (impressions), else returned; null if unknown"),
+    Column("items", pl.Int64(), "results seen, else the most a request returned; or null"),
     Column("seen", pl.Int64(), "1: at least one of those; 0: none; null: unknown"),
     Column("clicks", pl.Int64(), "documents clicked, each once"),
     Column("clicked", pl.Int64(), "1: at least one; else 0"),

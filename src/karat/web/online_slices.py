@@ -23,7 +23,6 @@ LONGEST = 200
 """Characters of a query or a value that pages show; all of them stand in CSV and JSON."""
 STEPS = ("day", "hour")
 """Steps of time, which are slices too."""
-_HOURS = frozenset(said for hour in range(24) for said in (str(hour), f"{hour:02d}"))
 _FEW = 10  # values that are all named
 
 
@@ -127,8 +126,6 @@ def parts(site: Site, log: EventLog, said: Sequence[str]) -> list[Part]:
         name, equals, value = each.partition("=")
         if not equals:
             raise UsageError(f"{each[:60]!r} is no slice", fix="slice=arm=b")
-        if name == "hour" and value and value not in _HOURS:
-            raise UsageError(f"{value[:60]!r} is no hour", fix="slice=hour=09, from 00 to 23")
         if name in {*STEPS, "query"}:
             out.append(Part(Dimension(name, name, name), value))
         else:

@@ -18,7 +18,7 @@ _OVER = "searches whose results, or lack of any, were seen"
 
 ABANDONMENT = Metric(
     name="Abandonment",
-    version=1,
+    version=2,
     title="abandonment rate",
     definition=f"searches without a click, cart or purchase / {_OVER}",
     says="how often people do nothing with what they found",
@@ -41,7 +41,7 @@ ABANDONMENT = Metric(
 def _part(name: str, kind: str, what: str, says: str, *traps: str) -> Metric:
     return Metric(
         name=f"Abandonment({name})",
-        version=1,
+        version=2,
         title=f"abandonment: {what}",
         definition=f"searches abandoned: {what} / {_OVER}",
         says=says,
@@ -60,7 +60,7 @@ def _part(name: str, kind: str, what: str, says: str, *traps: str) -> Metric:
 
 GOOD = Metric(
     name="GoodAbandonment",
-    version=1,
+    version=2,
     title="good abandonment, between its bounds",
     definition="searches abandoned for an answer that was read on the results page / "
     f"{_OVER}; least: surely read (open for 5 s or more), most: perhaps read",
@@ -140,7 +140,13 @@ def _reformulation(kind: Kind) -> Metric:
 
 FAMILY = (
     ABANDONMENT,
-    _part("zero", "zero", "nothing was found", "how often people leave an empty page"),
+    _part(
+        "zero",
+        "zero",
+        "nothing was found",
+        "how often people leave an empty page",
+        "It goes by the first answer, as ZeroResults does, though another try had results.",
+    ),
     _part(
         "reformulated",
         "reformulated",

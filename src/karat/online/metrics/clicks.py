@@ -23,14 +23,17 @@ _RANKED = (
 
 CTR = Metric(
     name="CTR",
-    version=1,
+    version=2,
     title="click-through rate",
     definition="searches with a click / searches with results seen",
     says="how often people click on anything they found",
     source=_FIELD,
     traps=(
         "It is per search, not per item: ItemCTR is another number.",
-        "A search without results does not count here; ZeroResults has those.",
+        (
+            "A search of which no request had results does not count here. ZeroResults goes by the "
+            "first answer: empty at first, and results when tried again, is in both."
+        ),
         "Null is not 0: without a search there is no rate, with searches and no click it is 0.",
         (
             "It falls when people find the answer on the results page (GoodAbandonment), and rises "
@@ -50,7 +53,7 @@ def ctr_at(k: int) -> Metric:
     """Click-through rate in the first k results."""
     return Metric(
         name=f"CTR@{k}",
-        version=1,
+        version=2,
         title=f"click-through rate in the first {k}",
         definition=f"searches with a click at position {k} or better / searches with results seen",
         says=f"how often people click on one of the first {k} results",
@@ -72,15 +75,15 @@ def ctr_at(k: int) -> Metric:
 
 ITEM_CTR = Metric(
     name="ItemCTR",
-    version=1,
+    version=2,
     title="click-through rate per item",
     definition="documents clicked, each once in a search / results seen",
     says="what share of the results that were seen is clicked",
     source=f"{_FIELD} (clicks per query), as a share of what was seen",
     traps=(
         (
-            "Where the log has no impressions, what was returned stands for what was seen, and few "
-            "people see all of it."
+            "Where the log has no impressions, what was returned stands for what was seen, of "
+            "several pages or tries the longest; few people see all of it."
         ),
         "Longer lists lower it, whatever their quality; it is not CTR.",
         "Of a search at most as many clicks count as results were seen.",
@@ -94,7 +97,7 @@ ITEM_CTR = Metric(
 
 MRCR = Metric(
     name="MRCR",
-    version=1,
+    version=2,
     title="mean reciprocal click rank",
     definition="sum of 1 / best position clicked, 0 without a click / searches with results seen",
     says="how high up the best result that people click on stands, no click being the worst",
@@ -114,7 +117,7 @@ MRCR = Metric(
 
 MRCR_CLICKED = Metric(
     name="MRCR(clicked)",
-    version=1,
+    version=2,
     title="mean reciprocal click rank of searches with a click",
     definition="sum of 1 / best position clicked / searches with a click at a known position",
     says="how high up the best result stands that people click on, where they click at all",
@@ -137,7 +140,7 @@ MRCR_CLICKED = Metric(
 def _paul(factor: float, stored: str) -> Metric:
     return Metric(
         name=f"PaulScore(F={factor})",
-        version=1,
+        version=2,
         title=f"PaulScore with F = {factor}",
         definition=f"sum of {factor}^(position - 1) over the documents clicked / "
         "searches with results seen",

@@ -28,7 +28,7 @@ _CLOCK = "With a server's clock it holds the latency too: read it beside Latency
 
 SAT = Metric(
     name="SAT",
-    version=1,
+    version=2,
     title="satisfied-click rate",
     definition="searches with a click read for 30 s or more or whose document was then put into "
     "the cart or bought, a last click of unknown dwell counting as one / searches with results "
@@ -41,10 +41,6 @@ SAT = Metric(
             "logs show no knee at all. Calibrate it, and set it with --rule satisfied=…"
         ),
         f"{_LAST} least and most say what that leaves open; more users do not narrow it.",
-        (
-            "Who takes a document into the cart after reading it for 5 s is satisfied: carts and "
-            "purchases in the same session count, where the log has them."
-        ),
         (
             "Who takes a document into the cart after reading it for 5 s is satisfied: carts and "
             "purchases in the same session count, where the log has them."
@@ -73,7 +69,6 @@ QUICK_BACK = Metric(
     source=f"{_FOX}; Kim et al. 2014, WSDM",
     traps=(
         "A click whose end nobody logged does not count as left at once.",
-        "Nor does one whose document was put into the cart or bought in the same session.",
         "Nor does one whose document was put into the cart or bought in the same session.",
         "Where a glance is enough (opening hours), it is no failure.",
     ),
@@ -157,7 +152,7 @@ DWELL_MEAN = Metric(
 
 FIRST_CLICK = Metric(
     name="TimeToFirstClick",
-    version=1,
+    version=2,
     title="median time to the first click (Kaplan-Meier)",
     definition="the time after which half of the searches with results seen have a click, those "
     "without one known to have none until they were left",
@@ -180,7 +175,7 @@ FIRST_CLICK = Metric(
 
 FIRST_CLICK_MEAN = Metric(
     name="TimeToFirstClick(mean)",
-    version=1,
+    version=2,
     title="mean time to the first click, up to 60 s (Kaplan-Meier)",
     definition="mean of the smaller of the time to the first click and 60 s, over searches with "
     "results seen: the area under the Kaplan-Meier curve",

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Query, Request, Response
 from karat.errors import UsageError, nearest
 from karat.formats.engines.opening import open_engine
 from karat.online.metrics import registry
+from karat.online.metrics.lacking import why_unknown
 from karat.online.rules import Rules
 from karat.reports.online_catalogue import as_json
 from karat.tables.events import EventLog
@@ -243,6 +244,8 @@ async def online_rows(
     _understood(request)
     log = the_log(site)
     asked = behind(site, log, days.within(log), metric, table, counts, slices or [])
+    if asked.metric and counts and (reason := why_unknown(asked.metric, log)):
+        raise UsageError(f"{asked.metric.name} is unknown: {reason}")
     begin = (page.page - 1) * page.per
     found = await awaited(
         log, asked.question(page.per, begin), lambda: made(site, log, asked, page.per, begin)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import date
+from datetime import date, time
 from typing import Any
 
 import narwhals as nw
@@ -114,7 +114,9 @@ def _number(dimension: str, value: str | None) -> str | int | None:
     if value is None or dimension not in {"day", "hour"}:
         return value
     try:
-        return day_number(date.fromisoformat(value)) if dimension == "day" else int(value)
+        if dimension == "day":
+            return day_number(date.fromisoformat(value))
+        return time(int(value)).hour
     except ValueError:
-        example = "2026-11-20" if dimension == "day" else "09"
-        raise UsageError(f"{value!r} is no {dimension}", fix=f"as in {example}") from None
+        example = "2026-11-20" if dimension == "day" else "09, from 00 to 23"
+        raise UsageError(f"{value[:60]!r} is no {dimension}", fix=f"as in {example}") from None
