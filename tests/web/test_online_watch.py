@@ -123,9 +123,7 @@ def test_too_few_weeks_are_said_and_no_verdict(engineer: Browser, workspace: Pat
     assert engineer.get("/online/watch").status_code == 200
 
 
-def test_the_whole_is_judged_as_the_command_does(
-    engineer: Browser, workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_whole_is_judged_as_the_command_does(engineer: Browser, workspace: Path) -> None:
     # Ten attributes that say nothing: each slice is a test more, and none of them of the whole.
     noise = {f"attribute_noise{n}": f"{n}" for n in range(10)}
     put(workspace, [row | noise for row in broken_on_friday()])
@@ -135,7 +133,9 @@ def test_the_whole_is_judged_as_the_command_does(
         told = watch(log, engine, now=0, until="2026-11-20")
     whole = {row["metric"]: row for row in found["changes"] if row["slice"] is None}
     for change in told.changes:
-        assert whole[change.metric]["p_adjusted"] == change.p_adjusted
+        # Sums of users may differ in their last digit, as they are added in parallel.
+        own = whole[change.metric]["p_adjusted"]
+        assert own == pytest.approx(change.p_adjusted, rel=1e-9)
     assert (
         f"not sliced by {len(noise) + 1 - MOST_CUTS} more attributes: choose one" in found["notes"]
     )
