@@ -12,13 +12,13 @@ from karat.errors import InputError
 from karat.formats.event_json import LINE, TOO_LONG
 from karat.formats.event_lines import lines
 from karat.formats.event_tally import Tally
+from karat.formats.parquet import BROKEN, damaged
 from karat.formats.source import Source
 
 ROWS = 250_000
 MOST_COLUMNS = 2_000
 UNEVEN = "not as many cells as the first line"
 NO_TEXT = "not UTF-8"
-_FAULTS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
 def read_parquet(source: Source, tally: Tally) -> Iterator[pl.DataFrame]:
@@ -37,8 +37,8 @@ def read_parquet(source: Source, tally: Tally) -> Iterator[pl.DataFrame]:
                 source.watch(part.height)
                 yield part.drop(LINE, strict=False).with_row_index(LINE, row)
                 row += part.height
-    except _FAULTS as error:
-        raise _damaged(source, error) from None
+    except BROKEN as error:
+        raise damaged(error, source) from None
 
 
 def columns_of(source: Source) -> list[str]:
@@ -49,8 +49,8 @@ def columns_of(source: Source) -> list[str]:
     """
     try:
         return _plan(source).collect_schema().names()
-    except _FAULTS as error:
-        raise _damaged(source, error) from None
+    except BROKEN as error:
+        raise damaged(error, source) from None
 
 
 def _plan(source: Source) -> pl.LazyFrame:
@@ -61,15 +61,6 @@ def _plan(source: Source) -> pl.LazyFrame:
             fix="unpack it into a file, and name that",
         )
     return pl.scan_parquet(source.again, glob=False)
-
-
-def _damaged(source: Source, error: BaseException) -> InputError:
-    reason = str(error).split("\n", maxsplit=1)[0].removeprefix("parquet: ")
-    return InputError(
-        f"the Parquet data is damaged or ends early ({reason})",
-        file=source.name,
-        fix="copy or write it again",
-    )
 
 
 def names_of(source: Source) -> list[str]:
@@ -141,7 +132,7 @@ def _frame(data: bytes, first: int, names: list[str], separator: str, tally: Tal
             if frame.height == count:
                 tally.rows += count
                 return frame.drop(LINE, strict=False).with_row_index(LINE, first)
-        except _FAULTS:
+        except BROKEN:
             pass
     return _with_care(data, first, names, separator, tally)
 

@@ -18,7 +18,8 @@ from karat.formats.source import BOMB_RATIO, Source
 
 _BOMB_FROM = 1 << 28
 _CELL = 8  # bytes that a value takes in memory, about
-_BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+"""What Polars raises where a file cannot be read."""
 
 
 def read_table(source: Source, role: str) -> Rows:
@@ -67,8 +68,8 @@ def _scan(source: Source) -> tuple[pl.LazyFrame, list[str]]:
         refuse_bomb(max(said.uncompressed, _CELL * max(said.values, said.rows)), source)
     try:
         return plan, plan.collect_schema().names()
-    except _BROKEN as error:
-        raise _damaged(error, source) from None
+    except BROKEN as error:
+        raise damaged(error, source) from None
 
 
 def _parts(plan: pl.LazyFrame, chosen: dict[str, str], source: Source) -> Iterator[pl.DataFrame]:
@@ -86,8 +87,8 @@ def _parts(plan: pl.LazyFrame, chosen: dict[str, str], source: Source) -> Iterat
                 done = careful.frame()
             start += part.height
             yield done
-    except _BROKEN as error:
-        raise _damaged(error, source) from None
+    except BROKEN as error:
+        raise damaged(error, source) from None
 
 
 def weight(frame: pl.DataFrame) -> int:
@@ -126,11 +127,12 @@ def refuse_bomb(size: int, source: Source) -> None:
 def _collected(plan: pl.LazyFrame, source: Source) -> pl.DataFrame:
     try:
         return plan.collect()
-    except _BROKEN as error:
-        raise _damaged(error, source) from None
+    except BROKEN as error:
+        raise damaged(error, source) from None
 
 
-def _damaged(error: BaseException, source: Source) -> InputError:
+def damaged(error: BaseException, source: Source) -> InputError:
+    """That Parquet data cannot be read, and why."""
     reason = str(error).split("\n", maxsplit=1)[0].removeprefix("parquet: ")
     return InputError(
         f"the Parquet data is damaged or ends early ({reason})",

@@ -25,7 +25,7 @@ from karat.web.online import LogPage, tabs, told
 from karat.web.online_facts import SECONDS, for_eyes
 from karat.web.online_figures import NOT_SAID
 from karat.web.online_log import Days, Lacking, Question, TheDays, log_of, looked
-from karat.web.online_slices import LONGEST, STEPS, Part, lacked, parts, where
+from karat.web.online_slices import LONGEST, STEPS, Part, lacked, parts, queries_of, where
 from karat.web.page import show
 from karat.web.site import Site, TheSite
 from karat.workflows.online.evaluating import class_table, evaluate
@@ -286,7 +286,7 @@ def _lacked(request: Request, log: EventLog, asked: Behind) -> str | None:
 def values(log: EventLog, days: Days, of: Sequence[Part]) -> dict[str, list[str]]:
     """What searches have as values of some dimensions, the most frequent first."""
     keys = [part.dimension.key for part in of]
-    queries = next((part.dimension.queries for part in of if part.dimension.queries), None)
+    queries = queries_of(part.dimension for part in of)
     first, last = days.first, days.last
     try:
         with open_engine() as engine:
@@ -303,7 +303,7 @@ def values(log: EventLog, days: Days, of: Sequence[Part]) -> dict[str, list[str]
 
 def made(site: Site, log: EventLog, asked: Behind, limit: int, offset: int) -> dict[str, Any]:
     """The rows, as JSON can hold them: users by their pseudonyms, times for eyes in seconds."""
-    queries = next((p.dimension.queries for p in asked.slices if p.dimension.queries), None)
+    queries = queries_of(part.dimension for part in asked.slices)
     with open_engine() as engine:
         frame, total = look(
             log,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -95,6 +95,18 @@ def dimension(site: Site, log: EventLog, name: str, besides: Sequence[str] = ())
     held = frame.select("query_id", "text", pl.col(attribute).cast(pl.String).alias("class"))
     held = held.filter(pl.col("class").is_not_null())
     return Dimension(name, found.key, found.label, Queries(held, site.workspace.golden.name))
+
+
+def queries_of(found: Iterable[Dimension]) -> Queries | None:
+    """Queries with their classes, where something is sliced by an attribute of the golden set.
+
+    Raises:
+        UsageError: it is by two of them, and a query has one class.
+    """
+    known = {each.name: each.queries for each in found if each.queries is not None}
+    if len(known) > 1:
+        raise UsageError("slices by two attributes of the golden set", fix="ask for one of them")
+    return next(iter(known.values()), None)
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,13 @@ from karat.errors import KaratError, UsageError
 from karat.formats.engines.opening import open_engine
 from karat.online.metrics import registry
 from karat.online.rules import Rules
-from karat.online.simulate.records import SIMULATED
 from karat.reports.online_watch import verdict_text
 from karat.reports.online_words import moved_text
 from karat.tables.days import day_text
 from karat.tables.events import EventLog
 from karat.tables.watch import Change, Contribution, Watched
 from karat.web.online_log import Question, begun
-from karat.web.online_slices import Dimension, dimension
+from karat.web.online_slices import GOLDEN, Dimension, dimension, dimensions, queries_of
 from karat.web.site import Site
 from karat.workflows.online.watched_windows import window_of
 from karat.workflows.online.watching import HISTORY, cut_of_watch, last_whole_day, watch
@@ -69,7 +68,6 @@ class Watching:
 
     def made(self, log: EventLog) -> dict[str, Any]:
         """What it sees, as JSON can hold it."""
-        classes = {part.name: part.queries for cut in self.cuts for part in cut}
         with open_engine() as engine:
             found = watch(
                 log,
@@ -81,7 +79,7 @@ class Watching:
                 metrics=self.metrics or None,
                 by=[",".join(part.key for part in cut) for cut in self.cuts],
                 margins=self.margins,
-                queries=next((each for each in classes.values() if each is not None), None),
+                queries=queries_of(part for cut in self.cuts for part in cut),
             )
         held = found.to_dict()
         more = len(found.changes) - (self.most or len(found.changes))
@@ -162,11 +160,10 @@ def watching_of(site: Site, log: EventLog, day: int, by: str) -> tuple[Watching,
     if by:
         cuts = [dimension(site, log, by)]
     else:
-        own = [name for name in log.attributes if name != SIMULATED]
-        names = ["arm", *own] if log.arms else own
-        there = [name for name in names if _sliceable(name, log)]
-        cuts = [dimension(site, log, name) for name in there[:MOST_CUTS]]
-        if refused := [name for name in names if name not in there]:
+        own = [each for each in dimensions(site, log) if not each.name.startswith(GOLDEN)]
+        there = [each for each in own if _sliceable(each.name, log)]
+        cuts = there[:MOST_CUTS]
+        if refused := [each.name for each in own if each not in there]:
             notes.append(f"nothing can be sliced by {', '.join(refused)}: karat has the name")
         if len(there) > MOST_CUTS:
             notes.append(f"not sliced by {len(there) - MOST_CUTS:,} more attributes: choose one")

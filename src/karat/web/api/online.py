@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -16,7 +15,6 @@ from karat.online.metrics.lacking import why_unknown
 from karat.online.rules import Rules
 from karat.reports.online_catalogue import as_json
 from karat.tables.events import EventLog
-from karat.tables.queries import Queries
 from karat.web import online_queries as worst
 from karat.web.access import AReader
 from karat.web.api.answers import Paged, printed, said
@@ -26,7 +24,7 @@ from karat.web.online_against import made as made_against
 from karat.web.online_against import sides
 from karat.web.online_log import Question, TheDays, awaited, the_log
 from karat.web.online_rows import Counts, behind, made
-from karat.web.online_slices import GOLDEN, STEPS, Dimension, dimension
+from karat.web.online_slices import GOLDEN, STEPS, Dimension, dimension, queries_of
 from karat.web.online_watched import Watching
 from karat.web.site import Site, TheSite
 from karat.workflows.online.evaluating import evaluate
@@ -107,7 +105,7 @@ async def online_evaluate(
     log = the_log(site)
     over, cuts = days.within(log), [_cut(site, log, each) for each in by or []]
     found = registry.find_all(metric or registry.DEFAULT)
-    queries = _classes(cuts)
+    queries = queries_of(part for cut in cuts for part in cut)
     question: Question = {
         "what": "evaluate-by",
         "metrics": [[each.name, each.version] for each in found],
@@ -189,7 +187,6 @@ async def online_watch(
     _understood(request)
     log = the_log(site)
     cuts = [_cut(site, log, each) for each in by or []]
-    _classes(cuts)
     asked = Watching(cuts, until or None, site.clock(), window, history, metric or [], margin or [])
     return printed(await awaited(log, asked.question(log), lambda: asked.made(log)))
 
@@ -276,11 +273,3 @@ def _understood(request: Request) -> None:
             nearest=nearest(other, known),
             fix=f"one of: {', '.join(sorted(known))}",
         )
-
-
-def _classes(cuts: Sequence[Sequence[Dimension]]) -> Queries | None:
-    """Queries with their classes, where something is sliced by an attribute of the golden set."""
-    found = {part.name: part.queries for cut in cuts for part in cut if part.queries is not None}
-    if len(found) > 1:
-        raise UsageError("slices by two attributes of the golden set", fix="ask for one of them")
-    return next(iter(found.values()), None)
