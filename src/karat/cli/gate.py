@@ -73,8 +73,6 @@ def gate(
     said: dict[str, Any] = {"output": output, "notify": notify, "commit": commit}
     try:
         return _gate(save_baseline=save_baseline, **said, **given)
-    except BrokenPipeError:  # the reader has gone, which is no error
-        raise
     except Exception as error:
         if save_baseline is not None:
             raise
@@ -135,12 +133,8 @@ def _gate(
             print(f"karat: {said}", file=sys.stderr)
         return 0
     found = hold(held, judgments, *([None] * (len(read) == 1)), *read, **settings)
-    gone: BrokenPipeError | None = None
-    try:  # the verdict first, whatever becomes of the rest
-        _print(found, output)
-        sys.stdout.flush()
-    except BrokenPipeError as error:
-        gone = error
+    _print(found, output)
+    sys.stdout.flush()  # the verdict first, whatever the rest does
     further = []
     if history is not None:
         further.append(lambda: _keep(history, found, commit, corpus, settings))
@@ -148,10 +142,7 @@ def _gate(
         further.append(lambda: _report(report, found, held, read, judgments, qrels, settings))
     if notify is not None:
         further.append(lambda: _notify(notify, found, commit))
-    code = _then(found.exit_code, further)
-    if gone is not None:
-        raise gone
-    return code
+    return _then(found.exit_code, further)
 
 
 def _then(code: int, further: Sequence[Callable[[], None]]) -> int:
