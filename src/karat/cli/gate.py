@@ -201,7 +201,7 @@ def _report(
 ) -> None:
     """Write the page; side by side with the baseline if it is a run."""
     from karat.tables import Run
-    from karat.workflows.compare import compare
+    from karat.workflows.counting_queries import compare_as_held
 
     rules = {name: settings[name] for name in ("rel", "complete", "depth", "collapse", "scale")}
     runs = [run for run in read if isinstance(run, Run)]
@@ -209,7 +209,7 @@ def _report(
     if policy is not None and len(runs) == 2:
         measures, by = list(map(str, policy.measures)), policy.attributes
         asked = {"queries": settings["queries"], "documents": settings["documents"]}
-        beside = compare(judgments, runs[0], runs[1], measures, by=by, **asked, **rules)
+        beside = compare_as_held(found, judgments, runs, measures, by=by, **asked, **rules)
     write_page(path, found, runs, judgments, qrels, settings, beside)
 
 
