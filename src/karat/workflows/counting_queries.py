@@ -74,5 +74,6 @@ def compare_as_held(
         settings: Further arguments of ``compare``.
     """
     about = given.about(queries, qrels)
-    judged, about, held = without(known_ids(gate), given.qrels(qrels), about, runs)
-    return compare(judged, *held, measures, queries=about, **settings)
+    judged, about, counting = without(known_ids(gate), given.qrels(qrels), about, runs)
+    baseline, candidate = counting
+    return compare(judged, baseline, candidate, measures, queries=about, **settings)
