@@ -300,3 +300,20 @@ def test_no_id_commands_the_build_server(karat: Karat, files: Path, capsys: Capt
     assert not re.search(r"^\s*::|##\[", text, re.MULTILINE)
     assert ":\u200b:error" in text
     assert "##\u200b[add-mask]" in text
+
+
+def test_a_page_is_over_the_queries_of_its_gate(karat: Karat, capsys: Capture, files: Path) -> None:
+    lines = (files / "old.trec").read_text().splitlines()[:24]  # six queries: the best last
+    known = [f'[[known_failure]]\nquery_id = "q{n:02}"\nmin = 0.9\n' for n in range(6)]
+    (files / "known.toml").write_text(DROP + "".join(known))
+    worse = [line.replace(" good ", " bad ") for line in lines]
+    rest = (files / "old.trec").read_text().splitlines()[24:]
+    (files / "b.trec").write_text("".join(f"{line}\n" for line in [*worse, *rest]))
+    told = ("--policy", "known.toml", "qrels", "old.trec", "b.trec", "--report", "r.html")
+    assert karat(*told) == 0
+    assert capsys.readouterr().out.startswith("pass: ")
+    page = re.sub(r"<[^>]+>", "", (files / "r.html").read_text(encoding="utf-8"))
+    assert "b is the same as old" not in page  # what is said is what the gate found
+    assert "is worse than" not in page
+    assert "over 30 queries" not in page
+    assert not re.search(r"\bB holds", page)

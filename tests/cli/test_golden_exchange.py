@@ -105,3 +105,36 @@ def test_a_file_is_replaced_by_force(typed: Typed, said: Path) -> None:
     typed("golden export said.csv --format csv --force -w shop")
     assert said.read_bytes() != before
     assert "is empty" in typed("golden import said.csv -w shop --rater=", code=2).err
+
+
+def test_the_name_of_an_export_asks_for_its_format(
+    typed: Typed, said: Path, tmp_path: Path
+) -> None:
+    assert said.exists()
+    for name, first in (
+        ("judged.csv", "query_id,query,doc_id,grade"),
+        ("judged.qrels", "q1 0 d1 2"),
+        ("judged.TREC", "q1 0 d1 2"),
+    ):
+        typed(f"golden export {name} -w shop")
+        assert (tmp_path / name).read_text(encoding="utf-8").startswith(first)
+    typed("golden export judged.tsv.gz -w shop")
+    assert (tmp_path / "judged.tsv.gz").is_file()
+    typed("golden export folder -w shop")
+    assert (tmp_path / "folder/qrels/test.tsv").is_file()
+    typed("golden export folder -w shop --force")
+    for name, fix in (("q.json", "--format quepid-book"), ("v.2", "--format beir"), ("-", "trec")):
+        assert fix in typed("golden export -w shop", name, code=2).err
+        assert not (tmp_path / name).exists()
+
+
+def test_a_model_among_raters_is_no_person(typed: Typed, said: Path, tmp_path: Path) -> None:
+    said.write_text(f"{HEAD}q1,door,d1,3,gpt-5\n", encoding="utf-8")
+    refused = typed("golden import said.csv -w shop", code=2)
+    assert "the rater 'gpt-5' reads like a model" in refused.err
+    assert "fix: --source 'gpt-5=llm'" in refused.err
+    assert "1 new judgment" in typed("golden import said.csv -w shop --source gpt-5=llm").out
+    assert "unknown source" in typed("golden import said.csv -w shop --source lm", code=2).err
+    done = typed("golden source ann llm -w shop")
+    assert done.err == "karat: corrected the source of 2 judgments of ann: llm\n"
+    assert "already" in typed("golden source ann llm -w shop", code=2).err

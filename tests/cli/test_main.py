@@ -83,6 +83,7 @@ def test_nothing_typed_shows_the_help_and_is_no_success(typed: Typed) -> None:
         ),
         ("evaluate", "missing argument 'QRELS'\n  fix: karat evaluate --help"),
         ("evaluate qrels.txt", "missing argument 'RUN…'"),
+        ("compare qrels.txt bm25.txt", "QRELS, BASELINE and at least one CANDIDATE are needed"),
         (
             "evaluate qrels.txt bm25.txt --formt csv",
             "no such option: --formt; did you mean --format?",

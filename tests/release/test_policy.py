@@ -34,7 +34,7 @@ def test_everything_a_rule_may_say() -> None:
             "health": {"max_failed": 0.02, "min_judged": 0.9, "min_queries": 50, "p95_ms": 200},
             "known_failure": [
                 {"query": "q12", "min": 0.5},
-                {"query": 7, "measure": "P@5", "min": 1},
+                {"query_id": 7, "measure": "P@5", "min": 1, "reason": "no synonyms"},
             ],
         },
         "gate.toml",
@@ -49,6 +49,8 @@ def test_everything_a_rule_may_say() -> None:
         ("q12", "RR", 0.5),
         ("7", "P@5", 1.0),
     ]
+    assert [known.reason for known in policy.known_failures] == ["", "no synonyms"]
+    assert policy.notes == ("gate.toml: the key query of [[known_failure]] is called query_id now",)
     assert list(map(str, policy.measures)) == ["RR", "P@5"]
 
 
@@ -90,6 +92,8 @@ def test_everything_a_rule_may_say() -> None:
         (SMALLEST | {"health": {"p95_ms": -1}}, "out of its range"),
         (SMALLEST | {"known_failure": [{"query": "q1"}]}, "when it passes"),
         (SMALLEST | {"known_failure": [{"min": 1}]}, "names no query"),
+        (SMALLEST | {"known_failure": [{"query": "a", "query_id": "a", "min": 1}]}, "has both"),
+        (SMALLEST | {"known_failure": [{"query_id": "a", "min": 1, "reason": 1}]}, "not text"),
     ],
 )
 def test_what_is_no_policy_is_told(written: dict[str, Any], says: str) -> None:

@@ -72,6 +72,18 @@ def test_a_file_comes_in_and_is_noted(client_of: ClientOf) -> None:
     assert "<b>" not in page.replace("<bdi>", "")
 
 
+def test_grades_of_a_model_say_so(client_of: ClientOf) -> None:
+    browser, machine = client_of("engineer"), CSV.replace(b"ann", b"gpt-5")
+    status, text = send(browser, "m.csv", machine)
+    assert status == 400
+    assert "he rater 'gpt-5' reads like a model" in text
+    assert "choose who graded: a model" in text
+    assert '<select name="source">' in text
+    assert send(browser, "m.csv", machine, source="llm")[0] == 200
+    rows = browser.get("/golden/shop/judgments", params={"format": "json"}).json()["judgments"]
+    assert {row["source"] for row in rows if row["rater"] == "gpt-5"} == {"llm"}
+
+
 @pytest.mark.parametrize(
     ("name", "data", "named", "said"),
     [

@@ -120,7 +120,10 @@ def test_a_pass_that_could_not_have_failed_is_named() -> None:
 
 def test_known_failures_count_in_no_rule_and_are_named_when_they_pass() -> None:
     policy = POLICY | {
-        "known_failure": [{"query": "q00", "min": 0.9}, {"query": "q01", "min": 0.9}]
+        "known_failure": [
+            {"query_id": "q00", "min": 0.9, "reason": "no synonyms"},
+            {"query": "q01", "min": 0.9},
+        ]
     }
     changed = OLD | {"q00": at(10), "q01": at(1)}
     found = gate(policy, QRELS, OLD, changed)

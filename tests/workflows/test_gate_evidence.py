@@ -129,7 +129,7 @@ def test_a_policy_that_junk_could_not_break_is_refused(written: dict[str, Any]) 
 
 def test_known_failures_that_leave_little_are_told_of() -> None:
     def notes(count: int) -> list[str]:
-        known = [{"query": query, "min": 0.5} for query in QUERIES[:count]]
+        known = [{"query_id": query, "min": 0.5} for query in QUERIES[:count]]
         found = gate(FLOOR | {"known_failure": known}, QRELS, None, GOOD)
         return [note for note in found.notes if "known" in note]
 

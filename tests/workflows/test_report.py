@@ -21,7 +21,9 @@ from karat.errors import InputError, MissingExtra, UsageError
 from karat.tables import Documents, Qrels, Queries, Run
 from karat.tables.gate import Check, Gate, KnownFailure, Lost
 from karat.workflows.compare import compare
+from karat.workflows.counting_queries import compare_as_held
 from karat.workflows.evaluate import evaluate
+from karat.workflows.gate import gate
 from karat.workflows.report import titled, write_plot, write_report
 
 EVIL = '"><script>alert(1)</script>'
@@ -129,8 +131,7 @@ def test_several_candidates_have_a_leaderboard(tmp_path: Path) -> None:
 
 
 def test_a_gate_says_its_verdict_and_why(tmp_path: Path) -> None:
-    found = compare(QRELS, OLD, NEW, ["P@2"])
-    gate = Gate(
+    held = Gate(
         "fail",
         OLD.name,
         NEW.name,
@@ -140,13 +141,68 @@ def test_a_gate_says_its_verdict_and_why(tmp_path: Path) -> None:
         [KnownFailure("q1", "P@2", None, passes=False)],
         {"qrels": "of-the-qrels"},
     )
-    write_report(tmp_path / "r.html", gate, runs=[OLD, NEW], comparison=found, **ABOUT)
+    found = compare_as_held(held, QRELS, [OLD, NEW], ["P@2"])
+    write_report(tmp_path / "r.html", held, runs=[OLD, NEW], comparison=found, **ABOUT)
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "fails the policy" in text
     assert "it drops by 9%" in text
     assert "of-the-qrels" in text
-    write_report(tmp_path / "r.html", replace(gate, baseline=None), runs=[NEW], **ABOUT)
+    write_report(tmp_path / "r.html", replace(held, baseline=None), runs=[NEW], **ABOUT)
     assert "it drops by 9%" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def degraded() -> tuple[dict[str, dict[str, int]], Run, Run]:
+    """Thirty queries, of which a candidate fails six altogether and two by half."""
+    ids = [f"q{n:02}" for n in range(30)]
+    grades = {query: {"good": 1} for query in ids}
+    good, half = {"good": 3.0, "x": 2.0}, {"x": 3.0, "good": 2.0}
+    worse = {q: {"x": 1.0} if n < 6 else half if n < 8 else good for n, q in enumerate(ids)}
+    return grades, Run.from_dict(dict.fromkeys(ids, good), "a"), Run.from_dict(worse, "b")
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_page_of_a_gate_is_over_the_queries_of_the_gate(weighted: bool, tmp_path: Path) -> None:
+    grades, old, new = degraded()
+    known = [{"query_id": f"q{n:02}", "min": 0.5, "reason": "no synonyms"} for n in range(6)]
+    policy = {"rule": [{"measure": "RR", "max_drop": "30%"}], "known_failure": known}
+    columns: dict[str, Any] = {"query_id": list(grades), "text": list(grades)}
+    if weighted:
+        columns |= {"weight": [1.0 + n % 3 for n in range(30)], "stratum": ["a", "b"] * 15}
+    queries = Queries(pl.DataFrame(columns))
+    found = gate(policy, grades, old, new, queries=queries)
+    [check] = [each for each in found.checks if each.measure]
+    assert (found.verdict, check.n) == ("pass", 24)
+    beside = compare_as_held(found, grades, [old, new], ["RR"], queries=queries)
+    [row] = beside.differences
+    assert row.n == 24
+    values = (check.baseline_value, check.candidate_value, check.ci_low, check.ci_high)
+    assert row.ci_low is not None
+    assert row.ci_high is not None
+    compared = (row.baseline_value, row.candidate_value, -row.ci_high, -row.ci_low)
+    assert compared == pytest.approx(values, abs=1e-12)
+    about: dict[str, Any] = {"qrels": grades, "queries": queries, "comparison": beside}
+    write_report(tmp_path / "r.html", found, runs=[old, new], **about)
+    text = said((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "b against a passes the policy" in text
+    assert "B " not in text
+    shown, files = text.rsplit("How it was computed", 1)
+    assert "over 30 queries" not in shown
+    assert "54 documents, 30 queries" in files  # b as it was given
+    assert "is worse" not in text
+    assert f"{check.candidate_value:.3f}" in text
+    assert "still fails (no synonyms)" in text
+    whole = {**about, "comparison": compare(grades, old, new, ["RR"], queries=queries)}
+    with pytest.raises(UsageError, match="leaves out as a known failure"):
+        write_report(tmp_path / "r.html", found, runs=[old, new], **whole)
+
+
+def test_a_page_of_known_failures_alone_is_refused(tmp_path: Path) -> None:
+    grades, old, new = degraded()
+    known = [{"query_id": query, "min": 0.5} for query in grades]
+    policy = {"rule": [{"measure": "RR", "max_drop": "30%"}], "known_failure": known}
+    found = gate(policy, grades, old, new)
+    with pytest.raises(UsageError, match="every judged query is a known failure"):
+        write_report(tmp_path / "r.html", found, runs=[old, new], qrels=grades)
 
 
 @pytest.mark.parametrize(
@@ -224,8 +280,8 @@ def test_counts_of_a_gate_are_not_taken_for_scores(tmp_path: Path) -> None:
         Check("every query is answered", "unhealthy", "1,200 were not", None, n=13,
               baseline_value=0.0, candidate_value=1200.0),
     ]  # fmt: skip
-    gate = Gate("unhealthy", OLD.name, NEW.name, "gate.toml", checks)
-    write_report(tmp_path / "r.html", gate, runs=[OLD, NEW], **ABOUT)
+    held = Gate("unhealthy", OLD.name, NEW.name, "gate.toml", checks)
+    write_report(tmp_path / "r.html", held, runs=[OLD, NEW], **ABOUT)
     text = said((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert "unhealthy – – – – 13 1,200 were not" in text
 
@@ -233,8 +289,8 @@ def test_counts_of_a_gate_are_not_taken_for_scores(tmp_path: Path) -> None:
 def test_hashes_go_by_role_and_not_by_name(tmp_path: Path) -> None:
     runs = [OLD.named("candidate"), NEW.named("baseline")]
     hashes = {"baseline": "of the first", "candidate": "of the second"}
-    gate = Gate("pass", "candidate", "baseline", "gate.toml", [], hashes=hashes)
-    write_report(tmp_path / "r.html", gate, runs=runs, **ABOUT)
+    held = Gate("pass", "candidate", "baseline", "gate.toml", [], hashes=hashes)
+    write_report(tmp_path / "r.html", held, runs=runs, **ABOUT)
     text = said((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert re.search(r"candidate \S+ [\d,]+ documents, [\d,]+ queries of the first", text), text[
         -900:

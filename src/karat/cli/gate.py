@@ -73,8 +73,6 @@ def gate(
     said: dict[str, Any] = {"output": output, "notify": notify, "commit": commit}
     try:
         return _gate(save_baseline=save_baseline, **said, **given)
-    except BrokenPipeError:  # the reader has gone, which is no error
-        raise
     except Exception as error:
         if save_baseline is not None:
             raise
@@ -135,12 +133,8 @@ def _gate(
             print(f"karat: {said}", file=sys.stderr)
         return 0
     found = hold(held, judgments, *([None] * (len(read) == 1)), *read, **settings)
-    gone: BrokenPipeError | None = None
-    try:  # the verdict first, whatever becomes of the rest
-        _print(found, output)
-        sys.stdout.flush()
-    except BrokenPipeError as error:
-        gone = error
+    _print(found, output)
+    sys.stdout.flush()  # the verdict first, whatever the rest does
     further = []
     if history is not None:
         further.append(lambda: _keep(history, found, commit, corpus, settings))
@@ -148,10 +142,7 @@ def _gate(
         further.append(lambda: _report(report, found, held, read, judgments, qrels, settings))
     if notify is not None:
         further.append(lambda: _notify(notify, found, commit))
-    code = _then(found.exit_code, further)
-    if gone is not None:
-        raise gone
-    return code
+    return _then(found.exit_code, further)
 
 
 def _then(code: int, further: Sequence[Callable[[], None]]) -> int:
@@ -210,7 +201,7 @@ def _report(
 ) -> None:
     """Write the page; side by side with the baseline if it is a run."""
     from karat.tables import Run
-    from karat.workflows.compare import compare
+    from karat.workflows.counting_queries import compare_as_held
 
     rules = {name: settings[name] for name in ("rel", "complete", "depth", "collapse", "scale")}
     runs = [run for run in read if isinstance(run, Run)]
@@ -218,7 +209,7 @@ def _report(
     if policy is not None and len(runs) == 2:
         measures, by = list(map(str, policy.measures)), policy.attributes
         asked = {"queries": settings["queries"], "documents": settings["documents"]}
-        beside = compare(judgments, runs[0], runs[1], measures, by=by, **asked, **rules)
+        beside = compare_as_held(found, judgments, runs, measures, by=by, **asked, **rules)
     write_page(path, found, runs, judgments, qrels, settings, beside)
 
 

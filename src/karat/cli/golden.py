@@ -82,6 +82,7 @@ for command in (
     golden_editions.coverage,
     golden_editions.stale,
     golden_exchange.take_in,
+    golden_exchange.correct,
     golden_exchange.give_out,
 ):
     golden.add_command(command)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from karat.cli.mistakes import printable
 from karat.cli.workspace import clock, folder, opened
 from karat.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from karat.tables.exchange import Exchange
     from karat.workflows.exchanging import TakenIn
 
@@ -34,23 +38,41 @@ _json = click.option(
     help=f"queries, documents, {_FORMATS}.  [default: told by content]",
 )
 @click.option("--rater", metavar="NAME", help="Who judged, where a file names nobody.")
+@click.option(
+    "--source",
+    "sources",
+    metavar="[RATER=]SOURCE",
+    multiple=True,
+    help="Where the grades come from: human, llm, clicks or import; of one rater with RATER=, "
+    "repeat for more.  [default: human where a rater is named, else import]",
+)
 @_json
 def take_in(
-    files: tuple[str, ...], start: Path, name: str | None, rater: str | None, as_json: bool
+    files: tuple[str, ...],
+    start: Path,
+    name: str | None,
+    rater: str | None,
+    sources: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Import queries, documents, judgments and runs, from karat's formats or other tools'.
 
-    Each file comes in whole or not at all, and what was kept, assumed and lost is said.
+    Each file comes in whole or not at all, and what was kept, assumed and lost is said. Only
+    grades of people (human) count in agreement and editions; a rater who is plainly a model
+    (gpt-5, llm-judge) needs --source.
     """
     from karat.workflows.exchanging import take_in as taken
     from karat.workflows.import_files import check_there
+    from karat.workflows.judgment_sources import sources_of
 
     check_there(files)
+    told = sources_of(sources)
     done = []
     try:
         with opened(start) as found:
             for file in files:
-                held = taken(found, file, now=clock(), format=name, rater=rater)
+                import_ = partial(taken, found, file, now=clock(), format=name, rater=rater)
+                held = _asking(import_, told)
                 done.append(_row(file, held))
                 if not as_json:
                     _show(done[-1])
@@ -58,6 +80,45 @@ def take_in(
     finally:
         if as_json and done:
             _print(done)  # what came in before a file that did not, too
+
+
+def _asking(import_: Callable[..., TakenIn], told: dict[str, str]) -> TakenIn:
+    """Import; in a terminal ask what raters are whose names are those of models."""
+    from karat.workflows.judgment_sources import SourceUnknown
+
+    try:
+        return import_(sources=told)
+    except SourceUnknown as error:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise
+        for rater in error.raters:
+            question = f"{printable(rater)} reads like a model. Whose grades are these"
+            told[rater] = click.prompt(
+                question, type=click.Choice(["llm", "human"]), default="llm", err=True
+            )
+    return import_(sources=told)
+
+
+@click.command("source")
+@click.argument("rater", metavar="RATER")
+@click.argument("source", metavar="human|llm|clicks|import")
+@folder
+def correct(rater: str, source: str, start: Path) -> None:
+    """Correct what kind of rater imported grades are of.
+
+    RATER's imported grades are of SOURCE from now on. Nothing is deleted: the store keeps what it
+    said before, agreement and the next edition follow, and editions stay as they are. Grades that
+    RATER gave in karat itself are refused.
+    """
+    from karat.cli.people import who
+    from karat.workflows.judgment_sources import correct_source
+
+    with opened(start) as found:
+        count = correct_source(found, rater, source, person=who(), now=clock())
+    grades = "1 judgment" if count == 1 else f"{count:,} judgments"
+    print(
+        f"karat: corrected the source of {grades} of {printable(rater)}: {source}", file=sys.stderr
+    )
 
 
 def _row(file: str, held: TakenIn) -> dict[str, Any]:
@@ -101,7 +162,8 @@ def _show(row: dict[str, Any]) -> None:
     "name",
     metavar="NAME",
     help=f"{_FORMATS}; run: one run alone, in the format that FILE's name asks for.  "
-    "[default: beir; with --run: run]",
+    "[default: by FILE's name: .csv and .tsv csv, .qrels and .trec trec, without an ending beir; "
+    "with --run: run]",
 )
 @click.option("--edition", metavar="NAME", help="An edition.  [default: as it stands]")
 @click.option("--each-rater", is_flag=True, help="Every rater's judgment, not the grade of all.")
@@ -127,10 +189,10 @@ def give_out(
     """Export the golden set or an edition: to evaluate with, or for another tool; or kept runs."""
     if as_json and path == "-":
         raise UsageError("standard output is FILE's", fix="leave out --json, or name a file")
-    from karat.workflows.exporting import RUN
     from karat.workflows.exporting import give_out as given
+    from karat.workflows.exporting import named_format
 
-    name = name or (RUN if runs else "beir")
+    name = name or named_format(path, runs)
     with opened(start) as found:
         told = given(
             found, path, name, edition=edition, each_rater=each_rater, runs=runs, force=force

@@ -6,7 +6,6 @@ inside themselves, so that ``karat --help`` answers at once.
 
 from __future__ import annotations
 
-import os
 import sys
 
 import click
@@ -28,21 +27,22 @@ from karat.cli import (
     online,
     people,
     serve,
+    streams,
     trend,
 )
 
 
-class _EnoughError(Exception):
-    """The reader of standard output (head, less) has gone."""
+class _BrokenPipeError(Exception):
+    """A pipe other than a standard stream has no reader."""
 
 
 class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; click would make a reader that has gone an exit of 1, "fail"."""
+        """Run the command; click would end at a broken pipe with 1, which means "fail"."""
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:
-            raise _EnoughError from None
+        except BrokenPipeError as error:
+            raise _BrokenPipeError from error
 
 
 def _version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -100,26 +100,27 @@ for command in (
 
 def main() -> None:
     """Run the command line; a user's mistake prints no traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8", errors="replace")
-    sys.exit(_run())
+    out = streams.guard()
+    code = _run()
+    sys.stdout.flush()
+    if out is not None and out.lost is not None:
+        error = out.lost
+        code = mistakes.say(OSError(error.errno, error.strerror, "standard output"))
+    sys.stderr.flush()
+    sys.exit(code)
 
 
 def _run() -> int:
     try:
         code = karat(prog_name="karat", standalone_mode=False)
-        sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return 2
     except (KeyboardInterrupt, click.Abort):
         print("karat: stopped", file=sys.stderr)
         return 130
-    except (BrokenPipeError, _EnoughError):
-        # Python would complain again while shutting down.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except _BrokenPipeError as error:
+        return mistakes.say(error.__cause__ or error)
     except Exception as error:  # noqa: BLE001 - Python's own exit code 1 would read as "fail"
         return mistakes.say(error)
     except BaseException as error:

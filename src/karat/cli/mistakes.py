@@ -62,4 +62,7 @@ def _typed(error: click.ClickException) -> UsageError:
         commands = getattr(getattr(context, "command", None), "commands", {})
         near = nearest(named[1], commands, 1)
     path = "karat" if context is None else context.command_path
-    return UsageError(what[:1].lower() + what[1:], nearest=near, fix=f"{path} --help")
+    # QRELS and other names keep their letters.
+    if not what[1:2].isupper():
+        what = what[:1].lower() + what[1:]
+    return UsageError(what, nearest=near, fix=f"{path} --help")

@@ -57,7 +57,7 @@ def invite(name: str, start: Path, role: str, url: str | None) -> None:
 
     with _accounts(start) as accounts:
         which = next(each for each in ROLES if each == role)
-        _say(accounts.invite(name, which, _who()), url)
+        _say(accounts.invite(name, which, who()), url)
 
 
 @people.command("new-password")
@@ -67,7 +67,7 @@ def invite(name: str, start: Path, role: str, url: str | None) -> None:
 def new_password(name: str, start: Path, url: str | None) -> None:
     """Print a link by which somebody who has an account chooses a new password."""
     with _accounts(start) as accounts:
-        _say(accounts.renew(name, _who()), url)
+        _say(accounts.renew(name, who()), url)
 
 
 @people.command("role")
@@ -79,7 +79,7 @@ def set_role(name: str, role: str, start: Path) -> None:
     from karat.tables.people import ROLES
 
     with _accounts(start) as accounts:
-        accounts.set_role(name, next(each for each in ROLES if each == role), _who())
+        accounts.set_role(name, next(each for each in ROLES if each == role), who())
 
 
 @people.command("shut-out")
@@ -88,7 +88,7 @@ def set_role(name: str, role: str, start: Path) -> None:
 def shut_out(name: str, start: Path) -> None:
     """End somebody's sessions and tokens, at once; what they judged stays."""
     with _accounts(start) as accounts:
-        accounts.disable(name, _who())
+        accounts.disable(name, who())
 
 
 @people.command("let-in")
@@ -97,7 +97,7 @@ def shut_out(name: str, start: Path) -> None:
 def let_in(name: str, start: Path) -> None:
     """Let somebody in again who was shut out."""
     with _accounts(start) as accounts:
-        accounts.enable(name, _who())
+        accounts.enable(name, who())
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def _accounts(start: Path) -> Iterator[Accounts]:
         yield Accounts(found.store, clock)
 
 
-def _who() -> str:
+def who() -> str:
     """Who types this, as the audit calls them: not by the name of an account."""
     return f"{getpass.getuser()} (command line)"
 

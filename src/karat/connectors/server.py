@@ -196,11 +196,12 @@ class Client(OnlineCalls):
         *,
         format: str | None = None,  # noqa: A002 - as the command line has it
         rater: str | None = None,
+        source: str | Sequence[str] | None = None,
     ) -> dict[str, Any]:
         """Import a file, all of it or nothing: what came in, was kept, assumed and lost."""
         with sent(path) as (name, stream):
             where = _of(golden, "import")
-            told = {"name": name, "format": format, "rater": rater}
+            told = {"name": name, "format": format, "rater": rater, "source": source}
             return _dict(self._calls.upload(where, pieces(stream), **told))
 
     def export(

@@ -122,11 +122,13 @@ class Known:
         query_id: The query.
         measure: What it fails by.
         least: It passes when its value reaches this.
+        reason: Why it is on the list, in the words of the team; empty if they do not say.
     """
 
     query_id: str
     measure: Measure
     least: float
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +140,14 @@ class Policy:
         health: What must be so before any rule counts.
         known_failures: Queries known to fail; they count in no rule.
         source: What messages call it.
+        notes: What to change in it, in sentences.
     """
 
     rules: tuple[Rule, ...]
     health: Health
     known_failures: tuple[Known, ...] = ()
     source: str = "policy"
+    notes: tuple[str, ...] = ()
 
     @property
     def measures(self) -> list[Measure]:
@@ -181,7 +185,7 @@ class Policy:
 
 _RULE = ("measure", "max_drop", "evidence", "min", "max", "slice", "each")
 _HEALTH = ("max_failed", "max_missing", "min_judged", "min_queries", "p95_ms", "min_silent")
-_KNOWN = ("query", "measure", "min")
+_KNOWN = ("query_id", "measure", "min", "reason", "query")
 _SHARES = ("min_judged", "min_silent")
 _PARTS = ("rule", "health", "known_failure")
 
@@ -216,7 +220,10 @@ def policy_of(
         reader.known(each, f"known failure {place}", rules[0].measure)
         for place, each in enumerate(reader.list_of(written, "known_failure"), start=1)
     )
-    return Policy(rules, reader.health(written.get("health", {})), known, source)
+    notes = []
+    if any("query" in each for each in written.get("known_failure", [])):
+        notes.append(f"{source}: the key query of [[known_failure]] is called query_id now")
+    return Policy(rules, reader.health(written.get("health", {})), known, source, tuple(notes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,14 +357,20 @@ class _Reader:
 
     def known(self, given: Any, where: str, measure: Measure) -> Known:
         self.refuse_unknown(given, _KNOWN, where)
-        query = given.get("query")
+        if "query" in given and "query_id" in given:
+            raise self.wrong(f"{where} has both query_id and query", "leave out query")
+        query = given.get("query_id", given.get("query"))
         if not isinstance(query, str | Integral) or isinstance(query, bool) or query == "":
-            raise self.wrong(f"{where} names no query", 'query = "q12"')
+            raise self.wrong(f"{where} names no query", 'query_id = "q12"')
         if "measure" in given:
             measure = self.measure(given["measure"], where)
         if "min" not in given:
             raise self.wrong(f"{where} does not say when it passes", "min = 0.5")
-        return Known(str(query), measure, self.number(given["min"], f"{where}: min"))
+        reason = given.get("reason", "")
+        if not isinstance(reason, str):
+            raise self.wrong(f"{where}: reason is {reason!r}, not text", 'reason = "no synonyms"')
+        least = self.number(given["min"], f"{where}: min")
+        return Known(str(query), measure, least, reason)
 
     def number(self, given: Any, where: str) -> float:
         if not isinstance(given, Real) or isinstance(given, bool) or not math.isfinite(given):

@@ -154,7 +154,11 @@ def known_failures(rows: Sequence[KnownFailure]) -> Iterator[str]:
         if row.passes:
             value = "" if row.value is None else f" ({row.measure} {row.value:.3f})"
             yield f"{row.query_id} passes now{value}: take it off the list"
-    still = [row.query_id for row in rows if not row.passes]
+    still = [
+        f"{row.query_id} ({row.reason})" if row.reason else row.query_id
+        for row in rows
+        if not row.passes
+    ]
     if still:
         shown = ", ".join(still[:_REASONS])
         more = f" and {len(still) - _REASONS:,} more" if len(still) > _REASONS else ""

@@ -79,12 +79,14 @@ class KnownFailure:
         measure: What it fails by.
         value: Its value in the candidate, or None.
         passes: Whether it passes now, so that it can be taken off the list.
+        reason: Why it is on the list, as the policy says; empty if it does not.
     """
 
     query_id: str
     measure: str
     value: float | None
     passes: bool
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from karat.workflows.browsing import imports_in
 from karat.workflows.editions import list_editions
 from karat.workflows.exchanging import TakenIn
 from karat.workflows.exporting import give_out
+from karat.workflows.judgment_sources import sources_of
 from karat.workflows.kept_runs import names_of_kept
 from karat.workflows.noted import file_name, take_upload
 from karat.workflows.workspace import Opened
@@ -167,6 +168,7 @@ def upload(
     file: Annotated[UploadFile | None, File()] = None,
     name_of_format: Annotated[str, Form()] = "",
     rater: Annotated[str, Form()] = "",
+    source: Annotated[str, Form()] = "",
 ) -> Response:
     """Take a file in, all of it or nothing, and say what was kept, assumed and lost."""
     found, called = opened(site, name), None
@@ -180,6 +182,7 @@ def upload(
                 now=site.clock(),
                 format=name_of_format.strip(),
                 rater=rater.strip(),
+                sources=sources_of([source] if source else ()),
             )
     except KaratError as error:
         status, wrong = refused(error)

@@ -20,6 +20,7 @@ from karat.tables.exchange import Exchange
 from karat.tables.judgments import NOBODY
 from karat.workflows.choosing import put_queries
 from karat.workflows.import_files import check_judgments, read_file
+from karat.workflows.judgment_sources import other_sources, sourced
 from karat.workflows.kept_runs import keep_in
 from karat.workflows.known_queries import changes, over, same_queries, shared_texts, told_ids
 from karat.workflows.workspace import Opened
@@ -62,6 +63,7 @@ def take_in(
     now: int,
     format: str | None = None,  # noqa: A002 - as it is typed
     rater: str | None = None,
+    sources: Mapping[str, str] | None = None,
     called: str | None = None,
     may_correct: Collection[str] | None = None,
 ) -> TakenIn:
@@ -78,6 +80,7 @@ def take_in(
         format: A name of ``karat.formats.exchange.catalogue.EXCHANGES``, or ``queries`` or
             ``documents`` for a file of these; told by content if None.
         rater: Who judged, where the file names nobody.
+        sources: As in ``take_exchange``.
         called: What the store calls the file, if ``path`` is a copy of it.
         may_correct: As in ``take_exchange``.
 
@@ -95,6 +98,7 @@ def take_in(
         sha256=_sha256(path),
         now=now,
         rater=rater,
+        sources=sources,
         may_correct=may_correct,
     )
 
@@ -107,6 +111,7 @@ def take_exchange(
     sha256: str,
     now: int,
     rater: str | None = None,
+    sources: Mapping[str, str] | None = None,
     may_correct: Collection[str] | None = None,
 ) -> TakenIn:
     """Import what a file held: all of it, or nothing; every import is noted in the store.
@@ -118,6 +123,9 @@ def take_exchange(
         sha256: Of its bytes.
         now: Microseconds UTC.
         rater: Who judged, where it names nobody.
+        sources: Where judgments come from, by rater, and of all others under "": some of
+            ``tables.judgments.SOURCES``. What is not in it is as before for raters who are known,
+            else of people.
         may_correct: Raters whose judgments given here, not imported, the file may correct; all if
             None, as for whoever holds the store itself.
 
@@ -125,7 +133,8 @@ def take_exchange(
         InputError: a grade is off the scale, a rater's name is reserved, a rater judges a pair
             twice, the file would correct what somebody judged here and may not, or it has more than
             ``MOST_ATTRIBUTES`` attributes.
-        UsageError: ``rater`` is no name.
+        UsageError: ``rater`` is no name, a source is none, or the name of a rater is plainly that
+            of a model and ``sources`` does not say.
     """
     golden, rater = opened.golden, _named(rater)
     check_judgments(found, golden.scale, file)
@@ -157,8 +166,10 @@ def take_exchange(
         kept = [Run.from_frame(_renamed(frame, ids), name) for name, frame in found.runs.items()]
         rankings = keep_in(connection, opened, kept, now=now)
         found.assumed.extend(rankings.notes)
-        facts = _facts(said, rater, now) if said.height else None
-        if facts is not None:
+        facts = None
+        if said.height:
+            by_rater = judgments.sources(connection, golden.id)
+            facts = sourced(said, rater, by_rater, sources or {}, file).with_columns(time_us=now)
             # Else one of them may judge between what is read here and what is written.
             hold_raters(connection, golden.id, facts["rater"].unique())
             there = judgments.current(connection, golden.id).frame
@@ -167,6 +178,7 @@ def take_exchange(
                 _refuse_forged(there.join(here.to_frame(), on="judgment"), facts, may_correct, file)
             found.assumed[:0] = _contradicted(there, facts)
             found.assumed.extend(_alike(there, facts))
+            found.assumed.extend(other_sources(by_rater, facts))
         import_id = imports.put(
             connection,
             golden.id,
@@ -329,17 +341,6 @@ def _asked(found: Exchange) -> pl.DataFrame:
     if not frames:
         return pl.DataFrame(schema={"query_id": pl.String})
     return pl.concat(frames, how="diagonal_relaxed")
-
-
-def _facts(said: pl.DataFrame, rater: str | None, now: int) -> pl.DataFrame:
-    nobody = pl.col("rater").is_null()
-    return said.with_columns(
-        source=pl.when(nobody & pl.lit(rater is None))
-        .then(pl.lit("import"))
-        .otherwise(pl.lit("human")),
-        rater=pl.col("rater").fill_null(rater or NOBODY),
-        time_us=pl.lit(now),
-    )
 
 
 def _sha256(path: str | Path) -> str:

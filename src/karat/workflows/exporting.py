@@ -22,8 +22,38 @@ from karat.workflows.workspace import Opened
 
 _SOURCES = {"import": "imported, with nobody named", "llm": "a model's", "clicks": "of clicks"}
 _KINDS = {"adjudication": "adjudication", "gold": "gold judgment", "repeat": "repeated judgment"}
+_BY_ENDING = {".csv": "csv", ".tsv": "csv", ".qrels": "trec", ".trec": "trec", "": "beir"}
+_BEIR, _JSON = "--format beir, which makes a folder", "--format quepid-book, for example"
 RUN = "run"
 """The format of an export that is one run alone."""
+
+
+def named_format(path: str | Path, runs: Sequence[str] = ()) -> str:
+    """The format that the name of an export asks for: by its ending, and beir without one.
+
+    Args:
+        path: The file or folder.
+        runs: Names of kept runs, of which one alone is a run.
+
+    Raises:
+        UsageError: the ending asks for none; with what to type.
+    """
+    if runs:
+        return RUN
+    name = Path(path)
+    if str(path) == "-":
+        raise UsageError("standard output has no name that asks for a format", fix="--format trec")
+    if name.is_dir():
+        return "beir"
+    ending = name.suffix.lower()
+    if ending in (".gz", ".zst", ".bz2"):
+        ending = Path(name.stem).suffix.lower() or ending
+    if ending not in _BY_ENDING:
+        raise UsageError(
+            f"the name {name.name} does not say in which format to export",
+            fix=_JSON if ending in (".json", ".jsonl", ".ndjson") else f"--format trec, or {_BEIR}",
+        )
+    return _BY_ENDING[ending]
 
 
 def give_out(

@@ -158,6 +158,7 @@ def gate(
             *(f"{s.run.name}: {note}" for s in scored for note in of_run(s, asked.rules)),
             *([doubt.reason + renewed] if renewed and doubt and stale is None else []),
             *_same(hashes),
+            *wanted.notes,
             *unheld(wanted.health, *answers),
             *judged.left_out(),
             *blind(checks),
@@ -407,7 +408,7 @@ class _Judged:
             found = None if np.isnan(value) else value
             lower = known.measure.entry.direction == "lower"
             passes = found is not None and (found <= known.least if lower else found >= known.least)
-            yield KnownFailure(known.query_id, str(known.measure), found, passes)
+            yield KnownFailure(known.query_id, str(known.measure), found, passes, known.reason)
 
 
 def _alike(weights: Floats | None) -> float | None:

@@ -83,6 +83,7 @@ def take_upload(
     now: int,
     format: str | None = None,  # noqa: A002 - as the command line has it
     rater: str | None = None,
+    sources: Mapping[str, str] | None = None,
 ) -> TakenIn:
     """Import a file that somebody sent, as ``exchanging.take_in``, and note who sent it.
 
@@ -96,6 +97,7 @@ def take_upload(
         now: Microseconds UTC.
         format: As in ``take_in``.
         rater: As in ``take_in``.
+        sources: As in ``take_in``.
 
     Raises:
         InputError: as ``take_in`` raises it, about ``called``; or it would correct what another
@@ -109,6 +111,7 @@ def take_upload(
             now=now,
             format=format or None,
             rater=rater or None,
+            sources=sources,
             called=called,
             may_correct={person},
         )
@@ -120,6 +123,8 @@ def take_upload(
         "judgments": done.judgments,
         "corrected": done.corrected,
     }
+    if sources:
+        about["source"] = ", ".join(" ".join(filter(None, each)) for each in sources.items())
     if done.raters:
         about["raters"] = _told(done.raters)
     _note(opened, person, "import file", opened.golden.name, now, about)

@@ -21,6 +21,7 @@ from karat.tables import Documents, Qrels, Queries, Results, Run
 from karat.tables.comparison import Comparison
 from karat.tables.gate import Gate
 from karat.workflows import given
+from karat.workflows.counting_queries import known_ids, without
 from karat.workflows.evaluate import evaluate
 from karat.workflows.fingerprints import fingerprint
 from karat.workflows.report_queries import by_interest, shown, views
@@ -87,8 +88,11 @@ def write_report(
     }
     held = given.documents(documents)
     about = given.about(queries, qrels)
-    judgments = given.qrels(qrels)
-    systems = _named(runs, against)
+    judgments, whole = given.qrels(qrels), list(runs)
+    sources = list(_sources(judgments, about, _named(whole, against), gate))
+    judgments, about, counting = without(known_ids(gate), judgments, about, whole)
+    _refuse_others(gate, against)
+    systems = _named(counting, against)
     names = _measures(found, against)
     asked = settle(judgments, systems, names[:1], queries=about, documents=held, **rules)
     again = {"queries": about, "documents": held, "per_query": True, **rules}
@@ -102,7 +106,7 @@ def write_report(
     content = _content(asked, results, against, gate, held)
     content = replace(
         content,
-        sources=list(_sources(judgments, about, systems, gate)),
+        sources=sources,
         rules=list(_rules(rules, against, gate)),
     )
     page = to_page(content)
@@ -142,6 +146,17 @@ def titled(documents: Any, qrels: str | Path) -> Any:
     folder = Path(qrels)
     corpora = sorted(folder.glob("corpus.jsonl*")) if folder.is_dir() else []
     return folder if corpora and corpora[0].stat().st_size <= _LARGEST else None
+
+
+def _refuse_others(gate: Gate | None, against: Comparison | None) -> None:
+    """Refuse a comparison that counts queries which its gate leaves out."""
+    known = known_ids(gate)
+    counted = [] if against is None else (row.query_id for row in against.queries)
+    if (query := next((query for query in counted if query in known), None)) is not None:
+        raise UsageError(
+            f"the comparison counts {query}, which the gate leaves out as a known failure",
+            fix="compare without the known failures",
+        )
 
 
 def _named(runs: Sequence[Run], against: Comparison | None) -> list[Run]:

@@ -54,6 +54,20 @@ def test_a_file_comes_in_as_on_the_command_line(
     assert noted["person"].to_list() == ["egon"]
 
 
+def test_grades_of_a_model_say_so(program: TestClient) -> None:
+    machine = CSV.replace(b"ann", b"gpt-5")
+    status, _, said = error_of(send(program, machine, "m.csv"))
+    assert status == 400
+    assert "the rater 'gpt-5' reads like a model" in said
+    assert error_of(send(program, machine, "m.csv", source="lm"))[0] == 400
+    assert send(program, machine, "m.csv", source="gpt-5=llm").json()["judgments"] == 2
+    rows = rows_of(program, "/api/golden/shop/judgments")
+    assert {row["source"] for row in rows if row["rater"] == "gpt-5"} == {"llm"}
+    with program.app.state.site.workspace.store.read() as c:  # type: ignore[attr-defined]
+        [about] = audit.frame(c).filter(pl.col("action") == "import file")["about"]
+    assert "source gpt-5 llm" in about
+
+
 BAD = [
     ("empty.csv", b"", ""),
     ("photo.png", b"\x89PNG\r\n\x1a\n\x00\x00", ""),

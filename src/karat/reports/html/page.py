@@ -12,6 +12,7 @@ from karat.errors import MissingExtra
 from karat.reports import further
 from karat.reports.cells import CONTROLS
 from karat.reports.figures import counted, percent, signed
+from karat.reports.gate import why
 from karat.reports.html import figures, words
 from karat.reports.html.content import UNANSWERED, Content
 
@@ -90,9 +91,8 @@ def _shown(content: Content) -> dict[str, Any]:
     warned = words.unanswered(first_rows, compared=comparison is not None)
     places = {query.query_id: f"q{at}" for at, query in enumerate(content.queries, 1)}
     if gate is not None:
-        title = words.gate_reason(gate)
+        title = why(gate)
         lead = [words.gate_said(gate), *warned]
-        lead += [] if comparison is None else words.verdicts(comparison)
     elif comparison is not None:
         against = words.listed(dict.fromkeys(row.candidate for row in comparison.differences))
         title = f"{against} against {comparison.baseline}"
@@ -100,7 +100,7 @@ def _shown(content: Content) -> dict[str, Any]:
     else:
         title, lead = words.listed(content.runs), [*warned, *words.means(results.results)]
     headlines = []
-    if comparison is not None:
+    if comparison is not None and gate is None:  # the verdict of a gate is the policy's
         for candidate in dict.fromkeys(row.candidate for row in comparison.differences):
             first = next(row for row in comparison.differences if row.candidate == candidate)
             name = f"{candidate}: " if len(content.runs) > 2 else ""

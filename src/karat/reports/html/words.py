@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from karat.reports.figures import counted, signed
-from karat.reports.gate import why
 from karat.tables.comparison import Comparison, Difference, Verdict
 from karat.tables.gate import Gate, GateVerdict
 from karat.tables.results import Result
@@ -111,13 +110,6 @@ def gate_said(gate: Gate) -> str:
     if gate.verdict in {"pass", "fail"}:
         return f"{gate.candidate}{against} {_GATE[gate.verdict]} the policy."
     return f"{gate.candidate}{against}: the policy {_GATE[gate.verdict]}."
-
-
-def gate_reason(gate: Gate) -> str:
-    """The reason for the verdict of a gate, to stand first."""
-    reason = why(gate)
-    # The name of a measure or of a slice keeps its letters.
-    return f"{reason[0].upper()}{reason[1:]}" if reason.split()[0].isalpha() else reason
 
 
 def still_failing(gate: Gate) -> str:

@@ -18,6 +18,7 @@ from karat.web.computing import in_turn
 from karat.web.exchange import Wanted, exported
 from karat.web.golden import opened
 from karat.web.site import TheSite
+from karat.workflows.judgment_sources import sources_of
 from karat.workflows.noted import take_upload
 from karat.workflows.over_kept_runs import find_runs
 
@@ -41,14 +42,29 @@ async def take_in(
     rater: Annotated[
         str, Query(max_length=200, description="Who judged, where the file names nobody.")
     ] = "",
+    source: Annotated[
+        list[str] | None,
+        Query(
+            max_length=100,
+            description="Where the grades come from: human, llm, clicks or import; of one rater "
+            "as RATER=SOURCE; repeat it. Needed where the name of a rater is plainly a model's.",
+        ),
+    ] = None,
 ) -> Response:
     """Import a file: all of it, or nothing."""
-    found = opened(site, golden)
+    found, sources = opened(site, golden), sources_of(source or ())
     who, now = asking.person.name, site.clock()
 
     def taken() -> Response:
         done = take_upload(
-            found, file.path, file.called, person=who, now=now, format=format, rater=rater
+            found,
+            file.path,
+            file.called,
+            person=who,
+            now=now,
+            format=format,
+            rater=rater,
+            sources=sources,
         )
         told = done.exchange
         return said(
