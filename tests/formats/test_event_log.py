@@ -85,6 +85,7 @@ SEARCHED = {
     "attribute_application": "shop",
     "attribute_device": "phone",
     "told": False,
+    "unsaid": False,
 }
 CLICKED = {
     "client_id": "c",
@@ -98,6 +99,7 @@ CLICKED = {
     "bot": False,
     "attribute_device": "phone",
     "told": False,
+    "unsaid": False,
 }
 
 

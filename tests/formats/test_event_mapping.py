@@ -71,11 +71,12 @@ def test_a_log_of_ones_own(tmp_path: Path) -> None:
         "user_id": "u", "query_id": "q", "time_us": ten, "kind": "search", "action": "gesucht",
         "query": "Schuhe", "hits": ["a", "b c"], "bot": False, "returned": 2,
         "latency_us": 500_000, "arm": "control", "attribute_shop": "x", "told": True,
+        "unsaid": False,
     }  # fmt: skip
     assert click == {
         "user_id": "u", "query_id": "q", "time_us": ten + 5_000_000, "kind": "click",
         "action": "geöffnet", "doc_id": "b c", "position": 1, "bot": True, "arm": "control",
-        "attribute_shop": "x", "told": False,
+        "attribute_shop": "x", "told": False, "unsaid": False,
     }  # fmt: skip
     assert mapped.base == 0
 

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from karat.errors import InputError, nearest
 from karat.formats.event_columns import ANYWHERE, COLUMNS
@@ -42,6 +42,7 @@ class Mapped:
         form: Of times, as ``strptime`` has it.
         latency: Unit of latencies; None: by the column's name.
         separator: Between the documents of a search, where they are one text.
+        empty: What a search whose hits are empty found: ``nothing`` | ``unknown``; None: not said.
         base: Which number the first position has; None: told by the smallest.
         statuses: Their word for how a search ended, in small letters, to karat's.
         written: How numbers, and yes and no, are written.
@@ -57,6 +58,7 @@ class Mapped:
     form: str | None = None
     latency: str | None = None
     separator: str | None = None
+    empty: Literal["nothing", "unknown"] | None = None
     base: int | None = None
     statuses: Mapping[str, str] = field(default_factory=dict)
     written: Written = field(default_factory=Written)
@@ -68,6 +70,8 @@ class Mapped:
         said = asdict(replace(self, name=""))
         if said == asdict(Mapped()):
             return ""
+        if self.empty is None:  # mappings older than this key stay the same
+            del said["empty"]
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
     def named(self) -> Iterator[tuple[str, str]]:
@@ -130,7 +134,8 @@ class _Written:
             zone=zone,
             form=self._format(),
             latency=self._choice("latency", "unit", tuple(UNITS), ("unit",)),
-            separator=self._text("hits", "separator", ("separator",)),
+            separator=self._text("hits", "separator", ("separator", "empty")),
+            empty=self._empty(),
             base=self._base(),
             statuses=self._statuses(),
             written=self._written(),
@@ -232,6 +237,19 @@ class _Written:
         if value is not None:
             self._known(f"[{section}] {key}: ", value, choices, "unit")
         return value
+
+    def _empty(self) -> Literal["nothing", "unknown"] | None:
+        value = self.content.get("hits", {}).get("empty")
+        if value is None:
+            return None
+        if value == "unknown":
+            return "unknown"
+        if value == 0 and not isinstance(value, bool):
+            return "nothing"
+        raise self._wrong(
+            f"[hits] empty is {value!r}, and not 0 or 'unknown'",
+            'empty = 0 if a search with empty hits found nothing, else empty = "unknown"',
+        )
 
     def _base(self) -> int | None:
         for each in self.content.get("position", {}):

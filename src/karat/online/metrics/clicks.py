@@ -92,8 +92,8 @@ ITEM_CTR = Metric(
         "Longer lists lower it, whatever their quality; it is not CTR.",
         (
             "A document that was clicked was seen: a search has at least as many results seen as "
-            "documents clicked, even where the log lacks their impressions or says that nothing was "
-            "returned."
+            "documents clicked, even where the log lacks their impressions or says that nothing "
+            "was returned."
         ),
     ),
     direction="higher",
