@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -202,3 +204,28 @@ def test_on_a_terminal_it_is_asked(
         "results"
     ]
     assert row["value"] == zeros
+
+
+def test_json_holds_no_letter_that_a_terminal_obeys(typed: Typed, tmp_path: Path) -> None:
+    strange = {**LOG[0], "de\x7f\x9b\u202evice": "phone"}
+    (tmp_path / "log.ndjson").write_text(json.dumps(strange) + "\n")
+    said = typed("online import log.ndjson --events store -f json").out
+    assert "de" + r"\u007f\u009b\u202e" + "vice" in said
+    assert not set("\x7f\x9b\u202e") & set(said)
+    renamed = [each for each in json.loads(said)["assumed"] if "another name" in each]
+    assert "de\x7f\x9b\u202evice as de___vice" in renamed[0]
+
+
+def test_without_the_store_no_golden_set_is_spoken_of(tmp_path: Path) -> None:
+    # In a process of its own, where SQLAlchemy cannot be imported.
+    code = "import sys; sys.modules['sqlalchemy'] = None; from karat.cli.main import main; main()"
+    for line in (["import", "x.jsonl"], ["evaluate"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, "online", *line, "--events", str(tmp_path)],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert done.stderr == (
+            "karat: a store of golden sets or of events needs the package sqlalchemy\n"
+            "  fix: pip install 'karat[store]'\n"
+        )

@@ -22,6 +22,14 @@ from karat.tables.zones import is_zone
 OURS = (*COLUMNS, *(name for name in ANYWHERE if name not in ("flag", "agent")), "latency", "bot",
         "user_agent")  # fmt: skip
 """Columns that a mapping may name."""
+_MEANT = {
+    name: ours
+    for names in (ANYWHERE, COLUMNS)
+    for ours, usual in names.items()
+    for name in usual
+    if ours in OURS and name not in OURS
+}
+"""What logs usually call them, which a mapping may write instead, as ``revenue`` for ``value``."""
 _SECTIONS = ("columns", "attributes", "constants", "kinds", "status", "flags", "numbers", "time",
              "latency", "hits", "position")  # fmt: skip
 _STATUSES = ("ok", "error", "timeout")
@@ -209,14 +217,23 @@ class _Written:
             raise self._wrong(f"{where}there is no {what} {key!r}", fix)
 
     def _texts(self, section: str, keys: tuple[str, ...] | None) -> dict[str, str]:
-        found = {}
-        for key, value in self.content.get(section, {}).items():
+        found: dict[str, str] = {}
+        for written, value in self.content.get(section, {}).items():
+            key = written
             if keys is not None:
+                key = written if written in keys else _MEANT.get(written, written)
                 self._known(f"[{section}] ", key, keys)
+                if key in found:
+                    raise self._wrong(
+                        f"[{section}] {key} and another name for it, {written}, are both there",
+                        "leave one of them out",
+                    )
             if isinstance(value, bool):
                 value = str(value).lower()  # noqa: PLW2901 - as logs have it
             if not isinstance(value, str | int | float) or value == "":
-                raise self._wrong(f"[{section}] {key} is {value!r}, not a text", f'{key} = "…"')
+                raise self._wrong(
+                    f"[{section}] {written} is {value!r}, not a text", f'{written} = "…"'
+                )
             found[key] = str(value)
         return found
 

@@ -36,6 +36,7 @@ class Tally:
         counted_by: Those of them that say what, or how much, searches returned.
         strange_time: The first time that could not be read.
         accepted: Rows that are events.
+        encoding: What lines that are not UTF-8 seem to be, as ``event_lines.encoding_of`` has it.
     """
 
     file: str
@@ -53,6 +54,7 @@ class Tally:
     counted_by: dict[str, None] = field(default_factory=dict)
     strange_time: str | None = None
     accepted: int = 0
+    encoding: tuple[str, str] | None = None
 
     def drop(self, reason: str, places: Iterable[int], count: int) -> None:
         """Count rows that are left out, and keep the first few places."""
