@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+from karat.cli import online_import
 
 Typed = Callable[..., Any]
 LOG = [
@@ -126,3 +131,101 @@ def test_a_check_and_a_file_without_events(typed: Typed, tmp_path: Path) -> None
     wrong = typed("online import shop.csv --events store", code=2).err
     assert "columns: when, who, what" in wrong
     assert "--mapping FILE" in wrong
+
+
+EMPTY = """time,user_id,query_id,query,Treffer,action,doc_id
+2026-11-20T10:00:00Z,u1,s1,pie,d1|d2,,
+2026-11-20T10:00:05Z,u1,s1,,,click,d1
+2026-11-20T10:00:10Z,u2,s2,pye,,,
+2026-11-20T10:00:20Z,u3,s3,pye,,,
+2026-11-20T10:00:30Z,u4,s4,pie,d1|d2,,
+2026-11-20T10:00:35Z,u4,s4,,,click,d2
+"""
+MAPPING = '[columns]\nhits = "Treffer"\n[hits]\nseparator = "|"\n'
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    """A log whose list of hits is empty where nothing was found."""
+    (tmp_path / "m.toml").write_text(MAPPING)
+    path = tmp_path / "log.csv"
+    path.write_text(EMPTY)
+    return path
+
+
+@pytest.mark.usefixtures("empty")
+def test_empty_hits_are_never_dropped_in_silence(typed: Typed, tmp_path: Path) -> None:
+    said = typed("online import log.csv --mapping m.toml --events store").out
+    text = " ".join(said.split())
+    assert "2 of 4 searches have an empty 'Treffer'; none of them were clicked, of the" in text
+    assert "[hits] empty = 0" in text
+    assert "again into an empty event store" in text
+    assert max(map(len, said.splitlines())) <= 80
+    found = json.loads(typed("online evaluate --events store -m ZeroResults -f json").out)
+    unsaid = "does not say whether 2 of 4 searches (50 %) found anything"
+    assert any(unsaid in said for said in found["health"])
+    # What it says to do helps.
+    (tmp_path / "m.toml").write_text(MAPPING + "empty = 0\n")
+    typed("online import log.csv --mapping m.toml --events other")
+    [row] = json.loads(typed("online evaluate --events other -m ZeroResults -f json").out)[
+        "results"
+    ]
+    assert (row["value"], row["n"]) == (0.5, 4)
+
+
+@pytest.mark.usefixtures("empty")
+def test_json_has_empty_hits(typed: Typed) -> None:
+    found = json.loads(typed("online import log.csv --mapping m.toml --events s -f json").out)
+    assert found["empty_hits"] == {
+        "columns": ["Treffer"], "searches": 2, "of": 4, "clicked": 0, "others_clicked": 2,
+        "taken_as": "unknown", "by": "default",
+    }  # fmt: skip
+    assert found["warnings"][0].startswith("2 of 4 searches have an empty 'Treffer'")
+    found = json.loads(typed("online import log.csv --mapping m.toml --events s -f json").out)
+    assert (found["empty_hits"], found["warnings"]) == (None, [])
+
+
+@pytest.mark.parametrize(("answer", "zeros"), [("y\n", 0.5), ("n\n", 0.0), ("\n", 0.5)])
+@pytest.mark.usefixtures("empty")
+def test_on_a_terminal_it_is_asked(
+    answer: str, zeros: float, typed: Typed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    more = "".join(f"2026-11-20T11:00:{n}0Z,u{n}5,s{n}5,pye,,,\n" for n in range(6))
+    if answer == "\n":  # where it is plain, Enter says yes
+        (tmp_path / "log.csv").write_text(EMPTY + more)
+        zeros = 0.8
+    terminal = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr(online_import, "sys", SimpleNamespace(stdin=terminal, stderr=terminal))
+    done = typed("online import log.csv --mapping m.toml --events store", given=answer)
+    assert "empty 'Treffer'" in done.err
+    assert "Does empty mean that nothing was found?" in done.err
+    assert "as you answered" in " ".join(done.out.split())
+    [row] = json.loads(typed("online evaluate --events store -m ZeroResults -f json").out)[
+        "results"
+    ]
+    assert row["value"] == zeros
+
+
+def test_json_holds_no_letter_that_a_terminal_obeys(typed: Typed, tmp_path: Path) -> None:
+    strange = {**LOG[0], "de\x7f\x9b\u202evice": "phone"}
+    (tmp_path / "log.ndjson").write_text(json.dumps(strange) + "\n")
+    said = typed("online import log.ndjson --events store -f json").out
+    assert "de" + r"\u007f\u009b\u202e" + "vice" in said
+    assert not set("\x7f\x9b\u202e") & set(said)
+    renamed = [each for each in json.loads(said)["assumed"] if "another name" in each]
+    assert "de\x7f\x9b\u202evice as de___vice" in renamed[0]
+
+
+def test_without_the_store_no_golden_set_is_spoken_of(tmp_path: Path) -> None:
+    # In a process of its own, where SQLAlchemy cannot be imported.
+    code = "import sys; sys.modules['sqlalchemy'] = None; from karat.cli.main import main; main()"
+    for line in (["import", "x.jsonl"], ["evaluate"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, "online", *line, "--events", str(tmp_path)],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert done.stderr == (
+            "karat: a store of golden sets or of events needs the package sqlalchemy\n"
+            "  fix: pip install 'karat[store]'\n"
+        )

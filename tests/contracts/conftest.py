@@ -1,13 +1,18 @@
-"""The stores that every contract of the store is held to: SQLite, and a PostgreSQL of our own."""
+"""What contracts are held to: stores (SQLite, and a PostgreSQL of our own), and engines."""
 
 from __future__ import annotations
 
+import importlib.util
+import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from karat.formats.engines.engine import Engine
+from karat.formats.engines.opening import open_engine
 from karat.store.opening import Store, open_store
 
 Empty = Callable[[], str]
@@ -37,3 +42,48 @@ def store(url: str) -> Iterator[Store]:
     opened = open_store(url)
     yield opened
     opened.dispose()
+
+
+@pytest.fixture(scope="module")
+def stored() -> ModuleType:
+    """The module that makes event stores by hand."""
+    path = Path(__file__).parents[1] / "online" / "golden_log" / "stored.py"
+    spec = importlib.util.spec_from_file_location("golden_log_stored", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[None]:
+    """A Spark of two cores with real shuffles, once for all tests; without Java there is none."""
+    if shutil.which("java") is None:
+        pytest.skip("needs Java, for Spark")
+    sql = pytest.importorskip("pyspark.sql", reason="needs the package pyspark")
+    session = (
+        sql.SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.adaptive.enabled", "false")  # it would fold both partitions into one
+        .config("spark.sql.codegen.wholeStage", "false")  # compiling takes longer than running
+        .config("spark.sql.warehouse.dir", "/nowhere")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield
+    session.stop()
+
+
+@pytest.fixture(params=["polars", "duckdb", pytest.param("spark", marks=pytest.mark.slow)])
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """Each engine, opened."""
+    if request.param == "spark":
+        request.getfixturevalue("spark")
+    elif request.param == "duckdb":
+        pytest.importorskip("duckdb", reason="needs the package duckdb")
+    with open_engine(request.param) as opened:
+        yield opened

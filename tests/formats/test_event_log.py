@@ -15,10 +15,11 @@ import pytest
 from karat.errors import InputError
 from karat.formats.event_flat import Reading
 from karat.formats.event_json import NO_JSON, TOO_LONG
+from karat.formats.event_lines import NO_TEXT
 from karat.formats.event_log import read_events
 from karat.formats.event_mapping import Mapped
 from karat.formats.event_rows import LONG_ID, NO_ROW, NO_TIME, NO_USER, TOO_EARLY, TOO_LATE
-from karat.formats.event_table import NO_TEXT, UNEVEN
+from karat.formats.event_table import UNEVEN
 from karat.formats.event_tally import Tally
 
 NOW = 1_795_305_600_000_000  # 2026-11-22T00:00:00Z
@@ -85,6 +86,7 @@ SEARCHED = {
     "attribute_application": "shop",
     "attribute_device": "phone",
     "told": False,
+    "unsaid": False,
 }
 CLICKED = {
     "client_id": "c",
@@ -98,6 +100,7 @@ CLICKED = {
     "bot": False,
     "attribute_device": "phone",
     "told": False,
+    "unsaid": False,
 }
 
 
@@ -205,9 +208,10 @@ def test_damaged_lines_are_counted_and_the_rest_is_read(tmp_path: Path) -> None:
     rows, tally = read(path)
     assert [row["session_id"] for row in rows] == ["s", "\N{GRINNING FACE}"]
     assert tally.rows == 8
-    # Lines 2 to 6 and the half-written last one.
-    assert tally.dropped == {NO_JSON: 6}
-    assert tally.examples[NO_JSON] == [f"a.ndjson, line {line}" for line in (2, 3, 4)]
+    # Lines 2 to 6 and the half-written last one; of them 3 is no text.
+    assert tally.dropped == {NO_JSON: 5, NO_TEXT: 1}
+    assert tally.examples[NO_JSON] == [f"a.ndjson, line {line}" for line in (2, 4, 5)]
+    assert tally.examples[NO_TEXT] == ["a.ndjson, line 3"]
 
 
 def test_a_line_of_64_megabytes_is_dropped_in_little_memory(tmp_path: Path) -> None:

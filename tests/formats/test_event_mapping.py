@@ -71,11 +71,12 @@ def test_a_log_of_ones_own(tmp_path: Path) -> None:
         "user_id": "u", "query_id": "q", "time_us": ten, "kind": "search", "action": "gesucht",
         "query": "Schuhe", "hits": ["a", "b c"], "bot": False, "returned": 2,
         "latency_us": 500_000, "arm": "control", "attribute_shop": "x", "told": True,
+        "unsaid": False,
     }  # fmt: skip
     assert click == {
         "user_id": "u", "query_id": "q", "time_us": ten + 5_000_000, "kind": "click",
         "action": "geöffnet", "doc_id": "b c", "position": 1, "bot": True, "arm": "control",
-        "attribute_shop": "x", "told": False,
+        "attribute_shop": "x", "told": False, "unsaid": False,
     }  # fmt: skip
     assert mapped.base == 0
 
@@ -83,7 +84,11 @@ def test_a_log_of_ones_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "what", "fix"),
     [
-        ("[columns]\nuser = 'a'", r"\[columns\] there is no key 'user'", "did you mean user_id"),
+        (
+            "[columns]\nusr_id = 'a'",
+            r"\[columns\] there is no key 'usr_id'",
+            "did you mean user_id",
+        ),
         ("[column]\n", "there is no key 'column'", "did you mean columns"),
         ("[kinds]\nopened = 'klick'", "there is no kind 'klick'", "did you mean click"),
         ("[time]\nunit = 'min'", "no unit 'min'", "one of s, ms, us, ns|did you mean"),
@@ -116,3 +121,25 @@ def test_a_column_that_is_mapped_is_nothing_else(tmp_path: Path) -> None:
     assert frame.select("user_id", "client_id").rows() == [("v", None)]
     (frame,) = read_events(tmp_path / "log.csv", Reading(reading.now), Tally("log.csv"))
     assert frame.select("user_id", "client_id").rows() == [(None, "v")]
+
+
+@pytest.mark.parametrize(
+    ("typed", "ours"),
+    [
+        ("revenue", "value"),
+        ("timestamp", "time"),
+        ("uid", "user_id"),
+        ("nbhits", "total_hits"),
+    ],
+)
+def test_a_mapping_may_use_the_usual_name_of_a_column(
+    typed: str, ours: str, tmp_path: Path
+) -> None:
+    (tmp_path / "m.toml").write_text(f'[columns]\n{typed} = "Betrag"\n')
+    assert read_mapping(tmp_path / "m.toml").columns == {ours: "Betrag"}
+
+
+def test_two_names_of_one_column_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "m.toml").write_text('[columns]\nvalue = "a"\nrevenue = "b"\n')
+    with pytest.raises(InputError, match="value and another name for it, revenue, are both there"):
+        read_mapping(tmp_path / "m.toml")

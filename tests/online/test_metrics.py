@@ -56,8 +56,8 @@ SEARCHES_SEEN = frame(
          "zero": 1, "abandoned": 1, "abandoned_as": "zero", "reformulated": 0},
         # it is not known what was seen or found
         {"clicks": 0, "clicked": 0, "paul_5": 0.0, "left_us": 0, "reformulated": 0},
-        # clicked on two of the one result that was seen (page 2 was not logged), nobody knows where
-        {"seen": 1, "items": 1, "clicks": 2, "clicked": 1, "paul_5": 0.0,
+        # clicked on two, of which page 2 was not logged, at positions that are not known
+        {"seen": 1, "items": 2, "clicks": 2, "clicked": 1, "paul_5": 0.0,
          "first_click_us": 5_000_000, "left_us": 5_000_000, "zero": 0, "abandoned": 0,
          "reformulated": 0},
     ],
@@ -212,11 +212,11 @@ def test_a_click_at_an_unknown_place_is_not_one_below() -> None:
     }
 
 
-def test_no_more_clicks_count_than_items_were_seen() -> None:
-    # Two of ten, none of ten, none, unknown, and of two clicks one.
+def test_documents_clicked_are_counted_over_items_seen() -> None:
+    # Two of ten, none of ten, none, unknown, and both of two.
     assert values("ItemCTR") == {
-        "numerator": [2, 0, 0, 0, 1],
-        "denominator": [10, 10, 0, None, 1],
+        "numerator": [2, 0, 0, 0, 2],
+        "denominator": [10, 10, 0, None, 2],
     }
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +13,9 @@ from karat.cli import options
 from karat.cli.online_options import events_folder, found_workspace, where
 from karat.cli.progress import watching
 from karat.cli.workspace import clock, tell
+
+if TYPE_CHECKING:
+    from karat.tables.events import EmptyHits
 
 
 @click.command("import")
@@ -63,12 +69,20 @@ def import_log(
     """
     from karat.reports.online_import import show_imported
     from karat.workflows.online.importing import import_events
+    from karat.workflows.online.importing_empty import question
 
     folder = events
     if folder is None:
         workspace = found_workspace(start)
         folder, timezone = workspace.events, timezone or workspace.timezone
-    with watching() as watch:
+    with ExitStack() as screen:
+        watch = screen.enter_context(watching())
+
+        def ask(empty: EmptyHits) -> bool:
+            screen.close()  # no bar over the question
+            usual = True if empty.likely_nothing else None
+            return click.confirm(question(empty), default=usual, err=True)
+
         found = import_events(
             folder,
             logs,
@@ -81,6 +95,7 @@ def import_log(
             partial=partial,
             check=check,
             watch=watch,
+            ask=ask if sys.stdin.isatty() and sys.stderr.isatty() else None,
         )
     tell(found, output, show_imported)
 

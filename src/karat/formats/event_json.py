@@ -12,7 +12,7 @@ import polars as pl
 
 from karat.formats.event_columns import AGENTS, ANYWHERE, BOT_FLAGS, COLUMNS
 from karat.formats.event_fields import ODD, WRAPPED, as_text, parsed
-from karat.formats.event_lines import LONGEST, Lines, lines
+from karat.formats.event_lines import LONGEST, NO_TEXT, Lines, encoding_of, lines
 from karat.formats.event_stream import hits, values
 from karat.formats.event_tally import Tally
 from karat.formats.source import Source
@@ -120,17 +120,30 @@ def _with_care(numbered: Iterable[tuple[int, bytes]], tally: Tally, names: Names
     """Line by line: where something is wrong, or would be read as something else."""
     found: list[tuple[int, dict[str, Any]]] = []
     wrong: list[int] = []
+    no_text: list[int] = []
     for number, raw in numbered:
         if not raw.strip():
             continue
         tally.rows += 1
         row = parsed(raw)
-        if row is None:
+        if row is not None:
+            found.append((number, row))
+        elif _is_utf8(raw):
             wrong.append(number)
         else:
-            found.append((number, row))
+            no_text.append(number)
+            tally.encoding = tally.encoding or encoding_of(raw)
     tally.drop(NO_JSON, wrong, len(wrong))
+    tally.drop(NO_TEXT, no_text, len(no_text))
     return _table(found, names)
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _table(found: list[tuple[int, dict[str, Any]]], names: Names) -> pl.DataFrame:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from karat.errors import InputError
+from karat.errors import Advice, InputError
 from karat.formats.source import Source
 
 LONGEST = 1 << 20
 """1 MiB: no event is longer. A search with 1,000 documents takes 40 KB."""
 CHUNK = 12 << 20
+NO_TEXT = "not UTF-8"
+_ENCODINGS = (("latin1", "Latin-1"), ("cp1252", "Windows-1252"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,44 @@ class Lines:
     data: bytes
     first: int
     long: tuple[int, ...] = ()
+
+
+def encoding_of(raw: bytes) -> tuple[str, str]:
+    """What text that is not UTF-8 seems to be: its name to iconv, and as people call it.
+
+    Latin-1 has control characters from 0x80 to 0x9F, where Windows-1252 has dashes, quotes and €.
+
+    Args:
+        raw: Some of it.
+    """
+    return _ENCODINGS[any(0x80 <= byte < 0xA0 for byte in raw)]
+
+
+def not_utf8(raw: bytes, file: str, line: int | None = None) -> InputError:
+    """The error of a log in another encoding.
+
+    Args:
+        raw: The bytes that are not UTF-8.
+        file: What messages call the file.
+        line: Where they are; None if that is not known.
+    """
+    code, name = encoding_of(raw)
+    return InputError(
+        f"not UTF-8; it looks like {name}",
+        file=file,
+        line=line,
+        fix=Advice(in_utf8(code, file), page="save the file as UTF-8"),
+    )
+
+
+def in_utf8(code: str, file: str) -> str:
+    """How a file is put into UTF-8.
+
+    Args:
+        code: What iconv calls its encoding.
+        file: The file.
+    """
+    return f"iconv -f {code} -t UTF-8 {file} > utf8-{file.rpartition('/')[2]}, and import that"
 
 
 def lines(source: Source, size: int | None = None) -> Iterator[Lines]:

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from karat.errors import InputError, nearest
 from karat.formats.event_columns import ANYWHERE, COLUMNS
@@ -22,6 +22,14 @@ from karat.tables.zones import is_zone
 OURS = (*COLUMNS, *(name for name in ANYWHERE if name not in ("flag", "agent")), "latency", "bot",
         "user_agent")  # fmt: skip
 """Columns that a mapping may name."""
+_MEANT = {
+    name: ours
+    for names in (ANYWHERE, COLUMNS)
+    for ours, usual in names.items()
+    for name in usual
+    if ours in OURS and name not in OURS
+}
+"""What logs usually call them, which a mapping may write instead, as ``revenue`` for ``value``."""
 _SECTIONS = ("columns", "attributes", "constants", "kinds", "status", "flags", "numbers", "time",
              "latency", "hits", "position")  # fmt: skip
 _STATUSES = ("ok", "error", "timeout")
@@ -42,6 +50,7 @@ class Mapped:
         form: Of times, as ``strptime`` has it.
         latency: Unit of latencies; None: by the column's name.
         separator: Between the documents of a search, where they are one text.
+        empty: What a search whose hits are empty found: ``nothing`` | ``unknown``; None: not said.
         base: Which number the first position has; None: told by the smallest.
         statuses: Their word for how a search ended, in small letters, to karat's.
         written: How numbers, and yes and no, are written.
@@ -57,6 +66,7 @@ class Mapped:
     form: str | None = None
     latency: str | None = None
     separator: str | None = None
+    empty: Literal["nothing", "unknown"] | None = None
     base: int | None = None
     statuses: Mapping[str, str] = field(default_factory=dict)
     written: Written = field(default_factory=Written)
@@ -68,6 +78,8 @@ class Mapped:
         said = asdict(replace(self, name=""))
         if said == asdict(Mapped()):
             return ""
+        if self.empty is None:  # mappings older than this key stay the same
+            del said["empty"]
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
     def named(self) -> Iterator[tuple[str, str]]:
@@ -130,7 +142,8 @@ class _Written:
             zone=zone,
             form=self._format(),
             latency=self._choice("latency", "unit", tuple(UNITS), ("unit",)),
-            separator=self._text("hits", "separator", ("separator",)),
+            separator=self._text("hits", "separator", ("separator", "empty")),
+            empty=self._empty(),
             base=self._base(),
             statuses=self._statuses(),
             written=self._written(),
@@ -204,14 +217,23 @@ class _Written:
             raise self._wrong(f"{where}there is no {what} {key!r}", fix)
 
     def _texts(self, section: str, keys: tuple[str, ...] | None) -> dict[str, str]:
-        found = {}
-        for key, value in self.content.get(section, {}).items():
+        found: dict[str, str] = {}
+        for written, value in self.content.get(section, {}).items():
+            key = written
             if keys is not None:
+                key = written if written in keys else _MEANT.get(written, written)
                 self._known(f"[{section}] ", key, keys)
+                if key in found:
+                    raise self._wrong(
+                        f"[{section}] {key} and another name for it, {written}, are both there",
+                        "leave one of them out",
+                    )
             if isinstance(value, bool):
                 value = str(value).lower()  # noqa: PLW2901 - as logs have it
             if not isinstance(value, str | int | float) or value == "":
-                raise self._wrong(f"[{section}] {key} is {value!r}, not a text", f'{key} = "…"')
+                raise self._wrong(
+                    f"[{section}] {written} is {value!r}, not a text", f'{written} = "…"'
+                )
             found[key] = str(value)
         return found
 
@@ -232,6 +254,19 @@ class _Written:
         if value is not None:
             self._known(f"[{section}] {key}: ", value, choices, "unit")
         return value
+
+    def _empty(self) -> Literal["nothing", "unknown"] | None:
+        value = self.content.get("hits", {}).get("empty")
+        if value is None:
+            return None
+        if value == "unknown":
+            return "unknown"
+        if value == 0 and not isinstance(value, bool):
+            return "nothing"
+        raise self._wrong(
+            f"[hits] empty is {value!r}, and not 0 or 'unknown'",
+            'empty = 0 if a search with empty hits found nothing, else empty = "unknown"',
+        )
 
     def _base(self) -> int | None:
         for each in self.content.get("position", {}):

@@ -43,8 +43,9 @@ def rows(frame: pl.DataFrame, reading: Reading, tally: Tally) -> pl.DataFrame:
 
     Returns:
         ``user_id``, ``client_id``, ``session_id`` as logged, ``time_us``, ``position`` as logged,
-        ``told`` (whether an event, and no record of a query, says that it is a search), and the
-        other columns of ``EVENTS`` that a log has; attributes behind them.
+        ``told`` (whether an event, and no record of a query, says that it is a search), ``unsaid``
+        (as ``event_searches.unsaid`` has it), and the other columns of ``EVENTS`` that a log has;
+        attributes behind them.
     """
     held = [each.name for each in frame if each.null_count() < frame.height and each.name != LINE]
     tally.columns.update(dict.fromkeys(held))
@@ -74,6 +75,7 @@ def rows(frame: pl.DataFrame, reading: Reading, tally: Tally) -> pl.DataFrame:
         }
     )
     more = searches.facts(flat, base)
+    more = more.with_columns(searches.unsaid(flat, kinds, hits, more))
     table = base.hstack(more).hstack(_attributes(flat))
     table = _without(table, tally, reading)
     tally.accepted += table.height

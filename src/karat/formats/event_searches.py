@@ -8,6 +8,7 @@ import polars as pl
 
 from karat.formats.event_columns import EVENT, GUESSED, LATENCIES, QUERY
 from karat.formats.event_flat import Flat
+from karat.formats.event_kinds import snake
 from karat.formats.event_numbers import flag
 from karat.formats.event_times import UNITS
 
@@ -40,6 +41,37 @@ def documents(flat: Flat) -> pl.Series:
     element = pl.element()
     sound = element.str.contains(r"\S") & (element.str.len_bytes() <= _LONGEST)
     return joined.select(pl.col("hits").list.eval(element.filter(sound))).to_series()
+
+
+def unsaid(flat: Flat, kinds: pl.Series, hits: pl.Series, found: pl.DataFrame) -> pl.Series:
+    """Searches that were answered, and of which the log says neither what they found nor how much.
+
+    What is there and is no list of ids is counted: that is not empty.
+
+    Args:
+        flat: The chunk.
+        kinds: Of its rows.
+        hits: What ``documents`` returns.
+        found: What ``facts`` returns.
+    """
+    search = kinds == "search"
+    names = flat.there("hits")
+    blank = [
+        ~pl.col(name).str.contains(r"\S") if flat.frame.schema[name] == pl.String
+        else pl.col(name).is_null()
+        for name in names
+    ]  # fmt: skip
+    empty = pl.all_horizontal(pl.lit(value=True), *(each.fill_null(value=True) for each in blank))
+    none = flat.frame.select(empty.alias("none"))["none"]
+    lost = search.fill_null(value=False) & ~none & hits.is_null()
+    if lost.any():
+        flat.change("hits that are no list of ids, left out", lost)
+    named = {snake(name): name for name in flat.tally.columns}
+    for name in (*names, *flat.there("returned"), *flat.there("total_hits")):
+        flat.tally.counted_by[named.get(name, name)] = None
+    failed = found["status"].is_in(["error", "timeout"]).fill_null(value=False)
+    says = hits.is_not_null() | found["returned"].is_not_null() | found["total_hits"].is_not_null()
+    return (search.fill_null(value=False) & none & ~says & ~failed).alias("unsaid")
 
 
 def _listed(column: pl.Series, separator: str | None) -> pl.Series:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from karat.errors import InputError
-from karat.formats.event_lines import LONGEST
+from karat.formats.event_lines import LONGEST, not_utf8
 from karat.formats.source import Source
 
 _MOST = 2 * LONGEST + (1 << 22)  # letters of one value
@@ -36,7 +36,7 @@ class Stream:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._pieces = source.pieces()
-        self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
+        self._utf8 = codecs.getincrementaldecoder("utf-8")()
         self._decoder = json.JSONDecoder(parse_constant=lambda _: None)
         self._text, self._at = "", 0
 
@@ -158,6 +158,8 @@ def values(source: Source) -> Iterator[tuple[Any, str]]:
     """
     try:
         yield from Stream(source).array()
+    except UnicodeDecodeError as error:
+        raise not_utf8(_around(error), source.name) from None
     except ValueError:
         raise InputError(
             "the JSON array is cut short, or one of its objects is damaged",
@@ -184,9 +186,16 @@ def hits(source: Source) -> Iterator[tuple[Any, str]]:
                         yield from stream.array()
                     else:
                         stream.value()
+    except UnicodeDecodeError as error:
+        raise not_utf8(_around(error), source.name) from None
     except ValueError:
         raise InputError(
             "the answer of a search is cut short, or one of its hits is damaged",
             file=source.name,
             fix=f"jq -c '.hits.hits[]' {source.name} > events.ndjson reads what is whole",
         ) from None
+
+
+def _around(error: UnicodeDecodeError) -> bytes:
+    """Some of the bytes that are not UTF-8, by which their encoding may be told."""
+    return error.object[error.start : error.start + 1000]

@@ -10,7 +10,7 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.formats.event_json import LINE, TOO_LONG
-from karat.formats.event_lines import lines
+from karat.formats.event_lines import NO_TEXT, encoding_of, lines, not_utf8
 from karat.formats.event_tally import Tally
 from karat.formats.parquet import BROKEN, damaged
 from karat.formats.source import Source
@@ -18,7 +18,6 @@ from karat.formats.source import Source
 ROWS = 250_000
 MOST_COLUMNS = 2_000
 UNEVEN = "not as many cells as the first line"
-NO_TEXT = "not UTF-8"
 
 
 def read_parquet(source: Source, tally: Tally) -> Iterator[pl.DataFrame]:
@@ -97,7 +96,10 @@ def read_cells(source: Source, tally: Tally) -> Iterator[pl.DataFrame]:
 
 
 def _header(raw: bytes, name: str) -> tuple[str, list[str]]:
-    text = raw.decode("utf-8", "replace").rstrip("\r")
+    try:
+        text = raw.decode().rstrip("\r")
+    except UnicodeDecodeError:
+        raise not_utf8(raw, name, 1) from None
     separator = max("\t,;", key=text.count)
     try:
         names = [each.strip() for each in next(csv.reader([text], delimiter=separator))]
@@ -162,6 +164,7 @@ def _with_care(
             cells = next(csv.reader([raw.decode().rstrip("\r")], delimiter=separator, strict=True))
         except UnicodeDecodeError:
             no_text.append(number)
+            tally.encoding = tally.encoding or encoding_of(raw)
             continue
         except (csv.Error, StopIteration):
             cells = []

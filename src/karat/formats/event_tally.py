@@ -33,8 +33,10 @@ class Tally:
         renamed: Attributes to the name they are kept under, where letters of it changed.
         firsts: Of what is in ``changed``, the first value, where there is one to show.
         columns: What the file calls its columns, where they hold a value.
+        counted_by: Those of them that say what, or how much, searches returned.
         strange_time: The first time that could not be read.
         accepted: Rows that are events.
+        encoding: What lines that are not UTF-8 seem to be, as ``event_lines.encoding_of`` has it.
     """
 
     file: str
@@ -49,8 +51,10 @@ class Tally:
     renamed: dict[str, str] = field(default_factory=dict)
     firsts: dict[str, str] = field(default_factory=dict)
     columns: dict[str, None] = field(default_factory=dict)
+    counted_by: dict[str, None] = field(default_factory=dict)
     strange_time: str | None = None
     accepted: int = 0
+    encoding: tuple[str, str] | None = None
 
     def drop(self, reason: str, places: Iterable[int], count: int) -> None:
         """Count rows that are left out, and keep the first few places."""

@@ -149,14 +149,15 @@ def bought(
 
 
 def first_clicks(clicks: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """Each document's first click within its search intent.
+    """Each document's first click within its search intent, at its best place.
 
     Args:
         clicks: Attributed, with ``intent``, ``doc_id`` and ``position``; without a document the
             position stands for it.
 
     Returns:
-        Those rows.
+        Those rows; ``position`` is the best at which that document was clicked in that search (a
+        search that is repeated may show it higher up), null if none of its clicks has one.
     """
     what = nw.coalesce(
         nw.col("doc_id"), nw.concat_str(nw.lit("\x00"), nw.col("position").cast(nw.String))
@@ -165,7 +166,7 @@ def first_clicks(clicks: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     return (
         clicks.filter(~nw.col("intent").is_null())
         .with_columns(_what=what, _once=flag(nw.lit(True)))
-        .with_columns(_click=again)
+        .with_columns(_click=again, position=nw.col("position").min().over(USER, "intent", "_what"))
         .filter(nw.col("_click") == 1)
         .drop("_what", "_once", "_click")
     )

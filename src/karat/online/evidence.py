@@ -37,7 +37,8 @@ class Evidence:
         counts: What was counted on the way: ``events``, ``users``, ``sessions``, ``searches``,
             ``requests``, ``clicks``, ``unattributed_carts``, ``unattributed_purchases``,
             ``users_in_several_arms``, ``derived_items`` (searches whose items are what was
-            returned), ``unknown_query_ids`` (events whose query_id names no request).
+            returned), ``unknown_results`` (completed searches that do not say whether they found
+            anything), ``unknown_query_ids`` (events whose query_id names no request).
     """
 
     moments: Mapping[Cut, pl.DataFrame]
@@ -57,6 +58,7 @@ COUNTS = (
     "unattributed_purchases",
     "users_in_several_arms",
     "derived_items",
+    "unknown_results",
     "unknown_query_ids",
 )
 _COLUMN = {"day": "local_day", "hour": "local_hour", "query": "query_key"}

@@ -16,6 +16,7 @@ SEVERAL_ARMS = 0.01
 NIGHT = 2
 """Hours at either end of a day in which nothing need happen."""
 NO_REAL_PEOPLE = "users were simulated: these numbers are of no real people"
+_RESULTS = {"hits", "returned", "total_hits"}
 
 
 def health(
@@ -36,7 +37,7 @@ def health(
     """
     days = period(log, first_day, last_day)
     whole = days == (log.first_day, log.last_day)
-    found = [*_people(counts, log, whole=whole), *_gaps(counts, rules)]
+    found = [*_people(counts, log, whole=whole), *_gaps(counts, log, rules)]
     if days is not None:
         found += _days(log, rules, *days)
     return found
@@ -67,7 +68,7 @@ def _people(counts: Mapping[str, int], log: EventLog, *, whole: bool) -> Iterato
         )
 
 
-def _gaps(counts: Mapping[str, int], rules: Rules) -> Iterator[str]:
+def _gaps(counts: Mapping[str, int], log: EventLog, rules: Rules) -> Iterator[str]:
     derived, searches = counts.get("derived_items", 0), counts.get("searches", 0)
     requests = counts.get("requests", 0)
     if requests > searches:
@@ -81,6 +82,7 @@ def _gaps(counts: Mapping[str, int], rules: Rules) -> Iterator[str]:
             f"{'have' if derived > 1 else 'has'} no logged impressions: what was returned stands "
             f"for {'them' if derived > 1 else 'those'}"
         )
+    yield from unknown_results(counts, log)
     unknown, events = counts.get("unknown_query_ids", 0), counts.get("events", 0)
     if unknown:
         yield (
@@ -96,6 +98,22 @@ def _gaps(counts: Mapping[str, int], rules: Rules) -> Iterator[str]:
                 f"impression of the document in the {duration_text(window)} before; "
                 f"{'they count' if several else 'it counts'} nowhere"
             )
+
+
+def unknown_results(counts: Mapping[str, int], log: EventLog) -> Iterator[str]:
+    """That ZeroResults cannot see some searches, in a log that says of others what they found.
+
+    Args:
+        counts: Of the evidence.
+        log: What the store holds.
+    """
+    unsaid, searches = counts.get("unknown_results", 0), counts.get("searches", 0)
+    if unsaid and log.known & _RESULTS:
+        yield (
+            f"the log does not say whether {unsaid:,} of {searches:,} searches "
+            f"({_share(unsaid, searches)}) found anything: ZeroResults leaves "
+            f"{'them' if unsaid > 1 else 'it'} out"
+        )
 
 
 def _days(log: EventLog, rules: Rules, first: int, last: int) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, date, datetime
@@ -25,6 +26,8 @@ from karat.reports.terminal import show_notes
 from karat.tables import Pairs
 from karat.tables.agreement import Agreement
 
+_UNSEEN = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+"""Letters that a terminal obeys or hides; JSON spells them in other letters."""
 _SHOWN = 10  # rows of a long list
 _MANY = 1_000_000  # queries beyond which nobody judges, and a figure says no more
 
@@ -318,7 +321,8 @@ def to_json(found: Any, without: Sequence[str] = ()) -> str:
         found: What it found.
         without: Fields that are left out, as in ``log.frame``.
     """
-    return json.dumps(_plain(found, without), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(_plain(found, without), indent=2, ensure_ascii=False, allow_nan=False)
+    return _UNSEEN.sub(lambda letter: f"\\u{ord(letter[0]):04x}", text)
 
 
 def _plain(value: Any, without: Sequence[str] = (), within: str = "") -> Any:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from karat.reports.cells import base, plain
 from karat.reports.figures import counted
-from karat.reports.terminal import show_notes
+from karat.reports.terminal import show_notes, show_warnings
 from karat.tables.events import Imported
 
 _SHOWN = 12  # actions, arms and attributes that are named
@@ -119,6 +119,7 @@ def show_imported(found: Imported, out: Console) -> None:
             f"in {files}: {what}"
         )
     )
+    show_warnings(found.warnings, out)
     if found.skipped:
         were = counted(len(found.skipped), "file was", "files were")
         out.print(plain(f"{were} in the event store already, and skipped", "dim"))

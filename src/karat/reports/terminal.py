@@ -127,6 +127,11 @@ def show_notes(notes: Sequence[str], out: Console) -> None:
     _bullets(notes, out, "dim")
 
 
+def show_warnings(warnings: Sequence[str], out: Console) -> None:
+    """Print what must be settled before numbers are read, as a list that catches the eye."""
+    _bullets(warnings, out, "bold yellow")
+
+
 def _bullets(paragraphs: Iterable[str], out: Console, style: str) -> None:
     for paragraph in paragraphs:
         grid = Table.grid(padding=(0, 1))

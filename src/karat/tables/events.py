@@ -25,6 +25,7 @@ BUCKETS = 256
 """Values of ``user_bucket``."""
 ATTRIBUTE = "attribute_"
 """What the names of attributes begin with among the columns of a store."""
+_RARE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,38 @@ class EventLog:
     version: str
 
 
+@dataclass(frozen=True, slots=True)
+class EmptyHits:
+    """Searches of an import that do not say what they found, in a log whose others do.
+
+    Attributes:
+        columns: What the log calls the columns that are empty there.
+        searches: Those searches, without any that failed.
+        of: Searches that were read.
+        clicked: Those of ``searches`` that were clicked.
+        others_clicked: Those of the others.
+        taken_as: What that is taken for: ``nothing`` was found | ``unknown``.
+        by: Who says so: ``mapping`` | ``answer`` (to a question) | ``earlier`` (an answer, in an
+            earlier import) | ``default``.
+    """
+
+    columns: Sequence[str]
+    searches: int
+    of: int
+    clicked: int
+    others_clicked: int
+    taken_as: Literal["nothing", "unknown"]
+    by: Literal["mapping", "answer", "earlier", "default"]
+
+    @property
+    def likely_nothing(self) -> bool:
+        """Whether so many without a click would be rare, were they clicked as the others are."""
+        others = self.of - self.searches
+        if self.clicked or not others:
+            return False
+        return (1 - self.others_clicked / others) ** self.searches < _RARE
+
+
 @dataclass(frozen=True)
 class Imported:
     """What an import did.
@@ -99,6 +132,8 @@ class Imported:
         assumed: What was assumed, each in a sentence.
         examples: Of each reason up to a few places, as ``file, line 12: …``.
         unknown: Actions that are none of karat's kinds, with their number; kept as ``other``.
+        warnings: What bends numbers until it is settled, each in a sentence.
+        empty_hits: Searches that do not say what they found; None if there are none.
     """
 
     number: int | None
@@ -111,3 +146,5 @@ class Imported:
     assumed: Sequence[str]
     examples: Mapping[str, Sequence[str]]
     unknown: Mapping[str, int]
+    warnings: Sequence[str] = ()
+    empty_hits: EmptyHits | None = None

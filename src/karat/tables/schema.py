@@ -221,7 +221,7 @@ CLICKS = (
     Column("arm", pl.String(), "arm of the search"),
     Column("query_key", pl.String(), "query of the search"),
     Column("doc_id", pl.String(), "the document"),
-    Column("position", pl.Int32(), "its place, from 1; null if not logged"),
+    Column("position", pl.Int32(), "the best place it was clicked at, from 1; null if not logged"),
     Column("dwell_us", pl.Int64(), "how long it was read, at most the cap; at least, if censored"),
     Column("censored", pl.Int64(), "1: nothing says when it was left; else 0"),
     Column("satisfied", pl.Int64(), "1: read for long enough, or taken; 0: not; null: unknown"),

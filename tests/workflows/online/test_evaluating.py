@@ -16,8 +16,10 @@ import karat
 from karat.errors import InputError, UsageError
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Distribution
+from karat.store.events import read_event_log
 from karat.tables.events import EventLog
 from karat.tables.online import OnlineResults
+from karat.workflows.online.importing import import_events
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
@@ -325,3 +327,56 @@ def test_a_day_within_the_log_without_events_is_told(tmp_path: Path) -> None:
     log = keep_events(tmp_path / "events", pl.DataFrame(rows))
     with pytest.raises(UsageError, match=r"no events of 2026-11-02\n  fix: .*-01 to .*-03$"):
         karat.evaluate_online(log, "CTR", first="2026-11-02", last="2026-11-02")
+
+
+PLACED = """
+{"user_id":"u1","time":"2026-11-02T10:00:00Z","kind":"search","query_id":"s1","query":"pie","returned":20}
+{"user_id":"u1","time":"2026-11-02T10:00:05Z","kind":"click","query_id":"s1","doc_id":"d","position":12}
+{"user_id":"u1","time":"2026-11-02T10:01:00Z","kind":"search","query_id":"s2","query":"pie","returned":20}
+{"user_id":"u1","time":"2026-11-02T10:01:05Z","kind":"click","query_id":"s2","doc_id":"d","position":3}
+"""
+MIXED = """
+{"user_id":"u1","time":"2026-11-02T10:00:00Z","kind":"search","query_id":"s1","query":"pie","returned":20}
+{"user_id":"u1","time":"2026-11-02T10:00:05Z","kind":"click","query_id":"s1","doc_id":"d"}
+{"user_id":"u1","time":"2026-11-02T10:00:50Z","kind":"click","query_id":"s1","doc_id":"d","position":2}
+"""
+NOWHERE = """
+{"user_id":"u1","time":"2026-11-02T10:00:00Z","kind":"search","query_id":"s1","query":"pie","returned":20}
+{"user_id":"u1","time":"2026-11-02T10:00:05Z","kind":"click","query_id":"s1","doc_id":"d"}
+{"user_id":"u2","time":"2026-11-02T10:00:05Z","kind":"click","query_id":"s9","doc_id":"d","position":1}
+"""
+POSITIONED = ["CTR", "CTR@5", "MRCR", "MRCR(clicked)", "PaulScore(F=0.5)"]
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@pytest.mark.parametrize(
+    ("lines", "wanted"),
+    [
+        # One search for "pie", whose d was clicked at 12 and then at 3: 1/3, and 0.5^2.
+        (PLACED, [1.0, 1.0, 1 / 3, 1 / 3, 0.25]),
+        # At no known place, and then at 2.
+        (MIXED, [1.0, 1.0, 0.5, 0.5, 0.5]),
+    ],
+)
+def test_a_document_clicked_again_counts_at_its_best_place(
+    tmp_path: Path, engine: str, lines: str, wanted: list[float]
+) -> None:
+    found = karat.evaluate_online(stored_lines(tmp_path, lines), POSITIONED, engine=engine)
+    assert [row.value for row in found.results] == pytest.approx(wanted)
+
+
+def test_clicks_at_unknown_places_are_no_lack_of_results(tmp_path: Path) -> None:
+    found = karat.evaluate_online(stored_lines(tmp_path, NOWHERE), POSITIONED)
+    rows = {row.metric: row for row in found.results}
+    assert rows["CTR"].value == 1.0
+    for name in ("CTR@5", "MRCR", "PaulScore(F=0.5)"):
+        said = "no searches with results seen whose clicks, if any, have a known position"
+        assert (rows[name].state, rows[name].reason) == ("none", said)
+
+
+def stored_lines(folder: Path, lines: str) -> EventLog:
+    """Lines of JSON, imported."""
+    file = folder / "log.jsonl"
+    file.write_text(lines.lstrip())
+    import_events(folder / "events", [file], now=2_000_000_000_000_000, position_base=1)
+    return read_event_log(folder / "events")

@@ -338,3 +338,20 @@ def test_only_one_arm_is_watched(log_of: LogOf) -> None:
     assert "only searches with arm=b are counted" in other.notes
     with pytest.raises(UsageError, match="no part by day"):
         watched(log, only={"day": "2026-11-22"})
+
+
+def test_searches_that_do_not_say_what_they_found_are_said(log_of: LogOf) -> None:
+    # As of a log whose list of hits is empty where nothing was found: on the day CMS broke nothing
+    # is in ZeroResults.
+    rows = broken_on_friday()
+    for row in rows:
+        if row["kind"] == "search" and not row["returned"]:
+            row["returned"] = row["total_hits"] = None
+    found = watched(log_of(rows), until="2026-11-20", metrics=["ZeroResults"])
+    # 54 of CMS, 2, 1 and 1 of the others, of four queries by 60 people each.
+    assert found.health == [
+        (
+            "the log does not say whether 58 of 240 searches (24 %) found anything: ZeroResults "
+            "leaves them out"
+        )
+    ]

@@ -6,7 +6,6 @@ from karat.online.metrics.entry import Metric, Ratio
 from karat.online.metrics.expressions import (
     at_most,
     clicked_and_ranked,
-    clicked_items,
     column,
     known,
     ranked,
@@ -20,6 +19,10 @@ _RANKED = (
     "A search whose clicks have no logged position is left out: where the user clicked is unknown, "
     "which is not nowhere."
 )
+_AGAIN = (
+    "A document clicked several times in one search counts at the best position it was clicked at."
+)
+_OVER = "searches with results seen whose clicks, if any, have a known position"
 
 CTR = Metric(
     name="CTR",
@@ -53,13 +56,14 @@ def ctr_at(k: int) -> Metric:
     """Click-through rate in the first k results."""
     return Metric(
         name=f"CTR@{k}",
-        version=2,
+        version=3,
         title=f"click-through rate in the first {k}",
-        definition=f"searches with a click at position {k} or better / searches with results seen",
+        definition=f"searches with a click at position {k} or better / {_OVER}",
         says=f"how often people click on one of the first {k} results",
         source=_FIELD,
         traps=(
             _RANKED,
+            _AGAIN,
             (
                 "People click on top because it is on top: a ranker is not better for the clicks "
                 "that its first places get."
@@ -86,20 +90,24 @@ ITEM_CTR = Metric(
             "several pages or tries the longest; few people see all of it."
         ),
         "Longer lists lower it, whatever their quality; it is not CTR.",
-        "Of a search at most as many clicks count as results were seen.",
+        (
+            "A document that was clicked was seen: a search has at least as many results seen as "
+            "documents clicked, even where the log lacks their impressions or says that nothing "
+            "was returned."
+        ),
     ),
     direction="higher",
     unit="share",
-    compute=Ratio("searches", clicked_items, column("items")),
+    compute=Ratio("searches", column("clicks"), column("items")),
     needs=("click", SEEN),
     family="clicks",
 )
 
 MRCR = Metric(
     name="MRCR",
-    version=2,
+    version=3,
     title="mean reciprocal click rank",
-    definition="sum of 1 / best position clicked, 0 without a click / searches with results seen",
+    definition=f"sum of 1 / best position clicked, 0 without a click / {_OVER}",
     says="how high up the best result that people click on stands, no click being the worst",
     source=f"{_FIELD} (max reciprocal rank)",
     traps=(
@@ -117,9 +125,10 @@ MRCR = Metric(
 
 MRCR_CLICKED = Metric(
     name="MRCR(clicked)",
-    version=2,
+    version=3,
     title="mean reciprocal click rank of searches with a click",
-    definition="sum of 1 / best position clicked / searches with a click at a known position",
+    definition="sum of 1 / best position clicked / searches with results seen and a click at a "
+    "known position",
     says="how high up the best result stands that people click on, where they click at all",
     source=f"{_FIELD} (max reciprocal rank, clicked queries only)",
     traps=(
@@ -140,10 +149,9 @@ MRCR_CLICKED = Metric(
 def _paul(factor: float, stored: str) -> Metric:
     return Metric(
         name=f"PaulScore(F={factor})",
-        version=2,
+        version=3,
         title=f"PaulScore with F = {factor}",
-        definition=f"sum of {factor}^(position - 1) over the documents clicked / "
-        "searches with results seen",
+        definition=f"sum of {factor}^(position - 1) over the documents clicked / {_OVER}",
         says="how much of what people click on stands high up, each click counting "
         + ("half as much a place further down" if factor == 0.5 else "nearly as much further down"),
         source="Wikimedia Discovery, PaulScore (positions from 0 there)",
@@ -151,6 +159,7 @@ def _paul(factor: float, stored: str) -> Metric:
             "Several clicks in one search add up, and may be a sign of struggle.",
             "A number says nothing without its F: 0.5 looks at the top, 0.9 far down.",
             _RANKED,
+            _AGAIN,
         ),
         direction="higher",
         unit="rank",
@@ -163,13 +172,15 @@ def _paul(factor: float, stored: str) -> Metric:
 
 CLICK_POSITION = Metric(
     name="ClickPosition",
-    version=1,
+    version=2,
     title="where clicks fall",
-    definition="clicks at a position / clicks at a known position; a row for each position",
+    definition="clicks at a position / clicks at a known position; a row for each position, each "
+    "document clicked once in a search",
     says="which share of the clicks falls on each position",
     source="karat; the position bias of Joachims et al. 2005, doi:10.1145/1076034.1076063",
     traps=(
         "It mostly shows where people look: the first places get clicks for being first.",
+        _AGAIN,
         "Its rows have the position as a slice, and no interval.",
     ),
     direction="none",

@@ -53,13 +53,6 @@ def clicked_and_ranked() -> nw.Expr:
     return nw.when(there).then(1).otherwise(0)
 
 
-def clicked_items() -> nw.Expr:
-    """Documents clicked, at most as many as were seen; null where the latter is unknown."""
-    return nw.when(nw.col("clicks") > nw.col("items")).then(nw.col("items")).otherwise(
-        nw.col("clicks")
-    )  # fmt: skip
-
-
 def to_first_click() -> nw.Expr:
     """Time to the first click, else to what the user did last; null where nothing was seen."""
     until = nw.when(nw.col("clicked") == 1).then(nw.col("first_click_us")).otherwise(

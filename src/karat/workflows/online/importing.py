@@ -20,8 +20,9 @@ from karat.formats.event_tally import EXAMPLES, Tally, by_count
 from karat.store import event_files
 from karat.store.event_manifest import Manifest, StoredImport, added, summary
 from karat.store.events import STAGING, commit, importing, merged, read_manifest, store_file
-from karat.tables.events import ATTRIBUTE, Imported
+from karat.tables.events import ATTRIBUTE, EmptyHits, Imported
 from karat.tables.zones import is_zone
+from karat.workflows.online import importing_empty as empties
 from karat.workflows.online import importing_notes as notes
 from karat.workflows.online.importing_columns import check_columns, lacking, no_event
 from karat.workflows.online.importing_inputs import Input, fingerprint, spelt_out
@@ -47,6 +48,7 @@ def import_events(
     partial: bool = False,
     check: bool = False,
     watch: Watch = lambda _file, _size: None,
+    ask: empties.Ask | None = None,
 ) -> Imported:
     """Bring logs into an event store. What is there already is not brought twice.
 
@@ -67,6 +69,8 @@ def import_events(
         partial: Of a file that is damaged, keep what comes before the damage.
         check: Read and report, and keep nothing; the ``number`` of the import is None then.
         watch: Told file and size of each piece that is read.
+        ask: Asked once whether searches whose hits are empty found nothing, where that is likely
+            and the mapping does not say; the answer holds for later imports. None: nobody is asked.
 
     Raises:
         InputError: nothing of the files could be read, no row of them is an event, they lack a
@@ -93,7 +97,7 @@ def import_events(
         if not fresh:
             return _nothing(skipped)
         job = _Import(folder, manifest, reading, simulated=simulated, partial=partial, watch=watch)
-        job.check, job.staged = check, Staged(staging)
+        job.check, job.staged, job.ask = check, Staged(staging), None if check else ask
         return job.run(fresh, skipped, position_base)
 
 
@@ -160,6 +164,9 @@ class _Import:
         self.damaged: list[InputError] = []
         self.order = 0
         self.lowest: int | None = None
+        self.ask: empties.Ask | None = None
+        self.said_in: set[int] = set()  # numbers of files in which searches say what they found
+        self.unsaid = False  # whether there are some that do not
 
     def run(self, inputs: list[Input], skipped: list[str], base: int | None) -> Imported:
         """Read, settle, commit."""
@@ -175,7 +182,11 @@ class _Import:
         # Of a file with rows and no event nothing is remembered: by another mapping it may have.
         without = {tally.file for tally in self.tallies if tally.rows and not tally.accepted}
         base, about = self._base(base, last)
-        found, kinds, kept = self._keep(base)
+        silent, empty = self._empty(last)
+        nothing = empty is not None and empty.taken_as == "nothing"
+        found, kinds, kept = self._keep(base, silent if nothing else pl.lit(value=False))
+        about_empty = [] if empty is None else [empties.sentence(empty, check=self.check)]
+        doubt = empty is not None and (empty.by == "default" or (nothing and empty.clicked))
         imported = Imported(
             number=None if self.check else self.number,
             files=[each.name for each in done],
@@ -187,6 +198,7 @@ class _Import:
             assumed=[
                 *notes.of_tallies(self.tallies, self.reading),
                 *filter(None, (said, about)),
+                *([] if doubt else about_empty),
                 *notes.of_found(found),
                 *lacking(self.reading),
                 *notes.of_files(done, without, self.manifest),
@@ -194,9 +206,13 @@ class _Import:
             ],
             examples=self._examples(found, inputs),
             unknown=dict(by_count(self._unknown())),
+            warnings=about_empty if doubt else [],
+            empty_hits=empty,
         )
         if not self.check:
             settings = {"users": list(ids), "base": base, "mapping": self.reading.mapped.digest}
+            answered = empty is not None and empty.by == "answer"
+            settings["empty"] = empty.taken_as if empty and answered else last.get("empty")
             self._commit(imported, [each for each in done if each.name not in without], settings)
         return imported
 
@@ -235,6 +251,9 @@ class _Import:
         low = frame["position"].min()
         if isinstance(low, int) and (self.lowest is None or low < self.lowest):
             self.lowest = low
+        self.unsaid |= bool(frame["unsaid"].any())
+        if empties.said_in(frame):
+            self.said_in.add(at)
         frame = event_files.with_users(with_user(frame, ids, tally))
         order = pl.int_range(self.order, self.order + frame.height, dtype=pl.Int64, eager=True)
         self.order += frame.height
@@ -259,11 +278,23 @@ class _Import:
             return 0, said
         return 1, f"positions begin at 1: none is 0, and the lowest is {self.lowest}"
 
-    def _keep(self, base: int) -> tuple[Found, dict[str, int], int]:
+    def _empty(self, last: Mapping[str, object]) -> tuple[pl.Expr, EmptyHits | None]:
+        """Staged rows of searches that do not say what they found, and what that is taken for."""
+        mapped = self.reading.mapped
+        known = bool(mapped.empty or last.get("empty"))
+        silent = empties.silent(self.said_in, known=known)
+        if not self.unsaid or not (self.said_in or known):
+            return silent, None
+        ranges = map(self.staged.of, event_files.ranges(self.staged.sizes))
+        columns = dict.fromkeys(name for tally in self.tallies for name in tally.counted_by)
+        seen = empties.looked_at(ranges, silent, columns or ("hits",))
+        return silent, empties.settled_by(seen, mapped, last, self.ask)
+
+    def _keep(self, base: int, empty: pl.Expr) -> tuple[Found, dict[str, int], int]:
         """Write the files of the store, range by range; they do not count yet."""
         found, kinds, kept = Found(), Counter[str](), 0
         for buckets in event_files.ranges(self.staged.sizes):
-            frame = self.staged.of(buckets)
+            frame = empties.filled(self.staged.of(buckets), empty)
             frame = settled(frame, self.folder, self.manifest, self.number, base, found)
             if frame.is_empty():
                 continue
@@ -285,7 +316,7 @@ class _Import:
             rows=imported.rows,
             kept=imported.kept,
             dropped=imported.dropped,
-            assumed=imported.assumed,
+            assumed=[*imported.warnings, *imported.assumed],
             settings=settings,
         )
         one_way = event_files.hashing()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from karat.errors import InputError, nearest
 from karat.formats.event_flat import Reading
+from karat.formats.event_lines import in_utf8
 from karat.formats.event_log import columns_of, holds
 from karat.formats.event_mapping import Mapped
 from karat.formats.event_rows import NO_TIME
@@ -69,7 +70,11 @@ def no_event(tallies: Sequence[Tally], mapped: Mapped) -> InputError:
         seen = f"; columns: {_some(list(first.columns))}"
     if first.strange_time is not None and NO_TIME in first.dropped:
         seen += f"; a time: {first.strange_time[:60]!r}"
-    if mapped.name:
+    if first.encoding is not None:
+        code, name = first.encoding
+        seen += f"; it is not UTF-8, and looks like {name}"
+        fix = in_utf8(code, first.file)
+    elif mapped.name:
         fix = f"correct {mapped.name}, which --mapping gives"
     else:
         fix = "say in a file what columns, actions and times mean: --mapping FILE"

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from karat.formats.event_flat import Reading
+from karat.formats.event_lines import NO_TEXT, in_utf8
 from karat.formats.event_log import SAID
 from karat.formats.event_tally import Tally, by_count
 from karat.store.event_manifest import Manifest
@@ -45,6 +46,15 @@ def of_tallies(tallies: Sequence[Tally], reading: Reading) -> Iterator[str]:
         yield f"{what}: {count:,}" + (
             "" if value is None else f", left out; the first: {_short(value)}"
         )
+    for tally in tallies:
+        if tally.encoding is not None:
+            code, name = tally.encoding
+            lines = tally.dropped[NO_TEXT]
+            were = "line of it was" if lines == 1 else "lines of it were"
+            yield (
+                f"{tally.file} is not UTF-8, and looks like {name}: {lines:,} {were} dropped; "
+                f"{in_utf8(code, tally.file)}"
+            )
     if renamed:
         yield f"attributes under another name: {_some(f'{k} as {v}' for k, v in renamed.items())}"
     if left_out:

@@ -65,7 +65,7 @@ def settled(
     frame = frame.with_columns(position=(pl.col("position") + (1 - base)).cast(pl.Int32))
     found.below += int((frame["position"] < 1).sum())
     frame = frame.with_columns(position=pl.when(pl.col("position") > 0).then("position"))
-    frame = _once_told(frame, found)
+    frame = once_told(frame, found)
     _clocks(frame, found)
     frame = event_files.with_tie(frame)
     frame = frame.sort("user_bucket", "user_key", "time_us", "tie", "_order")
@@ -85,7 +85,7 @@ def settled(
     return event_files.in_form(frame)
 
 
-def _once_told(frame: pl.DataFrame, found: Found) -> pl.DataFrame:
+def once_told(frame: pl.DataFrame, found: Found) -> pl.DataFrame:
     """What an event says of a search that has a record of its own is no second search."""
     if not frame["told"].any():
         return frame

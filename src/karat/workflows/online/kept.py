@@ -28,7 +28,7 @@ FOLDER = "kept"
 MOST = 64
 """Answers of a kind that are kept; the one that was looked at longest ago goes first."""
 _AT_HAND = 16  # answers of a kind that a process holds
-_VERSION = 2
+_VERSION = 3
 
 _lock = threading.Lock()
 _at_hand: OrderedDict[Path, Any] = OrderedDict()

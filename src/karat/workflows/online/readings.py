@@ -12,6 +12,7 @@ import polars as pl
 from karat.formats.engines.engine import Engine
 from karat.online.estimates import NOT_SAID, estimate, needed
 from karat.online.evidence import Cut, Evidence
+from karat.online.health import unknown_results
 from karat.online.metrics.counts import EVERY_SEARCH
 from karat.online.metrics.entry import Metric, Ratio
 from karat.online.rules import Rules
@@ -36,11 +37,13 @@ class WindowReadings:
         window: The window.
         searches: Searches in it.
         readings: By metric and slice; one that has no value is absent.
+        doubts: What the log does not say of it, in sentences; of all searches, whatever was asked.
     """
 
     window: Window
     searches: int
     readings: Mapping[tuple[str, Slice], Reading]
+    doubts: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,9 @@ class WindowReader:
                 error = errors[row.metric, part] if ratio else _half(row)
                 readings[row.metric, part] = Reading(row.value, error, row.n, row.users)
         counted = evidence.moments[()].filter(pl.col("metric") == EVERY_SEARCH.name)
-        return WindowReadings(window, round(float(counted["denominator"].sum())), readings)
+        searches = round(float(counted["denominator"].sum()))
+        doubts = list(unknown_results(evidence.counts, self.log))
+        return WindowReadings(window, searches, readings, doubts)
 
     def by_query(self, window: Window, metrics: Sequence[Metric], cut: Cut) -> pl.DataFrame:
         """Sums of ratios in a window for each query in each slice of a cut.

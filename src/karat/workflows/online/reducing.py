@@ -272,12 +272,14 @@ def _counted(
 ) -> nw.LazyFrame[Any]:
     """What was counted on the way, in the period."""
     active = scope.within(activity)
+    unsaid = flag((nw.col("completed") == 1) & nw.col("zero_filtered").is_null())
     parts = [
         _count("events", active.select(n=nw.len())),
         _count("users", active.select(n=nw.col(USER).n_unique())),
         _count("searches", searches.select(n=nw.len())),
         _count("requests", searches.select(n=nw.col("requests").sum())),
         _count("derived_items", searches.select(n=nw.col("derived").sum())),
+        _count("unknown_results", searches.select(n=unsaid.sum())),
     ]
     if "arm" in scope.log.known:
         arms = searches.group_by(USER).agg(low=nw.col("arm").min(), high=nw.col("arm").max())

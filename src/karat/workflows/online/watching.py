@@ -372,7 +372,7 @@ def _doubts(
             "earlier windows: is all of it logged?"
         )
     found += [f"{each.metric}: {each.reason}" for each in _silent(changes)]
-    return found
+    return [*found, *mine.doubts]
 
 
 def _silent(changes: Sequence[Change]) -> list[Change]:
