@@ -9,10 +9,10 @@ import pytest
 import sqlalchemy as sa
 from tests.web.conftest import NOW, Browser, ClientOf
 
-from karat.store import audit, pairs
+from karat.store import audit, comparisons, pairs
 from karat.store import comparisons as stored
 from karat.store.schema import comparison
-from karat.web import comparisons, kept
+from karat.web import kept
 from karat.workflows import kept_comparisons
 from karat.workflows.comparisons_in_short import verdict_of
 from karat.workflows.rating_in_place import rate
@@ -21,8 +21,7 @@ from karat.workflows.rating_in_place import rate
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page waits for its numbers, however slow the machine."""
-    for module in (kept, comparisons):
-        monkeypatch.setattr(module, "WAIT_S", 60.0)
+    monkeypatch.setattr(kept, "WAIT_S", 60.0)
 
 
 @pytest.fixture
@@ -54,7 +53,7 @@ def test_two_runs_are_chosen_and_compared(egon: Browser) -> None:
     site = egon.site
     opened = site.opened("shop")
     with opened.store.read() as c:
-        row = comparisons.stored.find(c, int(where.rsplit("/", 1)[1]))
+        row = comparisons.find(c, int(where.rsplit("/", 1)[1]))
     assert row is not None
     held = kept_comparisons.kept(opened, row)
     assert held is not None

@@ -51,6 +51,31 @@ def test_few_run_at_once_few_wait_and_more_are_refused() -> None:
     assert computing.run("one more", lambda: None, 5)
 
 
+def test_a_place_is_kept_for_what_is_about_to_be_asked() -> None:
+    computing, gate = Computing(at_once=1, most=1), threading.Event()
+    assert not computing.run("a", gate.wait, 0)
+    with computing.place() as place:
+        with pytest.raises(Busy):
+            computing.run("b", gate.wait, 0)
+        with pytest.raises(Busy), computing.place():
+            pytest.fail("there is one place, and it is kept")
+        assert not computing.run("c", lambda: None, 0, place=place)
+    with pytest.raises(Busy), computing.place():
+        pytest.fail('"c" waits in it')
+    gate.set()
+
+
+def test_a_place_is_free_again_if_it_was_not_taken() -> None:
+    computing, gate = Computing(at_once=1, most=1), threading.Event()
+    assert not computing.run("a", gate.wait, 0)
+    with pytest.raises(ZeroDivisionError), computing.place():
+        1 / 0  # noqa: B018 - the store refused it, for example
+    with computing.place() as place:
+        assert not computing.run("a", gate.wait, 0, place=place)  # it is computed already
+    assert not computing.run("b", lambda: None, 0)
+    gate.set()
+
+
 def test_an_error_is_told_for_a_while_and_then_it_is_tried_again() -> None:
     now, tries = [0.0], []
     computing = Computing(clock=lambda: now[0])

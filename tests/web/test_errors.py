@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import re
 import sqlite3
 from contextlib import closing
 
 import pytest
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import iter_route_contexts
 from starlette import formparsers
 from starlette.exceptions import HTTPException
 from tests.web.conftest import Browser, ClientOf
@@ -163,3 +165,35 @@ def test_a_page_for_people_and_json_for_programs(stranger: Browser, client_of: C
             }
         }
     assert "egon" not in stranger.get("/nothing").text
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "PUT", "HEAD"])
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/api/comparisons", {"GET", "POST"}),
+        ("/api/comparisons/7", {"GET", "DELETE"}),
+        ("/api/runs/old", {"GET", "DELETE"}),
+        ("/comparisons/new", {"GET", "POST"}),
+        ("/golden/shop/queries", {"GET", "POST"}),
+        ("/healthz", {"GET"}),
+    ],
+)
+def test_what_cannot_be_done_names_all_that_can(
+    stranger: Browser, method: str, path: str, methods: set[str]
+) -> None:
+    answer = stranger.request(method, path)
+    assert answer.status_code == 405
+    assert set(answer.headers["allow"].split(", ")) == methods
+
+
+def test_every_method_of_every_path_is_named(app: FastAPI, stranger: Browser) -> None:
+    of_path: dict[str, set[str]] = {}
+    for each in iter_route_contexts(app.routes):
+        route = each.original_route
+        of_path.setdefault(re.sub(r"{.*?}", "7", route.path), set()).update(route.methods)
+    assert len(of_path) > 50
+    for path, methods in of_path.items():
+        answer = stranger.request("BREW", path)
+        assert answer.status_code == 405
+        assert set(answer.headers["allow"].split(", ")) >= methods, path

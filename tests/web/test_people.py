@@ -91,7 +91,9 @@ def test_what_cannot_be_is_said_beside_the_form(client_of: ClientOf) -> None:
     for name, role, said in (
         ("olga", "rater", "There is an account called &#39;olga&#39;."),
         ("OLGA", "rater", "There is an account called &#39;olga&#39;."),
-        (" ", "rater", "A name has 1 to 100 characters that can be seen."),
+        (" ", "rater", "The name of a person is empty."),
+        ("x\N{RIGHT-TO-LEFT OVERRIDE}y", "rater", "The name of a person holds characters"),
+        ("../../etc/passwd", "rater", "The name of a person cannot be"),
         ("dora", "king", "There is no role &#39;king&#39;."),
     ):
         answer = owner.fill("/people/invitations", name=name, role=role)

@@ -12,7 +12,7 @@ from tests.web.conftest import NOW, Browser, ClientOf
 
 from karat.store import browsing, documents, judgments
 from karat.store import comparisons as stored
-from karat.web import comparisons, kept
+from karat.web import kept
 from karat.workflows.bulk_judging import rate_pairs
 from karat.workflows.rating_in_place import own_of, rate
 
@@ -22,8 +22,7 @@ EVIL = "<script>alert(1)</script>"
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page waits for its numbers, however slow the machine."""
-    for module in (kept, comparisons):
-        monkeypatch.setattr(module, "WAIT_S", 60.0)
+    monkeypatch.setattr(kept, "WAIT_S", 60.0)
 
 
 @pytest.fixture

@@ -318,3 +318,36 @@ def test_a_store_and_rules_are_no_runs_even_where_runs_lie_beside_them(shop: Ope
         assert (shop.workspace.root / path).is_file()
         with pytest.raises(UsageError, match="no such file"):
             within(flat, path)
+
+
+BAD = ("user\N{RIGHT-TO-LEFT OVERRIDE}gnp", "..", "../../etc/passwd", "/etc/passwd", "a\nb")
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_name_that_cannot_be_read_or_is_a_path_is_refused(
+    asked: Opened, tmp_path: Path, tick: Tick, name: str
+) -> None:
+    path = tmp_path / "found.trec"
+    path.write_text(ONE)
+    with pytest.raises(UsageError, match="the name of a run"):
+        bring(asked, path, "found.trec", name=name, person="egon", now=tick())
+    run = Run.from_dict({"q1": {"a": 2.0}}, name)
+    with pytest.raises(UsageError, match="the name of a run"):
+        keeping.keep_runs(asked, [Run.from_dict({"q1": {"b": 2.0}}, "good"), run], now=tick())
+    assert held(asked) == []
+    assert noted(asked) == []
+    assert not list(asked.workspace.runs.glob("*.parquet"))
+
+
+def test_a_name_that_was_stored_before_the_rule_stays_good(
+    asked: Opened, tmp_path: Path, tick: Tick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run.from_dict({"q1": {"a": 2.0}}, "../old")
+    with monkeypatch.context() as before:
+        before.setattr(keeping, "check_name", lambda *_, **__: None)
+        keeping.keep_runs(asked, [run], now=tick())
+    assert kept_runs(asked, ["../old"])[0].name == "../old"
+    assert keeping.keep_runs(asked, [run], now=tick()).names == ["../old"]
+    other = Run.from_dict({"q1": {"b": 2.0}}, "../old")
+    assert keeping.keep_runs(asked, [other], now=tick()).names == ["../old"]
+    assert len(held(asked)) == 2

@@ -77,7 +77,11 @@ def test_what_cannot_be_frozen_is_refused(shop: Opened, tick: Tick, tmp_path: Pa
     with pytest.raises(InputError, match="nothing is judged yet"):
         freeze(shop, "one", now=tick())
     said(shop, tmp_path, SAID, tick())
-    for name, says in (("now", "'now' is reserved"), (" ", "needs a name")):
+    for name, says in (
+        ("now", "'now' is reserved"),
+        (" ", "is empty"),
+        ("../x", "reads as a path"),
+    ):
         with pytest.raises(UsageError, match=says):
             freeze(shop, name, now=tick())
     path = shop.workspace.root / "karat.toml"

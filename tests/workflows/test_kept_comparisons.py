@@ -264,6 +264,8 @@ def test_a_run_whose_file_is_gone_says_so(opened: Opened, tick: Tick) -> None:
         ({"measures": ["nDGC@10"]}, "nDGC"),
         ({"margin": 0.0}, "margin"),
         ({"edition": "secnd"}, "secnd"),
+        ({"name": "x\N{RIGHT-TO-LEFT OVERRIDE}y"}, "the name of a comparison holds"),
+        ({"name": "../../etc/passwd"}, "the name of a comparison cannot be"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(

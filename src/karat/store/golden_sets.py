@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from karat.errors import UsageError, nearest
 from karat.store.schema import golden_set, guideline
+from karat.tables.names import check_name
 from karat.tables.scale import Scale, read_scale
 
 LONGEST = 100
@@ -111,19 +112,8 @@ def addressable(name: str) -> bool:
 
 def _check_name(name: str) -> None:
     """Refuse what no golden set may be called; sets that are there keep their names."""
-    if not name.strip():
-        raise UsageError("a golden set has a name", fix="such as shop")
-    if len(name) > LONGEST:
-        raise UsageError(
-            f"the name of a golden set has at most {LONGEST} characters, and this one has "
-            f"{len(name):,}",
-            fix="a shorter one, such as shop",
-        )
-    if not addressable(name):
-        raise UsageError(
-            f"no golden set can be called {name!r}: the name stands in the addresses of its pages",
-            fix="leave out slashes, and what cannot be seen; such as shop",
-        )
+    fix = "one without slashes, such as shop"
+    check_name(name, "a golden set", longest=LONGEST, slashes=False, fix=fix)
 
 
 def names(c: sa.Connection) -> list[str]:

@@ -26,7 +26,7 @@ from karat.web.comparison_lists import list_of_queries
 from karat.web.counting import counts_in, narrowed, uncounted
 from karat.web.figures import Charts, charts
 from karat.web.ids import Id
-from karat.web.kept import WAIT_S, axes, compute, confirm, find, look
+from karat.web.kept import ask, ask_again, axes, confirm, find, look
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.page import Page, show
 from karat.web.site import TheSite
@@ -251,8 +251,7 @@ def make(
         edition,
         name,
     )
-    made = kept_comparisons.ask(opened, asked, by=asking.person.name, now=site.clock())
-    compute(site, opened, made, WAIT_S)
+    made = ask(site, opened, asked, by=asking.person.name)
     return RedirectResponse(f"{site.settings.base}/comparisons/{made}", 303)
 
 
@@ -369,10 +368,8 @@ def one_comparison(
 @ROUTER.post("/comparisons/{comparison_id}/again")
 def make_again(site: TheSite, asking: AnEngineer, comparison_id: Id) -> Response:
     """Compute a comparison again, with the judgments of now; its page says so while it goes on."""
-    opened, row = find(site, comparison_id)
-    kept_comparisons.ask_again(opened, row, by=asking.person.name, now=site.clock())
-    compute(site, opened, row.id, WAIT_S)
-    return RedirectResponse(f"{site.settings.base}/comparisons/{row.id}", 303)
+    ask_again(site, comparison_id, by=asking.person.name)
+    return RedirectResponse(f"{site.settings.base}/comparisons/{comparison_id}", 303)
 
 
 @ROUTER.post("/comparisons/{comparison_id}/remove")

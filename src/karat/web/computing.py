@@ -7,7 +7,8 @@ import logging
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -44,6 +45,17 @@ class _Job:
     error: KaratError | None = None
 
 
+@dataclass(eq=False)
+class Place:
+    """A place for one computation.
+
+    Attributes:
+        free: Whether nothing was put into it yet.
+    """
+
+    free: bool = True
+
+
 class Computing:
     """What this process computes now.
 
@@ -60,7 +72,7 @@ class Computing:
     ) -> None:
         self._at_once, self._most, self._clock = at_once, most, clock
         self._lock = threading.Lock()
-        self._threads = 0
+        self._threads = self._places = 0
         self._jobs: dict[Hashable, _Job] = {}
         self._waiting: deque[_Job] = deque()
         self._errors: OrderedDict[Hashable, tuple[KaratError, float]] = OrderedDict()
@@ -71,6 +83,7 @@ class Computing:
         work: Callable[[], object],
         wait_s: float,
         remembered_s: float = REMEMBERED_S,
+        place: Place | None = None,
     ) -> bool:
         """Have something computed, unless it is being computed, and wait for it a little.
 
@@ -79,6 +92,7 @@ class Computing:
             work: Computes it.
             wait_s: Seconds to wait.
             remembered_s: For how long it is not tried again after it failed.
+            place: One that was reserved for it.
 
         Returns:
             Whether it has ended.
@@ -93,6 +107,7 @@ class Computing:
                 error = self._remembered(key)
                 if error is not None:
                     raise error.with_traceback(None)
+                self._give_back(place)
                 job = self._take_on(_Job(key, work, remembered_s))
         if not job.done.wait(wait_s):
             return False
@@ -100,19 +115,46 @@ class Computing:
             raise job.error.with_traceback(None)
         return True
 
+    @contextmanager
+    def place(self) -> Iterator[Place]:
+        """Reserve a place: a ``run`` with it is not refused after something was stored.
+
+        Raises:
+            Busy: there is none.
+        """
+        made = Place()
+        with self._lock:
+            if self._full():
+                raise Busy
+            self._places += 1
+        try:
+            yield made
+        finally:
+            with self._lock:
+                self._give_back(made)
+
     def has(self, key: Hashable) -> bool:
         """Whether something is being computed, or waits to be."""
         with self._lock:
             return key in self._jobs
 
+    def _full(self) -> bool:
+        taken = self._threads + len(self._waiting) + self._places
+        return taken >= self._at_once + self._most
+
+    def _give_back(self, place: Place | None) -> None:
+        if place is not None and place.free:
+            place.free = False
+            self._places -= 1
+
     def _take_on(self, job: _Job) -> _Job:
+        if self._full():
+            raise Busy
         if self._threads < self._at_once:
             threading.Thread(target=self._serve, args=(job,), daemon=True).start()
             self._threads += 1
-        elif len(self._waiting) < self._most:
-            self._waiting.append(job)
         else:
-            raise Busy
+            self._waiting.append(job)
         self._jobs[job.key] = job
         return job
 

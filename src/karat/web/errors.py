@@ -12,7 +12,9 @@ from urllib.parse import urlencode
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse
+from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from karat.errors import InputError, KaratError, MissingExtra, UsageError, no_room, on_page
 from karat.store.judgments import LeaseLost
@@ -143,6 +145,8 @@ def answer(request: Request, error: Exception) -> Response:
     headers: dict[str, str] = {}
     if isinstance(error, HTTPException) and error.headers:
         headers.update({name.lower(): value for name, value in error.headers.items()})
+    if status == 405:  # the router names the methods of the first route alone
+        headers["allow"] = ", ".join(_methods(request))
     if isinstance(error, SignInRefused) and error.wait_s:
         headers["retry-after"] = str(error.wait_s)
     base: str = request.app.state.site.settings.base
@@ -160,6 +164,13 @@ def answer(request: Request, error: Exception) -> Response:
     response = show(request, page, status)
     response.headers.update(headers)
     return response
+
+
+def _methods(request: Request) -> list[str]:
+    """The methods that a path answers to, of all its routes."""
+    routes = (each.original_route for each in iter_route_contexts(request.app.routes))
+    of_path = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    return sorted({name for route in of_path for name in getattr(route, "methods", None) or ()})
 
 
 def install(app: FastAPI) -> None:

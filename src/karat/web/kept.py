@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from karat.errors import UsageError
@@ -10,11 +11,11 @@ from karat.store import comparisons as stored
 from karat.store import golden_sets
 from karat.store.comparisons import ComparisonRow
 from karat.tables.comparison import Comparison
-from karat.web.computing import COMPUTING
+from karat.web.computing import COMPUTING, Busy, Place
 from karat.web.errors import NotFound
 from karat.web.site import Site
 from karat.workflows import kept_comparisons
-from karat.workflows.kept_comparisons import KeptComparison
+from karat.workflows.kept_comparisons import Asked, KeptComparison
 from karat.workflows.kept_files import Spoilt
 from karat.workflows.workspace import Opened
 
@@ -50,21 +51,54 @@ def look(site: Site, comparison_id: int) -> tuple[Opened, ComparisonRow, KeptCom
     opened, row = find(site, comparison_id)
     found = kept_comparisons.kept(opened, row)
     if kept_comparisons.to_compute(opened, row, found):
-        compute(site, opened, row.id, 0.0 if found else WAIT_S)
+        with suppress(Busy):  # it waits in the store, and the next look tries again
+            compute(site, opened, row.id, 0.0 if found else WAIT_S)
         row = find(site, comparison_id)[1]
         found = kept_comparisons.kept(opened, row)
     return opened, row, found
 
 
-def compute(site: Site, opened: Opened, comparison_id: int, wait_s: float) -> None:
-    """Have a comparison computed beside the request, and wait for it a little."""
+def ask(site: Site, opened: Opened, asked: Asked, *, by: str) -> int:
+    """Ask for a comparison, and have it computed; as ``kept_comparisons.ask``.
+
+    Raises:
+        Busy: too much waits to be computed; then nothing is stored.
+    """
+    with COMPUTING.place() as place:
+        made = kept_comparisons.ask(opened, asked, by=by, now=site.clock())
+        compute(site, opened, made, WAIT_S, place)
+    return made
+
+
+def ask_again(site: Site, comparison_id: int, *, by: str) -> None:
+    """Have a comparison computed again; as ``kept_comparisons.ask_again``.
+
+    Raises:
+        NotFound: there is none.
+        Busy: too much waits to be computed; then its numbers stay as they are.
+    """
+    opened, row = find(site, comparison_id)
+    with COMPUTING.place() as place:
+        kept_comparisons.ask_again(opened, row, by=by, now=site.clock())
+        compute(site, opened, row.id, WAIT_S, place)
+
+
+def compute(
+    site: Site, opened: Opened, comparison_id: int, wait_s: float, place: Place | None = None
+) -> None:
+    """Have a comparison computed beside the request, and wait for it a little.
+
+    Raises:
+        Busy: too much waits to be computed, and no place was reserved.
+    """
     key = "comparison", opened.store.url, comparison_id
     # Why it failed stands in the store, and whoever asks for it again has it tried at once.
     COMPUTING.run(
         key,
         lambda: kept_comparisons.compute(opened, comparison_id, site.clock),
-        min(wait_s, WAIT_S),
+        wait_s,
         remembered_s=0.0,
+        place=place,
     )
 
 

@@ -62,6 +62,7 @@ def bring(
 
     Raises:
         InputError: it is no run, or has no query of the golden set.
+        UsageError: its name cannot be one (``check_name``).
     """
     with told_as(path, called, opened.workspace.root):
         run = read_run(path)

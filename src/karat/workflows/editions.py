@@ -20,6 +20,7 @@ from karat.golden.freshness import Stale, stale
 from karat.store import browsing, documents, editions, imports, judgments, queries
 from karat.store.editions import EditionRow
 from karat.tables import Run
+from karat.tables.names import check_name
 from karat.workflows.agreeing import (
     IMPORT,
     Moment,
@@ -179,22 +180,11 @@ def freeze(opened: Opened, name: str, *, now: int) -> Frozen:
 
 def _check_name(name: str) -> None:
     """Refuse what no edition may be called."""
-    if name == NOW or not name.strip():
-        why = "an edition needs a name"
-        if name == NOW:
-            why = f"{NOW!r} is reserved: the golden set as it stands is called so beside editions"
-        raise UsageError(why, fix=Advice("karat golden freeze 2026-03", page="such as 2026-03"))
-    if len(name) > LONGEST:
-        raise UsageError(
-            f"the name of an edition has at most {LONGEST} characters, and this one has "
-            f"{len(name):,}",
-            fix="a shorter one, such as 2026-03",
-        )
-    if name in {".", ".."} or not name.isprintable():
-        raise UsageError(
-            f"no edition can be called {name!r}: the name stands in the address of its page",
-            fix="leave out what cannot be seen; such as 2026-03",
-        )
+    fix = Advice("karat golden freeze 2026-03", page="such as 2026-03")
+    if name == NOW:
+        why = f"{NOW!r} is reserved: the golden set as it stands is called so beside editions"
+        raise UsageError(why, fix=fix)
+    check_name(name, "an edition", longest=LONGEST, fix=fix)
 
 
 def list_editions(opened: Opened) -> list[EditionRow]:

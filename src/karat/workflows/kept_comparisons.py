@@ -21,6 +21,7 @@ from karat.store.runs import RunRow
 from karat.tables import QueryValue, Results
 from karat.tables import comparison as tables
 from karat.tables.comparison import Comparison
+from karat.tables.names import check_name
 from karat.tables.results import Result
 from karat.workflows.comparison_numbers import OF_DIFFERENCES, computed
 from karat.workflows.editions import NOW, list_editions
@@ -125,9 +126,11 @@ def ask(opened: Opened, asked: Asked, *, by: str, now: int) -> int:
         Its number.
 
     Raises:
-        UsageError: an unknown run, measure or edition, fewer than two runs, or a margin that is
-            not above 0.
+        UsageError: an unknown run, measure or edition, fewer than two runs, a margin that is not
+            above 0, or a name that cannot be one (``check_name``).
     """
+    if asked.name.strip():
+        check_name(asked.name.strip()[:_LONGEST], "a comparison", longest=_LONGEST)
     if asked.margin is not None and not 0 < asked.margin < float("inf"):
         raise UsageError(f"a margin of {asked.margin:g} is not above 0", fix="0.01, for example")
     names = [str(measure) for measure in parse_all(list(asked.measures))] if asked.measures else []

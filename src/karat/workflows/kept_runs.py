@@ -10,18 +10,21 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from karat.errors import InputError, UsageError, nearest
+from karat.errors import Advice, InputError, UsageError, nearest
 from karat.formats import read_run
 from karat.formats.source import shown
 from karat.formats.writing import write_run
 from karat.store import golden_sets, runs
 from karat.store.runs import RunRow
 from karat.tables import Run
+from karat.tables.names import check_name
 from karat.tables.workspace import Workspace
 from karat.workflows.fingerprints import fingerprint
 from karat.workflows.naming import told_as
 from karat.workflows.workspace import Opened
 
+LONGEST = 500
+"""Characters that the name of a run has at most."""
 _CHARACTERS, _BYTES = 60, 180  # of a name in the name of a file: with the hash, below 255 bytes
 
 
@@ -99,8 +102,11 @@ def keep_hashed(
 
     Raises:
         InputError: a file cannot be written.
+        UsageError: a name that is new cannot be one (``check_name``).
     """
     workspace, set_id = opened.workspace, opened.golden.id
+    given = list(given)
+    _refuse_names((run for run, _ in given), before)
     there = {row.sha256: (row.name, _place(workspace, row.name, row.sha256, row.path))
              for row in before}  # fmt: skip
     # Each is later than all that were given before it, whatever the clock says.
@@ -136,6 +142,15 @@ def keep_hashed(
         made.runs.append(run)
         made.names.append(own)
     return made
+
+
+def _refuse_names(given: Iterable[Run], before: Iterable[RunRow]) -> None:
+    """Refuse new names by the one rule; those that the golden set has stay good."""
+    known = {name for row in before for name in row.names}
+    for run in given:
+        if shown(run.name) not in known:
+            fix = Advice("rename the file", page="give the run another name")
+            check_name(shown(run.name), "a run", longest=LONGEST, fix=fix)
 
 
 def hash_of(run: Run) -> str:

@@ -15,6 +15,7 @@ from karat.errors import KaratError, UsageError
 from karat.store import audit, sessions
 from karat.store.opening import Store
 from karat.store.sessions import TokenRow
+from karat.tables.names import check_name
 from karat.tables.people import SCOPES, SCOPES_OF, Person, Scope
 
 MOST_DAYS = 3650
@@ -69,7 +70,7 @@ class Tokens:
             UsageError: no name, no scope, one that there is not or that is beyond the person's
                 role, or days that are not 1 to 3,650.
         """
-        name = named(name)
+        name = named(name, "a token")
         unknown = next((scope for scope in scopes if scope not in SCOPES), None)
         if unknown is not None or not scopes:
             raise UsageError(
@@ -142,13 +143,12 @@ def hashed(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def named(name: str) -> str:
+def named(name: str, of: str = "a person") -> str:
     """A name in the one form that is kept.
 
     Raises:
-        UsageError: it is none that people can see and read.
+        UsageError: as ``check_name``.
     """
     name = unicodedata.normalize("NFC", name).strip()
-    if not name or len(name) > 100 or not name.isprintable():
-        raise UsageError("a name has 1 to 100 characters that can be seen")
+    check_name(name, of, longest=100)
     return name

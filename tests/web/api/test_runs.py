@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 from tests.web.api.conftest import error_of, rows_of
+from tests.web.conftest import ClientOf
 
 RUN = b"q1 Q0 d1 1 2 x\nq2 Q0 d2 1 1 x\n"
 
@@ -52,3 +53,19 @@ def test_a_run_is_told_with_who_kept_it(program: TestClient) -> None:
     assert by[made["id"]] == "egon"
     assert None in by.values()  # those that the command line kept, for nobody
     assert program.get(f"/api/runs/{made['id']}").json()["kept_by"] == "egon"
+
+
+@pytest.mark.parametrize("name", ["x\N{RIGHT-TO-LEFT OVERRIDE}y", "..", "../../etc/passwd"])
+def test_a_name_that_cannot_be_read_or_is_a_path_is_refused(
+    program: TestClient, client_of: ClientOf, name: str
+) -> None:
+    data, before = b"q1 Q0 d1 1 2.0 t\n", rows_of(program, "/api/runs")
+    params = {"name": "found.trec", "run": name}
+    answer = program.post("/api/runs", content=data, params=params)
+    assert error_of(answer)[:2] == (400, "usage")
+    assert "the name of a run" in error_of(answer)[2]
+    egon = client_of("engineer")
+    sent = {"file": ("found.trec", data)}
+    form = egon.post("/runs", data={"csrf": egon.csrf, "name": name}, files=sent)
+    assert form.status_code == 400
+    assert rows_of(program, "/api/runs") == before

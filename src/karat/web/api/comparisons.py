@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
 import polars as pl
@@ -21,8 +22,9 @@ from karat.web.access import AnEngineer, AReader
 from karat.web.api.answers import Number, Paged, printed, said
 from karat.web.api.bodies import Body, Said
 from karat.web.api.runs import Golden, of_golden
+from karat.web.computing import Busy
 from karat.web.errors import NotFound
-from karat.web.kept import compute, find, look
+from karat.web.kept import ask, ask_again, compute, find, look
 from karat.web.site import Site, TheSite
 from karat.workflows import bringing, kept_comparisons
 from karat.workflows.comparisons_in_short import verdict_of
@@ -40,7 +42,7 @@ COMPARISON = (
     "(whether these, queries or documents are others since, so that its numbers may be too)"
 )
 Name = Annotated[str, Field(max_length=500)]
-_WAIT_S, _LOOK_S = 1.0, 0.2  # how long whoever asks waits, and between two looks
+_LOOK_S = 0.2  # between two looks
 
 
 class Compare(Said):
@@ -101,8 +103,7 @@ def make(
         asked.edition,
         asked.name,
     )
-    made = kept_comparisons.ask(found, wanted, by=asking.person.name, now=site.clock())
-    compute(site, found, made, _WAIT_S)
+    made = ask(site, found, wanted, by=asking.person.name)
     return _one(site, made, 201)
 
 
@@ -119,7 +120,8 @@ async def one_comparison(
         found, row = find(site, comparison_id)
         if not kept_comparisons.to_compute(found, row, kept_comparisons.kept(found, row)):
             return True
-        compute(site, found, row.id, 0.0)
+        with suppress(Busy):  # it waits in the store, and the next look tries again
+            compute(site, found, row.id, 0.0)
         return False
 
     until = time.monotonic() + wait
@@ -163,9 +165,7 @@ def comparison_queries(
 @ROUTER.post("/comparisons/{comparison_id}/again", response_description=COMPARISON)
 def again(site: TheSite, asking: AnEngineer, comparison_id: Number) -> Response:
     """Compute a comparison again, with the judgments of now."""
-    found, row = find(site, comparison_id)
-    kept_comparisons.ask_again(found, row, by=asking.person.name, now=site.clock())
-    compute(site, found, row.id, _WAIT_S)
+    ask_again(site, comparison_id, by=asking.person.name)
     return _one(site, comparison_id)
 
 
