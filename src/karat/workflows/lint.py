@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from karat.errors import InputError
 from karat.formats import ROLES, golden
 from karat.formats.detect import detect, own_kind, refuse_binary
+from karat.formats.line_ends import WITHIN
 from karat.formats.source import Source
 from karat.golden.query import judgment_frame
 from karat.tables.findings import Finding, Findings, LintedFile
@@ -162,8 +163,9 @@ def _format(file: _File, source: Source, role: str) -> str:
 
 def _unreadable(tally: Tally, error: InputError) -> None:
     empty = error.what.endswith(("is empty", "holds nothing")) and error.line is None
+    cut = "carriage-return" if error.what == WITHIN else "unreadable-file"
     tally.add(
-        "empty-file" if empty else "unreadable-file",
+        "empty-file" if empty else cut,
         [error.line] if error.line else [],
         count=1,
         says=error.what,

@@ -84,6 +84,11 @@ _ALL = (
         "copy or write the file again",
     ),
     Code(
+        "carriage-return", "error", "a carriage return (CR) within the line, not at its end",
+        "it may have ended a line, and then two rows stand on one; karat refuses the file",
+        "if it should end a line: tr '\\r' '\\n' < FILE; if not, delete it",
+    ),
+    Code(
         "blank-line", "info", "the line is blank",
         "karat skips it; some tools stop there", "delete it",
     ),
@@ -104,9 +109,14 @@ _ALL = (
         "write every field, one separator between them; ids hold no blanks",
     ),
     Code(
+        "joined-lines", "error", "another line begins within the line",
+        "a line end was lost, and its row would be too; karat refuses the file",
+        "start a new line there; were files joined of which one had no final newline?",
+    ),
+    Code(
         "extra-fields", "info", "fields after the sixth",
         "they are ignored; an id with a blank in it would look like this too",
-        "cut them off, or mend the id",
+        "cut them off, or fix the id",
     ),
     Code(
         "not-json", "error", "the line is not a JSON object",
