@@ -13,6 +13,7 @@ from karat.errors import InputError
 from karat.formats.cells import NUMBERS
 from karat.formats.columns import choose, is_header, known
 from karat.formats.delimited import pointed, semicolons
+from karat.formats.parquet import BROKEN, damaged, scan
 from karat.formats.source import LONGEST_LINE, Chunk, Source
 from karat.tables.queries import YES
 from karat.workflows.linting.bytewise import LineEnds
@@ -366,18 +367,16 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def _parquet(source: Source, role: str) -> Iterator[Piece]:
+    frame, names = scan(source)
+    named = _chosen(names, role, source.name)
     try:
-        frame = pl.scan_parquet(source.path or source.whole())
-        names = frame.collect_schema().names()
-        named = _chosen(names, role, source.name)
         height = frame.select(pl.len()).collect().item()
         for start in range(0, height, 10 * _BATCH):
             columns = [pl.col(name).alias(column) for column, name in named.items()]
             part = frame.select(columns).slice(start, 10 * _BATCH).collect()
             yield _typed(part, role, start)
-    except pl.exceptions.PolarsError as error:
-        said = str(error).splitlines()[0][:200]
-        raise InputError(f"the Parquet data is damaged ({said})", file=source.name) from None
+    except BROKEN as error:
+        raise damaged(error, source) from None
 
 
 def _typed(part: pl.DataFrame, role: str, start: int) -> Piece:
