@@ -300,3 +300,18 @@ def test_no_id_commands_the_build_server(karat: Karat, files: Path, capsys: Capt
     assert not re.search(r"^\s*::|##\[", text, re.MULTILINE)
     assert ":\u200b:error" in text
     assert "##\u200b[add-mask]" in text
+
+
+def test_scores_that_are_no_numbers_are_one_reason(
+    karat: Karat, files: Path, capsys: Capture
+) -> None:
+    """Not one for each document, of which only the first few would be told."""
+    lines = [
+        {"query_id": query, "state": "failed", "error": f"a score is NaN (document d{at})"}
+        for at, query in enumerate(QUERIES)
+    ]
+    (files / "nan.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert karat("--policy", "gate.toml", "qrels", "old.trec", "nan.jsonl", "-f", "json") == 3
+    assert f"({len(QUERIES)} \u00d7 a score is NaN)" in json.dumps(
+        json.loads(capsys.readouterr().out), ensure_ascii=False
+    )

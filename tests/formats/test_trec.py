@@ -66,6 +66,28 @@ def test_the_same_qrels(name: str, tmp_path: Path) -> None:
     assert back.to_dict() == {"1": {"a": 2.0, "b": 0.0}, "2": {"a": 1.0}}
 
 
+@pytest.mark.parametrize("grade", ["0.0", "1"])
+def test_columns_in_another_order_are_refused(grade: str, tmp_path: Path) -> None:
+    """CISI.REL is query, document, 0, 0.0: read as TREC, every document would be 0."""
+    lines = f"1 28 0 {grade}\n1 35 0 {grade}\n2 28 0 {grade}\n"
+    (tmp_path / "CISI.REL").write_text(lines)
+    with pytest.raises(InputError, match=r"every judgment is of document '0'.* another order"):
+        formats.read_qrels(tmp_path / "CISI.REL")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "1 0 a 1\n2 0 a 1\n3 0 a 0\n",  # many queries for one document
+        "1 1 a 1\n1 2 a 1\n1 3 a 1\n",  # one query, of many aspects
+        "1 1 a 1\n1 2 a 1\n2 1 a 1\n2 2 b 0\n",
+    ],
+)
+def test_one_document_may_be_right(lines: str, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text(lines)
+    assert len(formats.read_qrels(tmp_path / "x").rows) == lines.count("\n")
+
+
 def test_only_ascii_blanks_separate(tmp_path: Path) -> None:
     """As isspace in the C locale: a non-breaking space is part of an id."""
     (tmp_path / "x").write_text("1 0 a\u00a0b 1\n1 0 c\u2028d 1\n", encoding="utf-8")

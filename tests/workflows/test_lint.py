@@ -125,6 +125,8 @@ CASES: list[tuple[str, dict[str, str | bytes], tuple[int, ...], int]] = [
     ("grade-not-a-number", {"qrels": QRELS + "q2 0 d4 -\nq2 0 d5 nan\n"}, (4, 5), 2),
     ("negative-grade", {"qrels": QRELS + "q2 0 d4 -1\n"}, (4,), 1),
     ("fractional-grade", {"qrels": QRELS + "q2 0 d4 0.5\n"}, (4,), 1),
+    ("column-order", {"qrels": "q1 5 0 0.0\nq1 7 0 0.0\nq2 5 0 0.0\nq2 9 0 0.0\n"}, (), 1),
+    ("column-order", {"qrels": "q1 d5 0 1\nq2 d7 0 1\n"}, (), 1),
     ("no-grade-reaches-1", {"qrels": "q1 0 d1 0.5\nq1 0 d2 0\n"}, (), 1),
     ("no-relevant-document", {"qrels": QRELS + "q3 0 d1 0\nq3 0 d2 0\n"}, (4,), 1),
     ("duplicate-judgment", {"qrels": QRELS + "q1 0 d1 1\n"}, (4,), 1),
@@ -424,26 +426,3 @@ def test_semicolons_and_decimal_commas_are_read_as_everywhere(tmp_path: Path) ->
     errors = [each.code for each in found.findings if each.severity == "error"]
     assert errors == ["score-not-a-number"]
     assert only(found, "score-not-a-number").lines == (4,)
-
-
-def test_findings_with_advice_are_json(tmp_path: Path) -> None:
-    """A fix that reads otherwise on pages is a text like any other in JSON."""
-    found = linted(
-        tmp_path, a__csv=QRELS.encode("utf-16"), b__tsv="q1\td1\t1\nq2\td2\t2\n", c__txt="a\nb\n"
-    )
-    fixes = [finding["fix"] for finding in json.loads(json.dumps(found.to_dict()))["findings"]]
-    assert any(fix.startswith("iconv -f UTF-16") for fix in fixes)
-
-
-def test_damaged_parquet_is_a_finding(tmp_path: Path) -> None:
-    path = tmp_path / "x.parquet"
-    rows = {"query_id": ["1"] * 99, "doc_id": list(map(str, range(99))), "score": [1.0] * 99}
-    pl.DataFrame(rows).write_parquet(path)
-    sound = path.read_bytes()
-    says = set()
-    for name in (b"query_id", b"doc_id", b"score"):
-        for place in re.finditer(name, sound):
-            at = place.start()
-            path.write_bytes(sound[:at] + bytes([sound[at] | 0x80]) + sound[at + 1 :])
-            says |= {finding.message[:27] for finding in lint([path]).findings}
-    assert "the Parquet data is damaged" in says

@@ -11,11 +11,12 @@ number) is an error.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
 
 import polars as pl
 
+from karat.errors import InputError
 from karat.formats.format import Format, Place, Rows
 from karat.formats.lines import Further, Layout, frames, places
 from karat.formats.outgoing import refuse_failed, refuse_unwritable, whole
@@ -76,7 +77,42 @@ _SPACE = r"[ \t\n\r\v\f\x00]"
 
 def read_qrels(source: Source) -> Rows:
     """The judgments of a TREC qrels file."""
-    return Rows(frames(source, QRELS))
+    return Rows(_in_order(frames(source, QRELS), source.name))
+
+
+def _in_order(parts: Iterable[pl.DataFrame], name: str) -> Iterator[pl.DataFrame]:
+    """The judgments as they are, unless their columns are plainly in another order.
+
+    Raises:
+        InputError: as ``out_of_order`` tells.
+    """
+    few: list[pl.DataFrame] | None = []
+    for part in parts:
+        if few is not None:
+            few.append(part)
+            if few[0].height and (part["doc_id"] != few[0]["doc_id"][0]).any():
+                few = None
+        yield part
+    if few and out_of_order(rows := pl.concat(few)):
+        raise InputError(
+            f"every judgment is of document {rows['doc_id'][0]!r}, and the second column varies: "
+            "are the columns in another order?",
+            file=name,
+            fix="TREC qrels are query iteration document grade; for query document 0 grade: "
+            "awk '{print $1, 0, $2, $4}'",
+        )
+
+
+def out_of_order(rows: pl.DataFrame) -> bool:
+    """Whether all judgments of several queries are of one document, and their iterations differ.
+
+    So it looks if the document stands in the second column, as in CISI.REL (query document 0 0.0).
+    """
+    return (
+        rows["doc_id"].n_unique() == 1
+        and rows["query_id"].n_unique() > 1
+        and rows["subtopic"].n_unique() > 1
+    )
 
 
 def read_run(source: Source) -> Rows:

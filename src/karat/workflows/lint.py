@@ -15,6 +15,7 @@ from karat.formats import ROLES, golden
 from karat.formats.detect import detect, own_kind, refuse_binary
 from karat.formats.line_ends import WITHIN
 from karat.formats.source import Source
+from karat.formats.trec import out_of_order
 from karat.golden.query import judgment_frame
 from karat.tables.findings import Finding, Findings, LintedFile
 from karat.tables.ranking import gathered
@@ -279,6 +280,8 @@ def _qrels(
     rows = pl.concat(pieces)
     first = rows.group_by("query_id", maintain_order=True).agg(pl.col("line").first())
     file.queries = dict(first.iter_rows())
+    if file.format in ("trec", "msmarco") and out_of_order(rows):
+        file.tally.add("column-order", count=1, example=rows["doc_id"][0])
     judgments.check(rows, file.tally, silent)
     if documents is not None:
         lost = rows.filter(pl.Series(absent(rows["doc_id"], documents)))

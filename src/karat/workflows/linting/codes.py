@@ -159,6 +159,14 @@ _ALL = (
         "nothing, unless other tools read the file",
     ),
     Code(
+        "column-order", "error",
+        "every judgment is of one document, and the second column varies: are the columns in "
+        "another order",
+        "TREC qrels are query iteration document grade; with another order nothing that is "
+        "retrieved is judged, and karat refuses the file",
+        "for query document 0 grade, as in CISI.REL: awk '{print $1, 0, $2, $4}' FILE", "file",
+    ),
+    Code(
         "no-grade-reaches-1", "error", "no grade reaches 1, and some lie between 0 and 1",
         "relevant means a grade of at least 1, so nothing would be relevant",
         "say what is relevant, for example karat evaluate --rel 0.5", "file",
