@@ -13,9 +13,14 @@ from karat.workflows.lint import lint
 
 def test_findings_with_advice_are_json(tmp_path: Path) -> None:
     """A fix that reads otherwise on pages is a text like any other in JSON."""
-    found = linted(
-        tmp_path, a__csv=QRELS.encode("utf-16"), b__tsv="q1\td1\t1\nq2\td2\t2\n", c__txt="a\nb\n"
-    )
+    files = {
+        "a.csv": "q1 0 d1 1\n".encode("utf-16"),
+        "b.tsv": b"q1\td1\t1\nq2\td2\t2\n",
+        "c.txt": b"a\nb\n",
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    found = lint([tmp_path / name for name in files])
     fixes = [finding["fix"] for finding in json.loads(json.dumps(found.to_dict()))["findings"]]
     assert any(fix.startswith("iconv -f UTF-16") for fix in fixes)
 
