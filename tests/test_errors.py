@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 
 from karat.errors import (
@@ -84,3 +87,10 @@ def test_each_door_says_its_own() -> None:
 def test_advice_speaks_of_another_name_at_both_doors() -> None:
     named = Advice("karat golden pool /tmp/a", page="upload /tmp/a").replace("/tmp/a", "mine")
     assert (named, on_page(named)) == ("karat golden pool mine", "upload mine")
+
+
+def test_advice_is_copied_and_pickled_whole() -> None:
+    """As ``dataclasses.asdict`` copies the fix of a finding."""
+    advice = Advice("type this", page="press that")
+    for again in (copy.deepcopy(advice), pickle.loads(pickle.dumps(advice))):
+        assert (str(again), again.page) == ("type this", "press that")

@@ -46,6 +46,10 @@ class Advice(str):
         made.page = page
         return made
 
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, str]]:
+        """What copies and pickles are made of."""
+        return (str(self),), {"page": self.page}
+
     def replace(self, old: str, new: str, count: SupportsIndex = -1, /) -> Advice:
         """The same about another name, for both doors."""
         return Advice(super().replace(old, new, count), page=self.page.replace(old, new, count))

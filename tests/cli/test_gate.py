@@ -317,3 +317,18 @@ def test_a_page_is_over_the_queries_of_its_gate(karat: Karat, capsys: Capture, f
     assert "is worse than" not in page
     assert "over 30 queries" not in page
     assert not re.search(r"\bB holds", page)
+
+
+def test_scores_that_are_no_numbers_are_one_reason(
+    karat: Karat, files: Path, capsys: Capture
+) -> None:
+    """Not one for each document, of which only the first few would be told."""
+    lines = [
+        {"query_id": query, "state": "failed", "error": f"a score is NaN (document d{at})"}
+        for at, query in enumerate(QUERIES)
+    ]
+    (files / "nan.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert karat("--policy", "gate.toml", "qrels", "old.trec", "nan.jsonl", "-f", "json") == 3
+    assert f"({len(QUERIES)} \u00d7 a score is NaN)" in json.dumps(
+        json.loads(capsys.readouterr().out), ensure_ascii=False
+    )

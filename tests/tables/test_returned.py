@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.tables.returned import Unusable, ranked, shown
+from karat.tables.returned import Unusable, common_reason, ranked, shown
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ def test_without_scores_the_order_is_kept_exactly(ids: list[str]) -> None:
         ([("a", 1, 2)], "result 1 has 3 parts", "not a pair"),
         ([("a",)], "result 1 has 1 part, not id and score", "not a pair"),
         ([{}], "result 1 has no 'id'$", "a dict without id"),
-        ([("a", "b")], "the score of document a is a str", "a str for a score"),
-        ([("a", True)], "the score of document a is a bool", "a bool for a score"),
+        ([("a", "b")], r"a score is a str \(document a\)", "a str for a score"),
+        ([("a", True)], r"a score is a bool \(document a\)", "a bool for a score"),
         ([{"title": "x"}], "result 1 has no 'id', only 'title'", "a dict without id"),
         ([{"id": "a", "score": 1}, "b"], "some documents have a score", "scores for some only"),
-        ([("a", math.nan)], "the score of document a is NaN", None),
-        ([("a", Decimal("sNaN"))], "the score of document a is NaN", None),
-        ([("a", 10**400)], "the score of document a is too large", None),
-        ([""], "the id of result 1 is empty", None),
+        ([("a", math.nan)], r"a score is NaN \(document a\)", None),
+        ([("a", Decimal("sNaN"))], r"a score is NaN \(document a\)", None),
+        ([("a", 10**400)], r"a score is too large \(document a\)", None),
+        ([""], r"an id is empty \(result 1\)", None),
         (["\ud800"], "half of a surrogate pair", None),
     ],
 )
@@ -108,3 +108,12 @@ def test_it_says_whether_there_were_scores() -> None:
     assert ranked([("a", 1.0)]).scored
     assert not ranked(["a"]).scored
     assert not ranked([]).scored
+
+
+def test_failures_of_one_kind_are_counted_together() -> None:
+    for value in ([("d896", math.nan)], [("a (b)", math.nan)], [("x" * 500, math.nan)]):
+        with pytest.raises(Unusable) as caught:
+            ranked(value)
+        assert common_reason(str(caught.value)) == "a score is NaN"
+        assert common_reason(str(caught.value)[:120]) == "a score is NaN"  # long ones are cut
+    assert common_reason("refused (document 7)") == "refused (document 7)"

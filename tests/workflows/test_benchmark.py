@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import math
 import os
 import threading
 import urllib.error
@@ -139,10 +140,22 @@ def test_failed_empty_and_wrong_are_told_apart() -> None:
     (why,) = [note for note in results.notes if note.startswith("why queries failed")]
     for reason in (
         "it returned None, and a list is wanted (1)",
-        "the score of document a is NaN (1)",
+        "a score is NaN (1)",
         "ConnectionError: refused (1)",
     ):
         assert reason in why
+
+
+def test_scores_that_are_no_numbers_are_one_reason() -> None:
+    """Not document by document; ``tests/cli/test_gate.py`` has the reasons of a gate."""
+    made = karat.GoldenSet()
+    for number in range(9):
+        made.add(f"query {number}", ["a"], query_id=f"q{number}")
+
+    def search(text: str) -> list[tuple[str, float]]:
+        return [(f"d{text[-1]}", math.nan)]
+
+    assert "why queries failed: a score is NaN (9)" in karat.benchmark(made, search, ["RR"]).notes
 
 
 def test_what_happened_is_noted() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from karat.errors import InputError, on_page
@@ -69,3 +71,18 @@ def test_what_cannot_be_taken_in_has_its_place(
     path.write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=says):
         check_judgments(read_file(path), (0, 3), str(path))
+
+
+def test_damaged_parquet_is_said_to_be_that(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pl.DataFrame({"query_id": ["1"], "text": ["x"]}).write_parquet(path)
+    sound = path.read_bytes()
+    says = set()
+    for place in re.finditer(b"query_id|text", sound):
+        at = place.start()
+        path.write_bytes(sound[:at] + bytes([sound[at] | 0x80]) + sound[at + 1 :])
+        try:
+            read_file(path)
+        except InputError as error:
+            says.add(error.what[:27])
+    assert "the Parquet data is damaged" in says

@@ -144,4 +144,4 @@ def _lines(path: str | None) -> list[str]:
 
     with Source(path) as source:
         text = source.whole().decode("utf-8-sig", "replace")
-    return [line.strip() for line in text.splitlines() if line.strip()]
+    return [line.strip() for line in text.split("\n") if line.strip()]

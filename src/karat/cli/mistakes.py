@@ -7,13 +7,31 @@ import sys
 
 import click
 
-from karat.errors import KaratError, UsageError, nearest
+from karat.errors import KaratError, MissingExtra, UsageError, nearest
 
 _BUG = 4
+EXTRAS = {
+    "alembic": "store",
+    "altair": "report",
+    "argon2": "web",
+    "duckdb": "duckdb",
+    "fastapi": "web",
+    "httpx2": "web",
+    "jinja2": "report",
+    "psycopg": "postgres",
+    "pyarrow": "duckdb",
+    "pyspark": "spark",
+    "python_multipart": "web",
+    "sqlalchemy": "store",
+    "uvicorn": "web",
+    "vl_convert": "report",
+}
+"""Optional packages, as they are imported, and the smallest extra that has each."""
 
 
 def say(error: BaseException) -> int:
     """Say on standard error what is wrong, and what to do; the exit code that goes with it."""
+    error = _lacking(error)
     text, code = told(error)
     if is_bug(error):
         import traceback
@@ -25,6 +43,7 @@ def say(error: BaseException) -> int:
 
 def told(error: BaseException) -> tuple[str, int]:
     """What is wrong, without "karat: ", and the exit code."""
+    error = _lacking(error)
     if isinstance(error, KaratError):
         return str(error), error.exit_code
     if isinstance(error, click.ClickException):
@@ -40,6 +59,12 @@ def told(error: BaseException) -> tuple[str, int]:
 def is_bug(error: BaseException) -> bool:
     """Whether nobody but karat is to blame."""
     return not isinstance(error, KaratError | click.ClickException | OSError | MemoryError)
+
+
+def _lacking(error: BaseException) -> BaseException:
+    """The error; a package that is not installed is named with its extra."""
+    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    return MissingExtra(package, EXTRAS[package], "this") if package in EXTRAS else error
 
 
 def printable(text: str) -> str:

@@ -22,6 +22,7 @@ from karat.formats.ahead import ahead
 from karat.formats.cells import NUMBERS, Careful, fast, run_rows
 from karat.formats.columns import SPELLINGS, choose, known
 from karat.formats.format import Format, Place, Rows
+from karat.formats.line_ends import WITHIN, only_crlf, return_advice
 from karat.formats.lines import FAULTS
 from karat.formats.outgoing import answered, refuse_unwritable
 from karat.formats.source import BOM, LONGEST_LINE, Chunk, Source
@@ -231,7 +232,8 @@ def _polars(piece: Chunk, sheet: Sheet) -> pl.DataFrame | None:
     data = piece.data
     quotes = data.count(b'"')
     # Polars panics on some cells whose quote is never closed.
-    if not data.strip() or b"\x00" in data or data.startswith(BOM) or quotes % 2:
+    odd = b"\x00" in data or data.startswith(BOM) or not only_crlf(data)
+    if odd or quotes % 2 or not data.strip():
         return None
     numbers = [sheet.chosen[column] for column in NUMBERS if column in sheet.chosen]
     read_as = {sheet.chosen[c]: dtype for c, dtype in NUMBERS.items() if c in sheet.chosen}
@@ -301,9 +303,9 @@ def _records(piece: Chunk, separator: str, name: str) -> Iterator[tuple[int, lis
         except StopIteration:
             return
         except csv.Error as error:
-            raise InputError(
-                _plainly(str(error), separator), file=name, line=start, fix=_QUOTES
-            ) from None
+            what = _plainly(str(error), separator)
+            fix = return_advice(name) if what is WITHIN else _QUOTES
+            raise InputError(what, file=name, line=start, fix=fix) from None
         if cells and any(cell.strip() for cell in cells):
             yield start, cells
 
@@ -317,7 +319,7 @@ def _plainly(error: str, separator: str) -> str:
     if "expected after" in error:
         return f"there is text between a closing quote and the next {separator!r}"
     if "new-line character" in error:
-        return "a lone carriage return within a cell that is not quoted"
+        return WITHIN
     return f"not readable as cells: {error}"
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from karat.errors import Advice, InputError
 from karat.formats.columns import SPELLINGS, is_header, known, plain
+from karat.formats.line_ends import refuse_return
 from karat.formats.source import HEAD, NothingIn, Source
 
 _SAMPLE = 200  # lines looked at
@@ -56,6 +57,9 @@ def detect(source: Source, role: str) -> str:
         raise NothingIn("there are only comments, no data", file=source.name)
     if (header := _with_header(source, lines, role)) is not None:
         return header
+    for number, raw in enumerate(head.split(b"\n"), 1):
+        if b'"' not in raw:  # within quotes it may be part of a cell
+            refuse_return(raw, source.name, number)
     if role in ("queries", "documents"):
         return _texts(source, lines, role)
     return _columns(source, lines, role)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from karat.errors import InputError, nearest
+from karat.formats import toml
 from karat.formats.event_columns import ANYWHERE, COLUMNS
 from karat.formats.event_numbers import Written
 from karat.formats.event_times import UNITS
@@ -102,8 +102,8 @@ def read_mapping(path: str | Path) -> Mapped:
     with Source(path) as source:
         data, name = source.whole(), source.name
     try:
-        written = tomllib.loads(data.decode("utf-8-sig"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        written = toml.table(data)
+    except (UnicodeDecodeError, toml.NotToml) as error:
         raise InputError(
             f"it is no TOML: {error}", file=name, fix="save it as UTF-8 TOML"
         ) from None

@@ -12,6 +12,7 @@ from karat.errors import InputError
 from karat.formats.event_json import LINE, TOO_LONG
 from karat.formats.event_lines import NO_TEXT, encoding_of, lines, not_utf8
 from karat.formats.event_tally import Tally
+from karat.formats.line_ends import only_crlf
 from karat.formats.parquet import BROKEN, damaged
 from karat.formats.source import Source
 
@@ -142,6 +143,8 @@ def _frame(data: bytes, first: int, names: list[str], separator: str, tally: Tal
 def _even(data: bytes, names: list[str], separator: str, count: int) -> bool:
     """Whether lines have as many cells as the first, as far as that is cheap to see."""
     quotes = data.count(b'"')
+    if not only_crlf(data):
+        return False
     if not quotes:
         return data.count(separator.encode()) == count * (len(names) - 1)
     # With an odd number of quotes a cell goes on in the next chunk, or one is not closed.

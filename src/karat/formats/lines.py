@@ -8,7 +8,7 @@ line by line in Python, which either understands it or says which line is wrong.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,16 +18,31 @@ from karat.errors import Advice, InputError
 from karat.formats.advice import in_utf8
 from karat.formats.ahead import ahead
 from karat.formats.format import Place
+from karat.formats.line_ends import only_crlf, refuse_return
 from karat.formats.source import BOM, Chunk, Source
 
 _BLANKS = re.compile(rb"[ \t\r\v\f]+")
 FAULTS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError)
 """What Polars' parsers raise on text they do not read."""
 _SPACE = b" \t\r\v\f"
+JOINED = "another line begins within the line"
 _NUMBERS: dict[type[pl.DataType], Callable[[str], float | int]] = {
     pl.Float64: float,
     pl.Int64: int,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """Further fields of a line, which are ignored, and how another line among them is seen.
+
+    Attributes:
+        joined: Whether another line begins among the fields of a line that has too many.
+        like: Matches in lines with single blanks wherever ``joined`` might be true.
+    """
+
+    joined: Callable[[Sequence[str]], bool]
+    like: re.Pattern[bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +54,7 @@ class Layout:
         fields: Names of the fields, in order, as a person would write them.
         keep: Field index to column name and type; number types are parsed.
         optional: Columns that become null when they do not parse (a rank nobody trusts).
-        more: Whether further fields are allowed, and ignored.
+        more: Further fields, if they are allowed.
         tabs: Fields are separated by single tabs and may hold spaces.
         comments: Lines that begin with # are comments.
         blank: Columns of text that may be empty.
@@ -49,7 +64,7 @@ class Layout:
     fields: tuple[str, ...]
     keep: dict[int, tuple[str, type[pl.DataType]]]
     optional: frozenset[str] = frozenset()
-    more: bool = False
+    more: Further | None = None
     tabs: bool = False
     comments: bool = True
     blank: frozenset[str] = frozenset()
@@ -77,7 +92,7 @@ def parse(chunk: Chunk, layout: Layout, name: str) -> pl.DataFrame:
 
 def _plain(data: bytes, layout: Layout) -> bytes | None:
     """The data with single separators, or None if it must be read with care."""
-    if b"\x00" in data or data.startswith(BOM):
+    if b"\x00" in data or data.startswith(BOM) or not only_crlf(data):
         return None
     if layout.tabs:
         return data.replace(b"\r\n", b"\n") if b"\r" in data else data
@@ -106,22 +121,18 @@ def _fast(data: bytes, layout: Layout, without: frozenset[str]) -> pl.DataFrame 
             has_header=False,
             quote_char=None,
             schema=schema,
-            columns=None if not layout.more else list(kept),
+            # The last field is read where others may follow, to see that no line lacks it.
+            columns=None if layout.more is None else sorted({*kept, len(layout.fields) - 1}),
             comment_prefix="#" if layout.comments and b"#" in data else None,
-            extra_columns="ignore" if layout.more else "raise",
+            extra_columns="raise" if layout.more is None else "ignore",
             missing_columns="raise",
         )
     except FAULTS:
         return None
     # A short line comes back with nulls at its end: the careful way says which one it is.
-    checked = frame if not layout.more else frame.select([name for name, _ in kept.values()])
-    if sum(sum(row) for row in checked.null_count().iter_rows()):
+    if sum(sum(row) for row in frame.null_count().iter_rows()):
         return None
-    if (
-        layout.more
-        and not layout.tabs
-        and _too_few_blanks(data, frame.height, len(layout.fields) - 1)
-    ):
+    if layout.more is not None and _joined(data, frame.height, layout):
         return None
     # What was left out because it does not parse is null, so that all chunks have one shape.
     lost = [
@@ -130,12 +141,12 @@ def _fast(data: bytes, layout: Layout, without: frozenset[str]) -> pl.DataFrame 
     return frame.with_columns(lost).select([name for name, _ in layout.keep.values()])
 
 
-def _too_few_blanks(data: bytes, lines: int, each: int) -> bool:
-    """Whether some line must lack a field that is not kept, and so was not looked at."""
-    if b"#" in data:
-        return False
+def _joined(data: bytes, lines: int, layout: Layout) -> bool:
+    """Whether two lines may stand on one; none of the lines lacks a field."""
+    assert layout.more is not None
     blanks = np.count_nonzero(np.frombuffer(data, np.uint8) == ord(" "))
-    return bool(blanks < lines * each)
+    further = blanks > lines * (len(layout.fields) - 1)
+    return bool(further) and layout.more.like.search(data) is not None
 
 
 def _careful(chunk: Chunk, layout: Layout, name: str) -> pl.DataFrame:
@@ -146,7 +157,9 @@ def _careful(chunk: Chunk, layout: Layout, name: str) -> pl.DataFrame:
         if fields is None:
             continue
         wanted = len(layout.fields)
-        if len(fields) < wanted or (len(fields) > wanted and not layout.more):
+        if len(fields) > wanted and layout.more is not None:
+            refuse_joined(fields, raw, layout, name, number)
+        elif len(fields) != wanted:
             raise InputError(
                 f"{_count(len(fields))} where {layout.what} has {wanted} "
                 f"({' '.join(layout.fields)}): {_shown(raw)}",
@@ -160,12 +173,30 @@ def _careful(chunk: Chunk, layout: Layout, name: str) -> pl.DataFrame:
     return pl.DataFrame(columns, schema=schema)
 
 
+def refuse_joined(
+    fields: Sequence[str], raw: bytes, layout: Layout, name: str, number: int
+) -> None:
+    """Refuse a line among whose fields another line begins: its row would be lost.
+
+    Raises:
+        InputError: one does.
+    """
+    if layout.more is not None and layout.more.joined(fields):
+        raise InputError(
+            f"{JOINED}: {_shown(raw)}",
+            file=name,
+            line=number,
+            fix="start a new line there; was a line end lost when files were joined?",
+        )
+
+
 def split(raw: bytes, layout: Layout, name: str, number: int) -> list[str] | None:
     """The fields of a line, or None for a blank line or a comment.
 
     Raises:
-        InputError: bytes that are not UTF-8 text.
+        InputError: bytes that are not UTF-8 text, or a carriage return within the line.
     """
+    refuse_return(raw, name, number)
     if b"\x00" in raw:
         raise InputError("binary data, not text", file=name, line=number)
     if layout.comments and raw.lstrip(_SPACE).startswith(b"#"):
@@ -180,7 +211,7 @@ def split(raw: bytes, layout: Layout, name: str, number: int) -> list[str] | Non
             fix=in_utf8(name),
         ) from None
     if layout.tabs:
-        text = text.removesuffix("\r")
+        text = text.rstrip("\r")
         return text.split("\t") if text.strip() else None
     # Only ASCII blanks separate, as in the C tools: an id may hold a non-breaking space.
     return re.split(r"[ \t\r\v\f]+", stripped) if (stripped := text.strip(" \t\r\v\f")) else None

@@ -24,7 +24,7 @@ BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 def read_table(source: Source, role: str) -> Rows:
     """Qrels or a run."""
-    plan, names = _scan(source)
+    plan, names = scan(source)
     chosen = choose(names, role, source.name)
     schema = _collected(plan.head(0), source).schema
     for column in ("query_id", "doc_id"):
@@ -35,7 +35,7 @@ def read_table(source: Source, role: str) -> Rows:
 
 def read_attributes(source: Source, role: str) -> Rows:
     """Queries or documents."""
-    plan, names = _scan(source)
+    plan, names = scan(source)
     key = "query_id" if role == "queries" else "doc_id"
     chosen = choose(names, role, source.name)
     frame = _collected(plan, source)
@@ -53,7 +53,12 @@ def read_attributes(source: Source, role: str) -> Rows:
     return Rows([frame])
 
 
-def _scan(source: Source) -> tuple[pl.LazyFrame, list[str]]:
+def scan(source: Source) -> tuple[pl.LazyFrame, list[str]]:
+    """A plan of the whole file, and the names of its columns.
+
+    Raises:
+        InputError: it is damaged, or expands beyond what real data does.
+    """
     whole_path = source.again if source.compressed is None else None
     if whole_path is not None:
         with whole_path.open("rb") as stream:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 from karat.errors import Advice, InputError
+from karat.formats import toml
+from karat.formats.advice import in_utf8
 from karat.formats.detect import own_kind
 from karat.formats.source import Source
 from karat.release.policy import Policy, policy_of
@@ -31,9 +32,9 @@ def read_policy(path: str | Path, rel: float | None = None) -> Policy:
             what, file=name, fix=Advice("karat gate --policy gate.toml …", page="send a policy")
         )
     try:
-        written = tomllib.loads(data.decode("utf-8-sig"))
+        written = toml.table(data)
     except UnicodeDecodeError:
-        raise InputError("it is not UTF-8", file=name, fix="iconv -t UTF-8 FILE") from None
-    except tomllib.TOMLDecodeError as error:
+        raise InputError("it is not UTF-8", file=name, fix=in_utf8(name)) from None
+    except toml.NotToml as error:
         raise InputError(f"it is no TOML: {error}", file=name, fix=_EXAMPLE) from None
     return policy_of(written, name, rel)

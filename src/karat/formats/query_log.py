@@ -23,6 +23,7 @@ from karat.formats.columns import plain
 from karat.formats.detect import refuse_binary
 from karat.formats.fields import finite
 from karat.formats.jsonl import parsed
+from karat.formats.line_ends import WITHIN, refuse_return, return_advice
 from karat.formats.log_size import Most, measure
 from karat.formats.parquet import refuse_bomb, weight
 from karat.formats.parquet_footer import read_footer
@@ -102,7 +103,9 @@ def read_query_log(
 def _text(source: Source, text: str | None, count: str | None, notes: list[str]) -> pl.DataFrame:
     # The end of the head may cut a line.
     head = source.head.decode("utf-8", "replace").split("\n")[:_SAMPLE]
-    head = [line.rstrip("\r") for line in (head[:-1] if len(head) > 1 else head) if line.strip()]
+    whole = head[:-1] if len(head) > 1 else head
+    # The parser stumbles on carriage returns within a line, which are refused with its number.
+    head = [line.rstrip("\r").replace("\r", " ") for line in whole if line.strip()]
     for separator in ("\t", ",", ";"):
         cells = next(csv.reader(head[:1], delimiter=separator))
         named = text in cells or any(plain(cell) in (*TEXT, *_TEXT_TOO) for cell in cells)
@@ -183,7 +186,8 @@ def _lines(source: Source, head: Sequence[str], text: str | None) -> pl.DataFram
     header = head[0].strip() == text or plain(head[0]) in (*TEXT, *_TEXT_TOO)
     counted = all(_UNIQ.match(line) for line in head) and any(line[0] == " " for line in head)
     texts, counts = [], []
-    for _, line in _decoded(source):
+    for number, line in _decoded(source):
+        refuse_return(line.encode(), source.name, number)
         if header:
             header = not line.strip()
             continue
@@ -218,11 +222,13 @@ def _cells(
         except StopIteration:
             break
         except csv.Error as error:
+            cut = "new-line character" in str(error)
+            quoted = 'a cell that holds a quote stands in quotes, the quote doubled: "a 3"" pipe"'
             raise InputError(
-                f"not readable as cells: {error}",
+                WITHIN if cut else f"not readable as cells: {error}",
                 file=source.name,
                 line=start,
-                fix='a cell that holds a quote stands in quotes, the quote doubled: "a 3"" pipe"',
+                fix=return_advice(source.name) if cut else quoted,
             ) from None
         if not any(cell.strip() for cell in cells):
             continue

@@ -3,20 +3,22 @@
 A qrels line is ``query iteration document grade``, where the iteration may name a subtopic, as in
 the TREC diversity tasks; a run line is ``query Q0 document rank score tag``. White space
 separates, blank lines and lines that begin with # are skipped (trec_eval 10; 9.0.8 knows no
-comments), further fields of a run line are ignored; the rank is checked against the score and not
-trusted. What trec_eval would read as 0 (a score that is no number) is an error.
+comments), further fields of a run line are ignored unless another line begins there; the rank is
+checked against the score and not trusted. What trec_eval would read as 0 (a score that is not a
+number) is an error.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
 
 import polars as pl
 
+from karat.errors import InputError
 from karat.formats.format import Format, Place, Rows
-from karat.formats.lines import Layout, frames, places
+from karat.formats.lines import Further, Layout, frames, places
 from karat.formats.outgoing import refuse_failed, refuse_unwritable, whole
 from karat.formats.source import Source
 from karat.tables import Qrels, Run
@@ -31,6 +33,31 @@ QRELS = Layout(
         3: ("grade", pl.Float64),
     },
 )
+_SIX = 6  # fields of a run line
+
+
+def _joined(fields: Sequence[str]) -> bool:
+    """Whether another run line begins within one that has more than six fields.
+
+    It is seen by its Q0; or by the second field of the line itself, whatever it is, where a
+    document, a rank and a score follow. A tag of several words is neither.
+    """
+    q0 = [at for at, field in enumerate(fields) if at > 1 and field.casefold() == "q0"]
+    if q0 and not (q0 == [2] and fields[1].casefold() == "q0"):  # else a document of that name
+        return True
+    again = (at for at, field in enumerate(fields) if at >= _SIX and field == fields[1])
+    return any(
+        re.fullmatch(r"\d+", fields[at + 2]) and re.match(r"[-+]?\.?\d", fields[at + 3])
+        for at in again
+        if at + 3 < len(fields)
+    )
+
+
+_FIELD = rb"[^ \n]+"
+_LIKE = re.compile(
+    rb"(?m)^%b %b (?:[^\n]* )?[qQ]0(?: |$)|^%b (%b) %b %b %b (?:%b )+\1 %b \d+ [-+.\d]"
+    % ((_FIELD,) * 9)
+)
 RUN = Layout(
     what="a TREC run line",
     fields=("query", "Q0", "document", "rank", "score", "tag"),
@@ -41,7 +68,7 @@ RUN = Layout(
         4: ("score", pl.Float64),
     },
     optional=frozenset({"rank"}),
-    more=True,
+    more=Further(_joined, _LIKE),
 )
 
 
@@ -50,7 +77,42 @@ _SPACE = r"[ \t\n\r\v\f\x00]"
 
 def read_qrels(source: Source) -> Rows:
     """The judgments of a TREC qrels file."""
-    return Rows(frames(source, QRELS))
+    return Rows(_in_order(frames(source, QRELS), source.name))
+
+
+def _in_order(parts: Iterable[pl.DataFrame], name: str) -> Iterator[pl.DataFrame]:
+    """The judgments as they are, unless their columns are plainly in another order.
+
+    Raises:
+        InputError: as ``out_of_order`` tells.
+    """
+    few: list[pl.DataFrame] | None = []
+    for part in parts:
+        if few is not None:
+            few.append(part)
+            if few[0].height and (part["doc_id"] != few[0]["doc_id"][0]).any():
+                few = None
+        yield part
+    if few and out_of_order(rows := pl.concat(few)):
+        raise InputError(
+            f"every judgment is of document {rows['doc_id'][0]!r}, and the second column varies: "
+            "are the columns in another order?",
+            file=name,
+            fix="TREC qrels are query iteration document grade; for query document 0 grade: "
+            "awk '{print $1, 0, $2, $4}'",
+        )
+
+
+def out_of_order(rows: pl.DataFrame) -> bool:
+    """Whether all judgments of several queries are of one document, and their iterations differ.
+
+    So it looks if the document stands in the second column, as in CISI.REL (query document 0 0.0).
+    """
+    return (
+        rows["doc_id"].n_unique() == 1
+        and rows["query_id"].n_unique() > 1
+        and rows["subtopic"].n_unique() > 1
+    )
 
 
 def read_run(source: Source) -> Rows:
@@ -59,8 +121,8 @@ def read_run(source: Source) -> Rows:
 
 
 def _tag(tail: bytes) -> dict[str, str]:
-    for raw in reversed(tail.splitlines()):
-        fields = raw.decode("utf-8", "replace").split()
+    for raw in reversed(tail.split(b"\n")):
+        fields = [field.decode("utf-8", "replace") for field in raw.split()]
         if len(fields) > RUN.fields.index("tag") and not raw.startswith(b"#"):
             return {"tag": fields[RUN.fields.index("tag")]}
     return {}

@@ -12,6 +12,7 @@ from typing import Any, cast
 from urllib.parse import unquote_plus
 
 from karat.errors import InputError, UsageError, nearest
+from karat.formats import toml
 from karat.formats.source import Source
 from karat.formats.writing import beside
 from karat.golden.queue import read_lease
@@ -118,13 +119,13 @@ def read_workspace(path: Path, environment: Mapping[str, str] | None = None) -> 
     with Source(path) as source:
         data, name = source.whole(), source.name
     try:
-        written = tomllib.loads(data.decode("utf-8-sig"))
+        written = toml.table(data)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(
             "it is no TOML: the line is not UTF-8", file=name, line=line, fix="save it as UTF-8"
         ) from None
-    except tomllib.TOMLDecodeError as error:
+    except toml.NotToml as error:
         raise _no_toml(str(error), data, name) from None
     variables = os.environ if environment is None else environment
     return _Written(written, name).workspace(path.resolve().parent, variables)

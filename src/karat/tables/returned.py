@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -31,6 +32,14 @@ class Unusable(Exception):
         super().__init__(what)
         self.kind = kind
         self.came = ""
+
+
+def common_reason(error: str) -> str:
+    """Why a query failed, without the document or place that is its own: these are counted."""
+    return _OWN.sub(r"\1", error)
+
+
+_OWN = re.compile(r"^(an? (?:score|id) [^(]*) \((?:document|result) .*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,26 +152,26 @@ def _doc_id(value: Any, place: int) -> str:
             f"result {place} is {_a(kind)}, and an id is text{how}", f"a {kind} for an id"
         )
     if not value:
-        raise Unusable(f"the id of result {place} is empty")
+        raise Unusable(f"an id is empty (result {place})")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise Unusable(f"the id of result {place} holds half of a surrogate pair") from None
+        raise Unusable(f"an id holds half of a surrogate pair (result {place})") from None
     return str(value)
 
 
 def _score(value: Any, doc_id: str) -> float:
     if not isinstance(value, Real | Decimal) or isinstance(value, bool):
         kind = type(value).__name__
-        raise Unusable(f"the score of document {doc_id} is {_a(kind)}", f"a {kind} for a score")
+        raise Unusable(f"a score is {_a(kind)} (document {doc_id})", f"a {kind} for a score")
     try:
         score = float(value)
     except ValueError:  # a signalling NaN of Decimal
         score = math.nan
     except OverflowError:
-        raise Unusable(f"the score of document {doc_id} is too large") from None
+        raise Unusable(f"a score is too large (document {doc_id})") from None
     if math.isnan(score):
-        raise Unusable(f"the score of document {doc_id} is NaN")
+        raise Unusable(f"a score is NaN (document {doc_id})")
     return score
 
 

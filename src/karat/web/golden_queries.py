@@ -350,7 +350,7 @@ def _page(
 
 
 def _lines(text: str) -> list[str]:
-    return [line.strip() for line in text.splitlines() if line.strip()]
+    return [line.strip() for line in text.split("\n") if line.strip()]
 
 
 def _size(text: str) -> int:

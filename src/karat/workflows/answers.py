@@ -17,6 +17,7 @@ from karat.stats import mean
 from karat.stats.quantiles import latency_of
 from karat.stats.weighing import Weighing
 from karat.tables import Run
+from karat.tables.returned import common_reason
 from karat.workflows.baseline import states
 
 DEPTH = 10
@@ -75,5 +76,9 @@ def _errors(run: Run, failed: set[str]) -> dict[str, int]:
         return {}
     told = dict(run.answers.select("query_id", "error").iter_rows())
     return dict(
-        Counter(told[query] for query in run.answers["query_id"] if query in failed and told[query])
+        Counter(
+            common_reason(told[query])
+            for query in run.answers["query_id"]
+            if query in failed and told[query]
+        )
     )

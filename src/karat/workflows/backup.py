@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import tempfile
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from karat.errors import InputError, UsageError
-from karat.formats import bundle
+from karat.formats import bundle, toml
 from karat.formats.workspace import NAME, STORE, read_workspace, without_password
 from karat.store import copying
 from karat.store.opening import VERSIONS, Store, open_store
@@ -297,8 +296,8 @@ def _with(text: str, key: str, value: str) -> str:
         lines[begin + 1 if at is None else at : begin + 1 if at is None else at + 1] = [line]
     changed = "\n".join(lines) + "\n"
     try:
-        right = tomllib.loads(changed)["workspace"][key] == value
-    except (tomllib.TOMLDecodeError, KeyError):
+        right = toml.table(changed.encode())["workspace"][key] == value
+    except (toml.NotToml, KeyError):
         right = False
     if not right:
         raise InputError(f"{NAME} is written in a way that karat cannot change: {key}", file=NAME)

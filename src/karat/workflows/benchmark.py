@@ -22,7 +22,7 @@ from karat.connectors.asking import Manner, Reply, ask
 from karat.errors import InputError, UsageError, nearest
 from karat.reports.figures import counted
 from karat.tables import Qrels, Queries, Results, Run
-from karat.tables.returned import EXPECTED
+from karat.tables.returned import EXPECTED, common_reason
 from karat.workflows import given
 from karat.workflows.evaluate import evaluate
 from karat.workflows.golden_set import GoldenSet
@@ -312,7 +312,7 @@ def _run(
 
 
 def _notes(replies: Sequence[Reply]) -> Iterator[str]:
-    errors = Counter(reply.error for reply in replies if reply.error is not None)
+    errors = Counter(common_reason(reply.error) for reply in replies if reply.error is not None)
     if errors:
         most = "; ".join(f"{error} ({count:,})" for error, count in errors.most_common(3))
         yield f"why queries failed: {most}{'; …' if len(errors) > 3 else ''}"

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from karat.errors import InputError
 from karat.formats import ROLES, golden
 from karat.formats.detect import detect, own_kind, refuse_binary
+from karat.formats.line_ends import WITHIN
 from karat.formats.source import Source
+from karat.formats.trec import out_of_order
 from karat.golden.query import judgment_frame
 from karat.tables.findings import Finding, Findings, LintedFile
 from karat.tables.ranking import gathered
@@ -162,8 +164,9 @@ def _format(file: _File, source: Source, role: str) -> str:
 
 def _unreadable(tally: Tally, error: InputError) -> None:
     empty = error.what.endswith(("is empty", "holds nothing")) and error.line is None
+    cut = "carriage-return" if error.what == WITHIN else "unreadable-file"
     tally.add(
-        "empty-file" if empty else "unreadable-file",
+        "empty-file" if empty else cut,
         [error.line] if error.line else [],
         count=1,
         says=error.what,
@@ -277,6 +280,8 @@ def _qrels(
     rows = pl.concat(pieces)
     first = rows.group_by("query_id", maintain_order=True).agg(pl.col("line").first())
     file.queries = dict(first.iter_rows())
+    if file.format in ("trec", "msmarco") and out_of_order(rows):
+        file.tally.add("column-order", count=1, example=rows["doc_id"][0])
     judgments.check(rows, file.tally, silent)
     if documents is not None:
         lost = rows.filter(pl.Series(absent(rows["doc_id"], documents)))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from karat.formats.lines import Further
 from karat.formats.source import Chunk
 from karat.workflows.linting.tally import KEPT, Tally
 
 _WHITE = np.zeros(256, np.bool_)
 _WHITE[list(b" \t\r\n\v\f")] = True
-_TO_SPACE = bytes.maketrans(b"\t\v\f\r", b"    ")
-_NEWLINE, _HASH = ord("\n"), ord("#")
+_TO_SPACE = bytes.maketrans(b"\t\v\f", b"   ")
+_ENDS = re.compile(rb"\r+(?=\n|\Z)")
+_NEWLINE, _RETURN, _HASH = ord("\n"), ord("\r"), ord("#")
 
 
 @dataclass(slots=True)
@@ -71,8 +74,16 @@ class Looked:
     short: NDArray[np.int64]
 
 
-def look(chunk: Chunk, tally: Tally, *, spaces: bool, comments: bool, fields: int = 0) -> Looked:
-    """Count blank lines, comments, doubled separators and further fields.
+def look(
+    chunk: Chunk,
+    tally: Tally,
+    *,
+    spaces: bool,
+    comments: bool,
+    fields: int = 0,
+    more: Further | None = None,
+) -> Looked:
+    """Count blank lines, comments, doubled separators, further fields and lines that are joined.
 
     Args:
         chunk: Whole lines.
@@ -80,8 +91,11 @@ def look(chunk: Chunk, tally: Tally, *, spaces: bool, comments: bool, fields: in
         spaces: White space separates fields; tabs otherwise.
         comments: Lines that begin with # are comments.
         fields: If above 0: count lines with more fields than this, and look for shorter ones.
+        more: What further fields may be.
     """
     data = chunk.data.replace(b"\r\n", b"\n") if b"\r" in chunk.data else chunk.data
+    if b"\r" in data:
+        data = _ENDS.sub(b"", data)
     if spaces:
         data = data.translate(_TO_SPACE)
     if not data.endswith(b"\n"):
@@ -109,6 +123,10 @@ def look(chunk: Chunk, tally: Tally, *, spaces: bool, comments: bool, fields: in
             doubled[np.searchsorted(ends, at)] = True
             doubled[0] |= bool(white[0])
             _count(tally, "doubled-separator", doubled & ~blank, chunk)
+    if b"\r" in data:
+        within = np.add.reduceat(letters == _RETURN, starts) > 0
+        skipped |= within
+        _count(tally, "carriage-return", within, chunk)
     if comments and b"#" in data:
         comment = letters[np.minimum(starts, len(letters) - 1)] == _HASH
         skipped |= comment
@@ -118,10 +136,30 @@ def look(chunk: Chunk, tally: Tally, *, spaces: bool, comments: bool, fields: in
         begins = ~white
         begins[1:] &= white[:-1]
         held = np.add.reduceat(begins, starts, dtype=np.int64)
-        _count(tally, "extra-fields", (held > fields) & ~skipped, chunk)
+        over = (held > fields) & ~skipped
+        if more is not None and over.any() and more.like.search(data):
+            joined = _joined(data, over, starts, ends, more)
+            _count(tally, "joined-lines", joined, chunk)
+            skipped |= joined
+        _count(tally, "extra-fields", over & ~skipped, chunk)
         short = np.flatnonzero((held < fields) & ~skipped) + chunk.first_line
     lines = np.flatnonzero(~skipped) + chunk.first_line
     return Looked(Chunk(data, chunk.first_line), lines, short)
+
+
+def _joined(
+    data: bytes,
+    over: NDArray[np.bool_],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    more: Further,
+) -> NDArray[np.bool_]:
+    """Which of the lines with further fields hold another line."""
+    joined = np.zeros_like(over)
+    for at in np.flatnonzero(over).tolist():
+        fields = data[starts[at] : ends[at]].decode("utf-8", "replace").split(" ")
+        joined[at] = more.joined([field for field in fields if field])
+    return joined
 
 
 def _count(tally: Tally, code: str, held: NDArray[np.bool_], chunk: Chunk) -> None:

@@ -84,6 +84,11 @@ _ALL = (
         "copy or write the file again",
     ),
     Code(
+        "carriage-return", "error", "a carriage return (CR) within the line, not at its end",
+        "it may have ended a line, and then two rows stand on one; karat refuses the file",
+        "if it should end a line: tr '\\r' '\\n' < FILE; if not, delete it",
+    ),
+    Code(
         "blank-line", "info", "the line is blank",
         "karat skips it; some tools stop there", "delete it",
     ),
@@ -104,9 +109,14 @@ _ALL = (
         "write every field, one separator between them; ids hold no blanks",
     ),
     Code(
+        "joined-lines", "error", "another line begins within the line",
+        "a line end was lost, and its row would be too; karat refuses the file",
+        "start a new line there; were files joined of which one had no final newline?",
+    ),
+    Code(
         "extra-fields", "info", "fields after the sixth",
         "they are ignored; an id with a blank in it would look like this too",
-        "cut them off, or mend the id",
+        "cut them off, or fix the id",
     ),
     Code(
         "not-json", "error", "the line is not a JSON object",
@@ -147,6 +157,14 @@ _ALL = (
         "fractional-grade", "info", "the grade is not a whole number",
         "karat keeps fractions; trec_eval cuts them off, so that 0.9 counts as 0",
         "nothing, unless other tools read the file",
+    ),
+    Code(
+        "column-order", "error",
+        "every judgment is of one document, and the second column varies: are the columns in "
+        "another order",
+        "TREC qrels are query iteration document grade; with another order nothing that is "
+        "retrieved is judged, and karat refuses the file",
+        "for query document 0 grade, as in CISI.REL: awk '{print $1, 0, $2, $4}' FILE", "file",
     ),
     Code(
         "no-grade-reaches-1", "error", "no grade reaches 1, and some lie between 0 and 1",

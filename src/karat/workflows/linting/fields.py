@@ -89,7 +89,8 @@ def _piece(chunk: Chunk, layout: Layout, name: str) -> Piece:
         tally,
         spaces=not layout.tabs,
         comments=layout.comments,
-        fields=len(layout.fields) if layout.more else 0,
+        fields=0 if layout.more is None else len(layout.fields),
+        more=layout.more,
     )
     plain = chunk.data.isascii()
     rows = _fast(looked, layout, name)
@@ -172,6 +173,8 @@ def _line_by_line(chunk: Chunk, layout: Layout, tally: Tally) -> pl.DataFrame:
 def _fields(raw: bytes, layout: Layout, tally: Tally, number: int) -> list[str] | None:
     if not raw.strip() or (layout.comments and raw.startswith(b"#")):
         return None
+    if b"\r" in raw:  # counted before, as lines that are joined
+        return None
     text = text_of(raw, tally, number)
     return text.split("\t") if layout.tabs else _BLANKS.split(text.strip(" \t\r\v\f"))
 
@@ -192,7 +195,9 @@ def text_of(raw: bytes, tally: Tally, number: int) -> str:
 def _whole(fields: list[str], raw: bytes, layout: Layout, tally: Tally, number: int) -> bool:
     """Whether the line has the fields it should have."""
     wanted = len(layout.fields)
-    if len(fields) == wanted or (len(fields) > wanted and layout.more):
+    if len(fields) > wanted and layout.more is not None:
+        return not layout.more.joined(fields)
+    if len(fields) == wanted:
         return True
     example = raw.decode("utf-8", "backslashreplace")
     if len(fields) == wanted - 1 and layout.fields[-1] == "grade":

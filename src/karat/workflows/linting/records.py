@@ -13,6 +13,7 @@ from karat.errors import InputError
 from karat.formats.cells import NUMBERS
 from karat.formats.columns import choose, is_header, known
 from karat.formats.delimited import pointed, semicolons
+from karat.formats.parquet import BROKEN, damaged, scan
 from karat.formats.source import LONGEST_LINE, Chunk, Source
 from karat.tables.queries import YES
 from karat.workflows.linting.bytewise import LineEnds
@@ -102,7 +103,7 @@ class _Sized:
         else:
             self.tally.add("no-final-newline", [last])
         for number, raw in enumerate(raws, chunk.first_line):
-            yield number, text_of(raw.removesuffix(b"\r"), self.tally, number)
+            yield number, text_of(raw.rstrip(b"\r"), self.tally, number)
 
 
 def _checked(records: Iterable[Record], role: str, sized: _Sized) -> Iterator[Piece]:
@@ -224,13 +225,17 @@ def _whole(value: Any) -> int | None:
 def _table(sized: _Sized, role: str, separator: str, names: Sequence[str] = ()) -> Iterator[Record]:
     """CSV or TSV with names in the first line; a record may span several lines."""
     csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST_LINE))
-    last = 0
+    last, quotes = 0, 0
 
     def physical() -> Iterator[str]:
-        nonlocal last
+        nonlocal last, quotes
         for number, text in sized.lines():
             last = number
-            # A lone CR would end the record; as a blank it is seen within an id.
+            parts = text.split('"')  # every other one is in quotes, where a cell may hold a CR
+            if any("\r" in part for part in parts[quotes % 2 :: 2]):
+                sized.tally.add("carriage-return", [number], example=text)
+            quotes += len(parts) - 1
+            # The CR would end the record; as a blank it is seen within an id.
             yield text.replace("\r", " ") + "\n"
 
     reader = csv.reader(physical(), delimiter=separator, strict=True)
@@ -274,6 +279,9 @@ def _id_tab_text(sized: _Sized, role: str) -> Iterator[Record]:
     for number, text in sized.lines():
         if not text.strip():
             sized.tally.add("blank-line", [number])
+            continue
+        if "\r" in text:
+            sized.tally.add("carriage-return", [number], example=text)
             continue
         cells = text.split("\t")
         if len(cells) != 2:
@@ -359,18 +367,16 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def _parquet(source: Source, role: str) -> Iterator[Piece]:
+    frame, names = scan(source)
+    named = _chosen(names, role, source.name)
     try:
-        frame = pl.scan_parquet(source.path or source.whole())
-        names = frame.collect_schema().names()
-        named = _chosen(names, role, source.name)
         height = frame.select(pl.len()).collect().item()
         for start in range(0, height, 10 * _BATCH):
             columns = [pl.col(name).alias(column) for column, name in named.items()]
             part = frame.select(columns).slice(start, 10 * _BATCH).collect()
             yield _typed(part, role, start)
-    except pl.exceptions.PolarsError as error:
-        said = str(error).splitlines()[0][:200]
-        raise InputError(f"the Parquet data is damaged ({said})", file=source.name) from None
+    except BROKEN as error:
+        raise damaged(error, source) from None
 
 
 def _typed(part: pl.DataFrame, role: str, start: int) -> Piece:

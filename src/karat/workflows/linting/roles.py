@@ -9,12 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-import polars as pl
-
 from karat.errors import InputError, UsageError, nearest
 from karat.formats import ROLES
 from karat.formats.columns import known, plain
 from karat.formats.detect import detect
+from karat.formats.parquet import scan
 from karat.formats.source import Source
 
 _SHORT = 120  # characters: the text of half of all queries is shorter, of documents longer
@@ -72,8 +71,8 @@ def told(source: Source) -> str | None:
     """The role of a file, or None if its content does not tell."""
     head = source.head
     if head.startswith(b"PAR1"):
-        names = pl.read_parquet_schema(source.again) if source.again else {}
-        return _by_names(list(names), [], source.name)
+        names = scan(source)[1] if source.again else []
+        return _by_names(names, [], source.name)
     text = head.decode("utf-8", "replace")
     lines = [line.rstrip("\r") for line in text.split("\n")]
     if len(lines) > 1 and not text.endswith("\n"):

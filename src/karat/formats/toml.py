@@ -1,0 +1,26 @@
+"""TOML, as every file that karat reads in it: bytes to a table, or what is wrong with them."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+
+class NotToml(ValueError):
+    """The text is not TOML; the message says why, and where if that is known."""
+
+
+def table(data: bytes) -> dict[str, Any]:
+    """The table that TOML text holds; a byte order mark is left out.
+
+    Raises:
+        UnicodeDecodeError: it is not UTF-8.
+        NotToml: it is not TOML, or nested deeper than Python can follow.
+    """
+    text = data.decode("utf-8-sig")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise NotToml("its values are nested too deeply") from None
+    except ValueError as error:  # numbers of thousands of digits are no TOMLDecodeError
+        raise NotToml(str(error)) from None
