@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from fastapi import FastAPI
 from tests.web.conftest import Browser, ClientOf, Clock
 
-from karat.tables.people import Role
+from karat.tables.people import SCOPES, Role
 
 PASSWORD, NEW = "correct horse battery", "staple of correct horses"
 
@@ -158,3 +159,9 @@ def test_a_rater_sees_the_account_and_none_of_the_menu(client_of: ClientOf) -> N
     assert 'aria-label="Sections"' not in page
     assert "/people" not in page
     assert "/audit" not in page
+
+
+def test_the_guide_of_the_api_has_each_scope_once(root: Path) -> None:
+    guide = (root / "docs/how-to/use-the-api.md").read_text(encoding="utf-8")
+    named = re.findall(r"^\| `(\w+)` \|", guide, re.MULTILINE)
+    assert sorted(named) == sorted(SCOPES)
