@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -196,6 +198,56 @@ def test_what_cannot_be_compared_is_refused(egon: Browser, fields: dict[str, obj
     answer = egon.fill("/comparisons/new", **given)
     assert answer.status_code == 400  # type: ignore[attr-defined]
     assert egon.get("/comparisons?format=json").json()["comparisons"] == []
+
+
+def test_a_refused_form_is_shown_again_with_what_was_typed(egon: Browser) -> None:
+    given: dict[str, object] = {
+        "baseline": 2,
+        "candidate": [1],
+        "measure": ["P@10"],
+        "other": "nDGC@5",
+        "by": ["query_length"],
+        "by_other": "returned.source",
+        "margin": "0.02",
+        "name": "Before <the> release",
+    }
+    answer: Any = egon.fill("/comparisons/new", **given)
+    assert answer.status_code == 400
+    assert 'class="wrong" role="alert"' in answer.text
+    assert "Did you mean <bdi>nDCG" in answer.text
+    page = answer.text
+    form = page[page.index('action="/comparisons/new"') :]
+    for name, value in (
+        ("other", "nDGC@5"),
+        ("by_other", "returned.source"),
+        ("margin", "0.02"),
+        ("name", "Before &lt;the&gt; release"),
+    ):
+        assert f'name="{name}" value="{value}"' in form, name
+    ticked = set(re.findall(r'name="(\w+)" value="([^"]*)" checked', form))
+    assert ticked == {
+        ("baseline", "2"),
+        ("candidate", "1"),
+        ("measure", "P@10"),
+        ("by", "query_length"),
+    }
+    assert "<details open><summary>Slices, margin, name" in form
+
+
+def test_the_baseline_is_not_a_candidate(egon: Browser) -> None:
+    def ticked(ask: str) -> list[tuple[str, str]]:
+        page = egon.get(f"/comparisons/new{ask}").text
+        return re.findall(r'name="(baseline|candidate)" value="(\d+)" checked', page)
+
+    # Runs are listed the newest first: 2 is newer than 1.
+    assert ticked("") == [("candidate", "2"), ("baseline", "1")]
+    assert ticked("?baseline=2") == [("baseline", "2"), ("candidate", "1")]
+    assert ticked("?candidate=1") == [("baseline", "2"), ("candidate", "1")]
+    assert ticked("?baseline=2&candidate=2") == [("baseline", "2"), ("candidate", "1")]
+    answer: Any = egon.fill("/comparisons/new", baseline=1, candidate=[1])
+    assert answer.status_code == 400
+    assert "No candidate is selected." in answer.text
+    assert "select at least one run besides the baseline" in answer.text
 
 
 def test_only_engineers_compare(client_of: ClientOf, egon: Browser) -> None:

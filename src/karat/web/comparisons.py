@@ -12,7 +12,7 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import Field
 
-from karat.errors import UsageError
+from karat.errors import KaratError, UsageError
 from karat.measures import DEFAULTS
 from karat.reports.html import words
 from karat.store import comparisons as stored
@@ -24,6 +24,7 @@ from karat.tables.results import Result
 from karat.web.access import AnEngineer, AReader
 from karat.web.comparison_lists import list_of_queries
 from karat.web.counting import counts_in, narrowed, uncounted
+from karat.web.errors import Said, refused
 from karat.web.figures import Charts, charts
 from karat.web.ids import Id
 from karat.web.kept import WAIT_S, axes, compute, confirm, find, look
@@ -69,6 +70,34 @@ class ComparisonsPage(Page):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Typed:
+    """What the form says besides runs.
+
+    Attributes:
+        measures: The usual measures that are ticked.
+        other: Other measures, with a semicolon between them.
+        by: Attributes that are ticked, to slice by.
+        by_other: Another slicing.
+        margin: The margin.
+        edition: Whose grades count, or ``now``.
+        name: Of the comparison.
+    """
+
+    measures: Sequence[str] = DEFAULTS
+    other: str = ""
+    by: Sequence[str] = ()
+    by_other: str = ""
+    margin: str = ""
+    edition: str = NOW
+    name: str = ""
+
+    @property
+    def more(self) -> bool:
+        """Whether it says something of slices, margin or name."""
+        return bool(self.by or self.by_other or self.margin or self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
 class NewPage(Page):
     """What to compare.
 
@@ -79,6 +108,8 @@ class NewPage(Page):
         measures: The usual measures.
         attributes: What can be sliced by.
         editions: The editions to choose from.
+        typed: What else the form says.
+        wrong: Why nothing was compared; None if nothing went wrong.
     """
 
     template: ClassVar[str] = "comparison_new.html.j2"
@@ -89,6 +120,8 @@ class NewPage(Page):
     measures: Sequence[str]
     attributes: Sequence[str]
     editions: Sequence[str]
+    typed: Typed = field(default_factory=Typed)
+    wrong: Said | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,25 +242,37 @@ def choose(
 ) -> Response:
     """What to compare; runs may be chosen in the address."""
     opened = site.opened(site.workspace.golden.name)
-    with opened.store.read() as connection:
-        rows = runs.runs(connection, opened.golden.id)[::-1]
     said = request.query_params.getlist("candidate")[:_MOST_RUNS]
     wanted = [int(each) for each in said if each.isdecimal() and len(each) < 19]
-    page = NewPage(
+    return show(request, _new_page(opened, baseline, wanted))
+
+
+def _new_page(
+    opened: Opened, baseline: int | None, candidates: Sequence[int], **more: Any
+) -> NewPage:
+    """The form: with the oldest run as the baseline, unless another is named."""
+    with opened.store.read() as connection:
+        rows = runs.runs(connection, opened.golden.id)[::-1]
+    named = [row.id for row in rows if row.id in candidates]
+    if baseline not in {row.id for row in rows}:
+        baseline = next((row.id for row in rows[::-1] if row.id not in named), None)
+    others = [row.id for row in rows if row.id != baseline]
+    return NewPage(
         title="Compare runs",
         crumbs=[("Comparisons", "/comparisons")],
         runs=rows,
-        baseline=baseline if baseline is not None or not rows else rows[-1].id,
-        candidates=wanted or [row.id for row in rows[:1] if len(rows) > 1],
+        baseline=baseline,
+        candidates=[each for each in named if each != baseline] or others[:1],
         measures=DEFAULTS,
         attributes=attributes_of(opened),
         editions=[row.name for row in list_editions(opened)],
+        **more,
     )
-    return show(request, page)
 
 
 @ROUTER.post("/comparisons/new")
 def make(
+    request: Request,
     site: TheSite,
     asking: AnEngineer,
     baseline: Annotated[Number, Form()],
@@ -243,15 +288,33 @@ def make(
     """Ask for a comparison, and compute it: at once if that is quick."""
     opened = site.opened(site.workspace.golden.name)
     others = [each for each in candidate if each != baseline]
-    asked = Asked(
-        [baseline, *others],
-        [*measure, *(each.strip() for each in other.split(";") if each.strip())],
-        [*by, *([by_other.strip()] if by_other.strip() else [])],
-        _margin(margin),
-        edition,
-        name,
-    )
-    made = kept_comparisons.ask(opened, asked, by=asking.person.name, now=site.clock())
+    try:
+        if not others:
+            raise UsageError(
+                "no candidate is selected", fix="select at least one run besides the baseline"
+            )
+        asked = Asked(
+            [baseline, *others],
+            [*measure, *(each.strip() for each in other.split(";") if each.strip())],
+            [*by, *([by_other.strip()] if by_other.strip() else [])],
+            _margin(margin),
+            edition,
+            name,
+        )
+        made = kept_comparisons.ask(opened, asked, by=asking.person.name, now=site.clock())
+    except KaratError as error:
+        status, wrong = refused(error)
+        typed = Typed(
+            measures=measure,
+            other=other,
+            by=by,
+            by_other=by_other,
+            margin=margin,
+            edition=edition,
+            name=name,
+        )
+        page = _new_page(opened, baseline, candidate, typed=typed, wrong=wrong)
+        return show(request, page, status)
     compute(site, opened, made, WAIT_S)
     return RedirectResponse(f"{site.settings.base}/comparisons/{made}", 303)
 
