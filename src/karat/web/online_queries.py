@@ -24,8 +24,10 @@ from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.online import LogPage, tabs, told
 from karat.web.online_figures import NOT_SAID
 from karat.web.online_log import (
+    ANY_DAYS,
     Days,
     Lacking,
+    Lenient,
     Question,
     TheDays,
     Wanted,
@@ -34,7 +36,7 @@ from karat.web.online_log import (
     the_log,
     trouble,
 )
-from karat.web.online_slices import LONGEST, Dimension, dimension, dimensions
+from karat.web.online_slices import LONGEST, NOTHING, Dimension, dimension, dimensions
 from karat.web.page import show
 from karat.web.site import Site, TheSite
 from karat.workflows.online.worst import to_golden, worst_queries
@@ -116,7 +118,9 @@ def worst(
     common |= {"tabs": tabs("queries"), "golden": site.workspace.golden.name}
     if isinstance(log, Lacking):
         return show(request, WorstPage(**common, lacking=log))
-    over, sliced = days.within(log), dimension(site, log, by)
+    lenient = Lenient(request)
+    over = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
+    sliced = lenient.take(lambda: dimension(site, log, by), NOTHING)
     common |= {
         "log": told(log),
         "period": over.period,
@@ -125,6 +129,9 @@ def worst(
         "carried": [*over.said.items(), ("by", sliced.name), ("at", request.url.query)],
         "added": None if added is None else _added(added, there),
     }
+    if lenient.errors:
+        common["period"] = days.typed if any(days.typed) else over.period
+        return show(request, WorstPage(**common, wrong=lenient.wrong), 400)
     try:
         held = looked(request, log, question_of(over, sliced), lambda: made(log, over, sliced))
     except InputError as error:
