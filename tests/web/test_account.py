@@ -43,8 +43,9 @@ def test_a_new_password_signs_out_the_other_browser(app: FastAPI) -> None:
         assert said in answer.text
     assert there.get("/account").url.path == "/account"
     done = change(here, PASSWORD, NEW)
-    assert done.headers["location"] == "/account?done=password"
-    assert "The password is changed" in here.get("/account?done=password").text
+    assert done.headers["location"] == "/account"
+    assert "The password is changed" in here.get("/account").text
+    assert "The password is changed" not in here.get("/account?done=password").text
     assert there.get("/account").url.path == "/sign-in"
 
 

@@ -14,7 +14,7 @@ from tests.web.conftest import NOW, Browser, ClientOf
 from karat.store import audit, pairs
 from karat.store import comparisons as stored
 from karat.store.schema import comparison
-from karat.web import comparisons, kept
+from karat.web import comparisons, kept, runs
 from karat.workflows import kept_comparisons
 from karat.workflows.comparisons_in_short import verdict_of
 from karat.workflows.rating_in_place import rate
@@ -23,7 +23,7 @@ from karat.workflows.rating_in_place import rate
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page waits for its numbers, however slow the machine."""
-    for module in (kept, comparisons):
+    for module in (kept, comparisons, runs):
         monkeypatch.setattr(module, "WAIT_S", 60.0)
 
 
@@ -93,13 +93,30 @@ def test_slices_lead_to_their_queries(egon: Browser) -> None:
     where = asked(egon, by=["query_length"])
     page = egon.get(where).text
     assert "slice=query_length%3D2+words" in page
-    for tail in ("measure=P%402", "candidate=new", "slice=query_length%3D2+words", "queued=1"):
+    for tail in ("measure=P%402", "candidate=new", "slice=query_length%3D2+words"):
         assert 'class="wrong"' not in egon.get(f"{where}?{tail}").text
     rows = said(egon, f"{where}?slice=query_length%3D2+words")["queries"]
     assert isinstance(rows, list)
     assert len(rows) == 4
-    nothing = said(egon, f"{where}?slice=query_length%3D1+word")["queries"]
-    assert nothing == []
+    assert egon.get(f"{where}?slice=query_length%3D1+word").status_code == 400
+
+
+def test_a_slice_that_is_not_there_is_refused_with_the_nearest(egon: Browser) -> None:
+    where = asked(egon, by=["query_length"])
+    answer = egon.get(f"{where}?slice=query_length%3D2+wrods")
+    assert answer.status_code == 400
+    assert "There is no slice &#39;query_length=2 wrods&#39;" in answer.text
+    assert "Did you mean query_length=2 words" in answer.text
+    program = egon.get(f"{where}?slice=query_length%3D2+wrods&format=json", headers={"accept": ""})
+    assert program.status_code == 400
+    assert program.json()["error"]["nearest"][0] == "query_length=2 words"
+    plain = asked(egon)  # it has no slices
+    assert egon.get(f"{plain}?slice=lang%3Dde").status_code == 400
+    run = egon.get("/runs/1?by=query_length&slice=query_length%3D3+wrods")
+    assert (run.status_code, "Did you mean query_length=" in run.text) == (400, True)
+    # No query is better by every measure, which is not an unknown outcome.
+    assert "No row has" not in egon.get(f"{where}?outcome=same").text
+    assert "No row has “equal”." in egon.get(f"{where}?outcome=equal").text
 
 
 def test_three_runs_have_a_list_each_and_a_leaderboard(egon: Browser) -> None:
@@ -174,6 +191,9 @@ def test_pairs_to_judge_next_go_into_the_queue(egon: Browser) -> None:
         assert f"<bdi>Document {doc_id}</bdi>" in page, "a document is called what it is called"
     answer = egon.fill(f"{where}/queue")
     assert answer.status_code == 303  # type: ignore[attr-defined]
+    assert answer.headers["location"] == f"{where}#next"  # type: ignore[attr-defined]
+    assert re.search(r"\d+ new in the queue, \d+ moved to its front", egon.get(where).text)
+    assert "new in the queue" not in egon.get(where).text, "it is said once"
     opened = egon.site.opened("shop")
     with opened.store.read() as c:
         there = set(pairs.frame(c, opened.golden.id).select("query_id", "doc_id").iter_rows())

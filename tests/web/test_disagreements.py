@@ -38,6 +38,12 @@ def test_the_chosen_go_before_an_adjudicator(client_of: ClientOf) -> None:
     assert noted["about"].to_list() == ["pairs 14, between raters", "pairs 2, between raters"]
 
 
+def test_an_unknown_kind_of_disagreement_is_refused(client_of: ClientOf) -> None:
+    answer = client_of("engineer").get("/golden/shop/disagreements?between=imports")
+    assert answer.status_code == 400
+    assert "Did you mean import?" in answer.text
+
+
 def test_what_was_sent_is_not_offered_again(client_of: ClientOf) -> None:
     browser = client_of("engineer")
     where = "/golden/shop/disagreements"

@@ -22,15 +22,16 @@ from karat.store.runs import RunRow
 from karat.tables.comparison import Comparison, Difference
 from karat.tables.results import Result
 from karat.web.access import AnEngineer, AReader
-from karat.web.comparison_lists import list_of_queries
-from karat.web.counting import counts_in, narrowed, uncounted
+from karat.web.comparison_lists import WAYS, list_of_queries
+from karat.web.counting import counts_in, in_slice, narrowed, uncounted
 from karat.web.errors import Said, refused
 from karat.web.figures import Charts, charts
-from karat.web.ids import Id
+from karat.web.ids import Id, packed, unpacked
 from karat.web.kept import WAIT_S, axes, compute, confirm, find, look
 from karat.web.listing import Ask, Column, Listed, listed
+from karat.web.once import lead_saying, show_said
 from karat.web.page import Page, show
-from karat.web.site import TheSite
+from karat.web.site import Site, TheSite
 from karat.workflows import kept_comparisons
 from karat.workflows.bringing import remove_comparison
 from karat.workflows.comparisons_in_short import verdict_of
@@ -42,7 +43,6 @@ from karat.workflows.kept_files import Spoilt
 from karat.workflows.workspace import Opened
 
 ROUTER = APIRouter()
-WAYS = ("better", "same", "worse")
 Number = Annotated[int, Field(ge=1, lt=2**63)]
 _MOST_RUNS = 100
 _SAID = {
@@ -323,15 +323,31 @@ def make(
 def one_comparison(
     request: Request,
     site: TheSite,
-    _asking: AReader,
+    asking: AReader,
     comparison_id: Id,
     measure: str = "",
     candidate: str = "",
     part: Annotated[str, Query(alias="slice")] = "",
-    queued: Annotated[int | None, Query(ge=0)] = None,
-    raised: Annotated[int, Query(ge=0)] = 0,
 ) -> Response:
     """What came out, and its queries; and what became of pairs that were queued."""
+    return show_said(
+        request,
+        site,
+        asking,
+        f"/comparisons/{comparison_id}",
+        lambda said: _comparison_page(request, site, comparison_id, measure, candidate, part, said),
+    )
+
+
+def _comparison_page(
+    request: Request,
+    site: Site,
+    comparison_id: int,
+    measure: str,
+    candidate: str,
+    part: str,
+    just_queued: str,
+) -> ComparisonPage:
     opened, row, found = look(site, comparison_id)
     numbers: Mapping[str, Any] = {}
     if found is not None and request.query_params.get("format") == "json":
@@ -347,7 +363,8 @@ def one_comparison(
         "runs": kept_comparisons.runs_of(opened, row),
     }
     if found is None:
-        return show(request, ComparisonPage(**said))
+        return ComparisonPage(**said)
+    queued, raised = unpacked(just_queued, 2) or [None, None]
     comparison = found.comparison
     measures, candidates = axes(comparison)
     measure, candidate = measure or measures[0], candidate or candidates[0]
@@ -373,8 +390,8 @@ def one_comparison(
         lead = {"slice": f"{each.attribute}={each.slice}", "candidate": each.candidate}
         leads.setdefault(key, {})[str(each.slice)] = address(lead)
     own = found.frame.filter(candidate=candidate, measure=measure)
-    if part:
-        own = own.filter(pl.col("slices").list.contains(part))
+    sliced = [(str(each.attribute), str(each.slice)) for each in comparison.slices]
+    own = in_slice(own, part, found.frame, sliced)
     counting = counts_in(own)
     counts = dict(counting.group_by("outcome").len().iter_rows())
     next_ones = sorted({each.doc_id for each in comparison.judge_next})
@@ -384,7 +401,7 @@ def one_comparison(
         words.headline(next(each for each in comparison.differences if each.candidate == name))
         for name in candidates
     ]
-    page = ComparisonPage(
+    return ComparisonPage(
         **said,
         since=Since(opened).older(row, said["runs"]).said,
         numbers=numbers,
@@ -405,10 +422,10 @@ def one_comparison(
         counts={way: counts.get(way, 0) for way in WAYS},
         aside=own.height - counting.height,
         queries=list_of_queries(row, found, own, measure, candidate, Ask.of(request)),
-        listing=bool({*request.query_params} - {"queued", "raised"}),
+        listing=bool(request.query_params),
         titles=titles,
-        queued=queued,
-        raised=raised,
+        queued=None if queued is None else int(queued),
+        raised=int(raised or 0),
         charts=charts(found.drawn, address),
         view_ids={
             (each.measure, each.candidate): address(
@@ -426,7 +443,6 @@ def one_comparison(
             for each in comparison.differences
         },
     )
-    return show(request, page)
 
 
 @ROUTER.post("/comparisons/{comparison_id}/again")
@@ -454,15 +470,15 @@ def take_away(
 
 
 @ROUTER.post("/comparisons/{comparison_id}/queue")
-def queue_next(site: TheSite, asking: AnEngineer, comparison_id: Id) -> Response:
+def queue_next(request: Request, site: TheSite, asking: AnEngineer, comparison_id: Id) -> Response:
     """Put the pairs whose grades could turn the sign into the queue."""
     opened, row, found = look(site, comparison_id)
     if found is None:
         raise UsageError("the comparison is not computed yet", fix="wait, and try again")
     by, now = asking.person.name, site.clock()
     put = kept_comparisons.queue_next(opened, row, found, by=by, now=now)
-    said = urlencode({"queued": put.added, "raised": put.raised})
-    return RedirectResponse(f"{site.settings.base}/comparisons/{row.id}?{said}#next", 303)
+    said = packed(str(put.added), str(put.raised))
+    return lead_saying(request, site, asking, f"/comparisons/{row.id}", said, "#next")
 
 
 def _verdict(opened: Opened, row: ComparisonRow, known: Mapping[int, RunRow]) -> str | None:

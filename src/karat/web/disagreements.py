@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import polars as pl
 from fastapi import APIRouter, Form, Request, Response
 
-from karat.errors import KaratError, UsageError
+from karat.errors import KaratError, UsageError, nearest
 from karat.reports.figures import counted
 from karat.web.access import AnEngineer, AReader
 from karat.web.errors import Said, refused
@@ -59,6 +59,10 @@ def disagreements(
     request: Request, site: TheSite, _asking: AReader, name: str, between: str = RATERS
 ) -> Response:
     """List what is not settled."""
+    if between not in (RATERS, IMPORT):
+        near = nearest(between, (RATERS, IMPORT)) or [RATERS, IMPORT]
+        what = f"disagreements are between raters, or with an import, not {between[:50]!r}"
+        raise UsageError(what, nearest=near)
     return show(request, _page(opened(site, name), between, Ask.of(request)))
 
 

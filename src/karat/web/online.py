@@ -16,6 +16,7 @@ from karat.formats.engines.opening import open_engine
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
 from karat.online.rules import Rules
+from karat.reports.figures import counted
 from karat.reports.online_words import quoted
 from karat.tables.days import day_text
 from karat.tables.events import EventLog
@@ -261,7 +262,12 @@ def made(log: EventLog, asked: Asked, axis: Axis) -> dict[str, Any]:
         )
     held = found.to_dict()
     if asked.by.key:
-        shown = set(figures.largest(found.results, asked.by.key)[:MOST_SLICES])
+        values = figures.largest(found.results, asked.by.key)
+        shown = set(values[:MOST_SLICES])
+        if len(values) > MOST_SLICES:
+            more = counted(len(values) - MOST_SLICES, "value", "values")
+            note = f"{more} of {asked.by.label} with fewer searches behind them are not shown"
+            held["notes"] = [*held["notes"], note]
         held["results"] = [
             row for row in held["results"] if row["slice"].get(asked.by.key, None) in {None, *shown}
         ]

@@ -254,7 +254,12 @@ def rows(
     frame = pl.DataFrame(found["rows"], schema=_schema(found["schema"]))
     return show(
         request,
-        RowsPage(**page, computed=True, total=found["total"], rows=_listed(request, asked, frame)),
+        RowsPage(
+            **page,
+            computed=True,
+            total=found["total"],
+            rows=_listed(request, asked, frame).cut_from("newest", found["total"]),
+        ),
     )
 
 

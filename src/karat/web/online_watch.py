@@ -163,13 +163,14 @@ def watched(
         return show(request, WatchPage(**common, wrong=trouble(error)))
     if held is None:
         return show(request, WatchPage(**common))
-    return show(request, WatchPage(**common, **_shown(request, watched_of(held), at, asked, aside)))
+    return show(request, WatchPage(**common, **_shown(request, held, at, asked, aside)))
 
 
 def _shown(
-    request: Request, found: Watched, day: int, asked: Watching, aside: Sequence[str]
+    request: Request, held: Mapping[str, Any], day: int, asked: Watching, aside: Sequence[str]
 ) -> dict[str, Any]:
     """The fields of the page, of what was computed."""
+    found, whole = watched_of(held), held.get("compared_in_all", 0)
     by_key = {each.key: each for cut in asked.cuts for each in cut}
     moved = [_moved(each, day, by_key) for each in (*found.found("worse"), *found.found("better"))]
     days = {"from": day_text(day), "to": day_text(day)}
@@ -180,7 +181,9 @@ def _shown(
         "compared": compared_text(found) if found.searches and found.compared else "",
         "doubts": found.health,
         "moved": moved,
-        "changes": _changes(request, found, day, by_key) if found.changes else None,
+        "changes": _changes(request, found, day, by_key).cut_from("first", whole)
+        if found.changes
+        else None,
         "notes": [*found.notes, *aside],
         "worst": f"/online/queries?{urlencode(days)}",
     }
