@@ -44,6 +44,18 @@ def test_the_first_owner_comes_by_a_link(root: Path) -> None:
     assert typed("invite", "ben").stdout.startswith("/invited/")
 
 
+def test_a_second_link_says_that_the_first_no_longer_works(root: Path) -> None:
+    first = typed("invite", "ben")
+    assert (first.exit_code, first.stderr) == (0, "")
+    second = typed("invite", "ben")
+    assert second.stdout.startswith("/invited/"), "the link alone: scripts read it"
+    assert second.stderr == "karat: the earlier link for ben no longer works\n"
+    with open_workspace(root, now=NOW) as opened:
+        Accounts(opened.store, lambda: NOW).local("anna")
+    assert typed("new-password", "anna").stderr == ""
+    assert "the earlier link for anna no longer works" in typed("new-password", "anna").stderr
+
+
 def test_roles_and_shutting_out(root: Path) -> None:
     with open_workspace(root, now=NOW) as opened:
         accounts = Accounts(opened.store, lambda: NOW)

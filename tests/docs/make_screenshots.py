@@ -62,7 +62,7 @@ def make(folder: Path) -> None:
         page.screenshot(path=IMAGES / "web-judge.png")
         page.goto(f"{base}/comparisons/new")
         page.click("form button.main")
-        page.wait_for_selector("main table", timeout=60_000)
+        page.wait_for_selector("#measures", timeout=60_000)
         page.screenshot(path=IMAGES / "web-comparison.png")
         page.locator("main tbody a[href*='/queries/']").first.click()
         page.wait_for_selector(".side")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from fastapi import FastAPI
 from tests.web.conftest import Browser, ClientOf, Clock
 
-from karat.tables.people import Role
+from karat.tables.people import SCOPES, Role
 
 PASSWORD, NEW = "correct horse battery", "staple of correct horses"
 
@@ -42,8 +43,9 @@ def test_a_new_password_signs_out_the_other_browser(app: FastAPI) -> None:
         assert said in answer.text
     assert there.get("/account").url.path == "/account"
     done = change(here, PASSWORD, NEW)
-    assert done.headers["location"] == "/account?done=password"
-    assert "The password is changed" in here.get("/account?done=password").text
+    assert done.headers["location"] == "/account"
+    assert "The password is changed" in here.get("/account").text
+    assert "The password is changed" not in here.get("/account?done=password").text
     assert there.get("/account").url.path == "/sign-in"
 
 
@@ -158,3 +160,9 @@ def test_a_rater_sees_the_account_and_none_of_the_menu(client_of: ClientOf) -> N
     assert 'aria-label="Sections"' not in page
     assert "/people" not in page
     assert "/audit" not in page
+
+
+def test_the_guide_of_the_api_has_each_scope_once(root: Path) -> None:
+    guide = (root / "docs/how-to/use-the-api.md").read_text(encoding="utf-8")
+    named = re.findall(r"^\| `(\w+)` \|", guide, re.MULTILINE)
+    assert sorted(named) == sorted(SCOPES)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -12,7 +14,7 @@ from tests.web.conftest import NOW, Browser, ClientOf
 from karat.store import audit, comparisons, pairs
 from karat.store import comparisons as stored
 from karat.store.schema import comparison
-from karat.web import kept
+from karat.web import kept, runs
 from karat.workflows import kept_comparisons
 from karat.workflows.comparisons_in_short import verdict_of
 from karat.workflows.rating_in_place import rate
@@ -21,7 +23,8 @@ from karat.workflows.rating_in_place import rate
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page waits for its numbers, however slow the machine."""
-    monkeypatch.setattr(kept, "WAIT_S", 60.0)
+    for module in (kept, runs):
+        monkeypatch.setattr(module, "WAIT_S", 60.0)
 
 
 @pytest.fixture
@@ -90,13 +93,30 @@ def test_slices_lead_to_their_queries(egon: Browser) -> None:
     where = asked(egon, by=["query_length"])
     page = egon.get(where).text
     assert "slice=query_length%3D2+words" in page
-    for tail in ("measure=P%402", "candidate=new", "slice=query_length%3D2+words", "queued=1"):
+    for tail in ("measure=P%402", "candidate=new", "slice=query_length%3D2+words"):
         assert 'class="wrong"' not in egon.get(f"{where}?{tail}").text
     rows = said(egon, f"{where}?slice=query_length%3D2+words")["queries"]
     assert isinstance(rows, list)
     assert len(rows) == 4
-    nothing = said(egon, f"{where}?slice=query_length%3D1+word")["queries"]
-    assert nothing == []
+    assert egon.get(f"{where}?slice=query_length%3D1+word").status_code == 400
+
+
+def test_a_slice_that_is_not_there_is_refused_with_the_nearest(egon: Browser) -> None:
+    where = asked(egon, by=["query_length"])
+    answer = egon.get(f"{where}?slice=query_length%3D2+wrods")
+    assert answer.status_code == 400
+    assert "There is no slice &#39;query_length=2 wrods&#39;" in answer.text
+    assert "Did you mean query_length=2 words" in answer.text
+    program = egon.get(f"{where}?slice=query_length%3D2+wrods&format=json", headers={"accept": ""})
+    assert program.status_code == 400
+    assert program.json()["error"]["nearest"][0] == "query_length=2 words"
+    plain = asked(egon)  # it has no slices
+    assert egon.get(f"{plain}?slice=lang%3Dde").status_code == 400
+    run = egon.get("/runs/1?by=query_length&slice=query_length%3D3+wrods")
+    assert (run.status_code, "Did you mean query_length=" in run.text) == (400, True)
+    # No query is better by every measure, which is not an unknown outcome.
+    assert "No row has" not in egon.get(f"{where}?outcome=same").text
+    assert "No row has “equal”." in egon.get(f"{where}?outcome=equal").text
 
 
 def test_three_runs_have_a_list_each_and_a_leaderboard(egon: Browser) -> None:
@@ -171,6 +191,9 @@ def test_pairs_to_judge_next_go_into_the_queue(egon: Browser) -> None:
         assert f"<bdi>Document {doc_id}</bdi>" in page, "a document is called what it is called"
     answer = egon.fill(f"{where}/queue")
     assert answer.status_code == 303  # type: ignore[attr-defined]
+    assert answer.headers["location"] == f"{where}#next"  # type: ignore[attr-defined]
+    assert re.search(r"\d+ new in the queue, \d+ moved to its front", egon.get(where).text)
+    assert "new in the queue" not in egon.get(where).text, "it is said once"
     opened = egon.site.opened("shop")
     with opened.store.read() as c:
         there = set(pairs.frame(c, opened.golden.id).select("query_id", "doc_id").iter_rows())
@@ -195,6 +218,56 @@ def test_what_cannot_be_compared_is_refused(egon: Browser, fields: dict[str, obj
     answer = egon.fill("/comparisons/new", **given)
     assert answer.status_code == 400  # type: ignore[attr-defined]
     assert egon.get("/comparisons?format=json").json()["comparisons"] == []
+
+
+def test_a_refused_form_is_shown_again_with_what_was_typed(egon: Browser) -> None:
+    given: dict[str, object] = {
+        "baseline": 2,
+        "candidate": [1],
+        "measure": ["P@10"],
+        "other": "nDGC@5",
+        "by": ["query_length"],
+        "by_other": "returned.source",
+        "margin": "0.02",
+        "name": "Before <the> release",
+    }
+    answer: Any = egon.fill("/comparisons/new", **given)
+    assert answer.status_code == 400
+    assert 'class="wrong" role="alert"' in answer.text
+    assert "Did you mean <bdi>nDCG" in answer.text
+    page = answer.text
+    form = page[page.index('action="/comparisons/new"') :]
+    for name, value in (
+        ("other", "nDGC@5"),
+        ("by_other", "returned.source"),
+        ("margin", "0.02"),
+        ("name", "Before &lt;the&gt; release"),
+    ):
+        assert f'name="{name}" value="{value}"' in form, name
+    ticked = set(re.findall(r'name="(\w+)" value="([^"]*)" checked', form))
+    assert ticked == {
+        ("baseline", "2"),
+        ("candidate", "1"),
+        ("measure", "P@10"),
+        ("by", "query_length"),
+    }
+    assert "<details open><summary>Slices, margin, name" in form
+
+
+def test_the_baseline_is_not_a_candidate(egon: Browser) -> None:
+    def ticked(ask: str) -> list[tuple[str, str]]:
+        page = egon.get(f"/comparisons/new{ask}").text
+        return re.findall(r'name="(baseline|candidate)" value="(\d+)" checked', page)
+
+    # Runs are listed the newest first: 2 is newer than 1.
+    assert ticked("") == [("candidate", "2"), ("baseline", "1")]
+    assert ticked("?baseline=2") == [("baseline", "2"), ("candidate", "1")]
+    assert ticked("?candidate=1") == [("baseline", "2"), ("candidate", "1")]
+    assert ticked("?baseline=2&candidate=2") == [("baseline", "2"), ("candidate", "1")]
+    answer: Any = egon.fill("/comparisons/new", baseline=1, candidate=[1])
+    assert answer.status_code == 400
+    assert "No candidate is selected." in answer.text
+    assert "select at least one run besides the baseline" in answer.text
 
 
 def test_only_engineers_compare(client_of: ClientOf, egon: Browser) -> None:

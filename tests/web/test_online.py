@@ -301,6 +301,43 @@ def test_what_cannot_be_meant_is_said(
     assert said in html.unescape(answer.text)
 
 
+@pytest.mark.parametrize(
+    ("where", "asks", "kept_in"),
+    [
+        ("/online", "from=2026-12-20&to=2026-12-10&by=device&metrics=CTR", ["CTR", "device"]),
+        ("/online", "from=2027-01-10&to=2027-01-12&metrics=ctrr,SAT&by=device", ["SAT", "device"]),
+        ("/online/queries", "from=2026-12-20&to=2026-12-10&by=device", ["device"]),
+        (
+            "/online/rows",
+            "from=2026-12-20&to=2026-12-10&metric=SAT&slice=arm%3Da",
+            ["SAT", "arm=a"],
+        ),
+        ("/online/rows", "from=2027-01-10&to=2027-01-12&slice=hour%3Dnoon&metric=SAT", ["SAT"]),
+        ("/online/rows", "from=2027-01-10&slice=nope%3Da&metric=SAT", ["SAT"]),
+        ("/online/against", "from=2026-12-20&to=2026-12-10&run=old", ["old"]),
+        ("/online/against", "measure=ndgc&run=old&metric=SAT", ["old", "SAT"]),
+        ("/online/watch", "day=2026-12-20&by=device", ["device"]),
+    ],
+)
+def test_a_refused_form_is_shown_again_with_what_was_typed(
+    engineer: Browser, workspace: Path, where: str, asks: str, kept_in: list[str]
+) -> None:
+    put_users(workspace)
+    answer = engineer.get(f"{where}?{asks}")
+    assert answer.status_code == 400
+    assert 'class="wrong" role="alert"' in answer.text
+    assert re.search(r'<a href="/online" aria-current="page">Online', answer.text), "the menu"
+    form = answer.text[answer.text.index('<form class="filters"') :]
+    for name, day in re.findall(r"(from|to|day)=(2\d{3}-\d\d-\d\d)", asks):
+        assert f'name="{name}" value="{day}"' in form
+    for said in kept_in:
+        chosen = rf'<option[^>]*selected>{said}<|value="{said}"( selected| checked|>)'
+        assert re.search(chosen, form), said
+    # A program is told as ever.
+    answer = engineer.get(f"{where}?{asks}&format=json", headers={"accept": "*/*"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "usage")
+
+
 def test_a_page_whose_numbers_take_long_says_so_and_has_them_later(
     engineer: Browser, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

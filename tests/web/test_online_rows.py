@@ -185,6 +185,10 @@ def test_more_than_a_page_holds_is_said(engineer: Browser, monkeypatch: pytest.M
     assert (found["total"], len(found["rows"])) == (192, 30)
     page = engineer.get("/online/rows").text
     assert "192 searches; here are the newest 30." in page
+    assert "The newest 30 of 192" in page
+    assert "30 in all" not in page
+    some = engineer.get(f"/online/rows?user={found['rows'][0]['user']}").text
+    assert re.search(r"[\d]+ of the newest 30 \(192 in all\)", some)
     assert "Page 1 of 2" in page  # 25 on each
 
 

@@ -55,6 +55,39 @@ def once(browser: Browser, path: str) -> str:
     return found[1]
 
 
+def test_inviting_somebody_again_asks_before_it_replaces_the_first_link(
+    app: FastAPI, client_of: ClientOf, clock: Clock
+) -> None:
+    owner = client_of("owner")
+    first = owner.site.accounts.invite("dora", "engineer", "olga").text
+    fields = {"name": "dora", "role": "rater", "once": once(owner, "/people")}
+    asked = owner.fill("/people/invitations", **fields)
+    assert asked.status_code == 409
+    assert "<bdi>dora</bdi> already has an open invitation as engineer, which ends" in asked.text
+    assert "the first link then stops working" in asked.text
+    assert Browser(app).get(f"/invited/{first}").status_code == 200, "it works as before"
+    form = re.search(r"<form[^>]*>((?:(?!</form>).)*)<button>Replace the link", asked.text)
+    assert form is not None
+    said = dict(re.findall(r'name="(name|role|replace|once)" value="([^"]*)"', form[1]))
+    assert (said["name"], said["role"], said["replace"]) == ("dora", "rater", "true")
+    assert owner.fill("/people/invitations", **said).headers["location"] == "/people"
+    assert Browser(app).get(f"/invited/{first}").status_code == 404
+    assert [each.role for each in owner.site.accounts.invitations()] == ["rater"]
+
+
+def test_a_page_says_of_an_open_link_for_a_new_password_that_another_replaces_it(
+    client_of: ClientOf, clock: Clock
+) -> None:
+    owner, engineer = client_of("owner"), client_of("engineer")
+    assert engineer.person is not None
+    there = f"/people/{engineer.person.id}"
+    words = "A new link replaces it: the first then stops working."
+    assert words not in owner.get(there).text
+    clock.pass_by(1)
+    owner.site.accounts.renew("egon", "olga")
+    assert words in owner.get(there).text
+
+
 def test_a_form_that_was_sent_and_is_sent_again_with_another_name_is_another(
     client_of: ClientOf, clock: Clock
 ) -> None:
@@ -197,7 +230,7 @@ def test_a_link_goes_where_karat_was_said_to_be(workspace: Path, clock: Clock) -
             with app.state.site.workspace.store.begin() as c:
                 olga = people.find(c, "olga") or people.add(c, "olga", "owner", None, clock())
             owner = Browser(app, olga)
-            data = {"csrf": owner.csrf, "name": "dora"}
+            data = {"csrf": owner.csrf, "name": "dora", "replace": "true"}
             sent = {"follow_redirects": False, "headers": {"host": host}}
             done = owner.post("/people/invitations", data=data, **sent)
             cookie = done.headers["set-cookie"].partition(";")[0]

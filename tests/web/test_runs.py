@@ -79,16 +79,20 @@ def test_its_name_may_be_said_and_it_is_kept_once(client_of: ClientOf) -> None:
     first = brought(egon, called="../../x y.trec", name="new search")
     again = brought(egon, called="other.trec")
     where, plain = (each.headers["location"] for each in (again, first))  # type: ignore[attr-defined]
-    assert where.startswith(f"{plain}?said=")
-    text = unescape(egon.get(where).text)
+    assert where == plain, "an address that is shared says nothing of what was done"
+    held = next(each for each in egon.cookies.jar if each.name.endswith("_said"))
+    assert (held.path, held.has_nonstandard_attr("HttpOnly")) == (plain, True)
     kept_already = "This content is kept already, as 'new search': 'other' is another name of it."
-    assert kept_already in text
+    # Nobody else is told so, nor of another run, even with the cookie.
+    owner = client_of("owner")
+    owner.cookies.set(held.name, held.value or "", domain="127.0.0.1")
+    assert kept_already not in unescape(owner.get(where).text)
+    assert "notice" not in egon.get(f"{where}?format=json").text.replace('"notice": ""', "")
+    assert kept_already in unescape(egon.get(where).text)
+    assert kept_already not in unescape(egon.get(where).text), "it is said once"
     same = brought(egon, called="other.trec").headers["location"]  # type: ignore[attr-defined]
     assert "kept as 'other' already: nothing changed." in unescape(egon.get(same).text)
-    # Nobody else is told so, nor of another run, nor what the server did not say.
-    assert kept_already not in unescape(client_of("owner").get(where).text)
-    elsewhere = where.replace(plain, "/runs/1")
-    for address in (elsewhere, f"{plain}?said=kept+already", f"{plain}?said=%ff", plain):
+    for address in ("/runs/1", f"{plain}?said=kept+already", f"{plain}?said=%ff", plain):
         page = egon.get(address)
         assert page.status_code == 200
         assert 'class="notice"' not in page.text

@@ -179,8 +179,8 @@ def settle(page: Any) -> None:
     """Settle the one disagreement of nora and timo, with both reasons on screen."""
     page.goto(f"/golden/shop/disagreements?q={APART}")
     page.locator("td.pick input").check()
-    page.get_by_role("button", name="Put the chosen").click()
-    page.get_by_text("1 pair put before an adjudicator.").wait_for()
+    page.get_by_role("button", name="Send selected").click()
+    page.get_by_text("1 pair sent to adjudication.").wait_for()
     page.goto("/judge/shop/adjudicate")
     said = page.locator(".said li").all_inner_texts()
     assert len(said) == 2
@@ -214,7 +214,7 @@ def compare(page: Any) -> None:
     page.get_by_role("button", name="Add the run").click()
     page.get_by_role("heading", name="next").wait_for()
     page.get_by_role("link", name="Compare it").click()
-    page.locator("[name=baseline]").select_option("1")
+    page.locator("[name=baseline][value='1']").check()
     assert page.locator("[name=candidate]:checked").count() == 1
     page.get_by_role("button", name="Compare", exact=True).click()
     page.wait_for_selector("#queries")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,7 +58,7 @@ def invite(name: str, start: Path, role: str, url: str | None) -> None:
 
     with _accounts(start) as accounts:
         which = next(each for each in ROLES if each == role)
-        _say(accounts.invite(name, which, who()), url)
+        _say(accounts.invite(name, which, who()), name, url)
 
 
 @people.command("new-password")
@@ -67,7 +68,7 @@ def invite(name: str, start: Path, role: str, url: str | None) -> None:
 def new_password(name: str, start: Path, url: str | None) -> None:
     """Print a link by which somebody who has an account chooses a new password."""
     with _accounts(start) as accounts:
-        _say(accounts.renew(name, who()), url)
+        _say(accounts.renew(name, who()), name, url)
 
 
 @people.command("role")
@@ -113,7 +114,11 @@ def who() -> str:
     return f"{getpass.getuser()} (command line)"
 
 
-def _say(secret: Secret, url: str | None) -> None:
+def _say(secret: Secret, name: str, url: str | None) -> None:
+    from karat.cli.mistakes import printable
+
+    if secret.replaced:
+        print(f"karat: the earlier link for {printable(name)} no longer works", file=sys.stderr)
     print(f"{(url or '').rstrip('/')}/invited/{secret.text}")
 
 

@@ -15,7 +15,15 @@ from karat.tables.people import SCOPES_OF, Scope
 from karat.web.access import Asking, Signed
 from karat.web.errors import NotFound
 from karat.web.ids import Id
-from karat.web.once import Once, lead_to, secret_of, show_once
+from karat.web.once import (
+    Once,
+    forget,
+    lead_saying,
+    lead_to,
+    said_here,
+    secret_of,
+    show_once,
+)
 from karat.web.page import Page, show
 from karat.web.site import Site, TheSite
 from karat.workflows.accounts import SignInRefused
@@ -76,17 +84,19 @@ class AccountPage(Page):
 
 
 @ROUTER.get("/account")
-def account(request: Request, site: TheSite, asking: Signed, done: str = "") -> Response:
+def account(request: Request, site: TheSite, asking: Signed) -> Response:
     """One's own account."""
-    changed = "The password is changed, and every other browser is signed out."
-    said = changed if done == "password" else None
-    return show_once(
+    said = said_here(request, site, asking, "/account")
+    response = show_once(
         request,
         site,
         asking,
         "/account",
-        lambda secret: _page(site, asking, secret=secret, done=said),
+        lambda secret: _page(site, asking, secret=secret, done=said or None),
     )
+    if said:
+        forget(response, site, "/account")
+    return response
 
 
 @ROUTER.post("/account/password")
@@ -110,7 +120,8 @@ def change_password(
         return _refused(request, site, asking, refused)
     except UsageError as error:
         return show(request, _page(site, asking, wrong=error.what), 400)
-    return RedirectResponse(f"{site.settings.base}/account?done=password", 303)
+    said = "The password is changed, and every other browser is signed out."
+    return lead_saying(request, site, asking, "/account", said)
 
 
 @ROUTER.post("/account/tokens")

@@ -14,6 +14,9 @@ from karat.web.kept import axes
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.workflows.kept_comparisons import KeptComparison
 
+WAYS = ("better", "same", "worse")
+"""What became of a query under a measure."""
+
 
 def list_of_queries(
     row: ComparisonRow,
@@ -54,7 +57,7 @@ def list_of_queries(
     columns = [
         Column("query", "query", link=link, longest=90),
         Column("query_id", "id"),
-        Column("outcome", "outcome", choices=True),
+        Column("outcome", "outcome", choices=True, vocabulary=WAYS),
         Column("counts", "counts", "flag", choices=True, shown=not own["counts"].all()),
         Column("baseline_value", "from", "number"),
         Column("candidate_value", "to", "number"),

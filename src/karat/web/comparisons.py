@@ -12,7 +12,7 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import Field
 
-from karat.errors import UsageError
+from karat.errors import KaratError, UsageError
 from karat.measures import DEFAULTS
 from karat.reports.html import words
 from karat.store import comparisons as stored
@@ -22,14 +22,16 @@ from karat.store.runs import RunRow
 from karat.tables.comparison import Comparison, Difference
 from karat.tables.results import Result
 from karat.web.access import AnEngineer, AReader
-from karat.web.comparison_lists import list_of_queries
-from karat.web.counting import counts_in, narrowed, uncounted
+from karat.web.comparison_lists import WAYS, list_of_queries
+from karat.web.counting import counts_in, in_slice, narrowed, uncounted
+from karat.web.errors import Said, refused
 from karat.web.figures import Charts, charts
-from karat.web.ids import Id
+from karat.web.ids import Id, packed, unpacked
 from karat.web.kept import ask, ask_again, axes, confirm, find, look
 from karat.web.listing import Ask, Column, Listed, listed
+from karat.web.once import lead_saying, show_said
 from karat.web.page import Page, show
-from karat.web.site import TheSite
+from karat.web.site import Site, TheSite
 from karat.workflows import kept_comparisons
 from karat.workflows.bringing import remove_comparison
 from karat.workflows.comparisons_in_short import verdict_of
@@ -41,7 +43,6 @@ from karat.workflows.kept_files import Spoilt
 from karat.workflows.workspace import Opened
 
 ROUTER = APIRouter()
-WAYS = ("better", "same", "worse")
 Number = Annotated[int, Field(ge=1, lt=2**63)]
 _MOST_RUNS = 100
 _SAID = {
@@ -69,6 +70,34 @@ class ComparisonsPage(Page):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Typed:
+    """What the form says besides runs.
+
+    Attributes:
+        measures: The usual measures that are ticked.
+        other: Other measures, with a semicolon between them.
+        by: Attributes that are ticked, to slice by.
+        by_other: Another slicing.
+        margin: The margin.
+        edition: Whose grades count, or ``now``.
+        name: Of the comparison.
+    """
+
+    measures: Sequence[str] = DEFAULTS
+    other: str = ""
+    by: Sequence[str] = ()
+    by_other: str = ""
+    margin: str = ""
+    edition: str = NOW
+    name: str = ""
+
+    @property
+    def more(self) -> bool:
+        """Whether it says something of slices, margin or name."""
+        return bool(self.by or self.by_other or self.margin or self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
 class NewPage(Page):
     """What to compare.
 
@@ -79,6 +108,8 @@ class NewPage(Page):
         measures: The usual measures.
         attributes: What can be sliced by.
         editions: The editions to choose from.
+        typed: What else the form says.
+        wrong: Why nothing was compared; None if nothing went wrong.
     """
 
     template: ClassVar[str] = "comparison_new.html.j2"
@@ -89,6 +120,8 @@ class NewPage(Page):
     measures: Sequence[str]
     attributes: Sequence[str]
     editions: Sequence[str]
+    typed: Typed = field(default_factory=Typed)
+    wrong: Said | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,25 +242,37 @@ def choose(
 ) -> Response:
     """What to compare; runs may be chosen in the address."""
     opened = site.opened(site.workspace.golden.name)
-    with opened.store.read() as connection:
-        rows = runs.runs(connection, opened.golden.id)[::-1]
     said = request.query_params.getlist("candidate")[:_MOST_RUNS]
     wanted = [int(each) for each in said if each.isdecimal() and len(each) < 19]
-    page = NewPage(
+    return show(request, _new_page(opened, baseline, wanted))
+
+
+def _new_page(
+    opened: Opened, baseline: int | None, candidates: Sequence[int], **more: Any
+) -> NewPage:
+    """The form: with the oldest run as the baseline, unless another is named."""
+    with opened.store.read() as connection:
+        rows = runs.runs(connection, opened.golden.id)[::-1]
+    named = [row.id for row in rows if row.id in candidates]
+    if baseline not in {row.id for row in rows}:
+        baseline = next((row.id for row in rows[::-1] if row.id not in named), None)
+    others = [row.id for row in rows if row.id != baseline]
+    return NewPage(
         title="Compare runs",
         crumbs=[("Comparisons", "/comparisons")],
         runs=rows,
-        baseline=baseline if baseline is not None or not rows else rows[-1].id,
-        candidates=wanted or [row.id for row in rows[:1] if len(rows) > 1],
+        baseline=baseline,
+        candidates=[each for each in named if each != baseline] or others[:1],
         measures=DEFAULTS,
         attributes=attributes_of(opened),
         editions=[row.name for row in list_editions(opened)],
+        **more,
     )
-    return show(request, page)
 
 
 @ROUTER.post("/comparisons/new")
 def make(
+    request: Request,
     site: TheSite,
     asking: AnEngineer,
     baseline: Annotated[Number, Form()],
@@ -243,15 +288,33 @@ def make(
     """Ask for a comparison, and compute it: at once if that is quick."""
     opened = site.opened(site.workspace.golden.name)
     others = [each for each in candidate if each != baseline]
-    asked = Asked(
-        [baseline, *others],
-        [*measure, *(each.strip() for each in other.split(";") if each.strip())],
-        [*by, *([by_other.strip()] if by_other.strip() else [])],
-        _margin(margin),
-        edition,
-        name,
-    )
-    made = ask(site, opened, asked, by=asking.person.name)
+    try:
+        if not others:
+            raise UsageError(
+                "no candidate is selected", fix="select at least one run besides the baseline"
+            )
+        asked = Asked(
+            [baseline, *others],
+            [*measure, *(each.strip() for each in other.split(";") if each.strip())],
+            [*by, *([by_other.strip()] if by_other.strip() else [])],
+            _margin(margin),
+            edition,
+            name,
+        )
+        made = ask(site, opened, asked, by=asking.person.name)
+    except KaratError as error:
+        status, wrong = refused(error)
+        typed = Typed(
+            measures=measure,
+            other=other,
+            by=by,
+            by_other=by_other,
+            margin=margin,
+            edition=edition,
+            name=name,
+        )
+        page = _new_page(opened, baseline, candidate, typed=typed, wrong=wrong)
+        return show(request, page, status)
     return RedirectResponse(f"{site.settings.base}/comparisons/{made}", 303)
 
 
@@ -259,15 +322,31 @@ def make(
 def one_comparison(
     request: Request,
     site: TheSite,
-    _asking: AReader,
+    asking: AReader,
     comparison_id: Id,
     measure: str = "",
     candidate: str = "",
     part: Annotated[str, Query(alias="slice")] = "",
-    queued: Annotated[int | None, Query(ge=0)] = None,
-    raised: Annotated[int, Query(ge=0)] = 0,
 ) -> Response:
     """What came out, and its queries; and what became of pairs that were queued."""
+    return show_said(
+        request,
+        site,
+        asking,
+        f"/comparisons/{comparison_id}",
+        lambda said: _comparison_page(request, site, comparison_id, measure, candidate, part, said),
+    )
+
+
+def _comparison_page(
+    request: Request,
+    site: Site,
+    comparison_id: int,
+    measure: str,
+    candidate: str,
+    part: str,
+    just_queued: str,
+) -> ComparisonPage:
     opened, row, found = look(site, comparison_id)
     numbers: Mapping[str, Any] = {}
     if found is not None and request.query_params.get("format") == "json":
@@ -283,7 +362,8 @@ def one_comparison(
         "runs": kept_comparisons.runs_of(opened, row),
     }
     if found is None:
-        return show(request, ComparisonPage(**said))
+        return ComparisonPage(**said)
+    queued, raised = unpacked(just_queued, 2) or [None, None]
     comparison = found.comparison
     measures, candidates = axes(comparison)
     measure, candidate = measure or measures[0], candidate or candidates[0]
@@ -309,8 +389,8 @@ def one_comparison(
         lead = {"slice": f"{each.attribute}={each.slice}", "candidate": each.candidate}
         leads.setdefault(key, {})[str(each.slice)] = address(lead)
     own = found.frame.filter(candidate=candidate, measure=measure)
-    if part:
-        own = own.filter(pl.col("slices").list.contains(part))
+    sliced = [(str(each.attribute), str(each.slice)) for each in comparison.slices]
+    own = in_slice(own, part, found.frame, sliced)
     counting = counts_in(own)
     counts = dict(counting.group_by("outcome").len().iter_rows())
     next_ones = sorted({each.doc_id for each in comparison.judge_next})
@@ -320,7 +400,7 @@ def one_comparison(
         words.headline(next(each for each in comparison.differences if each.candidate == name))
         for name in candidates
     ]
-    page = ComparisonPage(
+    return ComparisonPage(
         **said,
         since=Since(opened).older(row, said["runs"]).said,
         numbers=numbers,
@@ -341,10 +421,10 @@ def one_comparison(
         counts={way: counts.get(way, 0) for way in WAYS},
         aside=own.height - counting.height,
         queries=list_of_queries(row, found, own, measure, candidate, Ask.of(request)),
-        listing=bool({*request.query_params} - {"queued", "raised"}),
+        listing=bool(request.query_params),
         titles=titles,
-        queued=queued,
-        raised=raised,
+        queued=None if queued is None else int(queued),
+        raised=int(raised or 0),
         charts=charts(found.drawn, address),
         view_ids={
             (each.measure, each.candidate): address(
@@ -362,7 +442,6 @@ def one_comparison(
             for each in comparison.differences
         },
     )
-    return show(request, page)
 
 
 @ROUTER.post("/comparisons/{comparison_id}/again")
@@ -388,15 +467,15 @@ def take_away(
 
 
 @ROUTER.post("/comparisons/{comparison_id}/queue")
-def queue_next(site: TheSite, asking: AnEngineer, comparison_id: Id) -> Response:
+def queue_next(request: Request, site: TheSite, asking: AnEngineer, comparison_id: Id) -> Response:
     """Put the pairs whose grades could turn the sign into the queue."""
     opened, row, found = look(site, comparison_id)
     if found is None:
         raise UsageError("the comparison is not computed yet", fix="wait, and try again")
     by, now = asking.person.name, site.clock()
     put = kept_comparisons.queue_next(opened, row, found, by=by, now=now)
-    said = urlencode({"queued": put.added, "raised": put.raised})
-    return RedirectResponse(f"{site.settings.base}/comparisons/{row.id}?{said}#next", 303)
+    said = packed(str(put.added), str(put.raised))
+    return lead_saying(request, site, asking, f"/comparisons/{row.id}", said, "#next")
 
 
 def _verdict(opened: Opened, row: ComparisonRow, known: Mapping[int, RunRow]) -> str | None:

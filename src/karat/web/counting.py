@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import polars as pl
 
+from karat.errors import UsageError, nearest
 from karat.reports.figures import counted
+
+_FEW = 5  # slices that are named where none looks like the one that is asked for
 
 
 def counts_in(frame: pl.DataFrame) -> pl.DataFrame:
@@ -28,6 +31,31 @@ def narrowed(lead: Mapping[str, str], frame: pl.DataFrame) -> dict[str, str]:
     """
     mixed = frame["counts"].any() and not frame["counts"].all()
     return {**lead, "counts": "yes"} if mixed and "slice" not in lead else dict(lead)
+
+
+def in_slice(
+    own: pl.DataFrame, part: str, frame: pl.DataFrame, of: Iterable[tuple[str, str]]
+) -> pl.DataFrame:
+    """The rows of a list that are in a slice; all of them where none is named.
+
+    Args:
+        own: The rows of the list.
+        part: The slice as an address says it, ``lang=de``.
+        frame: Of kept numbers, all of them: ``slices`` says which each query is in.
+        of: Further slices that there are: attribute and value.
+
+    Raises:
+        UsageError: there is no such slice; the nearest is named.
+    """
+    if not part:
+        return own
+    known = set(frame["slices"].explode().drop_nulls())
+    known |= {f"{attribute}={value}" for attribute, value in of}
+    if part not in known:
+        near = nearest(part, known) or sorted(known)[:_FEW]
+        fix = None if known else "slice by an attribute first"
+        raise UsageError(f"there is no slice {part[:100]!r}", nearest=near, fix=fix)
+    return own.filter(pl.col("slices").list.contains(part))
 
 
 def tallies(frame: pl.DataFrame) -> Mapping[str, int]:

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import polars as pl
 from fastapi import APIRouter, Form, Request, Response
 
-from karat.errors import KaratError, UsageError
+from karat.errors import KaratError, UsageError, nearest
 from karat.reports.figures import counted
 from karat.web.access import AnEngineer, AReader
 from karat.web.errors import Said, refused
@@ -36,6 +36,7 @@ class DisagreementsPage(GoldenPage):
         raters: Disagreements between raters.
         imported: Imported grades that raters contradict.
         unasked: Of those listed, how many no adjudicator was asked to settle.
+        sent: Of those listed, how many wait for an adjudicator.
         found: One row for each.
         done: What was just done, in a sentence; None for nothing.
         wrong: Why something was not done; None if it was.
@@ -47,6 +48,7 @@ class DisagreementsPage(GoldenPage):
     raters: int
     imported: int
     unasked: int
+    sent: int
     found: Listed
     done: str | None = None
     wrong: Said | None = None
@@ -57,6 +59,10 @@ def disagreements(
     request: Request, site: TheSite, _asking: AReader, name: str, between: str = RATERS
 ) -> Response:
     """List what is not settled."""
+    if between not in (RATERS, IMPORT):
+        near = nearest(between, (RATERS, IMPORT)) or [RATERS, IMPORT]
+        what = f"disagreements are between raters, or with an import, not {between[:50]!r}"
+        raise UsageError(what, nearest=near)
     return show(request, _page(opened(site, name), between, Ask.of(request)))
 
 
@@ -82,9 +88,9 @@ def ask_adjudicator(
         status, wrong = refused(error)
         return show(request, _page(found, between, ask, wrong=wrong), status)
     if count:
-        done = f"{counted(count, 'pair', 'pairs')} put before an adjudicator."
+        done = f"{counted(count, 'pair', 'pairs')} sent to adjudication."
     else:
-        done = "An adjudicator was asked to settle these already."
+        done = "These were sent to adjudication before."
     return show(request, _page(found, between, ask, done=done))
 
 
@@ -145,6 +151,7 @@ def _page(
         raters=frame.filter(pl.col("between") == RATERS).height,
         imported=frame.filter(pl.col("between") == IMPORT).height,
         unasked=chosen["asked"].null_count(),
+        sent=chosen.filter(asked="waits").height,
         found=listed(chosen, columns, ask, search=["text", "title", "said"]),
         done=done,
         wrong=wrong,

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 import polars as pl
 from fastapi import APIRouter, Form, Query, Request, Response
 
-from karat.errors import KaratError, UsageError
+from karat.errors import KaratError, UsageError, nearest
 from karat.web.access import AnEngineer, AReader
 from karat.web.errors import NotFound, Said, refused
 from karat.web.golden import GoldenPage, address, crumbs, opened
@@ -259,6 +259,11 @@ def _page(
     name, frame = found.golden.name, pairs_in(found)
     only = None
     if said:
+        known = set(frame["raters"].explode().drop_nulls())
+        for rater, _ in said:
+            if rater is not None and rater not in known:
+                near = nearest(rater, known)
+                raise UsageError(f"nothing was judged by {rater[:100]!r}", nearest=near)
         frame = given_by(frame, *said)
         only = " and ".join(f"{rater or 'a rater'} gave {grade:g}" for rater, grade in said)
     return PairsPage(

@@ -153,6 +153,8 @@ class Listed:
         passed_over: Filters that cannot be understood, and were left out; ``q`` if too many words
             were searched for.
         notes: What the address asks and the list cannot do, in sentences.
+        cut: Which rows these are, where there are more: ``newest``; empty for all of them.
+        whole: How many there are of which these are some; None for all of them.
     """
 
     columns: Sequence[Column]
@@ -166,6 +168,12 @@ class Listed:
     heads: Mapping[str, str]
     passed_over: Sequence[str] = ()
     notes: Sequence[str] = ()
+    cut: str = ""
+    whole: int | None = None
+
+    def cut_from(self, which: str, whole: int) -> Listed:
+        """The same, as some of more rows; itself if these are all of them."""
+        return self if whole <= self.total else replace(self, cut=which, whole=whole)
 
     @property
     def by_hand(self) -> Sequence[Column]:
@@ -248,8 +256,9 @@ def listed(
                 wrong.append(_no_filter(by_name[name], value))
             else:
                 found = found.filter(wanted.fill_null(value=False))
-            near = _near(by_name[name], value, offered.get(name, ()))
-            if near and not ask.strict:  # for a program, no rows are the answer
+            if not ask.strict and _unheard_of(by_name[name], value, frame):
+                # For a program, no rows are the answer.
+                near = nearest(value, [*by_name[name].vocabulary, *offered.get(name, ())])
                 wrong.append(UsageError(f"no row has “{value[:50]}”", nearest=near))
     words = list(dict.fromkeys(_lower(word) for word in ask.search.split()))
     if words:
@@ -315,11 +324,11 @@ def _unknown(columns: Mapping[str, Column], ask: Ask) -> Iterator[UsageError]:
         yield UsageError(f"“{ask.unread}” is no page: pages are numbered from 1")
 
 
-def _near(column: Column, value: str, choices: Sequence[str]) -> list[str]:
-    """What may be meant by a text that no row has; empty where rows have it, or could."""
-    known = dict.fromkeys([*column.vocabulary, *choices])
-    lacking = column.kind == "text" and value != NONE and value not in known
-    return nearest(value, known) if lacking else []
+def _unheard_of(column: Column, value: str, frame: pl.DataFrame) -> bool:
+    """Whether a text is filtered by that no row of the list has, or could have."""
+    if column.kind != "text" or value == NONE or value in column.vocabulary or frame.is_empty():
+        return False
+    return not (frame[column.name].cast(pl.String) == value).any()
 
 
 def _no_filter(column: Column, value: str) -> UsageError:

@@ -16,6 +16,7 @@ from karat.formats.engines.opening import open_engine
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
 from karat.online.rules import Rules
+from karat.reports.figures import counted
 from karat.reports.online_words import quoted
 from karat.tables.days import day_text
 from karat.tables.events import EventLog
@@ -28,15 +29,17 @@ from karat.web.online_charts import Axis, Chart, Mark
 from karat.web.online_figures import Cell, Headline
 from karat.web.online_lists import list_of_results
 from karat.web.online_log import (
+    ANY_DAYS,
     Days,
     Lacking,
+    Lenient,
     Question,
     TheDays,
     Wanted,
     log_of,
     looked,
 )
-from karat.web.online_slices import Dimension, dimension, dimensions, lacked
+from karat.web.online_slices import NOTHING, Dimension, dimension, dimensions, lacked
 from karat.web.online_watched import Glance, glance
 from karat.web.page import Page, show
 from karat.web.site import Site, TheSite
@@ -179,8 +182,11 @@ def dashboard(
     common: dict[str, Any] = {"title": "Online", "tabs": tabs("")}
     if isinstance(log, Lacking):
         return show(request, OnlinePage(**common, lacking=log))
-    asked = _asked(site, log, days, pick or metrics.split(","), by, only)
-    if pick:  # the form's boxes: from here on in one parameter, which an address can hold on to
+    lenient = Lenient(request)
+    asked = _asked(lenient, site, log, days, pick or metrics.split(","), by, only)
+    if (
+        pick and not lenient.errors
+    ):  # the form's boxes: from here on in one parameter, which an address can hold on to
         return RedirectResponse(f"{site.settings.base}{asked.address()}", 303)
     common |= {
         "log": told(log),
@@ -191,6 +197,9 @@ def dashboard(
         "periods": _periods(log, asked),
         "whole": asked.address(only=None),
     }
+    if lenient.errors:
+        common["period"] = days.typed if any(days.typed) else asked.days.period
+        return show(request, OnlinePage(**common, wrong=lenient.wrong), 400)
     axis = Axis.of(asked.days)
     question = question_of(asked.metrics, asked.by, asked.days, axis.cut)
     found = looked(request, log, question, lambda: made(log, asked, axis))
@@ -253,7 +262,12 @@ def made(log: EventLog, asked: Asked, axis: Axis) -> dict[str, Any]:
         )
     held = found.to_dict()
     if asked.by.key:
-        shown = set(figures.largest(found.results, asked.by.key)[:MOST_SLICES])
+        values = figures.largest(found.results, asked.by.key)
+        shown = set(values[:MOST_SLICES])
+        if len(values) > MOST_SLICES:
+            more = counted(len(values) - MOST_SLICES, "value", "values")
+            note = f"{more} of {asked.by.label} with fewer searches behind them are not shown"
+            held["notes"] = [*held["notes"], note]
         held["results"] = [
             row for row in held["results"] if row["slice"].get(asked.by.key, None) in {None, *shown}
         ]
@@ -261,13 +275,23 @@ def made(log: EventLog, asked: Asked, axis: Axis) -> dict[str, Any]:
 
 
 def _asked(
-    site: Site, log: EventLog, days: Wanted, names: Sequence[str], by: str, only: str | None
+    lenient: Lenient,
+    site: Site,
+    log: EventLog,
+    days: Wanted,
+    names: Sequence[str],
+    by: str,
+    only: str | None,
 ) -> Asked:
-    chosen = [name for name in dict.fromkeys(names) if name.strip()]
-    found = registry.find_all(chosen or registry.DEFAULT)
-    sliced = dimension(site, log, by)
-    said = [each.name for each in found] if chosen else []
-    return Asked(found, said, days.within(log), sliced, only if sliced.name else None)
+    chosen: list[Metric] = []
+    for name in dict.fromkeys(names):
+        if name.strip():
+            chosen += lenient.take(lambda name=name: registry.find_all([name]), [])  # type: ignore[misc]
+    found = chosen or registry.find_all(registry.DEFAULT)
+    over = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
+    sliced = lenient.take(lambda: dimension(site, log, by), NOTHING)
+    said = [each.name for each in chosen]
+    return Asked(found, said, over, sliced, only if sliced.name else None)
 
 
 def _shown(

@@ -22,7 +22,16 @@ from karat.tables.events import EventLog
 from karat.web.access import AReader
 from karat.web.listing import Listed
 from karat.web.online import LogPage, tabs, told
-from karat.web.online_log import Days, Lacking, TheDays, log_of, looked, trouble
+from karat.web.online_log import (
+    ANY_DAYS,
+    Days,
+    Lacking,
+    Lenient,
+    TheDays,
+    log_of,
+    looked,
+    trouble,
+)
 from karat.web.online_worlds import (
     LEAST,
     Scatter,
@@ -111,18 +120,29 @@ def side_by_side(
     common |= {"tabs": tabs("against")}
     if isinstance(log, Lacking):
         return show(request, AgainstPage(**common, lacking=log))
-    over = days.within(log)
+    lenient = Lenient(request)
+    over = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
     common |= {"log": told(log), "period": over.period}
     with site.workspace.store.read() as connection:
         names = list(stored.by_name(stored.runs(connection, site.workspace.golden.id)))[::-1]
     if not names:
         return show(request, AgainstPage(**common, computed=True))
-    asked = sides(site, over, run or names[0], measure, metric, by)
+    run = lenient.take(lambda: find_runs(site.workspace, [run or names[0]])[0].name, names[0])
+    measure = lenient.take(lambda: str(parse(measure or DEFAULTS[0])), DEFAULTS[0])
+    metric = lenient.take(lambda: registry.find(metric or METRICS[0]).name, METRICS[0])
+    asked = sides(site, over, run, measure, metric, by)
     common |= _choices(site, asked, names)
+    if lenient.errors:
+        common["period"] = days.typed if any(days.typed) else over.period
+        return show(request, AgainstPage(**common, wrong=lenient.wrong), 400)
     try:
-        held = looked(request, log, asked.question, lambda: made(site, log, asked))
+        held = lenient.take(
+            lambda: looked(request, log, asked.question, lambda: made(site, log, asked)), None
+        )
     except InputError as error:
         return show(request, AgainstPage(**common, wrong=trouble(error)))
+    if lenient.errors:
+        return show(request, AgainstPage(**common, wrong=lenient.wrong), 400)
     if held is None:
         return show(request, AgainstPage(**common))
     return show(request, AgainstPage(**common, **_shown(request, site, asked, against_of(held))))

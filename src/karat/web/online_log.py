@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Query, Request
 from starlette.concurrency import run_in_threadpool
@@ -34,6 +34,7 @@ ENDLESS_S = 1800.0
 """How long the API waits for what it computes."""
 _LOOK_S = 0.2
 Question = Mapping[str, Any]
+_T = TypeVar("_T")
 
 
 class NotYet(HTTPException):
@@ -97,6 +98,11 @@ class Wanted:
     first: str
     last: str
 
+    @property
+    def typed(self) -> tuple[str, str]:
+        """Both, as they were typed."""
+        return self.first, self.last
+
     def within(self, log: EventLog) -> Days:
         """The days of a log that are meant.
 
@@ -131,6 +137,8 @@ def _wanted(
     return Wanted(first.strip(), last.strip())
 
 
+ANY_DAYS = Wanted("", "")
+"""The days that are shown unless somebody asks."""
 TheDays = Annotated[Wanted, Depends(_wanted)]
 """A parameter of a route: the days it is about."""
 
@@ -187,7 +195,7 @@ def looked(
         KaratError: it cannot be computed.
         Busy: too much is waiting to be computed.
     """
-    program = request.query_params.get("format") in {"json", "csv"}
+    program = is_program(request)
     found = _ask(log, question, make, LONGEST_S if program else WAIT_S)
     if found is None and program:
         raise NotYet
@@ -242,9 +250,48 @@ def _ask(
     return None
 
 
+class Lenient:
+    """What the form of a page asks: what it cannot mean is left out and noted, not an error.
+
+    Args:
+        request: What asks; for a program (``format=json`` or ``csv``) it is an error.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self.program = is_program(request)
+        self.errors: list[UsageError] = []
+
+    def take(self, meant: Callable[[], _T], otherwise: _T) -> _T:
+        """What is meant; something else where that cannot be.
+
+        Raises:
+            UsageError: so it is, for a program.
+        """
+        try:
+            return meant()
+        except UsageError as error:
+            if self.program:
+                raise
+            self.errors.append(error)
+            return otherwise
+
+    @property
+    def wrong(self) -> str | None:
+        """What it cannot mean, in sentences; None if it means all it says."""
+        return " ".join(map(trouble, self.errors)) or None
+
+
+def is_program(request: Request) -> bool:
+    """Whether a program reads a page, as CSV or JSON."""
+    return request.query_params.get("format") in {"json", "csv"}
+
+
 def trouble(error: InputError | UsageError) -> str:
     """Why a log has none of some numbers, and what helps, in sentences."""
-    said = [error.what, *([f"what helps: {on_page(error.fix)}"] if error.fix else [])]
+    said = [error.what]
+    if isinstance(error, UsageError) and error.nearest:
+        said.append(f"did you mean {' or '.join(error.nearest)}?")
+    said += [f"what helps: {on_page(error.fix)}"] if error.fix else []
     return " ".join(
         f"{each[:1].upper()}{each[1:]}{'' if each[-1:] in '.!?' else '.'}" for each in said
     )

@@ -9,7 +9,6 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 import polars as pl
 from fastapi import APIRouter, Form, Query, Request, Response
-from fastapi.responses import RedirectResponse
 
 from karat.errors import InputError, UsageError
 from karat.formats.engines.opening import open_engine
@@ -21,11 +20,14 @@ from karat.tables.events import EventLog
 from karat.tables.worst_queries import LostGroup, LostQuery, WorstQueries
 from karat.web.access import AnEngineer, AReader
 from karat.web.listing import Ask, Column, Listed, listed
+from karat.web.once import lead_saying, show_said
 from karat.web.online import LogPage, tabs, told
 from karat.web.online_figures import NOT_SAID
 from karat.web.online_log import (
+    ANY_DAYS,
     Days,
     Lacking,
+    Lenient,
     Question,
     TheDays,
     Wanted,
@@ -34,16 +36,14 @@ from karat.web.online_log import (
     the_log,
     trouble,
 )
-from karat.web.online_slices import LONGEST, Dimension, dimension, dimensions
-from karat.web.page import show
+from karat.web.online_slices import LONGEST, NOTHING, Dimension, dimension, dimensions
 from karat.web.site import Site, TheSite
 from karat.workflows.online.worst import to_golden, worst_queries
 
 ROUTER = APIRouter()
 MOST_QUERIES = 1_000
 """Queries of the list, the worst; the command has all."""
-_ADDED = {"added", "there"}
-_NOT_KEPT = {*_ADDED, "from", "to", "by", "format"}
+_NOT_KEPT = {"from", "to", "by", "format"}
 _OWN = "own slice"  # as the log has it: what it does not say is called NOT_SAID on the page
 _SCHEMA: dict[str, Any] = {
     "text": pl.String,
@@ -104,35 +104,52 @@ class WorstPage(LogPage):
 def worst(
     request: Request,
     site: TheSite,
-    _asking: AReader,
+    asking: AReader,
     days: TheDays,
     by: Annotated[str, Query(max_length=200)] = "",
-    added: Annotated[int | None, Query(ge=0, lt=2**31)] = None,
-    there: Annotated[int, Query(ge=0, lt=2**31)] = 0,
 ) -> Response:
     """The queries that lose most searches, the worst first."""
+    lenient = Lenient(request)
+    return show_said(
+        request,
+        site,
+        asking,
+        "/online/queries",
+        lambda added: _page(request, lenient, site, days, by, added),
+        lambda page: page.log is not None and not page.computed and page.wrong is None,
+        lambda: 400 if lenient.errors else 200,
+    )
+
+
+def _page(
+    request: Request, lenient: Lenient, site: Site, days: Wanted, by: str, added: str
+) -> WorstPage:
     log = log_of(site)
     common: dict[str, Any] = {"title": "Worst queries", "crumbs": [("Online", "/online")]}
     common |= {"tabs": tabs("queries"), "golden": site.workspace.golden.name}
     if isinstance(log, Lacking):
-        return show(request, WorstPage(**common, lacking=log))
-    over, sliced = days.within(log), dimension(site, log, by)
+        return WorstPage(**common, lacking=log)
+    over = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
+    sliced = lenient.take(lambda: dimension(site, log, by), NOTHING)
     common |= {
         "log": told(log),
         "period": over.period,
         "by": sliced.name,
         "slices": [(each.name, each.label, each.name == by) for each in dimensions(site, log)],
         "carried": [*over.said.items(), ("by", sliced.name), ("at", request.url.query)],
-        "added": None if added is None else _added(added, there),
+        "added": added or None,
     }
+    if lenient.errors:
+        common["period"] = days.typed if any(days.typed) else over.period
+        return WorstPage(**common, wrong=lenient.wrong)
     try:
         held = looked(request, log, question_of(over, sliced), lambda: made(log, over, sliced))
     except InputError as error:
-        return show(request, WorstPage(**common, wrong=trouble(error)))
+        return WorstPage(**common, wrong=trouble(error))
     if held is None:
-        return show(request, WorstPage(**common))
+        return WorstPage(**common)
     found = worst_of(held)
-    page = WorstPage(
+    return WorstPage(
         **common,
         computed=True,
         said=_said(found),
@@ -143,14 +160,13 @@ def worst(
         groups=[_group(each, found.by or "", over, sliced) for each in found.groups],
         hidden=found.hidden,
     )
-    return show(request, page)
 
 
 @ROUTER.post("/online/queries/golden")
 def add_to_golden(
     request: Request,
     site: TheSite,
-    _asking: AnEngineer,
+    asking: AnEngineer,
     query: Annotated[list[str] | None, Form(max_length=5_000)] = None,
     first: Annotated[str, Form(alias="from", max_length=40)] = "",
     last: Annotated[str, Form(alias="to", max_length=40)] = "",
@@ -182,9 +198,9 @@ def add_to_golden(
     to_golden(site.workspace, replace(found, queries=rows), now=site.clock())
     keys = {row.query for row in rows}
     there = len(keys & before.keys())
-    where += [("added", str(len(keys) - there)), ("there", str(there))]
-    address = f"{site.settings.base}/online/queries?{urlencode(where)}#queries"
-    return RedirectResponse(address, 303)
+    said = _added(len(keys) - there, there)
+    tail = f"?{urlencode(where)}#queries"
+    return lead_saying(request, site, asking, "/online/queries", said, tail)
 
 
 def question_of(days: Days, by: Dimension) -> Question:
@@ -304,10 +320,8 @@ def _listed(request: Request, site: Site, found: WorstQueries, days: Days, by: D
         Column("high", "95 % to", "number", shown=False),
         Column("query", "folded", shown=False),
     ]
-    ask = Ask.of(request)
-    # What was added is said once, and not on the next page again.
-    ask = replace(ask, where={n: v for n, v in ask.where.items() if n not in _ADDED})
-    return listed(frame, columns, ask, search=["text", "instead"], per_page=25)
+    shown = listed(frame, columns, Ask.of(request), search=["text", "instead"], per_page=25)
+    return shown.cut_from("worst", frame.height + found.hidden)
 
 
 def _in_golden(site: Site) -> dict[str, str]:

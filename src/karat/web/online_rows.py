@@ -24,7 +24,16 @@ from karat.web.listing import Ask, Column, Kind, Listed, listed
 from karat.web.online import LogPage, tabs, told
 from karat.web.online_facts import SECONDS, for_eyes
 from karat.web.online_figures import NOT_SAID
-from karat.web.online_log import Days, Lacking, Question, TheDays, log_of, looked
+from karat.web.online_log import (
+    ANY_DAYS,
+    Days,
+    Lacking,
+    Lenient,
+    Question,
+    TheDays,
+    log_of,
+    looked,
+)
 from karat.web.online_slices import LONGEST, STEPS, Part, lacked, parts, queries_of, where
 from karat.web.page import show
 from karat.web.site import Site, TheSite
@@ -208,18 +217,34 @@ def rows(
     common |= {"tabs": tabs("rows")}
     if isinstance(log, Lacking):
         return show(request, RowsPage(**common, lacking=log))
-    asked = behind(site, log, days.within(log), metric, _table(table), counts, slices or [])
+    lenient = Lenient(request)
+    over = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
+    of = lenient.take(lambda: registry.find(metric).name if metric.strip() else "", "")
+    which = lenient.take(lambda: _table(table), None)
+    known = [part.said for each in slices or [] for part in _part(lenient, site, log, each)]
+    asked = lenient.take(
+        lambda: behind(site, log, over, of, which, counts, known),
+        behind(site, log, over, of, which, counts, []),
+    )
     page = common | _told(log, asked)
+    if lenient.errors:
+        page["period"] = days.typed if any(days.typed) else over.period
+        return show(request, RowsPage(**page, wrong=lenient.wrong), 400)
     unknown = why_unknown(asked.metric, log) if asked.metric and asked.counts else ""
     if asked.metric and unknown:
         said = f"{asked.metric.name} is unknown, and nothing is counted: {unknown}."
         return show(request, RowsPage(**page, wrong=said))
-    found = looked(
-        request,
-        log,
-        asked.question(MOST_ROWS, 0),
-        lambda: made(site, log, asked, MOST_ROWS, 0),
+    found = lenient.take(
+        lambda: looked(
+            request,
+            log,
+            asked.question(MOST_ROWS, 0),
+            lambda: made(site, log, asked, MOST_ROWS, 0),
+        ),
+        None,
     )
+    if lenient.errors:
+        return show(request, RowsPage(**page, wrong=lenient.wrong), 400)
     if found is None:
         return show(request, RowsPage(**page))
     wrong = "" if found["total"] else _lacked(request, log, asked)
@@ -229,8 +254,17 @@ def rows(
     frame = pl.DataFrame(found["rows"], schema=_schema(found["schema"]))
     return show(
         request,
-        RowsPage(**page, computed=True, total=found["total"], rows=_listed(request, asked, frame)),
+        RowsPage(
+            **page,
+            computed=True,
+            total=found["total"],
+            rows=_listed(request, asked, frame).cut_from("newest", found["total"]),
+        ),
     )
+
+
+def _part(lenient: Lenient, site: Site, log: EventLog, said: str) -> list[Part]:
+    return lenient.take(lambda: parts(site, log, [said]), [])
 
 
 def _told(log: EventLog, asked: Behind) -> dict[str, Any]:

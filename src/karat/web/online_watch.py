@@ -19,7 +19,7 @@ from karat.web import online_figures as figures
 from karat.web.access import AReader
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.online import LogPage, tabs, told
-from karat.web.online_log import Lacking, Wanted, log_of, looked, trouble
+from karat.web.online_log import Lacking, Lenient, Wanted, log_of, looked, trouble
 from karat.web.online_slices import NOTHING, Dimension, dimensions
 from karat.web.online_watched import Watching, watched_of, watching_of
 from karat.web.page import show
@@ -142,8 +142,11 @@ def watched(
     if isinstance(log, Lacking):
         return show(request, WatchPage(**common, lacking=log))
     said = day.strip()
-    at = Wanted(said, said).within(log).last if said else last_whole_day(log)
-    asked, aside = watching_of(site, log, at, by)
+    lenient, usual = Lenient(request), last_whole_day(log)
+    at = lenient.take(lambda: Wanted(said, said).within(log).last, usual) if said else usual
+    asked, aside = lenient.take(
+        lambda: watching_of(site, log, at, by), watching_of(site, log, at, "")
+    )
     common |= {
         "log": told(log),
         "period": (day_text(at),) * 2,
@@ -151,19 +154,23 @@ def watched(
         "by": by,
         "slices": [(each.name, each.label, each.name == by) for each in dimensions(site, log)],
     }
+    if lenient.errors:
+        common["day"] = said or common["day"]
+        return show(request, WatchPage(**common, wrong=lenient.wrong), 400)
     try:
         held = looked(request, log, asked.question(log), lambda: asked.made(log))
     except (InputError, UsageError) as error:
         return show(request, WatchPage(**common, wrong=trouble(error)))
     if held is None:
         return show(request, WatchPage(**common))
-    return show(request, WatchPage(**common, **_shown(request, watched_of(held), at, asked, aside)))
+    return show(request, WatchPage(**common, **_shown(request, held, at, asked, aside)))
 
 
 def _shown(
-    request: Request, found: Watched, day: int, asked: Watching, aside: Sequence[str]
+    request: Request, held: Mapping[str, Any], day: int, asked: Watching, aside: Sequence[str]
 ) -> dict[str, Any]:
     """The fields of the page, of what was computed."""
+    found, whole = watched_of(held), held.get("compared_in_all", 0)
     by_key = {each.key: each for cut in asked.cuts for each in cut}
     moved = [_moved(each, day, by_key) for each in (*found.found("worse"), *found.found("better"))]
     days = {"from": day_text(day), "to": day_text(day)}
@@ -174,7 +181,9 @@ def _shown(
         "compared": compared_text(found) if found.searches and found.compared else "",
         "doubts": found.health,
         "moved": moved,
-        "changes": _changes(request, found, day, by_key) if found.changes else None,
+        "changes": _changes(request, found, day, by_key).cut_from("first", whole)
+        if found.changes
+        else None,
         "notes": [*found.notes, *aside],
         "worst": f"/online/queries?{urlencode(days)}",
     }

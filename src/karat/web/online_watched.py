@@ -28,6 +28,10 @@ MOST_CUTS = 8
 """Attributes that a watch is sliced by where nobody says by which."""
 
 
+_BESIDES = {"exit_code", "compared_in_all"}
+"""What is kept beside the fields of ``Watched``."""
+
+
 @dataclass(frozen=True)
 class Watching:
     """What a watch is asked for; as the arguments of ``watch``.
@@ -86,6 +90,7 @@ class Watching:
         if more > 0:
             note = f"{more:,} more in slices, the last of all: karat online watch has them"
             held |= {"changes": held["changes"][: self.most], "notes": [*found.notes, note]}
+            held |= {"compared_in_all": len(found.changes)}
         return held
 
 
@@ -183,5 +188,5 @@ def watched_of(held: Mapping[str, Any]) -> Watched:
         Change(**{**row, "queries": tuple(Contribution(**one) for one in row["queries"])})
         for row in held["changes"]
     ]
-    fields = {name: said for name, said in held.items() if name != "exit_code"}
+    fields = {name: said for name, said in held.items() if name not in _BESIDES}
     return Watched(**{**fields, "changes": changes, "by": tuple(held["by"])})

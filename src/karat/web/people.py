@@ -22,6 +22,7 @@ from karat.web.once import Once, lead_to, secret_of, show_once
 from karat.web.page import Page, show
 from karat.web.serving import LOCAL
 from karat.web.site import Site, TheSite
+from karat.workflows.accounts import AlreadyInvited
 
 
 def _with_accounts(site: TheSite) -> None:
@@ -79,6 +80,7 @@ class PeoplePage(Page):
         name: As it was typed, if it was wrong.
         role: Likewise.
         wrong: What was wrong with it; None if nothing was.
+        open: The open invitation of whom was invited again; None if they have none.
     """
 
     template: ClassVar[str] = "people.html.j2"
@@ -90,6 +92,7 @@ class PeoplePage(Page):
     name: str = ""
     role: str = "rater"
     wrong: str | None = None
+    open: Invitation | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +104,7 @@ class PersonPage(Page):
         roles: What they may become.
         last_owner: Whether nobody else is an owner who may come in: they stay one.
         link: The link for a new password that was just made; None if none was.
+        open: Their open link for a new password, which another would replace; None without.
     """
 
     template: ClassVar[str] = "person.html.j2"
@@ -109,6 +113,7 @@ class PersonPage(Page):
     roles: Sequence[Role] = ROLES
     last_owner: bool
     link: Link | None = None
+    open: Invitation | None = None
 
 
 @ROUTER.get("/people")
@@ -130,12 +135,16 @@ def invite(
     asking: AnOwner,
     name: Annotated[str, Form()],
     role: Annotated[str, Form()] = "rater",
+    replace: Annotated[bool, Form()] = False,
     once: Once = "",
 ) -> Response:
-    """Invite somebody, and show their link once."""
-    drawn = secret_of(asking, once, "invite", name, role)
+    """Invite somebody, and show their link once; an open invitation is replaced only if asked."""
+    drawn, by = secret_of(asking, once, "invite", name, role), asking.person.name
     try:
-        secret = site.accounts.invite(name, cast(Role, role), asking.person.name, drawn)
+        secret = site.accounts.invite(name, cast(Role, role), by, drawn, replace=replace)
+    except AlreadyInvited as error:
+        page = _page(request, site, name=name, role=role, wrong=error.what, open=error.there)
+        return show(request, page, 409)
     except UsageError as error:
         return show(request, _page(request, site, name=name, role=role, wrong=error.what), 400)
     if asking.session is not None:
@@ -208,6 +217,7 @@ def _page(
     name: str = "",
     role: str = "rater",
     wrong: str | None = None,
+    open: Invitation | None = None,  # noqa: A002 - as the page calls it
 ) -> PeoplePage:
     rows = [
         {
@@ -232,6 +242,7 @@ def _page(
         name=name,
         role=role,
         wrong=wrong,
+        open=open,
     )
 
 
@@ -252,6 +263,14 @@ def _person(site: Site, person_id: int, link: Link | None = None) -> PersonPage:
         row=row,
         last_owner=owners == [person_id],
         link=link,
+        open=next(
+            (
+                each
+                for each in site.accounts.invitations()
+                if each.renews and each.name == row.person.name
+            ),
+            None,
+        ),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import quote, urlencode
 
 import polars as pl
@@ -13,6 +13,7 @@ import polars as pl
 from karat.errors import KaratError
 from karat.measures import DEFAULTS
 from karat.store.runs import RunRow, by_name, others
+from karat.tables.results import State
 from karat.web.computing import COMPUTING, Busy
 from karat.web.kept import WAIT_S
 from karat.web.listing import Ask, Column, Listed, listed
@@ -95,7 +96,7 @@ def list_of_queries(
         Column("query", "query", link=link),
         Column("query_id", "id"),
         Column("value", measure, "number"),
-        Column("state", "answer", choices=True),
+        Column("state", "answer", choices=True, vocabulary=get_args(State)),
         Column("counts", "counts", "flag", choices=True, shown=not own["counts"].all()),
         *(Column(name, name, "number") for name in others),
         Column("text", "text", shown=False),

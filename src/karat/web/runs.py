@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 from urllib.parse import quote, urlencode
 
-import polars as pl
 from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
 from fastapi.responses import RedirectResponse
 
@@ -18,16 +17,16 @@ from karat.reports.html.content import Content, ShownQuery
 from karat.store import comparisons, golden_sets, judgments, runs
 from karat.store.runs import RunRow
 from karat.tables import Results
-from karat.web.access import AnEngineer, AReader, Asking
-from karat.web.counting import narrowed, tallies, uncounted
+from karat.web.access import AnEngineer, AReader
+from karat.web.counting import in_slice, narrowed, tallies, uncounted
 from karat.web.errors import NotFound, Said, refused
 from karat.web.figures import Charts, charts
 from karat.web.ids import Id
 from karat.web.kept import DEEPEST, RANKS, WAIT_S, confirm
 from karat.web.listing import Ask, Listed
+from karat.web.once import lead_saying, show_said
 from karat.web.page import Page, show
 from karat.web.run_lists import WAITING, compute_run, list_of_queries, list_of_runs
-from karat.web.sealing import seal, unseal
 from karat.web.site import Site, TheSite
 from karat.web.uploads import uploaded
 from karat.workflows import kept_evaluations
@@ -211,10 +210,7 @@ def bring_run(
         status, wrong = refused(error)
         typed = {"name": name, "path": path}
         return show(request, _runs_page(request, site, wrong=wrong, typed=typed), status)
-    tail = ""
-    if made.said is not None:
-        tail = "?" + urlencode({"said": seal(made.said, *_about(opened, made.row, asking))})
-    return RedirectResponse(f"{site.settings.base}/runs/{made.row.id}{tail}", 303)
+    return lead_saying(request, site, asking, f"/runs/{made.row.id}", made.said or "")
 
 
 @ROUTER.post("/runs/{run_id}/remove")
@@ -242,9 +238,28 @@ def one_run(
     by: Annotated[list[str] | None, Query()] = None,
     measure: str = "",
     part: Annotated[str, Query(alias="slice")] = "",
-    notice: Annotated[str, Query(alias="said")] = "",
 ) -> Response:
     """One run: its measures, its slices, and its queries, the worst first."""
+    return show_said(
+        request,
+        site,
+        asking,
+        f"/runs/{run_id}",
+        lambda notice: _run_page(request, site, run_id, edition, by, measure, part, notice),
+        lambda page: not page.computed and page.error is None,
+    )
+
+
+def _run_page(
+    request: Request,
+    site: Site,
+    run_id: int,
+    edition: str,
+    by: Sequence[str] | None,
+    measure: str,
+    part: str,
+    notice: str,
+) -> RunPage:
     opened, row = _run(site, run_id)
     rules = _rules(by, edition)
     with opened.store.read() as connection:
@@ -256,7 +271,7 @@ def one_run(
         "run": row,
         "kept_by": who,
         "also": runs.others(row, meant),
-        "notice": unseal(notice, *_about(opened, row, asking)) or "",
+        "notice": notice,
         "needed_by": [(each.name, each.id) for each in needed_by(opened, row)],
         "edition": edition,
         "by": sorted(set(rules.by)),
@@ -267,9 +282,9 @@ def one_run(
         rules = kept_evaluations.known(opened, rules)
         found = _evaluated(opened, row, rules)
     except KaratError as error:
-        return show(request, RunPage(**said, error=on_page(error)))
+        return RunPage(**said, error=on_page(error))
     if found is None:
-        return show(request, RunPage(**said))
+        return RunPage(**said)
     measures = list(dict.fromkeys(each.measure for each in found.results.results))
     chosen = measure or measures[0]
     if chosen not in measures:
@@ -282,11 +297,11 @@ def one_run(
         return f"?{urlencode([*kept, *((n, v) for n, v in lead.items() if v)])}#queries"
 
     own = found.frame.filter(measure=chosen)
-    if part:
-        own = own.filter(pl.col("slices").list.contains(part))
+    sliced = [(str(each.attribute), str(each.slice)) for each in found.results.slices]
+    own = in_slice(own, part, found.frame, sliced)
     first = [each for each in found.results.results if each.measure == measures[0]]
     counted = {name: getattr(first[0], name) for name in ("failed", "missing", "empty", "unjudged")}
-    page = RunPage(
+    return RunPage(
         **said,
         computed=True,
         older=kept_evaluations.is_older(opened, found),
@@ -311,7 +326,6 @@ def one_run(
             for attribute in rules.by
         },
     )
-    return show(request, page)
 
 
 @ROUTER.get("/runs/{run_id}/queries/{query_id:path}")
@@ -392,8 +406,3 @@ def _evaluated(opened: Opened, row: RunRow, rules: Rules) -> KeptEvaluation | No
         compute_run(opened, row, rules, now, WAIT_S)
         found = kept_evaluations.kept(opened, row, rules)
     return found
-
-
-def _about(opened: Opened, row: RunRow, asking: Asking) -> tuple[str, tuple[object, ...]]:
-    """What became of a run that was brought is sealed with: the key, and for whom it is good."""
-    return opened.golden.salt, ("brought", row.id, row.sha256, asking.person.name)

@@ -39,6 +39,21 @@ _LINK_US = 86_400_000_000
 _TYPED = "(command line)"  # how the audit calls whoever types at the server
 
 
+class AlreadyInvited(UsageError):
+    """Somebody has an open invitation, which was not to be replaced.
+
+    Args:
+        there: The open invitation.
+    """
+
+    def __init__(self, there: Invitation) -> None:
+        super().__init__(
+            f"{there.name} already has an open invitation",
+            fix="replace it, and the first link stops working; or leave it as it is",
+        )
+        self.there = there
+
+
 class Accounts(Tokens):
     """Who may come in, of one store.
 
@@ -94,8 +109,16 @@ class Accounts(Tokens):
                 )
             return found
 
-    def invite(self, name: str, role: Role, by: str = SERVER, secret: str | None = None) -> Secret:
-        """Invite somebody; the secret is the end of their link. An earlier one is good no more.
+    def invite(
+        self,
+        name: str,
+        role: Role,
+        by: str = SERVER,
+        secret: str | None = None,
+        *,
+        replace: bool = True,
+    ) -> Secret:
+        """Invite somebody; the secret is the end of their link. An earlier link stops working.
 
         Args:
             name: Who.
@@ -103,8 +126,10 @@ class Accounts(Tokens):
             by: Who invites.
             secret: The one to use, for one wish; a second time the invitation is there already.
                 None for any.
+            replace: Whether an open invitation may be replaced.
 
         Raises:
+            AlreadyInvited: there is an open invitation, which is not to be replaced.
             UsageError: no name, no such role, or the name is taken.
         """
         name = named(name)
@@ -116,7 +141,7 @@ class Accounts(Tokens):
             taken = people.looks_like(c, name)
             if taken is not None:
                 raise UsageError(f"there is an account called {taken!r}", fix="choose another name")
-            return self._invite(c, name, role, by, "invite", secret)
+            return self._invite(c, name, role, by, "invite", secret, replace=replace)
 
     def renew(self, name: str, by: str = SERVER, secret: str | None = None) -> Secret:
         """A link by which somebody who has an account chooses a password; see ``invite``.
@@ -131,17 +156,28 @@ class Accounts(Tokens):
             return self._invite(c, person.name, person.role, by, "give a new password to", secret)
 
     def _invite(
-        self, c: sa.Connection, name: str, role: Role, by: str, action: str, given: str | None
+        self,
+        c: sa.Connection,
+        name: str,
+        role: Role,
+        by: str,
+        action: str,
+        given: str | None,
+        *,
+        replace: bool = True,
     ) -> Secret:
         secret, now = given or secrets.token_urlsafe(32), self.clock()
         sessions.in_turn(c)
         there = people.invited(c, "account", hashed(secret), now)
         if there is not None:
             return Secret(secret, there.id)
+        earlier = next((row for row in people.invitations(c, now) if row.name == name), None)
+        if earlier is not None and not replace:
+            raise AlreadyInvited(earlier)
         how = {"made_by": by, "now": now, "ends_us": now + INVITED_US}
         made = people.invite(c, "account", hashed(secret), name, role, **how)  # type: ignore[arg-type]
         self.note(c, by, action, name, {"role": role})
-        return Secret(secret, made)
+        return Secret(secret, made, replaced=earlier is not None)
 
     def invitation(self, secret: str) -> Invitation | None:
         """The invitation of a link.

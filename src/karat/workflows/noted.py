@@ -49,7 +49,7 @@ def put_before_adjudicator(
     if between not in (RATERS, IMPORT):
         raise UsageError(f"disagreements are between raters, or with an import, not {between!r}")
     if chosen is not None and not chosen:
-        raise UsageError("none is chosen", fix="choose some, or put all before an adjudicator")
+        raise UsageError("no pair is selected", fix="select at least one, or send all")
     with opened.store.begin() as connection:
         found = disagreements_at(moment(connection, opened.golden.id))
         found = found.filter(pl.col("between") == between).select("query_id", "doc_id")

@@ -31,10 +31,12 @@ class Secret:
     Attributes:
         text: The secret.
         id: Number of what it opens.
+        replaced: Whether an earlier link for the same person stopped working.
     """
 
     text: str
     id: int
+    replaced: bool = False
 
 
 class Tokens:
