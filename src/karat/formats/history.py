@@ -37,8 +37,8 @@ _POINT = (
     "slices",
     "hashes",
 )
-_LATER = ("answered",)
-"""What points kept by the first karat of all lack."""
+_LATER = ("answered", "series")
+"""What lines of an earlier karat lack."""
 _VALUE = ("measure", "value", "ci_low", "ci_high", "n")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 
@@ -232,6 +232,7 @@ def _read_point(content: Any, name: str) -> Point:
         values=tuple(rows),
         hashes={key: _text_or_none(hashes, key) for key in HASHES},
         answered=_answered(head.value["answered"], name),
+        series=_text_or_none(head, "series"),
     )
 
 

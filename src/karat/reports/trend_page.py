@@ -19,7 +19,7 @@ from karat.errors import MissingExtra
 from karat.reports import trend_words as words
 from karat.reports.cells import CONTROLS
 from karat.reports.trend import last_of, value_range
-from karat.tables.history import Mark, Series, Trend
+from karat.tables.trend import Mark, Series, Trend
 
 MOST = 500
 """Points of a series on a page, if nobody asked for more."""
@@ -70,7 +70,8 @@ def to_html(trend: Trend) -> str:
     page = environment.from_string(_part("trend.html.j2")).render(
         source=trend.source,
         sections=sections,
-        notes=trend.notes,
+        nothing=words.uncompared(trend),
+        notes=[note for note in trend.notes if note != words.uncompared(trend)],
         drifting=len(trend.drifting),
         worsened=len(trend.worsened),
         untold=len(trend.untold),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from karat.reports.figures import counted, signed
-from karat.tables.history import BREAKING, Mark, Series
+from karat.tables.history import BREAKING
+from karat.tables.trend import Mark, Series, Trend
 
 _NAMED = 3  # points of those with the same trouble
 _LABEL = 10  # characters of a commit that is no hash
@@ -22,6 +23,36 @@ def sentence(series: Series) -> str:
     if series.told:
         return _said(series)
     return f"cannot tell: {untold(series)}; before that: {_said(series)}"
+
+
+def uncompared(trend: Trend) -> str | None:
+    """That nothing was compared, why, and what to do; None if something was."""
+    if trend.compared or trend.untold or not trend.series:
+        return None  # of a newest point that does not count, its series says more
+    names = list(dict.fromkeys(series.run for series in trend.series))
+    if len(names) > 1 and all(len(series.marks) == 1 for series in trend.series):
+        first, last = min(names), max(names)  # what these share, all do
+        same = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), None)
+        prefix = first[:same].rstrip("0123456789")
+        shown = ", ".join(names[:_NAMED]) + (" …" if len(names) > _NAMED else "")
+        return (
+            f"NOTHING WAS COMPARED: {len(names):,} series of one point each ({shown}), as each "
+            "run is followed by its own name. Name the series: karat trend "
+            f"{trend.source} --series '{prefix}*' takes these for one; from now on, "
+            "karat evaluate … --history FILE --series NAME"
+        )
+    broken = next((s for s in trend.series if any(mark.breaks for mark in s.marks)), None)
+    if broken is not None:
+        newest = next(mark for mark in reversed(broken.marks) if mark.breaks)
+        return (
+            f"NOTHING WAS COMPARED: {broke(newest)} changed on {place(newest.time, newest.commit)}"
+            ", and no point since can be compared with one before. Evaluate the last run from "
+            "before it with what is new, or wait for the next point"
+        )
+    return (
+        "NOTHING WAS COMPARED: there is one point that counts. The next one of the same series "
+        "is compared with it: the same name of the run, or --series NAME"
+    )
 
 
 def verdict_of(series: Series) -> str:

@@ -13,7 +13,7 @@ import polars as pl
 
 from karat.reports import trend_words as words
 from karat.reports.html.words import span
-from karat.tables.history import Mark, Series
+from karat.tables.trend import Mark, Series
 from karat.web.computing import COMPUTING, Busy
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.site import Site

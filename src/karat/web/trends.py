@@ -16,7 +16,7 @@ from karat.errors import MissingExtra, nearest
 from karat.reports import trend_words as words
 from karat.reports.figures import counted
 from karat.reports.trend_page import Remark, ready
-from karat.tables.history import Series
+from karat.tables.trend import Series
 from karat.web.access import AnEngineer, AReader, Asking
 from karat.web.errors import NotFound
 from karat.web.listing import Ask, Listed
@@ -286,6 +286,8 @@ def _said(series: Sequence[Series]) -> tuple[str, bool]:
         lambda n: f"of {n:,} nobody can tell",
     ]
     told = [say(count) for count, say in zip(counts, says, strict=True) if count]
+    if not any(each.lean.change is not None for each in series):
+        told.insert(0, "NOTHING WAS COMPARED (see the notes)")
     if not told:
         return f"{all_of}: no drift found.", False
     return f"{all_of}: {', '.join(told)}.", True
