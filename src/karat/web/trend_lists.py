@@ -27,7 +27,10 @@ from karat.workflows.kept_trends import (
 )
 from karat.workflows.marking import time_of
 
-_WAIT_S = 0.1  # for editions to be known; who looks later finds them
+_WAIT_S = 5.0  # for editions to be known: the first view after a start has their column too
+EDITIONS_WAIT = (
+    "Which edition each point's grades are of is still being computed: reload the page in a minute."
+)
 _SERIES: dict[str, Any] = {
     "run": pl.String,
     "measure": pl.String,
@@ -94,7 +97,7 @@ def list_of_points(site: Site, history: History, series: Series, ask: Ask) -> Li
     opened = site.opened(site.workspace.golden.name)
     if not editions_are_known(opened):
         key = "editions of histories", opened.store.url, opened.golden.id
-        with suppress(Busy):  # then the next look does it
+        with suppress(Busy):  # then the page says so
             COMPUTING.run(key, lambda: know_editions(opened), _WAIT_S)
     came = kept_from(opened, [point for point, _ in points_of(history, series)])[::-1]
     own = series.run, series.measure, series.attribute, series.slice

@@ -23,10 +23,17 @@ from karat.web.listing import Ask, Listed
 from karat.web.page import Page, show
 from karat.web.site import Site, TheSite
 from karat.web.times import moment
-from karat.web.trend_lists import address_of, interval_of, list_of_points, list_of_series
+from karat.web.trend_lists import (
+    EDITIONS_WAIT,
+    address_of,
+    interval_of,
+    list_of_points,
+    list_of_series,
+)
 from karat.workflows.kept_trends import (
     History,
     chart_of,
+    editions_are_known,
     find_history,
     histories_of,
     slice_of,
@@ -229,6 +236,9 @@ def one_trend(
         undrawn = str(error)
     points = list_of_points(site, history, series, Ask.of(request))
     apart = any(column.name == "apart" for column in points.columns)
+    notes = _notes(history, explained=apart)
+    if not editions_are_known(site.opened(site.workspace.golden.name)):
+        notes.append(EDITIONS_WAIT)
     page = TrendPage(
         title=f"{series.name} of {series.run}",
         crumbs=[("Trends", "/trends")],
@@ -243,7 +253,7 @@ def one_trend(
         time_us=time_of(newest.time),
         points=points,
         file=_file(history),
-        notes=_notes(history, explained=apart),
+        notes=notes,
         marks=held.to_dicts(),
         numbers=numbers,
         drawn=drawn,

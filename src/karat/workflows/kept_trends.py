@@ -25,7 +25,7 @@ from karat.workflows.trend import trend
 from karat.workflows.workspace import Opened
 
 _FILES, _CHARTS = 32, 128  # kept at hand by a process
-_WIDE = (1080, 260, 9)  # pixels across and down of a chart, and dates below it
+_WIDE = (1080, 260)  # pixels across and down of a chart
 _CURRENT = timedelta(days=30)  # so long after its last gate a run is still one that is gated
 _GRADES: dict[tuple[str, int, str], tuple[str | None, ...]] = {}
 """By store, golden set and edition the fingerprints of its grades; editions never change."""
