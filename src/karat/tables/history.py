@@ -51,6 +51,23 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
+class ByQuery:
+    """The values of a point query by query, packed (``karat.formats.query_values``).
+
+    Attributes:
+        queries: Hash of the ids of the queries that count: values with the same can be paired.
+        n: How many these are.
+        values: By the name of a measure its values in the order of the ids.
+        weights: What each query counts for; None where all count the same.
+    """
+
+    queries: str
+    n: int
+    values: Mapping[str, str]
+    weights: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Answered:
     """What became of the queries of a run: a nightly evaluation has no other health check.
 
@@ -105,6 +122,7 @@ class Point:
         hashes: SHA-256 of ``queries``, ``qrels``, ``run`` and ``corpus``; None where not known.
         answered: What became of the queries; None where not known.
         series: Name of the series it belongs to, whatever its run is called; None: by its run.
+        by_query: Its values over all queries, query by query; None where not known.
     """
 
     time: str
@@ -118,6 +136,7 @@ class Point:
     hashes: Mapping[str, str | None]
     answered: Answered | None = None
     series: str | None = None
+    by_query: ByQuery | None = None
 
     @property
     def followed_as(self) -> str:
@@ -146,8 +165,9 @@ class Point:
         ]
         held["slices"] = [row for row in rows if row["attribute"] is not None]
         held["hashes"] = {name: self.hashes.get(name) for name in HASHES}
-        if self.series is None:
-            del held["series"]  # so that an older karat reads the line
+        for later in ("series", "by_query"):
+            if held[later] is None:
+                del held[later]  # so that an older karat reads the line
         return {"karat_history": VERSION} | held
 
 
@@ -161,6 +181,7 @@ def point_of(
     commit: str | None = None,
     rules: str = "",
     series: str | None = None,
+    by_query: ByQuery | None = None,
 ) -> Point:
     """The point of one run of an evaluation.
 
@@ -173,12 +194,13 @@ def point_of(
         commit: The code it is of.
         rules: How it was evaluated where that was not by default.
         series: Name of the series it belongs to; that of the run if None.
+        by_query: Its values query by query.
     """
     rows = [row for row in (*results.results, *results.slices) if row.run == run]
     values = tuple(_value(row) for row in rows)
     return Point(
         time, "evaluate", run, commit, None, rules, karat, values, _known(hashes),
-        _answered(rows, apart="compat=" in rules and "complete=" not in rules), series,
+        _answered(rows, apart="compat=" in rules and "complete=" not in rules), series, by_query,
     )  # fmt: skip
 
 
@@ -191,6 +213,7 @@ def point_of_gate(
     commit: str | None = None,
     rules: str = "",
     series: str | None = None,
+    by_query: ByQuery | None = None,
 ) -> Point:
     """The point of a gate: its verdict, and the candidate's values.
 
@@ -202,6 +225,7 @@ def point_of_gate(
         commit: The code it is of.
         rules: How it was evaluated where that was not by default.
         series: Name of the series it belongs to; that of the candidate if None.
+        by_query: Its values query by query.
     """
     values = tuple(map(_value, gate.results))
     hashes = _known({**gate.hashes, "run": gate.hashes.get("candidate"), "corpus": corpus})
@@ -211,7 +235,7 @@ def point_of_gate(
         rules = f"{rules} without={sha256(ids).hexdigest()[:16]}".lstrip()
     return Point(
         time, "gate", gate.candidate, commit, gate.verdict, rules, karat, values, hashes,
-        _answered(gate.results), series,
+        _answered(gate.results), series, by_query,
     )  # fmt: skip
 
 

@@ -29,7 +29,9 @@ class Mark:
         breaks: Whether it counts and cannot be compared with those before.
         change: Value minus that of the last point that counts; None at the first and after a break.
         told_apart: Whether the two intervals alone tell the two values apart, taken as if the two
-            points had no queries in common; None where neither has one.
+            points had no queries in common; None where neither has one. With ``by_query``,
+            whether a t test of the differences query by query does, at 5 % for this step alone.
+        by_query: Whether the history has its values by query, comparable with those before it.
     """
 
     time: str
@@ -47,6 +49,7 @@ class Mark:
     breaks: bool
     change: float | None
     told_apart: bool | None
+    by_query: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,67 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
+class Loss:
+    """A fall that values query by query show, by more than chance makes over a year of looks.
+
+    Attributes:
+        time: Time of the point at which it was found.
+        commit: Its commit; None if not known.
+        since: Time of the earlier point that it is compared with.
+        since_commit: Its commit; None if not known.
+        change: Mean difference of these two.
+        p: Two-sided p-value of these two.
+        needed: The p-value that was asked for.
+    """
+
+    time: str
+    commit: str | None
+    since: str
+    since_commit: str | None
+    change: float
+    p: float
+    needed: float
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """The newest point and the first of its stretch, compared query by query.
+
+    Attributes:
+        looks: How often the values of any query changed in this stretch: so often was a
+            comparison made.
+        since: Time of the first point of the stretch that has values by query.
+        since_commit: Its commit; None if not known.
+        change: Mean difference.
+        ci_low: Lower end of its 95 % interval (Student's t) for these two points alone; None
+            where there is none.
+        ci_high: Upper end.
+        p: Two-sided p-value of these two points alone, as ``karat compare --test t`` has it; None
+            where there is none.
+        n: Queries.
+        needed: The p-value that a fall is asked for at the newest look, so that all looks of a
+            year together raise a false alarm in at most 4 of 100 histories; None without a look.
+        loss: The fall that reached it and still stands; None without one.
+    """
+
+    looks: int
+    since: str
+    since_commit: str | None
+    change: float
+    ci_low: float | None
+    ci_high: float | None
+    p: float | None
+    n: int
+    needed: float | None
+    loss: Loss | None
+
+    @property
+    def suspect(self) -> bool:
+        """Whether these two points alone would be worse, though over all looks they are not."""
+        return self.loss is None and self.p is not None and self.p < 0.05
+
+
+@dataclass(frozen=True, slots=True)
 class Lean:
     """What the newest stretch of a series does: whether it drifts, or is worse than it was.
 
@@ -104,10 +168,12 @@ class Lean:
             intervals allow. That is read off the two, each night anew, and is no test of a drift.
         drop: The newest step for the worse that the intervals tell apart, if they tell all values
             since apart from that before it too; else None.
-        worsened: ``below_start``, or there is such a ``drop``.
+        worsened: ``below_start``, or there is such a ``drop``, or a ``loss`` query by query.
         rises: Steps lean to the better.
         since: Time of the first point of the stretch; None without points.
         since_commit: Its commit; None if not known.
+        paired: The comparison query by query, where the history has two points with such values;
+            ``below_start`` and ``drop`` then say nothing of these points.
     """
 
     points: int
@@ -126,6 +192,7 @@ class Lean:
     rises: bool
     since: str | None
     since_commit: str | None
+    paired: Paired | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 from karat.errors import UsageError, nearest
 from karat.formats import history as histories
+from karat.formats.query_values import packed
 from karat.measures import parse
 from karat.reports.trend_words import TOLD_APART, place, sentence, uncompared
 from karat.tables import Qrels, Queries
@@ -20,6 +21,7 @@ from karat.tables.history import BREAKING, Point, Value, point_of, point_of_gate
 from karat.tables.results import Results
 from karat.tables.trend import Series, Trend
 from karat.workflows.fingerprints import fingerprint
+from karat.workflows.trend_by_query import query_values
 from karat.workflows.trend_series import Key, marks_of, series_of
 
 
@@ -73,10 +75,11 @@ def trend(
             line = lines.get((point.followed_as, value.measure, value.attribute, value.slice))
             if line is not None:
                 line.append((point, value))
-    marks = {key: marks_of(line) for key, line in lines.items()}
+    values = {key: query_values(line) for key, line in lines.items()}
+    marks = {key: marks_of(line, values[key]) for key, line in lines.items()}
     moving = sum(any(mark.change is not None for mark in found) for found in marks.values())
     found_series = [
-        series_of(key, line_marks, max(moving, 1), _without(lines[key][-1][0], points))
+        series_of(key, line_marks, values[key], max(moving, 1), _without(lines[key][-1][0], points))
         for key, line_marks in marks.items()
     ]
     found_series.sort(key=_urgency)  # stable: else in the order of the history
@@ -155,6 +158,7 @@ def keep(
             commit=commit,
             rules=rules,
             series=series,
+            by_query=packed(results.scores[run]) if run in results.scores else None,
         )
         for run in names
     ]
@@ -193,6 +197,7 @@ def keep_gate(
         commit=commit,
         rules=rules,
         series=series,
+        by_query=packed(gate.scores) if gate.scores else None,
     )
     histories.append(path, point)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Literal
 
@@ -10,6 +11,7 @@ from karat.measures import lower_is_better
 from karat.stats import drift
 from karat.tables.history import BREAKING, Input, Point, Value
 from karat.tables.trend import Drop, Fall, Lean, Mark, Series
+from karat.workflows.trend_by_query import QueryValues, differ, paired_of
 
 Key = tuple[str, str, str | None, str | None]
 """Name of the series, measure, attribute and value of a slice."""
@@ -21,18 +23,28 @@ _HASHED: tuple[tuple[Input, str], ...] = (
 )
 
 
-def marks_of(line: Sequence[tuple[Point, Value]]) -> tuple[Mark, ...]:
-    """The points of one series. A point without the measure is no point of it."""
+def marks_of(
+    line: Sequence[tuple[Point, Value]], values: Sequence[QueryValues | None]
+) -> tuple[Mark, ...]:
+    """The points of one series, and their values by query. Points without the measure are none."""
     marks: list[Mark] = []
     held: tuple[Point, Value] | None = None  # the last that counts
-    for point, value in line:
+    before: QueryValues | None = None  # its values by query
+    for (point, value), kept in zip(line, values, strict=True):
         counts = value.value is not None and not point.worthless
         changed, unknown = _between(held, (point, value)) if held else ((), ())
         breaks = counts and any(name in BREAKING for name in (*changed, *unknown))
         change = told = None
+        # Of other queries, though nothing else says so, they cannot be paired.
+        alike = before is None or breaks or kept is None or kept.queries == before.queries
+        own = kept if alike else None
         if held and counts and not breaks and held[1].value is not None and value.value is not None:
             change = value.value - held[1].value
-            told = drift.told_apart(held[1].value, value.value, (_error(held[1]), _error(value)))
+            told = (
+                differ(before, own)
+                if before and own
+                else drift.told_apart(held[1].value, value.value, (_error(held[1]), _error(value)))
+            )
         marks.append(
             Mark(
                 time=point.time,
@@ -50,10 +62,11 @@ def marks_of(line: Sequence[tuple[Point, Value]]) -> tuple[Mark, ...]:
                 breaks=breaks,
                 change=change,
                 told_apart=told,
+                by_query=own is not None,
             )
         )
         if counts:
-            held = (point, value)
+            held, before = (point, value), own
     return tuple(marks)
 
 
@@ -93,11 +106,31 @@ def _newest(marks: Sequence[Mark]) -> list[Mark]:
     return [mark for mark in marks[start:] if mark.counts]
 
 
-def series_of(key: Key, marks: tuple[Mark, ...], compared: int, without: int) -> Series:
+def series_of(
+    key: Key,
+    marks: tuple[Mark, ...],
+    values: Sequence[QueryValues | None],
+    compared: int,
+    without: int,
+) -> Series:
+    """One series, tested.
+
+    Args:
+        key: Which.
+        marks: Its points.
+        values: Their values by query.
+        compared: So many series are tested together.
+        without: So many newer points lack it.
+    """
     run, measure, attribute, name = key
     way: Literal["higher", "lower"] = "lower" if lower_is_better(measure) else "higher"
+    up = -1.0 if way == "lower" else 1.0
     stretch = 1 + sum(mark.breaks for mark in marks)
-    lean = _lean(_newest(marks), -1.0 if way == "lower" else 1.0, drift.needed(compared, stretch))
+    paired = paired_of(marks, values, up, compared)
+    level = drift.LEVEL if paired is None else drift.BESIDE_LOOKS
+    lean = _lean(_newest(marks), up, drift.needed(compared, stretch, level))
+    if paired is not None:
+        lean = replace(lean, paired=paired, worsened=lean.worsened or paired.loss is not None)
     return Series(run, measure, attribute, name, way, marks, lean, without)
 
 
@@ -143,6 +176,8 @@ def _below(before: Mark, after: Mark, up: float) -> bool:
     """Whether the later one is worse by more than both intervals allow."""
     if before.value is None or after.value is None or up * (after.value - before.value) >= 0:
         return False
+    if before.by_query and after.by_query:
+        return False  # there is a test of that
     return drift.told_apart(before.value, after.value, (_error(before), _error(after))) is True
 
 
