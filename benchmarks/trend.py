@@ -38,7 +38,7 @@ from karat.stats.intervals import t_interval
 
 Floats = NDArray[np.float64]
 NIGHTS = 365
-CHANGED, SIZE = 0.2, 0.1
+CHANGED, SIZE = 0.1, 0.05
 """Share of the queries that chance moves, and the standard deviation of a move."""
 ONSET, SPREAD = 60, 0.089
 """The night of a loss, and the standard deviation of its differences."""
@@ -89,7 +89,7 @@ def releases(rng: np.random.Generator, base: Floats) -> Iterator[Floats]:
     away = np.zeros(len(base))
     for night in range(NIGHTS):
         if night % 14 == 13:
-            away = away + moved(rng, len(base)) * (rng.random(len(base)) < 0.5)
+            away = away + moved(rng, len(base))
         yield base + away
 
 
@@ -127,7 +127,7 @@ def alarms(nights: Sequence[Floats], start: int = 0) -> tuple[bool, bool, bool]:
     )
     steps = [b - a for a, b in pairwise(means)]
     needed = drift.needed(1, 1, drift.BESIDE_LOOKS)
-    drifts = any(drift.evidence(steps[:at])[0] >= needed for at in range(1, len(steps) + 1, 7))
+    drifts = any(drift.evidence(steps[:at])[0] >= needed for at in range(14, len(steps) + 1, 14))
     return paired, unpaired, drifts
 
 

@@ -25,11 +25,11 @@ Biometrics 46 (2).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from karat.stats.averages import Floats
 from karat.stats.paired import t_test
@@ -112,10 +112,13 @@ def findings(
     earlier: int = 0,
 ) -> Iterator[Found]:
     """Each state that is worse than an earlier one, in order; arguments as in ``worse``."""
+    table = np.array(states)
     for look in range(1, len(states)):
         level = LEVEL * share(earlier + look) / series
-        for state, part in references(look):
-            if weights is None and _far(states[look] - states[state]):
+        compared = list(references(look))
+        far = _far(table[look] - table[[state for state, _ in compared]])
+        for (state, part), hopeless in zip(compared, far.tolist(), strict=True):
+            if hopeless and weights is None:
                 continue
             p = p_worse(states[look], states[state], weights)
             if p <= level * part:
@@ -149,10 +152,13 @@ def worse(
     )
 
 
-def _far(difference: Floats) -> bool:
-    """Whether t is so far above what any look asks that it need not be computed exactly."""
-    kept = difference[~np.isnan(difference)]
-    if not len(kept):
-        return True
-    centre, spread = float(kept.mean()), float(kept.std())
-    return centre >= 0 or (spread > 0 and centre * math.sqrt(len(kept)) > _SCREEN * spread)
+def _far(differences: Floats) -> NDArray[np.bool_]:
+    """Where t is so far above what any look asks that it need not be computed; shape (m,)."""
+    lacking = np.isnan(differences)
+    n = np.maximum((~lacking).sum(axis=1), 1)
+    filled = np.where(lacking, 0, differences)
+    centre = filled.sum(axis=1) / n
+    # Of the deviation what is left of the squares, at least 0; where there is none, t is infinite.
+    spread = np.sqrt(np.maximum((filled**2).sum(axis=1) / n - centre**2, 0))
+    found: NDArray[np.bool_] = (centre >= 0) | (centre * np.sqrt(n) > _SCREEN * spread)
+    return found

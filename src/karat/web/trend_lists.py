@@ -197,7 +197,10 @@ def _series_row(history: History, series: Series) -> dict[str, Any]:
 
 
 def _rank(verdict: str) -> int:
-    return 0 if "WORSE" in verdict or "DRIFT" in verdict else 1 if "cannot" in verdict else 2
+    for rank, words_of in enumerate((("WORSE", "DRIFT"), ("cannot",), ("may be",))):
+        if any(word in verdict for word in words_of):
+            return rank
+    return 3
 
 
 def interval_of(mark: Mark) -> str:

@@ -289,11 +289,14 @@ def _said(series: Sequence[Series]) -> tuple[str, bool]:
         return "Measures over time, as evaluate and gate keep them with --history.", False
     all_of = counted(len(series), "series", "series")
     verdicts = [words.verdict_of(each) for each in series]
-    counts = [sum(word in each for each in verdicts) for word in ("WORSE", "DRIFT", "cannot")]
+    counts = [
+        sum(word in each for each in verdicts) for word in ("WORSE", "DRIFT", "cannot", "may be")
+    ]
     says: list[Callable[[int], str]] = [
         lambda n: f"{n:,} {'is' if n == 1 else 'are'} WORSE than before",
         lambda n: f"{n:,} {'shows' if n == 1 else 'show'} DRIFT",
         lambda n: f"of {n:,} nobody can tell",
+        lambda n: f"{n:,} may be worse",
     ]
     told = [say(count) for count, say in zip(counts, says, strict=True) if count]
     if not any(each.lean.change is not None for each in series):
@@ -309,7 +312,7 @@ def _file(history: History) -> File:
 
 def _notes(history: History, *, explained: bool) -> list[str]:
     """What is to be known of a history; of the column ``told apart`` only where that stands."""
-    return [note for note in history.notes if explained or note != words.TOLD_APART]
+    return [note for note in history.notes if explained or note not in words.ABOUT_APART]
 
 
 def _others(history: History, series: Series) -> dict[str, list[tuple[str, str, bool]]]:

@@ -14,7 +14,14 @@ from karat.errors import UsageError, nearest
 from karat.formats import history as histories
 from karat.formats.query_values import packed
 from karat.measures import parse
-from karat.reports.trend_words import TOLD_APART, place, sentence, uncompared
+from karat.reports.trend_words import (
+    BY_QUERY,
+    TOLD_APART,
+    TOLD_BY_QUERY,
+    place,
+    sentence,
+    uncompared,
+)
 from karat.tables import Qrels, Queries
 from karat.tables.gate import Gate
 from karat.tables.history import BREAKING, Point, Value, point_of, point_of_gate
@@ -326,9 +333,10 @@ def _vanished(points: Sequence[Point]) -> list[str]:
 
 
 def _urgency(series: Series) -> tuple[bool, bool, bool, float]:
-    """The worst problem first: a drop, drift, below the start, nobody can tell, evidence."""
+    """The worst problem first: a drop or loss, drift, below the start, cannot tell, evidence."""
     lean = series.lean
-    worst = lean.drop is not None or lean.drifts
+    lost = lean.paired is not None and lean.paired.loss is not None
+    worst = lost or lean.drop is not None or lean.drifts
     return not worst, not lean.worsened, series.told, -lean.evidence
 
 
@@ -350,9 +358,14 @@ def _notes(series: Sequence[Series]) -> list[str]:
         notes.append(
             f"the hash of {' and '.join(maybe)} is kept at some points only: taken for changed"
         )
-    if any(mark.told_apart is not None for mark in marks):
+    told = [mark for mark in marks if mark.told_apart is not None]
+    if any(not mark.by_query for mark in told):
         notes.append(TOLD_APART)
-    if any(one.lean.worsened for one in series):
+    if any(mark.by_query for mark in told):
+        notes.append(TOLD_BY_QUERY)
+    if any(one.lean.paired is not None for one in series):
+        notes.append(BY_QUERY)
+    if any(one.lean.below_start or one.lean.drop is not None for one in series):
         notes.append("WORSE is read off the intervals of two points: it is no drift, and no test")
     left_out = [mark for mark in marks if not mark.counts]
     if left_out:
