@@ -98,6 +98,8 @@ def test_a_measure_that_is_gone_is_no_green_build(karat: Karat) -> None:
     assert karat("rising.jsonl", "--fail-on-drift")[0] == 3
     said = "karat: nobody can tell nDCG@10: the newest point of bm25 lack"
     assert karat("rising.jsonl", "-f", "json")[2].startswith(said)
+    assert karat("rising.jsonl", "-m", "AP", "--fail-on-drift")[0] == 3, "one point only"
+    history.append("rising.jsonl", replace(other, time="2026-04-02T02:00:00Z"))
     assert karat("rising.jsonl", "-m", "AP", "--fail-on-drift")[0] == 0
 
 
@@ -147,3 +149,99 @@ def test_commit_and_time() -> None:
     assert command.commit(None, {"GITHUB_SHA": "", "CI_COMMIT_SHA": "x"}) == "x"
     assert len(command.now()) == 20
     assert command.now().endswith("Z")
+
+
+NIGHTS = 4
+
+
+@pytest.fixture
+def nights(karat: Karat) -> list[str]:
+    """A file for each night, named by it, and ever fewer documents found; judgments in q.qrels."""
+    Path("q.qrels").write_text("".join(f"q{i} 0 d 1\n" for i in range(30)))
+    for night in range(NIGHTS):
+        kept = ("d" if i >= 4 * night else "x" for i in range(30))
+        Path(f"night{night}.trec").write_text(
+            "".join(f"q{i} Q0 {doc} 1 1 t\n" for i, doc in enumerate(kept))
+        )
+    return [f"night{night}.trec" for night in range(NIGHTS)]
+
+
+@pytest.fixture
+def evaluate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Karat:
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["karat", "evaluate", "q.qrels", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        return (int(stop.value.code or 0), *capsys.readouterr())
+
+    return run
+
+
+def test_a_history_of_which_nothing_was_compared_is_no_green_build(
+    karat: Karat, evaluate: Karat, nights: list[str]
+) -> None:
+    """Runs named by their files: four series of one point, and a fall that no series has."""
+    for path in nights:
+        assert evaluate(path, "-m", "P@1", "--history", "h.jsonl")[0] == 0
+    code, out, _ = karat("h.jsonl", "--fail-on-drift")
+    assert code == 3
+    said = " ".join(out.split())
+    assert said.startswith("NOTHING WAS COMPARED: 4 series of one point each (night0, night1, ")
+    assert "karat trend h.jsonl --series 'night*'" in said
+    assert karat("h.jsonl")[0] == 0, "loud, and no failure unless asked"
+    code, out, err = karat("h.jsonl", "-f", "json")
+    found = json.loads(out)
+    assert (found["compared"], found["cannot_tell"]) == (False, True)
+    assert err.startswith("karat: NOTHING WAS COMPARED")
+    assert "NOTHING WAS COMPARED" in karat("h.jsonl", "-f", "html")[1]
+    assert karat("h.jsonl", "--fail-on-drift", "--series", "night*")[0] == 1, "the fix it names"
+
+
+def test_a_series_has_one_name_whatever_its_runs_are_called(
+    karat: Karat, evaluate: Karat, nights: list[str]
+) -> None:
+    for path in nights:
+        assert evaluate(path, "-m", "P@1", "--history", "h.jsonl", "--series", "nightly")[0] == 0
+    assert evaluate("night0.trec", "-m", "P@1", "--history", "h.jsonl")[0] == 0
+    code, out, _ = karat("h.jsonl", "--series", "nightly", "-f", "json")
+    [series] = json.loads(out)["series"]
+    assert (code, series["run"], len(series["marks"])) == (0, "nightly", NIGHTS)
+    assert [point.run for point in history.read("h.jsonl")][:2] == ["night0", "night1"]
+    code, _, err = karat("h.jsonl", "--series", "nightli")
+    assert (code, "nightly" in err) == (2, True)
+    for path in nights[:2]:
+        name = ("--name", "bm25")
+        code, out, _ = evaluate(path, "-m", "P@1", "--history", "b.jsonl", *name, "-f", "json")
+        assert (code, json.loads(out)["results"][0]["run"]) == (0, "bm25")
+    assert len(json.loads(karat("b.jsonl", "-f", "json")[1])["series"]) == 1
+
+
+def test_names_and_series_that_cannot_be_are_refused_before_anything_is_read(
+    evaluate: Karat, nights: list[str]
+) -> None:
+    code, _, err = evaluate("none.trec", "none.trec", "--name", "a")
+    assert (code, "1 names and 2 runs: expected one --name for each run" in err) == (2, True)
+    assert evaluate("none.trec", "none.trec", "--name", "a", "--name", "a")[0] == 2
+    code, _, err = evaluate(*nights[:2], "--history", "h.jsonl", "--series", "x")
+    assert (code, "there are 2 runs" in err, Path("h.jsonl").exists()) == (2, True, False)
+    both = ("--name", "a", "--name", "b", "-f", "json", "-m", "P@1")
+    found = json.loads(evaluate(*nights[:2], *both)[1])
+    assert [row["run"] for row in found["results"]] == ["a", "b"]
+
+
+def test_a_pattern_that_takes_two_systems_for_one_is_refused(
+    karat: Karat, evaluate: Karat, nights: list[str]
+) -> None:
+    assert evaluate(*nights[:2], "-m", "P@1", "--history", "h.jsonl")[0] == 0
+    code, _, err = karat("h.jsonl", "--series", "night*")
+    assert (code, "measured at the same time" in err) == (2, True)
+
+
+def test_a_history_of_which_each_night_breaks_was_not_compared(karat: Karat) -> None:
+    for night in range(3):
+        point = replace(history.read("rising.jsonl")[night], hashes={"qrels": f"j{night}"})
+        history.append("broken.jsonl", point)
+    code, out, _ = karat("broken.jsonl", "--fail-on-drift")
+    said = " ".join(out.split())
+    assert code == 3
+    assert said.startswith("NOTHING WAS COMPARED: judgments changed on 2026-03-03 (c)")

@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ def points(n: int = 12) -> list[Point]:
 
 def rows_of(line: list[Point]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """What is drawn of each point, and the axis of dates."""
-    chart = trend_page._chart(trend(line).series[0].marks, 600, 200, 7)
+    chart = trend_page._chart(trend(line).series[0].marks, 600, 200)
     rows: list[dict[str, Any]] = chart["data"]["values"]
     return rows, chart["encoding"]["x"]["axis"]
 
@@ -98,11 +99,12 @@ def test_points_stand_evenly_in_order_with_few_dates() -> None:
     line[-1] = replace(line[-1], time="2027-01-01T00:00:00Z")
     rows, axis = rows_of(line)
     assert [row["place"] for row in rows] == list(range(12))
-    assert axis["values"][0] == 0
-    assert axis["values"][-1] == 11
-    assert len(axis["values"]) == 7
+    # An hour is 5 letters of 7.2 pixels and 14 between two: 50, and a point has 600 / 12.
+    assert axis["values"] == list(range(12))
     labels = json.loads(axis["labelExpr"].removesuffix("[datum.value]"))
-    assert labels["0"] == ["2026-03-01", "00:00"], "the hour, as days repeat"
+    assert labels["0"] == ["00:00", "2026-03-01"], "the hour, as days repeat"
+    assert labels["1"] == ["01:00"]
+    assert labels["11"] == ["00:00", "2027-01-01"]
     assert [row["place"] for row in rows if row["cut"]] == [2]
 
 
@@ -113,8 +115,30 @@ def test_points_of_one_minute_are_told_by_their_commit(commit: str | None, first
         for i, point in enumerate(points(3))
     ]
     labels = json.loads(rows_of(line)[1]["labelExpr"].removesuffix("[datum.value]"))
-    assert labels["0"] == ["2026-03-01", first]
+    assert labels["0"] == [first, "2026-03-01"]
     assert len({tuple(label) for label in labels.values()}) == 3
+
+
+@pytest.mark.parametrize("width", [300, 660])
+@pytest.mark.parametrize("days", [1, 4, 10])
+def test_labels_below_a_chart_do_not_run_into_each_other(width: int, days: int) -> None:
+    line = [
+        replace(point, time=f"2026-03-{1 + i * days // 10:02}T02:00:{i:02}Z", commit=f"n{i}")
+        for i, point in enumerate(points(10))
+    ]
+    axis = trend_page._chart(trend(line).series[0].marks, width, 200)["encoding"]["x"]["axis"]
+    labels = json.loads(axis["labelExpr"].removesuffix("[datum.value]"))
+    assert "9" in labels, "the newest"
+    for row in (0, 1):
+        # 6.7 pixels a digit of 12 pixels in Chromium's system-ui.
+        ends = [
+            (width / 10 * int(at) - 3.35 * len(each[row]), 6.7 * len(each[row]))
+            for at, each in labels.items()
+            if len(each) > row
+        ]
+        assert all(a + wide < b for (a, wide), (b, _) in pairwise(ends)), labels
+    if days == 1 and width == 660:
+        assert [each[0] for each in labels.values()] == [f"n{i}" for i in range(10)], "all of them"
 
 
 def test_what_changed_is_said_as_in_a_terminal() -> None:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from karat.reports.trend_words import sentence, verdict_of
-from karat.tables.history import Point, Series, Value
+from karat.tables.history import Point, Value
+from karat.tables.trend import Series
 from karat.workflows.trend import trend
 
 

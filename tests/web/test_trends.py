@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
+from time import sleep
 from urllib.parse import quote, urlencode
 
 import polars as pl
@@ -19,13 +21,15 @@ from tests.web.conftest import Browser, ClientOf
 from karat.formats import history
 from karat.store import people, runs
 from karat.tables.history import Answered, Point, Value
+from karat.web import trend_lists
 from karat.web.app import create_app
 from karat.web.settings import Settings
 from karat.workflows.editions import freeze, standing_in
 from karat.workflows.fingerprints import fingerprint
 from karat.workflows.kept_inputs import qrels_of
+from karat.workflows.kept_trends import know_editions
 from karat.workflows.marking import add_mark, marks_of
-from karat.workflows.workspace import open_workspace
+from karat.workflows.workspace import Opened, open_workspace
 
 pytest.importorskip("vl_convert")
 
@@ -166,7 +170,10 @@ def test_no_value_is_not_0(engineer: Browser, workspace: Path) -> None:
     assert len(engineer.get(address("P@5") + "&format=json&value=none").json()["points"]) == 1
 
 
-def test_a_point_leads_to_what_it_was_computed_from(engineer: Browser, workspace: Path) -> None:
+def test_a_point_leads_to_what_it_was_computed_from(
+    engineer: Browser, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the first view on: what is still being computed is waited for."""
     with open_workspace(workspace, now=NOW, environment={}) as opened:
         freeze(opened, "a/b", now=NOW)
         with opened.store.read() as c:
@@ -174,16 +181,39 @@ def test_a_point_leads_to_what_it_was_computed_from(engineer: Browser, workspace
             grades = fingerprint(qrels_of(standing_in(c, opened, "a/b"), opened))
     line = points(3)
     put(workspace, *line[:2], replace(line[2], hashes={"run": kept.sha256, "qrels": grades}))
-    for _ in range(50):  # editions are looked at beside the request
-        rows = engineer.get(address() + "&format=json").json()["points"]
-        if rows[0]["graded"]:
-            break
+
+    def slowly(opened: Opened) -> None:
+        sleep(0.4)  # as the first time in a process, when modules are loaded too
+        know_editions(opened)
+
+    monkeypatch.setattr(trend_lists, "know_editions", slowly)
+    rows = engineer.get(address() + "&format=json").json()["points"]
     assert [row["kept_run"] for row in rows] == [kept.id, None, None]
     assert [row["graded"] for row in rows] == ["a/b", None, None]
     page = engineer.get(address()).text
     for where in (f"/runs/{kept.id}", "/golden/shop/editions/a%2Fb"):
         assert f'href="{where}"' in page
         assert engineer.get(where).status_code == 200
+
+
+def test_a_page_that_could_not_wait_for_a_column_says_so(
+    engineer: Browser, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_workspace(workspace, now=NOW, environment={}) as opened:
+        freeze(opened, "slow", now=NOW)
+    put(workspace, *points(3))
+    known = Event()
+
+    def slowly(opened: Opened) -> None:
+        known.wait(20)
+        know_editions(opened)
+
+    monkeypatch.setattr(trend_lists, "know_editions", slowly)
+    monkeypatch.setattr(trend_lists, "_WAIT_S", 0.01)
+    assert trend_lists.EDITIONS_WAIT in texts(engineer.get(address()).text)
+    known.set()
+    monkeypatch.setattr(trend_lists, "_WAIT_S", 20)
+    assert trend_lists.EDITIONS_WAIT not in texts(engineer.get(address()).text)
 
 
 def test_what_is_wrong_with_a_history_is_said_and_the_others_are_shown(

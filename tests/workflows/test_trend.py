@@ -58,7 +58,7 @@ def test_up_is_no_drift_unless_lower_is_better(monkeypatch: pytest.MonkeyPatch) 
     [series] = trend(rising).series
     assert series.lean.rises
     assert not series.lean.drifts
-    monkeypatch.setattr("karat.workflows.trend.lower_is_better", lambda _: True)
+    monkeypatch.setattr("karat.workflows.trend_series.lower_is_better", lambda _: True)
     [series] = trend(rising).series
     assert series.lean.drifts
     assert series.lean.change == pytest.approx(0.036), "as the values go, not as they please"
@@ -375,7 +375,10 @@ def test_events() -> None:
         "trend.drift", "c10", True,
     )  # fmt: skip
     assert found["text"].startswith("bm25, nDCG@10: DRIFT: −0.0360 since 2026-03-01 (c1), 9 of 9 s")
-    assert event(trend(points([0.5])), time="t") is None
+    assert event(trend(points([0.5] * 2)), time="t") is None
+    alone = event(trend(points([0.5])), time="t")
+    assert alone is not None
+    assert (alone["event"], alone["text"][:20]) == ("trend.cannot_tell", "NOTHING WAS COMPARED")
     gate = Gate("fail", "a", "b", "p", [Check("AP drops", "fail", "by 0.1")])
     found = event(gate, time="t", commit="c")
     assert found is not None

@@ -14,6 +14,8 @@ from karat.cli.progress import watching
 from karat.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from karat.tables import Results, Run
 
 
@@ -75,6 +77,14 @@ if TYPE_CHECKING:
 @click.option("--full", is_flag=True, help="All digits, counts, bands and bounds.")
 @click.option("--report", metavar="FILE", help="Write it as a page too: one .html file.")
 @click.option("--plot", metavar="FILE", help="Draw the measures: a .png or .svg file.")
+@click.option(
+    "--name",
+    "run_names",
+    metavar="NAME",
+    multiple=True,
+    help="What the run is called in the output and the history; one for each run, in their "
+    "order.  [default: the file's name]",
+)
 @options.history
 @options.input_format
 @options.qrels_format
@@ -90,6 +100,8 @@ def evaluate(
     history: str | None,
     commit: str | None,
     corpus: str | None,
+    series: str | None,
+    run_names: tuple[str, ...],
     input_format: str | None,
     qrels_format: str | None,
     **settings: Any,
@@ -109,8 +121,16 @@ def evaluate(
     settings["documents"] = options.documents_in(qrels, settings)
     if measures and not names and output != "trec":
         raise UsageError("runid is no measure", fix="--format trec prints it")
+    named = _named(runs, run_names)
+    if history is not None:
+        from karat.workflows.trend import check_series
+
+        check_series(series, len(runs))
     with watching() as watch:
-        read = [formats.read_run(path, input_format, watch=watch) for path in runs]
+        read = [
+            formats.read_run(path, input_format, name, watch=watch)
+            for path, name in zip(runs, named, strict=True)
+        ]
     judgments = formats.read_qrels(qrels, qrels_format)
     if not settings["queries"] and formats.holds_queries(qrels):
         settings["queries"] = qrels
@@ -128,12 +148,13 @@ def evaluate(
         keep(
             history,
             results,
-            time=trend.now(),
+            time=trend.moment(),
             qrels=judgments,
             queries=settings["queries"],
             commit=trend.commit(commit, os.environ),
             corpus=corpus,
             rules=rules_text(settings),
+            series=series,
         )
     if output == "trec":
         lists = {"official", "all_trec", "runid"}
@@ -147,6 +168,20 @@ def evaluate(
         write_plot(plot, results)
     if report is not None:
         write_page(report, results, read, judgments, qrels, settings)
+
+
+def _named(runs: tuple[str, ...], names: tuple[str, ...]) -> Sequence[str | None]:
+    """The name of each run; None for that of its file."""
+    if not names:
+        return [None] * len(runs)
+    if len(names) != len(runs):
+        raise UsageError(
+            f"{len(names):,} names and {len(runs):,} runs: expected one --name for each run",
+            fix="--name A --name B, in the order of the runs",
+        )
+    if len(set(names)) < len(names) or not all(name.strip() for name in names):
+        raise UsageError("each run needs a --name of its own", fix="--name A --name B")
+    return names
 
 
 def _print(results: Results, output: str, full: bool) -> None:

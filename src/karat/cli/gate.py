@@ -90,6 +90,7 @@ def _gate(
     history: str | None,
     commit: str | None,
     corpus: str | None,
+    series: str | None,
     notify: str | None,
     input_format: str | None,
     qrels_format: str | None,
@@ -137,7 +138,7 @@ def _gate(
     sys.stdout.flush()  # the verdict first, whatever the rest does
     further = []
     if history is not None:
-        further.append(lambda: _keep(history, found, commit, corpus, settings))
+        further.append(lambda: _keep(history, found, commit, corpus, settings, series))
     if report is not None:
         further.append(lambda: _report(report, found, held, read, judgments, qrels, settings))
     if notify is not None:
@@ -219,13 +220,14 @@ def _keep(
     commit: str | None,
     corpus: str | None,
     settings: Mapping[str, Any],
+    series: str | None,
 ) -> None:
     from karat.cli import trend
     from karat.workflows.trend import keep_gate, rules_text
 
-    when, code = trend.now(), trend.commit(commit, os.environ)
+    when, code = trend.moment(), trend.commit(commit, os.environ)
     rules = rules_text(settings)
-    keep_gate(history, found, time=when, commit=code, corpus=corpus, rules=rules)
+    keep_gate(history, found, time=when, commit=code, corpus=corpus, rules=rules, series=series)
 
 
 def _notify(url: str, found: Gate, commit: str | None) -> None:

@@ -83,6 +83,12 @@ qrels_format = click.option(
 def history(command: Command) -> Command:
     """Options of what adds its result to a history."""
     for option in (
+        click.option(
+            "--series",
+            metavar="NAME",
+            help="With --history: the series it belongs to, whatever the run is called.  "
+            "[default: the run's name]",
+        ),
         click.option("--corpus", metavar="VERSION", help="With --history: which corpus or index."),
         click.option(
             "--commit",

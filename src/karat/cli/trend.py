@@ -13,7 +13,7 @@ from karat.cli import options
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from karat.tables.history import Trend
+    from karat.tables.trend import Trend
 
 
 @click.command()
@@ -34,6 +34,12 @@ if TYPE_CHECKING:
 )
 @click.option("--run", metavar="NAME", help="One run.  [default: all]")
 @click.option(
+    "--series",
+    metavar="NAME",
+    help="One series, or a pattern of names whose points are one series, as 'night*'.  "
+    "[default: each name is a series]",
+)
+@click.option(
     "--last",
     type=click.IntRange(min=1),
     metavar="N",
@@ -46,13 +52,13 @@ if TYPE_CHECKING:
     "--notify",
     metavar="URL",
     help="Post the result as JSON if a measure drifts or dropped, or the newest point does not "
-    "count; signed if KARAT_WEBHOOK_SECRET is set.",
+    "count, or nothing was compared; signed if KARAT_WEBHOOK_SECRET is set.",
 )
 @click.option(
     "--fail-on-drift",
     is_flag=True,
     help="Exit with 1 if a measure drifts, or dropped so far that the intervals tell it; with 3 "
-    "if the newest point does not count or lacks a measure.",
+    "if nothing was compared, or the newest point does not count or lacks a measure.",
 )
 @options.measures_from
 def trend(
@@ -60,6 +66,7 @@ def trend(
     measures: tuple[str, ...],
     sliced: str | None,
     run: str | None,
+    series: str | None,
     last: int | None,
     output: str,
     path: str | None,
@@ -80,7 +87,7 @@ def trend(
     if notify is not None:
         webhook.checked(notify)
     shown = 20 if last is None and output == "table" else last
-    found = trended(history, measures or None, slice=sliced, run=run, last=shown)
+    found = trended(history, measures or None, slice=sliced, run=run, series=series, last=shown)
     _print(found, output, path)
     if notify is not None:
         send(notify, event(found, time=now()))
@@ -88,13 +95,13 @@ def trend(
         _aside(found)
     if not fail_on_drift:
         return 0
-    return 1 if found.drifting or found.worsened else 3 if found.untold else 0
+    return 1 if found.drifting or found.worsened else 3 if found.cannot_tell else 0
 
 
 def _aside(found: Trend) -> None:
     """On standard error: that the newest point of a series says nothing, or lacks it."""
     from karat.reports.cells import plain
-    from karat.reports.trend_words import place, untold, why
+    from karat.reports.trend_words import place, uncompared, untold, why
 
     said = set()
     for series in found.untold:
@@ -104,7 +111,8 @@ def _aside(found: Trend) -> None:
             said.add(f"nobody can tell {series.name}: {untold(series)}")
         else:
             said.add(f"the newest point does not count: {where}: {why(newest)}")
-    for each in sorted(said):
+    nothing = uncompared(found)
+    for each in [*([nothing] if nothing else []), *sorted(said)]:
         print(f"karat: {plain(each)}", file=sys.stderr)
 
 
@@ -113,6 +121,13 @@ def now() -> str:
     from datetime import UTC, datetime
 
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def moment() -> str:
+    """The same to the microsecond, so that points of one second stay in their order."""
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def commit(given: str | None, environment: Mapping[str, str]) -> str | None:

@@ -394,10 +394,12 @@ class Client(OnlineCalls):
         *,
         slice: str | None = None,  # noqa: A002 - as the command line has it
         run: str | None = None,
+        series: str | None = None,
         last: int | None = None,
     ) -> dict[str, Any]:
         """Each measure over time, as `karat trend --format json`."""
         asked = {"measure": _listed(measures), "slice": slice, "run": run, "last": last}
+        asked["series"] = series
         return self._dict(f"/trends/{quote(history, safe='')}", **asked)
 
     def measures(self) -> list[dict[str, Any]]:

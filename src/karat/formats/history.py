@@ -17,10 +17,11 @@ from typing import Any, cast
 from karat.errors import InputError
 from karat.formats.fields import Fields, short
 from karat.formats.jsonl import parsed
+from karat.formats.query_values import MOST, unpacked
 from karat.formats.source import Source
 from karat.formats.writing import beside
 from karat.tables.gate import EXIT_CODES
-from karat.tables.history import HASHES, VERSION, Answered, Kind, Point, Value
+from karat.tables.history import HASHES, VERSION, Answered, ByQuery, Kind, Point, Value
 
 _MARK = "karat_history"
 _RESTORED = "take the line out, or restore the file from version control"
@@ -37,8 +38,9 @@ _POINT = (
     "slices",
     "hashes",
 )
-_LATER = ("answered",)
-"""What points kept by the first karat of all lack."""
+_LATER = ("answered", "series", "by_query")
+"""What lines of an earlier karat lack."""
+_BY_QUERY = ("queries", "n", "values", "weights")
 _VALUE = ("measure", "value", "ci_low", "ci_high", "n")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 
@@ -232,6 +234,8 @@ def _read_point(content: Any, name: str) -> Point:
         values=tuple(rows),
         hashes={key: _text_or_none(hashes, key) for key in HASHES},
         answered=_answered(head.value["answered"], name),
+        series=_text_or_none(head, "series"),
+        by_query=_by_query(head.value["by_query"], name),
     )
 
 
@@ -244,6 +248,22 @@ def _answered(counts: Any, name: str) -> Answered | None:
         if not 0 <= count <= found["queries"]:
             raise fields.wrong(key, "a count of the queries")
     return Answered(**found)
+
+
+def _by_query(given: Any, name: str) -> ByQuery | None:
+    if given is None:
+        return None
+    fields = Fields(given, _BY_QUERY, name, _RESTORED, "by_query")
+    n = fields.get("n", int, "a count")
+    if not 0 < n <= MOST:
+        raise fields.wrong("n", f"a count from 1 to {MOST:,}")
+    values = fields.get("values", dict, "values by measure")
+    weights = _text_or_none(fields, "weights")
+    for text in (*values.values(), *([] if weights is None else [weights])):
+        if not isinstance(text, str):
+            raise fields.wrong("values", "packed values by measure")
+        unpacked(text, n)
+    return ByQuery(fields.get("queries", str, "a hash"), n, values, weights)
 
 
 def _time(head: Fields) -> str:

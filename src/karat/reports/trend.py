@@ -13,7 +13,7 @@ from karat.reports import trend_words as words
 from karat.reports.cells import base, plain
 from karat.reports.figures import counted
 from karat.reports.terminal import show_notes
-from karat.tables.history import Mark, Series, Trend
+from karat.tables.trend import Mark, Series, Trend
 
 _WIDEST, _NARROWEST = 40, 10  # columns of the chart
 _CHANGED = 12  # columns that what changed may take from the chart
@@ -24,6 +24,10 @@ _TROUBLES = 5
 def show_trend(trend: Trend, out: Console) -> None:
     """Print each series, the worst problem first, and the notes."""
     explained = False
+    nothing = words.uncompared(trend)
+    if nothing:
+        out.print(nothing, style="bold", markup=False, highlight=False)
+        out.print()
     for series in trend.series:
         shown = last_of(series, trend.last)
         out.print(Text.assemble((series.name, "bold"), f" of {series.run}"))
@@ -42,7 +46,9 @@ def show_trend(trend: Trend, out: Console) -> None:
             points = counted(hidden, "earlier point", "earlier points")
             out.print(f"{points} not shown (--last {len(series.marks)})", style="dim")
         out.print()
-    show_notes([note for note in trend.notes if explained or note != words.TOLD_APART], out)
+    show_notes(
+        [n for n in trend.notes if n != nothing and (explained or n != words.TOLD_APART)], out
+    )
 
 
 def last_of(series: Series, last: int | None) -> Sequence[Mark]:

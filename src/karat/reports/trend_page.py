@@ -7,23 +7,25 @@ import hashlib
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from importlib import resources
+from itertools import pairwise
 from typing import Any
 
 from karat.errors import MissingExtra
 from karat.reports import trend_words as words
 from karat.reports.cells import CONTROLS
 from karat.reports.trend import last_of, value_range
-from karat.tables.history import Mark, Series, Trend
+from karat.tables.trend import Mark, Series, Trend
 
 MOST = 500
 """Points of a series on a page, if nobody asked for more."""
-_WIDE, _NARROW = (660, 220, 7), (300, 190, 3)  # pixels across, pixels down, dates below
+_WIDE, _NARROW = (660, 220), (300, 190)  # pixels across and down
+_LETTER, _GAP = 7.2, 14  # pixels of a letter below a chart, at most on average, and between labels
 _INK = {"ink": "var(--ink)", "faint": "var(--line)", "line": "var(--up)", "back": "var(--back)"}
 _TAG = re.compile(r"<[^>]*>")
 _ROLES = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
@@ -70,7 +72,8 @@ def to_html(trend: Trend) -> str:
     page = environment.from_string(_part("trend.html.j2")).render(
         source=trend.source,
         sections=sections,
-        notes=trend.notes,
+        nothing=words.uncompared(trend),
+        notes=[note for note in trend.notes if note != words.uncompared(trend)],
         drifting=len(trend.drifting),
         worsened=len(trend.worsened),
         untold=len(trend.untold),
@@ -84,7 +87,7 @@ def section(
     series: Series,
     shown: Sequence[Mark],
     remarks: Sequence[Remark] = (),
-    wide: tuple[int, int, int] = _WIDE,
+    wide: tuple[int, int] = _WIDE,
 ) -> dict[str, Any]:
     """What a page shows of a series: its charts as SVG, these in words, its rows, its troubles.
 
@@ -92,7 +95,7 @@ def section(
         series: The series.
         shown: Those of its points that are shown, one or more, oldest first.
         remarks: What happened meanwhile; earlier ones are left out.
-        wide: Pixels across and down of the chart for a wide screen, and its dates.
+        wide: Pixels across and down of the chart for a wide screen.
 
     Raises:
         MissingExtra: vl-convert-python is not installed.
@@ -119,7 +122,7 @@ def section(
 
 
 def _drawn(
-    shown: Sequence[Mark], remarks: Sequence[Remark], wide: tuple[int, int, int]
+    shown: Sequence[Mark], remarks: Sequence[Remark], wide: tuple[int, int]
 ) -> dict[str, str]:
     """The chart as SVG, for a wide screen and for a telephone."""
     try:
@@ -194,7 +197,7 @@ def _row(mark: Mark) -> dict[str, str | bool]:
 
 
 def _chart(
-    marks: Sequence[Mark], width: int, height: int, dates: int, remarks: Sequence[Remark] = ()
+    marks: Sequence[Mark], width: int, height: int, remarks: Sequence[Remark] = ()
 ) -> dict[str, Any]:
     """The chart of a series, in Vega-Lite: points in order, evenly, whatever time lies between."""
     (least, most), (low, high) = value_range(marks), _domain(marks)
@@ -223,7 +226,7 @@ def _chart(
         "type": "quantitative",
         "title": None,
         "scale": {"domain": [-0.5, len(marks) - 0.5], "nice": False, "zero": False},
-        "axis": _dates(marks, dates),
+        "axis": _dates(marks, width),
     }
     y = {
         "field": "value",
@@ -325,28 +328,57 @@ def _domain(marks: Sequence[Mark]) -> tuple[float, float]:
     return least - margin, most + margin
 
 
-def _dates(marks: Sequence[Mark], most: int) -> dict[str, Any]:
-    """The axis below: days of some points, evenly chosen; where days repeat, the time too.
+def _dates(marks: Sequence[Mark], width: int) -> dict[str, Any]:
+    """The axis below: as many points as have room for a label, evenly chosen, the newest always.
 
-    Where times repeat to the minute, the commit; without one, which point it is.
+    A label is the day; where days repeat, the time or the commit or which point it is, and the day
+    below it where that is another than at the label before.
     """
-    count = min(most, len(marks))
-    places = sorted({round(at * (len(marks) - 1) / max(count - 1, 1)) for at in range(count)})
-    days = [words.day(marks[place].time) for place in places]
-    several = len({words.day(mark.time) for mark in marks}) < len(marks)
-    clocks = len({words.clock(mark.time) for mark in marks}) == len(marks)
+    days = [words.day(mark.time) for mark in marks]
+    if len(set(days)) == len(days):
+        lines = [[day] for day in days]
+    else:
+        lines = [[beside, day] for beside, day in zip(_beside(marks), days, strict=True)]
 
-    def beside(place: int) -> str:
-        mark = marks[place]
-        return mark.time[11:16] if clocks else words.short(mark.commit) or f"#{place + 1}"
+    def chosen(step: int) -> dict[int, list[str]]:
+        places = range((len(marks) - 1) % step, len(marks), step)
+        before = [None, *places]
+        return {
+            place: lines[place][: None if last is None or days[last] != days[place] else 1]
+            if len(lines[place]) > 1
+            else lines[place]
+            for last, place in zip(before, places, strict=False)
+        }
 
-    labels = {
-        str(place): [day, beside(place)] if several else day
-        for place, day in zip(places, days, strict=True)
-    }
+    step = 1
+    while step < len(marks) and not _fits(chosen(step), width / len(marks)):
+        step += 1
+    labels = chosen(step)
     return {
-        "values": places,
-        "labelExpr": f"{json.dumps(labels)}[datum.value]",
+        "values": list(labels),
+        "labelExpr": f"{json.dumps({str(place): label for place, label in labels.items()})}"
+        "[datum.value]",
         "labelOverlap": False,
         "labelFlush": False,
     }
+
+
+def _beside(marks: Sequence[Mark]) -> list[str]:
+    """What tells points of a day: their times, or where these repeat to the minute, commits."""
+    if len({words.clock(mark.time) for mark in marks}) == len(marks):
+        return [mark.time[11:16] for mark in marks]
+    return [words.short(mark.commit) or f"#{place}" for place, mark in enumerate(marks, 1)]
+
+
+def _fits(labels: Mapping[int, Sequence[str]], apart: float) -> bool:
+    """Whether no line of a label reaches into that of another, with so many pixels a point."""
+    for line in (0, 1):
+        spans = [
+            (place * apart, len(label[line]) * _LETTER)
+            for place, label in labels.items()
+            if len(label) > line
+        ]
+        for (left, wide), (right, wider) in pairwise(spans):
+            if right - left < (wide + wider) / 2 + _GAP:
+                return False
+    return True

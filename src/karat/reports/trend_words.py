@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from karat.reports.figures import counted, signed
-from karat.tables.history import BREAKING, Mark, Series
+from karat.tables.history import BREAKING
+from karat.tables.trend import Loss, Mark, Series, Trend
 
 _NAMED = 3  # points of those with the same trouble
 _LABEL = 10  # characters of a commit that is no hash
@@ -15,6 +16,18 @@ TOLD_APART = (
     "relied on and “no” cannot; karat compare of the two runs tells more"
 )
 """What the column means, for where it is shown."""
+TOLD_BY_QUERY = (
+    "told apart, where the history has values by query: by a t test of the differences, at 5 % for "
+    "this step alone"
+)
+"""What it means of such points."""
+ABOUT_APART = (TOLD_APART, TOLD_BY_QUERY)
+BY_QUERY = (
+    "WORSE and “may be worse” are by query where the history has values so: of histories in which "
+    "nothing got worse at most 4 in 100 are said to be WORSE within a year of nights, and 1 in 100 "
+    "to drift"
+)
+"""What a trend by query promises."""
 
 
 def sentence(series: Series) -> str:
@@ -24,12 +37,43 @@ def sentence(series: Series) -> str:
     return f"cannot tell: {untold(series)}; before that: {_said(series)}"
 
 
+def uncompared(trend: Trend) -> str | None:
+    """That nothing was compared, why, and what to do; None if something was."""
+    if trend.compared or trend.untold or not trend.series:
+        return None  # of a newest point that does not count, its series says more
+    names = list(dict.fromkeys(series.run for series in trend.series))
+    if len(names) > 1 and all(len(series.marks) == 1 for series in trend.series):
+        first, last = min(names), max(names)  # what these share, all do
+        same = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), None)
+        prefix = first[:same].rstrip("0123456789")
+        shown = ", ".join(names[:_NAMED]) + (" …" if len(names) > _NAMED else "")
+        return (
+            f"NOTHING WAS COMPARED: {len(names):,} series of one point each ({shown}), as each "
+            "run is followed by its own name. Name the series: karat trend "
+            f"{trend.source} --series '{prefix}*' takes these for one; from now on, "
+            "karat evaluate … --history FILE --series NAME"
+        )
+    broken = next((s for s in trend.series if any(mark.breaks for mark in s.marks)), None)
+    if broken is not None:
+        newest = next(mark for mark in reversed(broken.marks) if mark.breaks)
+        return (
+            f"NOTHING WAS COMPARED: {broke(newest)} changed on {place(newest.time, newest.commit)}"
+            ", and no point since can be compared with one before. Evaluate the last run from "
+            "before it with what is new, or wait for the next point"
+        )
+    return (
+        "NOTHING WAS COMPARED: there is one point that counts. The next one of the same series "
+        "is compared with it: the same name of the run, or --series NAME"
+    )
+
+
 def verdict_of(series: Series) -> str:
     """What ``sentence`` says, in a word or two, for a list of series."""
     lean, said = series.lean, []
     if not series.told:
         said.append("cannot tell")
-    if lean.drop is not None or (lean.below_start and not lean.drifts):
+    lost = lean.paired is not None and lean.paired.loss is not None
+    if lost or lean.drop is not None or (lean.below_start and not lean.drifts):
         said.append("WORSE")
     if lean.drifts:
         said.append("DRIFT")
@@ -37,6 +81,8 @@ def verdict_of(series: Series) -> str:
         return ", ".join(said)
     if lean.change is None:
         return "nothing to compare"
+    if _suspect(series) is not None:
+        return "may be worse"
     return "getting better" if lean.rises else "no drift found"
 
 
@@ -56,6 +102,8 @@ def _said(series: Series) -> str:
     if lean.change is None or lean.fall is None:
         return _alone(series)
     said = []
+    if lean.paired is not None and lean.paired.loss is not None:
+        said.append(_lost(lean.paired.loss))
     if lean.drop is not None:
         where = place(lean.drop.time, lean.drop.commit)
         step = "in one step, which the intervals tell apart"
@@ -69,9 +117,40 @@ def _said(series: Series) -> str:
         said.append(f"WORSE than at the start: {since}: more than the intervals allow")
     if said:
         return "; ".join(said)
+    suspect = _suspect(series)
+    if suspect is not None:
+        return f"may be worse: {since}; {suspect}"
     if lean.rises:
         return f"getting better: {since}"
     return f"{'no drift any more' if lean.leans else 'no drift found'}: {since}"
+
+
+def _lost(loss: Loss) -> str:
+    """A fall that values by query show."""
+    where, before = place(loss.time, loss.commit), place(loss.since, loss.since_commit)
+    return (
+        f"WORSE since {where}: {change_text(loss.change)} from {before}, query by query "
+        f"({_p(loss.p)}; a year of nights asks for {_p(loss.needed)})"
+    )
+
+
+def _suspect(series: Series) -> str | None:
+    """That the newest point alone would be worse than the first; None if it would not."""
+    paired = series.lean.paired
+    if paired is None or not paired.suspect or not paired.needed:
+        return None
+    if (paired.change < 0) == (series.direction == "lower"):
+        return None
+    ends = f"{change_text(paired.ci_low)} to {change_text(paired.ci_high)}"
+    return (
+        f"query by query {ends}, {_p(paired.p)} for these two points alone, and WORSE asks for "
+        f"{_p(paired.needed)} after so many looks: karat compare of the two runs says more"
+    )
+
+
+def _p(p: float | None) -> str:
+    """A p-value, with as many digits as it takes."""
+    return "" if p is None else f"p {p:.2g}" if p >= 0.0001 else "p < .0001"
 
 
 def _since(change: float, time: str, commit: str | None, steps: tuple[int, int]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from karat.stats.averages import Floats, geometric_mean, log_floored, mean
 from karat.stats.intervals import Interval, bca_interval, t_interval
 from karat.stats.weighing import Weighing
 from karat.tables import Result
+from karat.tables.results import QueryScores
 
 NEAR = 100
 """Bounds of measures that look no deeper are worked out unasked."""
@@ -50,6 +52,28 @@ class Aggregation:
         self._bounds = {measure: scores.bounds(measure) for measure in self.bounded}
         self._shares: dict[int, Floats] = {}
         self.without: dict[str, dict[str, None]] = {}
+
+    def behind(self, rows: Sequence[Result], chosen: Mask) -> QueryScores:
+        """The values that means over the chosen queries are of, as far as these give the means."""
+        weights = self.weighing.over(chosen)
+        if weights is not None:
+            chosen = chosen & (weights > 0)
+        kept = {
+            name: values[chosen]
+            for measure, values in self.scores.values.items()
+            for name in [str(measure)]
+            if any(row.measure == name and self._is_mean(row, values, chosen) for row in rows)
+        }
+        ids = [self.scores.evidence.query_ids[place] for place in np.flatnonzero(chosen)]
+        return QueryScores(ids, kept, None if weights is None else weights[chosen])
+
+    def _is_mean(self, row: Result, values: Floats, chosen: Mask) -> bool:
+        used = chosen & ~np.isnan(values)
+        if row.attribute is not None or row.value is None or not used.any():
+            return False
+        weights = self.weighing.over(chosen)
+        found = mean(values[used], None if weights is None else weights[used])
+        return row.aggregate == "mean" and abs(found - row.value) <= 1e-9 * max(1, abs(found))
 
     def row(
         self,

@@ -42,6 +42,9 @@ from statistics import NormalDist
 LEVEL = 0.05
 """Most chance that any series of a history without drift is ever said to drift."""
 
+BESIDE_LOOKS = 0.01
+"""The same where values query by query are tested too (``karat.stats.looks``), at the rest."""
+
 _STEEPNESS = (0.5, 1.0, 2.0)
 """Means of the steps that are bet on, in units of their median size."""
 _HIGHEST_STAKE = 0.95
@@ -77,17 +80,18 @@ def evidence(steps: Sequence[float]) -> tuple[float, float]:
     return math.fsum(down) / len(down) + waiting, math.fsum(up) / len(up) + waiting
 
 
-def needed(series: int, stretch: int) -> float:
+def needed(series: int, stretch: int, level: float = LEVEL) -> float:
     """Evidence from which steps are said to lean.
 
     Args:
         series: So many are tested; 1 or more.
         stretch: Which stretch of a series it is, counted from 1; each has a share of the level.
+        level: Of all series and stretches together.
 
     Returns:
-        ``series`` π² ``stretch``² / (6 · 0.05): over all series and stretches the level is 0.05.
+        ``series`` π² ``stretch``² / (6 · ``level``).
     """
-    return series * math.pi**2 * stretch**2 / (6 * LEVEL)
+    return series * math.pi**2 * stretch**2 / (6 * level)
 
 
 def since_best(values: Sequence[float]) -> tuple[int, bool]:

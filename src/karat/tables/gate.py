@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from karat.tables.comparison import Move
-from karat.tables.results import Result
+from karat.tables.results import QueryScores, Result
 
 GateVerdict = Literal["pass", "fail", "cannot_tell", "unhealthy", "stale", "error"]
 """What may be said of a rule, and of the whole.
@@ -133,6 +133,7 @@ class Gate:
         notes: Sentences a reader must know.
         results: The candidate by itself: each measure with its interval and counts, over all
             queries and in the slices of the rules.
+        scores: What its means over all queries are of; for a history, and in no JSON.
     """
 
     verdict: GateVerdict
@@ -145,6 +146,7 @@ class Gate:
     hashes: dict[str, str | None] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
+    scores: QueryScores | None = field(default=None, compare=False, repr=False)
 
     @property
     def exit_code(self) -> int:
@@ -153,4 +155,6 @@ class Gate:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat gate --format json`` (docs/reference/json.md)."""
-        return asdict(self) | {"exit_code": self.exit_code}
+        rows = asdict(replace(self, scores=None))
+        del rows["scores"]
+        return rows | {"exit_code": self.exit_code}

@@ -1,9 +1,9 @@
-"""History: what was measured when, and what came of laying the points in a row."""
+"""History: what was measured when."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -48,6 +48,23 @@ class Value:
     n: int | None = None
     attribute: str | None = None
     slice: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ByQuery:
+    """The values of a point query by query, packed (``karat.formats.query_values``).
+
+    Attributes:
+        queries: Hash of the ids of the queries that count: values with the same can be paired.
+        n: How many these are.
+        values: By the name of a measure its values in the order of the ids.
+        weights: What each query counts for; None where all count the same.
+    """
+
+    queries: str
+    n: int
+    values: Mapping[str, str]
+    weights: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +121,8 @@ class Point:
         values: One for each measure, and for each slice of it.
         hashes: SHA-256 of ``queries``, ``qrels``, ``run`` and ``corpus``; None where not known.
         answered: What became of the queries; None where not known.
+        series: Name of the series it belongs to, whatever its run is called; None: by its run.
+        by_query: Its values over all queries, query by query; None where not known.
     """
 
     time: str
@@ -116,6 +135,13 @@ class Point:
     values: tuple[Value, ...]
     hashes: Mapping[str, str | None]
     answered: Answered | None = None
+    series: str | None = None
+    by_query: ByQuery | None = None
+
+    @property
+    def followed_as(self) -> str:
+        """The name by which its points are put together over time."""
+        return self.run if self.series is None else self.series
 
     @property
     def worthless(self) -> bool:
@@ -139,6 +165,9 @@ class Point:
         ]
         held["slices"] = [row for row in rows if row["attribute"] is not None]
         held["hashes"] = {name: self.hashes.get(name) for name in HASHES}
+        for later in ("series", "by_query"):
+            if held[later] is None:
+                del held[later]  # so that an older karat reads the line
         return {"karat_history": VERSION} | held
 
 
@@ -151,6 +180,8 @@ def point_of(
     karat: str,
     commit: str | None = None,
     rules: str = "",
+    series: str | None = None,
+    by_query: ByQuery | None = None,
 ) -> Point:
     """The point of one run of an evaluation.
 
@@ -162,12 +193,14 @@ def point_of(
         karat: Version of karat.
         commit: The code it is of.
         rules: How it was evaluated where that was not by default.
+        series: Name of the series it belongs to; that of the run if None.
+        by_query: Its values query by query.
     """
     rows = [row for row in (*results.results, *results.slices) if row.run == run]
     values = tuple(_value(row) for row in rows)
     return Point(
         time, "evaluate", run, commit, None, rules, karat, values, _known(hashes),
-        _answered(rows, apart="compat=" in rules and "complete=" not in rules),
+        _answered(rows, apart="compat=" in rules and "complete=" not in rules), series, by_query,
     )  # fmt: skip
 
 
@@ -179,6 +212,8 @@ def point_of_gate(
     corpus: str | None = None,
     commit: str | None = None,
     rules: str = "",
+    series: str | None = None,
+    by_query: ByQuery | None = None,
 ) -> Point:
     """The point of a gate: its verdict, and the candidate's values.
 
@@ -189,6 +224,8 @@ def point_of_gate(
         corpus: SHA-256 of the documents, or any name of their version.
         commit: The code it is of.
         rules: How it was evaluated where that was not by default.
+        series: Name of the series it belongs to; that of the candidate if None.
+        by_query: Its values query by query.
     """
     values = tuple(map(_value, gate.results))
     hashes = _known({**gate.hashes, "run": gate.hashes.get("candidate"), "corpus": corpus})
@@ -198,7 +235,7 @@ def point_of_gate(
         rules = f"{rules} without={sha256(ids).hexdigest()[:16]}".lstrip()
     return Point(
         time, "gate", gate.candidate, commit, gate.verdict, rules, karat, values, hashes,
-        _answered(gate.results),
+        _answered(gate.results), series, by_query,
     )  # fmt: skip
 
 
@@ -224,210 +261,3 @@ def _answered(rows: Sequence[Result], *, apart: bool = False) -> Answered | None
 
 def _known(hashes: Mapping[str, str | None]) -> dict[str, str | None]:
     return {name: hashes.get(name) for name in HASHES}
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """One point of a series.
-
-    Attributes:
-        time: When.
-        commit: Of which code; None if not known.
-        kind: ``evaluate`` | ``gate``.
-        verdict: What the gate said, or None.
-        value: The value; None where there is none: it is not 0.
-        ci_low: Lower end of its 95 % interval, or None.
-        ci_high: Upper end.
-        n: Queries; None if not known.
-        trouble: What became of its queries that should not have, in words; None if nothing is
-            known.
-        counts: Whether changes and drift take it in: it has a value, and that says something.
-        changed: What differs from the last point before that counts.
-        unknown: What may differ: a hash is kept for one of the two points and not for the other.
-        breaks: Whether it counts and cannot be compared with those before.
-        change: Value minus that of the last point that counts; None at the first and after a break.
-        told_apart: Whether the two intervals alone tell the two values apart, taken as if the two
-            points had no queries in common; None where neither has one.
-    """
-
-    time: str
-    commit: str | None
-    kind: Kind
-    verdict: str | None
-    value: float | None
-    ci_low: float | None
-    ci_high: float | None
-    n: int | None
-    trouble: str | None
-    counts: bool
-    changed: tuple[Input, ...]
-    unknown: tuple[Input, ...]
-    breaks: bool
-    change: float | None
-    told_apart: bool | None
-
-
-@dataclass(frozen=True, slots=True)
-class Fall:
-    """From the best value of a stretch to its last.
-
-    Attributes:
-        time: Time of the best value that is not one odd night (``karat.stats.drift.since_best``).
-        commit: Its commit; None if not known.
-        change: Last value minus that.
-        worse: Steps for the worse since.
-        better: Steps for the better since.
-    """
-
-    time: str
-    commit: str | None
-    change: float
-    worse: int
-    better: int
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """One step for the worse that the intervals tell apart.
-
-    Attributes:
-        time: Time of the point it leads to.
-        commit: Its commit; None if not known.
-        change: The step.
-    """
-
-    time: str
-    commit: str | None
-    change: float
-
-
-@dataclass(frozen=True, slots=True)
-class Lean:
-    """What the newest stretch of a series does: whether it drifts, or is worse than it was.
-
-    Attributes:
-        points: Points that count since the last break.
-        worse: Steps for the worse.
-        better: Steps for the better.
-        change: Last value minus first; None without two.
-        evidence: Evidence that steps lean to the worse; 1 is none. If they do not lean, it ever
-            reaches x in at most one stretch of x.
-        evidence_better: The same for the better.
-        needed: Evidence from which ``leans`` says so; it grows with the series and the breaks, so
-            that 5 % is the most chance that anything in a history without drift ever leans.
-        leans: Steps lean to the worse more than chance makes them.
-        fall: From the best value to the last; None without two.
-        drifts: ``leans``, and now: the steps since the best value do too, and the fall stands.
-        below_start: The last value is worse than the first of the stretch by more than both
-            intervals allow. That is read off the two, each night anew, and is no test of a drift.
-        drop: The newest step for the worse that the intervals tell apart, if they tell all values
-            since apart from that before it too; else None.
-        worsened: ``below_start``, or there is such a ``drop``.
-        rises: Steps lean to the better.
-        since: Time of the first point of the stretch; None without points.
-        since_commit: Its commit; None if not known.
-    """
-
-    points: int
-    worse: int
-    better: int
-    change: float | None
-    evidence: float
-    evidence_better: float
-    needed: float
-    leans: bool
-    fall: Fall | None
-    drifts: bool
-    below_start: bool
-    drop: Drop | None
-    worsened: bool
-    rises: bool
-    since: str | None
-    since_commit: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """One measure of one run over time.
-
-    Attributes:
-        run: Name of the run.
-        measure: Canonical name.
-        attribute: The attribute sliced by, or None.
-        slice: Its value, or None.
-        direction: ``higher`` or ``lower``: which is better.
-        marks: The points, oldest first.
-        lean: What the newest stretch does.
-        without: So many newer points of this run and kind lack the measure.
-    """
-
-    run: str
-    measure: str
-    attribute: str | None
-    slice: str | None
-    direction: Literal["higher", "lower"]
-    marks: tuple[Mark, ...]
-    lean: Lean
-    without: int = 0
-
-    @property
-    def told(self) -> bool:
-        """Whether its newest point tells how the search is now."""
-        return self.marks[-1].counts and not self.without
-
-    @property
-    def alarms(self) -> bool:
-        """Whether it drifts, or is worse than it was by more than the intervals allow."""
-        return self.lean.drifts or self.lean.worsened
-
-    @property
-    def name(self) -> str:
-        """Measure and slice, as printed."""
-        return (
-            self.measure if self.slice is None else f"{self.measure}, {self.attribute}={self.slice}"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Trend:
-    """Everything a history says.
-
-    Attributes:
-        source: Where it came from.
-        series: The worst problem first.
-        last: How many of the newest points are to be shown; None for all. All are tested.
-        notes: Sentences a reader must know.
-    """
-
-    source: str
-    series: list[Series]
-    last: int | None = None
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def drifting(self) -> list[Series]:
-        """The series that drift to the worse."""
-        return [series for series in self.series if series.lean.drifts]
-
-    @property
-    def worsened(self) -> list[Series]:
-        """The series that are worse than they were by more than the intervals allow."""
-        return [series for series in self.series if series.lean.worsened]
-
-    @property
-    def untold(self) -> list[Series]:
-        """The series of which nobody can tell: their newest point does not count, or lacks them."""
-        return [series for series in self.series if not series.told]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON object of ``karat trend --format json``; all points, or the last asked for."""
-        rows = [asdict(series) for series in self.series]
-        for row in rows:
-            row["marks"] = list(row["marks"] if self.last is None else row["marks"][-self.last :])
-        return {
-            "drifts": bool(self.drifting),
-            "worse": bool(self.worsened),
-            "cannot_tell": bool(self.untold),
-            "series": rows,
-            "notes": list(self.notes),
-        }

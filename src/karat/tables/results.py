@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from karat.errors import UsageError, nearest
 from karat.tables.run import Run
@@ -183,6 +185,22 @@ class NoAnswer:
     curve: list[Silence]
 
 
+@dataclass(frozen=True, slots=True)
+class QueryScores:
+    """The values behind the means of one run: of the queries that count, slices left aside.
+
+    Attributes:
+        query_ids: The queries; n of them.
+        values: By the name of each measure whose aggregate is the mean of these, the value of each
+            query; NaN where it has none; shape (n,).
+        weights: What each query counts for, above 0; None where all count the same; shape (n,).
+    """
+
+    query_ids: Sequence[str]
+    values: Mapping[str, NDArray[np.float64]]
+    weights: NDArray[np.float64] | None = None
+
+
 def _as_text(row: Result) -> tuple[str, ...]:
     value = "–" if row.value is None else f"{row.value:.4f}"
     span = "" if row.ci_low is None else f"{row.ci_low:.3f} – {row.ci_high:.3f}"
@@ -203,6 +221,7 @@ class Results:
         outcomes: One row for each run, measure and outcome asked for.
         runs: The runs evaluated, by name: ``karat.write_run(results.runs["bm25"], "bm25.jsonl")``.
         shown: How a notebook shows it, given by the workflow that made it.
+        scores: What the means over all queries are of, by the name of the run; for a history.
     """
 
     results: list[Result]
@@ -214,6 +233,7 @@ class Results:
     outcomes: list[Outcome] = field(default_factory=list)
     runs: dict[str, Run] = field(default_factory=dict, compare=False, repr=False)
     shown: Callable[[Results], str] | None = field(default=None, compare=False, repr=False)
+    scores: dict[str, QueryScores] = field(default_factory=dict, compare=False, repr=False)
 
     def __repr__(self) -> str:
         """The result rows and the notes, as text."""

@@ -13,7 +13,7 @@ import polars as pl
 
 from karat.reports import trend_words as words
 from karat.reports.html.words import span
-from karat.tables.history import Mark, Series
+from karat.tables.trend import Mark, Series
 from karat.web.computing import COMPUTING, Busy
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.site import Site
@@ -27,7 +27,10 @@ from karat.workflows.kept_trends import (
 )
 from karat.workflows.marking import time_of
 
-_WAIT_S = 0.1  # for editions to be known; who looks later finds them
+_WAIT_S = 5.0  # for editions to be known: the first view after a start has their column too
+EDITIONS_WAIT = (
+    "Which edition each point's grades are of is still being computed: reload the page in a minute."
+)
 _SERIES: dict[str, Any] = {
     "run": pl.String,
     "measure": pl.String,
@@ -94,7 +97,7 @@ def list_of_points(site: Site, history: History, series: Series, ask: Ask) -> Li
     opened = site.opened(site.workspace.golden.name)
     if not editions_are_known(opened):
         key = "editions of histories", opened.store.url, opened.golden.id
-        with suppress(Busy):  # then the next look does it
+        with suppress(Busy):  # then the page says so
             COMPUTING.run(key, lambda: know_editions(opened), _WAIT_S)
     came = kept_from(opened, [point for point, _ in points_of(history, series)])[::-1]
     own = series.run, series.measure, series.attribute, series.slice
@@ -194,7 +197,10 @@ def _series_row(history: History, series: Series) -> dict[str, Any]:
 
 
 def _rank(verdict: str) -> int:
-    return 0 if "WORSE" in verdict or "DRIFT" in verdict else 1 if "cannot" in verdict else 2
+    for rank, words_of in enumerate((("WORSE", "DRIFT"), ("cannot",), ("may be",))):
+        if any(word in verdict for word in words_of):
+            return rank
+    return 3
 
 
 def interval_of(mark: Mark) -> str:

@@ -16,17 +16,24 @@ from karat.errors import MissingExtra, nearest
 from karat.reports import trend_words as words
 from karat.reports.figures import counted
 from karat.reports.trend_page import Remark, ready
-from karat.tables.history import Series
+from karat.tables.trend import Series
 from karat.web.access import AnEngineer, AReader, Asking
 from karat.web.errors import NotFound
 from karat.web.listing import Ask, Listed
 from karat.web.page import Page, show
 from karat.web.site import Site, TheSite
 from karat.web.times import moment
-from karat.web.trend_lists import address_of, interval_of, list_of_points, list_of_series
+from karat.web.trend_lists import (
+    EDITIONS_WAIT,
+    address_of,
+    interval_of,
+    list_of_points,
+    list_of_series,
+)
 from karat.workflows.kept_trends import (
     History,
     chart_of,
+    editions_are_known,
     find_history,
     histories_of,
     slice_of,
@@ -229,6 +236,9 @@ def one_trend(
         undrawn = str(error)
     points = list_of_points(site, history, series, Ask.of(request))
     apart = any(column.name == "apart" for column in points.columns)
+    notes = _notes(history, explained=apart)
+    if not editions_are_known(site.opened(site.workspace.golden.name)):
+        notes.append(EDITIONS_WAIT)
     page = TrendPage(
         title=f"{series.name} of {series.run}",
         crumbs=[("Trends", "/trends")],
@@ -243,7 +253,7 @@ def one_trend(
         time_us=time_of(newest.time),
         points=points,
         file=_file(history),
-        notes=_notes(history, explained=apart),
+        notes=notes,
         marks=held.to_dicts(),
         numbers=numbers,
         drawn=drawn,
@@ -279,13 +289,18 @@ def _said(series: Sequence[Series]) -> tuple[str, bool]:
         return "Measures over time, as evaluate and gate keep them with --history.", False
     all_of = counted(len(series), "series", "series")
     verdicts = [words.verdict_of(each) for each in series]
-    counts = [sum(word in each for each in verdicts) for word in ("WORSE", "DRIFT", "cannot")]
+    counts = [
+        sum(word in each for each in verdicts) for word in ("WORSE", "DRIFT", "cannot", "may be")
+    ]
     says: list[Callable[[int], str]] = [
         lambda n: f"{n:,} {'is' if n == 1 else 'are'} WORSE than before",
         lambda n: f"{n:,} {'shows' if n == 1 else 'show'} DRIFT",
         lambda n: f"of {n:,} nobody can tell",
+        lambda n: f"{n:,} may be worse",
     ]
     told = [say(count) for count, say in zip(counts, says, strict=True) if count]
+    if not any(each.lean.change is not None for each in series):
+        told.insert(0, "NOTHING WAS COMPARED (see the notes)")
     if not told:
         return f"{all_of}: no drift found.", False
     return f"{all_of}: {', '.join(told)}.", True
@@ -297,7 +312,7 @@ def _file(history: History) -> File:
 
 def _notes(history: History, *, explained: bool) -> list[str]:
     """What is to be known of a history; of the column ``told apart`` only where that stands."""
-    return [note for note in history.notes if explained or note != words.TOLD_APART]
+    return [note for note in history.notes if explained or note not in words.ABOUT_APART]
 
 
 def _others(history: History, series: Series) -> dict[str, list[tuple[str, str, bool]]]:

@@ -135,6 +135,13 @@ def evaluate(
         outcomes=correlated,
         runs={run.name: run for run in asked.runs},
         shown=_in_a_notebook,
+        scores={
+            of_run.scores.run.name: of_run.behind(
+                [row for row in results if row.run == of_run.scores.run.name],
+                everything & of_run.scores.overall,
+            )
+            for of_run in rows
+        },
     )
 
 

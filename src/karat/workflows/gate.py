@@ -41,7 +41,7 @@ from karat.stats.weighing import Weighing
 from karat.tables import Documents, Run
 from karat.tables.baseline import SavedBaseline
 from karat.tables.gate import WORST_FIRST, Check, Gate, KnownFailure
-from karat.tables.results import Result
+from karat.tables.results import QueryScores, Result
 from karat.workflows import given
 from karat.workflows.answers import answers_of
 from karat.workflows.baseline import changed, folded, renewal, restored, save_baseline, saved_in
@@ -142,6 +142,7 @@ def gate(
     stale = next((at for at, check in enumerate(checks) if check.verdict == "stale"), None)
     if stale is not None:  # said once, and not with every rule
         checks[stale] = replace(checks[stale], reason=checks[stale].reason + renewed)
+    own = list(judged.own(held_against))
     return Gate(
         verdict=overall(checks),
         baseline=None if before is None else before.run.name,
@@ -163,7 +164,8 @@ def gate(
             *judged.left_out(),
             *blind(checks),
         ],
-        results=list(judged.own(held_against)),
+        results=own,
+        scores=judged.behind(own),
     )
 
 
@@ -288,6 +290,11 @@ class _Judged:
         for (name, attribute, value), chosen in parts.items():
             if name in measures:
                 yield row(measures[name], chosen & counting, attribute, value)
+
+    def behind(self, rows: Sequence[Result]) -> QueryScores:
+        """What the means of the candidate over all queries are of."""
+        whole = self.now.topics & ~self.known & self.now.overall
+        return Aggregation(self.now, self.weighing, "t", None, bounds=False).behind(rows, whole)
 
     def _parts(self, rule: Rule) -> list[Slice]:
         if rule.attribute is None:

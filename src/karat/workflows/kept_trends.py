@@ -13,9 +13,11 @@ from karat.errors import InputError, KaratError
 from karat.formats import history as histories
 from karat.reports.trend import last_of
 from karat.reports.trend_page import Remark, section
+from karat.reports.trend_words import uncompared
 from karat.store import editions, runs
 from karat.tables import Qrels
-from karat.tables.history import Mark, Point, Series, Trend
+from karat.tables.history import Point
+from karat.tables.trend import Mark, Series, Trend
 from karat.workflows.editions import list_editions, standing_in
 from karat.workflows.fingerprints import fingerprint
 from karat.workflows.kept_inputs import qrels_of
@@ -23,7 +25,7 @@ from karat.workflows.trend import trend
 from karat.workflows.workspace import Opened
 
 _FILES, _CHARTS = 32, 128  # kept at hand by a process
-_WIDE = (1080, 260, 9)  # pixels across and down of a chart, and dates below it
+_WIDE = (1080, 260)  # pixels across and down of a chart
 _CURRENT = timedelta(days=30)  # so long after its last gate a run is still one that is gated
 _GRADES: dict[tuple[str, int, str], tuple[str | None, ...]] = {}
 """By store, golden set and edition the fingerprints of its grades; editions never change."""
@@ -115,7 +117,7 @@ def newest_gates(history: History) -> dict[str, Point]:
     if not gates:
         return {}
     first = (date.fromisoformat(gates[-1].time[:10]) - _CURRENT).isoformat()
-    return {point.run: point for point in gates if point.time[:10] >= first}
+    return {point.followed_as: point for point in gates if point.time[:10] >= first}
 
 
 def points_of(history: History, series: Series) -> list[tuple[Point, Mark]]:
@@ -124,7 +126,7 @@ def points_of(history: History, series: Series) -> list[tuple[Point, Mark]]:
     line = [
         point
         for point in history.points
-        if point.run == series.run
+        if point.followed_as == series.run
         and any((each.measure, each.attribute, each.slice) == key for each in point.values)
     ]
     return list(zip(line, series.marks, strict=True))
@@ -229,7 +231,14 @@ def _read(path: str, _stamp: str) -> tuple[list[Point], list[Series], list[str],
     trends = [_trend(points, attribute, name) for attribute, name in parts]
     series = [each for found in trends for each in found.series]
     series.sort(key=lambda each: (not each.alarms, each.told))  # stable: as each trend had it
-    notes = dict.fromkeys([*cut, *(note for found in trends for note in found.notes)])
+    nothing = uncompared(Trend(Path(path).name, series))  # of all slices, not of each
+    notes = dict.fromkeys(
+        [
+            *([nothing] if nothing else []),
+            *cut,
+            *(note for found in trends for note in found.notes if note != uncompared(found)),
+        ]
+    )
     return points, series, list(notes), wrong
 
 

@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from importlib import metadata
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from karat.errors import UsageError, nearest
 from karat.formats import history as histories
-from karat.measures import lower_is_better, parse
-from karat.reports.trend_words import TOLD_APART, place, sentence
-from karat.stats import drift
+from karat.formats.query_values import packed
+from karat.measures import parse
+from karat.reports.trend_words import (
+    BY_QUERY,
+    TOLD_APART,
+    TOLD_BY_QUERY,
+    place,
+    sentence,
+    uncompared,
+)
 from karat.tables import Qrels, Queries
 from karat.tables.gate import Gate
-from karat.tables.history import (
-    BREAKING,
-    Drop,
-    Fall,
-    Input,
-    Lean,
-    Mark,
-    Point,
-    Series,
-    Trend,
-    Value,
-    point_of,
-    point_of_gate,
-)
+from karat.tables.history import BREAKING, Point, Value, point_of, point_of_gate
 from karat.tables.results import Results
+from karat.tables.trend import Series, Trend
 from karat.workflows.fingerprints import fingerprint
-
-_Key = tuple[str, str, str | None, str | None]
-_HASHED: tuple[tuple[Input, str], ...] = (
-    ("judgments", "qrels"),
-    ("queries", "queries"),
-    ("corpus", "corpus"),
-    ("answers", "run"),
-)
+from karat.workflows.trend_by_query import query_values
+from karat.workflows.trend_series import Key, marks_of, series_of
 
 
 def trend(
@@ -47,6 +38,7 @@ def trend(
     *,
     slice: str | None = None,  # noqa: A002 - as it is typed
     run: str | None = None,
+    series: str | None = None,
     last: int | None = None,
 ) -> Trend:
     """Lay the points of a history in a row; look for drift, and for what is worse than it was.
@@ -57,11 +49,13 @@ def trend(
             shows: the evidence asked for grows with the number of series.
         slice: One slice, as ``class=name``; all queries if None.
         run: One run; all if None.
+        series: One series: the name its points were given, or a pattern of names of runs
+            (``night*``), whose points are then taken for one series; all if None.
         last: Show so many points of each series; the test looks at all of them.
 
     Raises:
         InputError: the history cannot be read.
-        UsageError: it has no such measure, slice or run.
+        UsageError: it has no such measure, slice, run or series.
     """
     if last is not None and last < 1:
         raise UsageError(f"last {last}: one point or more is shown", fix="--last 20")
@@ -73,27 +67,60 @@ def trend(
         source, points = "history", list(history)
     points.sort(key=lambda point: point.time.removesuffix("Z"))
     if run is not None:
-        names = list(dict.fromkeys(point.run for point in points))
-        points = [point for point in points if point.run == run]
+        names = list(dict.fromkeys(name for p in points for name in (p.run, p.followed_as)))
+        points = [point for point in points if run in {point.run, point.followed_as}]
         if not points:
             raise UsageError(
                 f"the history has no run {run!r}", nearest=nearest(run, names) or names
             )
+    if series is not None:
+        points = _of_series(points, series)
     keys = _chosen(_keys(points), measures, slice)
-    lines: dict[_Key, list[tuple[Point, Value]]] = {key: [] for key in keys}
+    lines: dict[Key, list[tuple[Point, Value]]] = {key: [] for key in keys}
     for point in points:
         for value in point.values:
-            line = lines.get((point.run, value.measure, value.attribute, value.slice))
+            line = lines.get((point.followed_as, value.measure, value.attribute, value.slice))
             if line is not None:
                 line.append((point, value))
-    marks = {key: _marks(line) for key, line in lines.items()}
+    values = {key: query_values(line) for key, line in lines.items()}
+    marks = {key: marks_of(line, values[key]) for key, line in lines.items()}
     moving = sum(any(mark.change is not None for mark in found) for found in marks.values())
-    series = [
-        _series(key, found, max(moving, 1), _without(lines[key][-1][0], points))
-        for key, found in marks.items()
+    found_series = [
+        series_of(key, line_marks, values[key], max(moving, 1), _without(lines[key][-1][0], points))
+        for key, line_marks in marks.items()
     ]
-    series.sort(key=_urgency)  # stable: else in the order of the history
-    return Trend(source, series, last, [*cut, *_vanished(points), *_notes(series)])
+    found_series.sort(key=_urgency)  # stable: else in the order of the history
+    found = Trend(source, found_series, last)
+    said = uncompared(found)
+    notes = [*([said] if said else []), *cut, *_vanished(points), *_notes(found_series)]
+    return replace(found, notes=notes)
+
+
+def _of_series(points: list[Point], name: str) -> list[Point]:
+    """The points of one series, by its name or by a pattern of names of runs."""
+    found = [point for point in points if point.followed_as == name]
+    if found:
+        return found
+    found = [
+        replace(point, series=name) for point in points if fnmatchcase(point.followed_as, name)
+    ]
+    if not found:
+        names = list(dict.fromkeys(point.followed_as for point in points))
+        raise UsageError(
+            f"the history has no series {name!r}",
+            nearest=nearest(name, names) or names[:5],
+            fix="a name, or a pattern of names as 'night*'",
+        )
+    together = Counter((point.time, point.kind) for point in found)
+    several = [point for point in found if together[point.time, point.kind] > 1]
+    if 2 * len(several) > len(found):
+        names = list(dict.fromkeys(point.run for point in several))
+        raise UsageError(
+            f"{' and '.join(names[:2])} were measured at the same time, so {name!r} is more than "
+            "one series",
+            fix="a narrower pattern",
+        )
+    return found
 
 
 def keep(
@@ -106,6 +133,7 @@ def keep(
     commit: str | None = None,
     corpus: str | None = None,
     rules: str = "",
+    series: str | None = None,
 ) -> None:
     """Add an evaluation to a history: one point for each run.
 
@@ -118,10 +146,14 @@ def keep(
         commit: Of which code.
         corpus: A hash, or any name, of the documents searched.
         rules: How it was evaluated where that was not by default, as ``rules_text`` says it.
+        series: Name of the series that the run belongs to over time; its own name if None.
 
     Raises:
         InputError: the file is something else, or cannot be written.
+        UsageError: several runs in one series.
     """
+    names = list(dict.fromkeys(row.run for row in results.results))
+    check_series(series, len(names))
     shared = {"qrels": fingerprint(qrels), "queries": fingerprint(queries), "corpus": corpus}
     points = [
         point_of(
@@ -132,8 +164,10 @@ def keep(
             karat=metadata.version("karat"),
             commit=commit,
             rules=rules,
+            series=series,
+            by_query=packed(results.scores[run]) if run in results.scores else None,
         )
-        for run in dict.fromkeys(row.run for row in results.results)
+        for run in names
     ]
     histories.append(path, *points)
 
@@ -146,6 +180,7 @@ def keep_gate(
     commit: str | None = None,
     corpus: str | None = None,
     rules: str = "",
+    series: str | None = None,
 ) -> None:
     """Add a gate to a history: its verdict and the candidate's values.
 
@@ -156,6 +191,7 @@ def keep_gate(
         commit: Of which code.
         corpus: A hash, or any name, of the documents searched.
         rules: As ``keep`` takes them.
+        series: As ``keep`` takes it.
 
     Raises:
         InputError: the file is something else, or cannot be written.
@@ -167,8 +203,25 @@ def keep_gate(
         corpus=corpus,
         commit=commit,
         rules=rules,
+        series=series,
+        by_query=packed(gate.scores) if gate.scores else None,
     )
     histories.append(path, point)
+
+
+def check_series(series: str | None, runs: int) -> None:
+    """Refuse to put several runs into one series: at each time it has one value.
+
+    Raises:
+        UsageError: so.
+    """
+    if series is not None and runs > 1:
+        raise UsageError(
+            f"--series is the name of one run's series, and there are {runs:,} runs",
+            fix="evaluate them one by one, or give each its name: --name A --name B",
+        )
+    if series is not None and not series.strip():
+        raise UsageError("a series needs a name", fix="--series nightly")
 
 
 def rules_text(settings: Mapping[str, Any]) -> str:
@@ -202,12 +255,16 @@ def event(content: Trend | Gate, *, time: str, commit: str | None = None) -> dic
             text += f": {content.checks[0].rule}: {content.checks[0].reason}"
     else:
         told = [series for series in content.series if series.alarms] or content.untold
+        if not told and not content.compared:
+            told = content.series
         if not told:
             return None
         kind = "trend.cannot_tell"
         if any(series.alarms for series in told):
             kind = "trend.drift" if content.drifting else "trend.worse"
         text = "; ".join(f"{one.run}, {one.name}: {sentence(one)}" for one in told)
+        if not content.compared:
+            text = f"{uncompared(content)}; {text}"
         commit = commit or told[0].marks[-1].commit
     return {
         "event": kind,
@@ -219,17 +276,17 @@ def event(content: Trend | Gate, *, time: str, commit: str | None = None) -> dic
     }
 
 
-def _keys(points: Sequence[Point]) -> list[_Key]:
+def _keys(points: Sequence[Point]) -> list[Key]:
     return list(
         dict.fromkeys(
-            (point.run, value.measure, value.attribute, value.slice)
+            (point.followed_as, value.measure, value.attribute, value.slice)
             for point in points
             for value in point.values
         )
     )
 
 
-def _chosen(keys: list[_Key], measures: Sequence[str] | None, sliced: str | None) -> list[_Key]:
+def _chosen(keys: list[Key], measures: Sequence[str] | None, sliced: str | None) -> list[Key]:
     """The series asked for."""
     attribute: str | None = None
     name: str | None = None
@@ -257,87 +314,16 @@ def _chosen(keys: list[_Key], measures: Sequence[str] | None, sliced: str | None
     return [key for one in dict.fromkeys(wanted) for key in found if key[1] == one]
 
 
-def _marks(line: Sequence[tuple[Point, Value]]) -> tuple[Mark, ...]:
-    """The points of one series. A point without the measure is no point of it."""
-    marks: list[Mark] = []
-    held: tuple[Point, Value] | None = None  # the last that counts
-    for point, value in line:
-        counts = value.value is not None and not point.worthless
-        changed, unknown = _between(held, (point, value)) if held else ((), ())
-        breaks = counts and any(name in BREAKING for name in (*changed, *unknown))
-        change = told = None
-        if held and counts and not breaks and held[1].value is not None and value.value is not None:
-            change = value.value - held[1].value
-            told = drift.told_apart(held[1].value, value.value, (_error(held[1]), _error(value)))
-        marks.append(
-            Mark(
-                time=point.time,
-                commit=point.commit,
-                kind=point.kind,
-                verdict=point.verdict,
-                value=value.value,
-                ci_low=value.ci_low,
-                ci_high=value.ci_high,
-                n=value.n,
-                trouble=point.trouble,
-                counts=counts,
-                changed=changed,
-                unknown=unknown,
-                breaks=breaks,
-                change=change,
-                told_apart=told,
-            )
-        )
-        if counts:
-            held = (point, value)
-    return tuple(marks)
-
-
-def _between(
-    old: tuple[Point, Value], new: tuple[Point, Value]
-) -> tuple[tuple[Input, ...], tuple[Input, ...]]:
-    """What differs between two points of a series, and what may."""
-    (before, value), (after, value_after) = old, new
-    changed: list[Input] = ["code"] if before.commit != after.commit else []
-    unknown: list[Input] = []
-    for name, key in _HASHED:
-        left, right = before.hashes.get(key), after.hashes.get(key)
-        if left is not None and right is not None and left != right:
-            changed.append(name)
-        elif (left is None) != (right is None):
-            unknown.append(name)
-    if before.rules != after.rules:
-        changed.append("rules")
-    if not any(name in BREAKING for name in (*changed, *unknown)):
-        counted = value.n, value_after.n
-        if None not in counted and counted[0] != counted[1]:
-            changed.append("n")
-    if before.karat != after.karat:
-        changed.append("karat")
-    return tuple(changed), tuple(unknown)
-
-
-def _error(value: Value | Mark) -> float | None:
-    if value.ci_low is None and value.value in {0.0, 1.0} and (value.n or 0) > 1:
-        return 0.0  # several queries without an interval: all have this value
-    return drift.standard_error(value.ci_low, value.ci_high)
-
-
-def _newest(marks: Sequence[Mark]) -> list[Mark]:
-    """The points that count since the last break."""
-    start = max((place for place, mark in enumerate(marks) if mark.breaks), default=0)
-    return [mark for mark in marks[start:] if mark.counts]
-
-
 def _without(last: Point, points: Sequence[Point]) -> int:
     """How many newer points of the same run and kind there are, if this is a series' last."""
-    alike = [p for p in reversed(points) if (p.run, p.kind) == (last.run, last.kind)]
+    own = last.followed_as, last.kind
+    alike = [p for p in reversed(points) if (p.followed_as, p.kind) == own]
     return next(newer for newer, point in enumerate(alike) if point is last)
 
 
 def _vanished(points: Sequence[Point]) -> list[str]:
     """A note on each run that was not measured on the newest day."""
-    newest = {point.run: point for point in points}
+    newest = {point.followed_as: point for point in points}
     day = points[-1].time[:10]
     return [
         f"{run} was last measured on {place(point.time, point.commit)}; others, until {day}"
@@ -346,73 +332,11 @@ def _vanished(points: Sequence[Point]) -> list[str]:
     ]
 
 
-def _series(key: _Key, marks: tuple[Mark, ...], compared: int, without: int) -> Series:
-    run, measure, attribute, name = key
-    way: Literal["higher", "lower"] = "lower" if lower_is_better(measure) else "higher"
-    stretch = 1 + sum(mark.breaks for mark in marks)
-    lean = _lean(_newest(marks), -1.0 if way == "lower" else 1.0, drift.needed(compared, stretch))
-    return Series(run, measure, attribute, name, way, marks, lean, without)
-
-
-def _lean(marks: Sequence[Mark], up: float, needed: float) -> Lean:
-    values = [up * mark.value for mark in marks if mark.value is not None]
-    steps = [after - before for before, after in pairwise(values)]
-    falling, rising = drift.evidence(steps)
-    leans, drifts, below, fall, drop = falling >= needed, False, False, None, None
-    if steps:
-        best, stands = drift.since_best(values)
-        after = steps[best:]
-        drifts = leans and stands and drift.evidence(after)[0] >= needed
-        fall = Fall(
-            time=marks[best].time,
-            commit=marks[best].commit,
-            change=up * (values[-1] - values[best]),
-            worse=sum(step < 0 for step in after),
-            better=sum(step > 0 for step in after),
-        )
-        below = _below(marks[0], marks[-1], up)
-        drop = _drop(marks, up)
-    return Lean(
-        points=len(values),
-        worse=sum(step < 0 for step in steps),
-        better=sum(step > 0 for step in steps),
-        change=up * (values[-1] - values[0]) if steps else None,
-        evidence=falling,
-        evidence_better=rising,
-        needed=needed,
-        leans=leans,
-        fall=fall,
-        drifts=drifts,
-        below_start=below,
-        drop=drop,
-        worsened=below or drop is not None,
-        rises=rising >= needed,
-        since=marks[0].time if marks else None,
-        since_commit=marks[0].commit if marks else None,
-    )
-
-
-def _below(before: Mark, after: Mark, up: float) -> bool:
-    """Whether the later one is worse by more than both intervals allow."""
-    if before.value is None or after.value is None or up * (after.value - before.value) >= 0:
-        return False
-    return drift.told_apart(before.value, after.value, (_error(before), _error(after))) is True
-
-
-def _drop(marks: Sequence[Mark], up: float) -> Drop | None:
-    """The newest step for the worse that shows, and from which no point since has recovered."""
-    for at in range(len(marks) - 1, 0, -1):
-        before, mark = marks[at - 1], marks[at]
-        stands = all(_below(before, later, up) for later in marks[at:])
-        if stands and mark.change is not None:
-            return Drop(mark.time, mark.commit, mark.change)
-    return None
-
-
 def _urgency(series: Series) -> tuple[bool, bool, bool, float]:
-    """The worst problem first: a drop, drift, below the start, nobody can tell, evidence."""
+    """The worst problem first: a drop or loss, drift, below the start, cannot tell, evidence."""
     lean = series.lean
-    worst = lean.drop is not None or lean.drifts
+    lost = lean.paired is not None and lean.paired.loss is not None
+    worst = lost or lean.drop is not None or lean.drifts
     return not worst, not lean.worsened, series.told, -lean.evidence
 
 
@@ -434,9 +358,14 @@ def _notes(series: Sequence[Series]) -> list[str]:
         notes.append(
             f"the hash of {' and '.join(maybe)} is kept at some points only: taken for changed"
         )
-    if any(mark.told_apart is not None for mark in marks):
+    told = [mark for mark in marks if mark.told_apart is not None]
+    if any(not mark.by_query for mark in told):
         notes.append(TOLD_APART)
-    if any(one.lean.worsened for one in series):
+    if any(mark.by_query for mark in told):
+        notes.append(TOLD_BY_QUERY)
+    if any(one.lean.paired is not None for one in series):
+        notes.append(BY_QUERY)
+    if any(one.lean.below_start or one.lean.drop is not None for one in series):
         notes.append("WORSE is read off the intervals of two points: it is no drift, and no test")
     left_out = [mark for mark in marks if not mark.counts]
     if left_out:

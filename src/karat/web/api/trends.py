@@ -47,6 +47,9 @@ async def trend(
         str | None, Query(description="One slice, as `class=name`.")
     ] = None,
     run: Annotated[str | None, Query(description="One run.")] = None,
+    series: Annotated[
+        str | None, Query(description="One series, or a pattern of names, as `night*`.")
+    ] = None,
     last: Annotated[int | None, Query(ge=1, lt=2**31, description="Show so many points.")] = None,
 ) -> Response:
     """Each measure over time, what changed between points, drops, and drift."""
@@ -63,7 +66,9 @@ async def trend(
         if not found.path.is_file():
             raise NotFound(f"{found.name}: {found.lacking}", fix=found.fix)
         with told_as(found.path, found.name):
-            wanted = trended(found.path, measure or None, slice=slice, run=run, last=last)
+            wanted = trended(
+                found.path, measure or None, slice=slice, run=run, series=series, last=last
+            )
         return printed(wanted.to_dict())
 
     return await in_turn(request, made)
