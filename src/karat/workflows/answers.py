@@ -17,7 +17,7 @@ from karat.stats import mean
 from karat.stats.quantiles import latency_of
 from karat.stats.weighing import Weighing
 from karat.tables import Run
-from karat.workflows.baseline import states
+from karat.workflows.baseline import states, times_of
 
 DEPTH = 10
 """Documents whose judgments are asked for where no measure has a cutoff."""
@@ -50,10 +50,14 @@ def answers_of(
         queries=int(counting.sum()),
         failed=int(failed.sum()),
         missing=int((counting & (scores.answered == "missing")).sum()),
+        empty=int((counting & (scores.answered == "empty")).sum()),
+        repeated=len(
+            _repeated(run) & {q for q, counts in zip(ids, counting, strict=True) if counts}
+        ),
         documents=int(scores.evidence.returned[counting].sum()),
         judged=judged,
         p95_us=None if latency is None else latency.p95_us,
-        times_us=_times(run),
+        times_us=times_of(run),
         asked=run.answers.height + int((scores.topics & (scores.answered == "missing")).sum()),
         marked=states(run, scores.rules.silent),
         errors=_errors(run, {query for query, no in zip(ids, failed, strict=True) if no}),
@@ -61,12 +65,11 @@ def answers_of(
     )
 
 
-def _times(run: Run) -> list[float]:
-    """The times to an answer in microseconds; a failure, however quick, is none."""
-    if "latency_us" not in run.answers.columns:
-        return []
-    answered = run.answers.filter(pl.col("state") != "failed")
-    return [float(time) for time in answered["latency_us"].drop_nulls()]
+def _repeated(run: Run) -> set[str]:
+    """Queries whose answer held a document more than once, as far as the run knows."""
+    if "repeated" not in run.answers.columns:
+        return set()
+    return set(run.answers.filter(pl.col("repeated") > 0)["query_id"])
 
 
 def _errors(run: Run, failed: set[str]) -> dict[str, int]:

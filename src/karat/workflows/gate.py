@@ -91,7 +91,7 @@ def gate(
     wanted = policy_from(policy, rel)
     saved = saved_in(baseline)
     if baseline is None and wanted.needs_baseline:
-        raise UsageError("the policy is about drops, and there is no baseline", fix="name one")
+        raise UsageError("there is no baseline, and the policy compares with one", fix="name one")
     held = given.documents_for(wanted.attributes, documents, qrels)
     chunks = held
     if chunks is None and collapse is not None:
@@ -157,7 +157,7 @@ def gate(
             *of_weights(now),
             *(f"{s.run.name}: {note}" for s in scored for note in of_run(s, asked.rules)),
             *([doubt.reason + renewed] if renewed and doubt and stale is None else []),
-            *_same(hashes),
+            *_same(hashes, *answers),
             *unheld(wanted.health, *answers),
             *judged.left_out(),
             *blind(checks),
@@ -198,13 +198,21 @@ def _dead(baseline: Answers | None) -> Doubt | None:
     return Doubt("cannot_tell", f"the baseline {baseline.run} returned nothing")
 
 
-def _same(hashes: Mapping[str, str | None]) -> Iterator[str]:
+def _same(
+    hashes: Mapping[str, str | None], candidate: Answers, baseline: Answers | None
+) -> Iterator[str]:
     """A sentence on a candidate that is its own baseline: most likely one of them is a slip."""
-    if hashes["candidate"] == hashes["baseline"]:
+    if baseline is None or hashes["candidate"] != hashes["baseline"]:
+        return
+    shown = f"(SHA-256 {str(hashes['candidate'])[:12]}…)"
+    known = not baseline.times_us or candidate.times_us == baseline.times_us
+    if known and candidate.p95_us == baseline.p95_us:
         yield (
-            f"candidate and baseline are the same run (SHA-256 {str(hashes['candidate'])[:12]}…): "
-            "perhaps one of them is the wrong file"
+            f"candidate and baseline are the same run {shown}: perhaps one of them is the wrong "
+            "file"
         )
+    else:
+        yield f"candidate and baseline returned the same for every query {shown}, in other times"
 
 
 @dataclass(frozen=True)
@@ -236,7 +244,14 @@ class _Judged:
             if saved is not None:
                 marked = {q: s for q, s in saved.answered.items() if q in before.marked}
                 before = replace(
-                    before, p95_us=saved.p95_us, marked=marked, documents=1, errors={}, nothing=""
+                    before,
+                    p95_us=saved.p95_us,
+                    times_us=saved.times_us,
+                    marked=marked,
+                    documents=1,
+                    repeated=0,
+                    errors={},
+                    nothing="",
                 )
         return self._answers(self.now), before
 
