@@ -88,6 +88,8 @@ def test_a_relative_drop_from_nothing_is_an_error(
     karat: Karat, files: Path, capsys: Capture
 ) -> None:
     run_file(files / "none.trec", 0, QUERIES)
+    with (files / "qrels").open("a") as judged:
+        judged.writelines(f"{query} 0 x1 0\n" for query in QUERIES)
     assert karat("--policy", "gate.toml", "qrels", "none.trec", "old.trec") == 4
     assert capsys.readouterr().out.startswith("error: RR drops by at most 5%: the baseline is 0")
 

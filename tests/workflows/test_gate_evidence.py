@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import polars as pl
 import pytest
@@ -12,12 +14,14 @@ import pytest
 from karat.errors import InputError
 from karat.formats import read_run, write_run
 from karat.workflows.benchmark import benchmark
+from karat.workflows.compare import compare
+from karat.workflows.evaluate import evaluate
 from karat.workflows.gate import gate, save_baseline
 from karat.workflows.golden_set import GoldenSet
 
 N = 40
 QUERIES = [f"q{n:02}" for n in range(N)]
-QRELS = {query: {f"d{query}": 1} for query in QUERIES}
+QRELS = {query: {f"d{query}": 1, "y": 0} for query in QUERIES}
 GOOD = {query: {f"d{query}": 2.0, "x": 1.0} for query in QUERIES}
 JUNK = {query: {"x": 2.0, "y": 1.0} for query in QUERIES}
 FLOOR = {"rule": [{"measure": "nDCG@10", "min": 0.9}]}
@@ -188,6 +192,64 @@ def test_a_gate_sees_what_a_benchmark_noticed(tmp_path: Path) -> None:
             "fail",
             "40 of 40 got a document more than once",
         )
+
+
+@pytest.mark.parametrize(
+    ("spell", "cause"),
+    [
+        (str.upper, "ids differ by upper and lower case: 'DQ00' in the run, 'dq00' in the"),
+        ("shop/{}".format, "ids differ by the prefix 'shop/' of those in the run: 'shop/dq00'"),
+        ("{}.html".format, "ids differ by the suffix '.html' of those in the run"),
+        (
+            lambda each: f"{crc32(each.encode()):x}",
+            "do document ids mean the same in run and qrels?",
+        ),
+    ],
+)
+def test_ids_of_another_world_are_unhealthy_and_no_drop(
+    tmp_path: Path, spell: Callable[[str], str], cause: str
+) -> None:
+    foreign = {query: {spell(doc): s for doc, s in docs.items()} for query, docs in GOOD.items()}
+    policy = {"rule": [{"measure": "nDCG@10", "max_drop": "5%", "min": 0.1}]}
+    save_baseline(tmp_path / "old.json", QRELS, GOOD, ["nDCG@10"])
+    for baseline in (GOOD, tmp_path / "old.json"):
+        found = gate(policy, QRELS, baseline, foreign)
+        assert (found.verdict, found.exit_code, found.lost) == ("unhealthy", 3, [])
+        first, *others = found.checks
+        assert first.rule == "documents have the ids of the judgments"
+        assert first.reason.startswith("none of the documents retrieved is judged: ")
+        assert cause in first.reason
+        assert {check.verdict for check in others if check.measure} == {"cannot_tell"}
+    # From such a baseline everything rises.
+    found = gate(policy, QRELS, foreign, GOOD)
+    assert (found.verdict, found.checks[0].rule) == (
+        "cannot_tell",
+        "baseline baseline: documents have the ids of the judgments",
+    )
+
+
+def test_a_part_of_the_ids_may_be_of_another_world() -> None:
+    half = GOOD | {query: {f"D{query}": 1.0} for query in QUERIES[::2]}
+    found = gate(DROP, QRELS, GOOD, half)
+    assert found.verdict == "unhealthy"
+    assert found.checks[0].reason == (
+        "not all documents are found among the judged: ids differ by upper and lower case: 'Dq00' "
+        "in the run, 'dq00' in the judgments"
+    )
+    # What is unjudged and called something else is a drop.
+    unjudged = GOOD | {query: {f"z{n}": 1.0} for n, query in enumerate(QUERIES[::2])}
+    assert gate(DROP, QRELS, GOOD, unjudged).verdict == "fail"
+
+
+def test_evaluate_and_compare_name_the_likely_cause() -> None:
+    foreign = {query: {d.upper(): s for d, s in docs.items()} for query, docs in GOOD.items()}
+    said = (
+        "none of the documents retrieved is judged: ids differ by upper and lower case: 'DQ00' in "
+        "the run, 'dq00' in the judgments"
+    )
+    assert said in evaluate(QRELS, foreign).notes
+    assert f"candidate: {said}" in compare(QRELS, GOOD, foreign).notes
+    assert not [note for note in compare(QRELS, GOOD, JUNK).notes if "ids" in note]
 
 
 def test_a_floor_by_interval_needs_proof() -> None:

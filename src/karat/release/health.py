@@ -38,6 +38,7 @@ class Answers:
         asked: Queries that were or should have been asked, with a time or without.
         marked: What became of each query without a right answer: ok | empty | missing | failed.
         errors: Why queries failed, and how many of those that count did.
+        foreign: Why its document ids are not those of the judgments; empty if nothing says so.
         nothing: What to say of a run that holds no query at all; empty if it holds one.
     """
 
@@ -55,6 +56,7 @@ class Answers:
     nothing: str = ""
     empty: int = 0
     repeated: int = 0
+    foreign: str = ""
 
 
 def health_checks(health: Health, candidate: Answers, baseline: Answers | None) -> Iterator[Check]:
@@ -150,6 +152,8 @@ def _answered(health: Health, answers: Answers, baseline: str = "") -> Iterator[
     of = f"baseline {baseline}: " if baseline else ""
     otherwise: GateVerdict = "cannot_tell" if baseline else "unhealthy"
     n = answers.queries
+    if answers.foreign:
+        yield Check(f"{of}documents have the ids of the judgments", otherwise, answers.foreign, n=n)
     if answers.nothing:
         yield Check(f"{of}some document is returned", otherwise, answers.nothing, n=n)
         return

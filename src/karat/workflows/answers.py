@@ -16,20 +16,26 @@ from karat.release.health import Answers
 from karat.stats import mean
 from karat.stats.quantiles import latency_of
 from karat.stats.weighing import Weighing
-from karat.tables import Run
+from karat.tables import Qrels, Run
 from karat.workflows.baseline import states, times_of
+from karat.workflows.foreign_ids import foreign_ids
 
 DEPTH = 10
 """Documents whose judgments are asked for where no measure has a cutoff."""
 
 
 def answers_of(
-    scores: Scores, known: Mask, measures: Iterable[Measure], weighing: Weighing
+    scores: Scores,
+    qrels: Qrels,
+    known: Mask,
+    measures: Iterable[Measure],
+    weighing: Weighing,
 ) -> Answers:
     """What became of the queries of a run.
 
     Args:
         scores: Of the run.
+        qrels: The judgments.
         known: Queries that are known to fail, and do not count; shape (n,).
         measures: Those of the policy, for their cutoffs.
         weighing: What each judged query counts for.
@@ -44,6 +50,7 @@ def answers_of(
         weights, _ = weighing.at(used)
         judged[k] = mean(share[used], weights) if used.any() else None
     ids = scores.evidence.query_ids
+    foreign = foreign_ids(scores, qrels, closely=True)
     of_file = run.source == "standard input" or Path(run.source).is_file()
     return Answers(
         run=run.name,
@@ -60,6 +67,7 @@ def answers_of(
         times_us=times_of(run),
         asked=run.answers.height + int((scores.topics & (scores.answered == "missing")).sum()),
         marked=states(run, scores.rules.silent),
+        foreign="" if foreign is None else str(foreign),
         errors=_errors(run, {query for query, no in zip(ids, failed, strict=True) if no}),
         nothing="" if run.answers.height else f"the run{' file' * of_file} is empty",
     )

@@ -134,6 +134,8 @@ def gate(
         typed |= {"collapse": collapse, "scale": scale}
         renewed = f"; to save it anew: {renewal(saved, wanted, asked, typed)} (RUN was {saved.run})"
     held_against = [each for rule in wanted.rules for each in judged.checks(rule, doubt)]
+    if answers[0].foreign:
+        held_against = [(_unknowable(check), over) for check, over in held_against]
     checks = [
         *health_checks(wanted.health, *answers),
         *(check for check, _ in held_against),
@@ -149,7 +151,7 @@ def gate(
         policy=wanted.source,
         checks=checks,
         lost=[]
-        if before is None
+        if before is None or answers[0].foreign
         else list(lost(before, now, asked, held_against, documents=saved is None)),
         known_failures=list(judged.known_failures()),
         hashes=hashes,
@@ -191,8 +193,19 @@ def _runs(candidate: Any, baseline: Any) -> list[Run]:
     return found if before is None else [*found, first]
 
 
+def _unknowable(check: Check) -> Check:
+    """A rule over documents that have other ids than the judged ones: a drop that is none."""
+    reason = "the ids of the documents are not those of the judgments"
+    return replace(check, verdict="cannot_tell", reason=reason)
+
+
 def _dead(baseline: Answers | None) -> Doubt | None:
-    """What speaks against a baseline that returned nothing: every rise from there is one."""
+    """What speaks against a baseline of whose documents none counts: every rise from there is one.
+
+    Of one that returned nothing, or whose documents have other ids than the judged ones.
+    """
+    if baseline is not None and baseline.foreign:
+        return Doubt("cannot_tell", f"of the baseline {baseline.run}, {baseline.foreign}")
     if baseline is None or baseline.documents:
         return None
     return Doubt("cannot_tell", f"the baseline {baseline.run} returned nothing")
@@ -250,13 +263,15 @@ class _Judged:
                     marked=marked,
                     documents=1,
                     repeated=0,
+                    foreign="",
                     errors={},
                     nothing="",
                 )
         return self._answers(self.now), before
 
     def _answers(self, scores: Scores) -> Answers:
-        return answers_of(scores, self.known, self.policy.measures, self.weighing)
+        qrels, measures = self.asked.qrels, self.policy.measures
+        return answers_of(scores, qrels, self.known, measures, self.weighing)
 
     def checks(self, rule: Rule, doubt: Doubt | None) -> Iterator[tuple[Check, Mask]]:
         """A rule, over all queries or slice by slice, and which queries it is over."""
