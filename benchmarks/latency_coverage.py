@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from karat.stats.averages import Floats
-from karat.stats.quantiles import p95_change
+from karat.stats.quantiles import quantile_change
 
 SIZES = (100, 225, 1000)
 TRUTH = 400_000
@@ -56,7 +56,7 @@ def covered(
     """Shares of samples of n pairs whose interval holds the truth, and lies above it."""
     held = above = 0
     for seed in range(repetitions):
-        found = p95_change(*draw(rng, n), seed).increase
+        found = quantile_change(*draw(rng, n), seed).increase
         assert found.low is not None
         assert found.high is not None
         held += found.low <= truth <= found.high

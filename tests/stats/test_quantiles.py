@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.stats import quantiles
-from karat.stats.quantiles import latency_of, p95_change
+from karat.stats.quantiles import latency_of, quantile_change
 from karat.tables import Run
 from karat.tables.results import Latency
 
@@ -49,7 +49,7 @@ def test_each_is_the_least_that_its_share_does_not_exceed(times: list[int]) -> N
 
 def test_an_increase_of_all_times_is_the_same_in_every_draw() -> None:
     before = np.arange(1.0, 201.0)  # p95: the 190th of 200
-    found = p95_change(before, 3 * before)
+    found = quantile_change(before, 3 * before)
     assert (found.before, found.after, found.n) == (190.0, 570.0, 200)
     assert (found.increase.low, found.increase.high) == (2.0, 2.0)
     low, high = found.difference.low, found.difference.high
@@ -60,11 +60,11 @@ def test_an_increase_of_all_times_is_the_same_in_every_draw() -> None:
 
 
 def test_under_100_queries_there_is_no_interval() -> None:
-    found = p95_change(np.ones(99), np.ones(99))
+    found = quantile_change(np.ones(99), np.ones(99))
     assert (found.before, found.after, found.increase.low) == (1.0, 1.0, None)
     assert "fewer than 100" in found.increase.reason
-    assert p95_change(np.zeros(100), np.ones(100)).increase.low is None
-    assert p95_change(np.zeros(100), np.ones(100)).difference.low == 1.0
+    assert quantile_change(np.zeros(100), np.ones(100)).increase.low is None
+    assert quantile_change(np.zeros(100), np.ones(100)).difference.low == 1.0
 
 
 def test_the_interval_of_an_increase_holds_the_truth() -> None:
@@ -74,7 +74,7 @@ def test_the_interval_of_an_increase_holds_the_truth() -> None:
     held = 0
     for seed in range(150):
         one, other = np.exp(0.7 * rng.normal(size=(2, 100)))
-        found = p95_change(one, 1.3 * other, seed).increase
+        found = quantile_change(one, 1.3 * other, seed).increase
         assert found.low is not None
         assert found.high is not None
         held += found.low <= 0.3 <= found.high
@@ -84,6 +84,6 @@ def test_the_interval_of_an_increase_holds_the_truth() -> None:
 def test_draws_in_parts_are_those_of_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
     before, after = rng.random((2, 150))
-    whole = p95_change(before, after)
+    whole = quantile_change(before, after)
     monkeypatch.setattr(quantiles, "_BLOCK", 1000)
-    assert p95_change(before, after) == whole
+    assert quantile_change(before, after) == whole

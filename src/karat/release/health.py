@@ -10,7 +10,7 @@ import numpy as np
 
 from karat.release.policy import Drop, Health
 from karat.stats.intervals import Interval
-from karat.stats.quantiles import LEAST, p95_change
+from karat.stats.quantiles import LEAST, quantile_change
 from karat.tables.comparison import ROUNDING
 from karat.tables.gate import Check, GateVerdict
 
@@ -253,7 +253,7 @@ def _slower(most: Drop, candidate: Answers, baseline: Answers) -> Check:
     if len(shared) < LEAST:
         return Check(rule, "cannot_tell", _untimed(len(shared), candidate, baseline), n=len(shared))
     before = np.array([old[query] for query in shared])
-    found = p95_change(before, np.array([new[query] for query in shared]))
+    found = quantile_change(before, np.array([new[query] for query in shared]))
     values = np.array([found.before, found.after, *_ends(found.difference)]) / 1000
     rise, (low, high) = values[1] - values[0], values[2:]
     if most.relative and found.before > 0:
@@ -273,7 +273,7 @@ def _slower(most: Drop, candidate: Answers, baseline: Answers) -> Check:
     elif lacking:
         times = np.array([old[query] for query in shared + lacking])
         late = np.array([new.get(query, math.inf) for query in shared + lacking])
-        worst = p95_change(times, late)
+        worst = quantile_change(times, late)
         limit = worst.before * (1 + most.size) if most.relative else worst.before + 1000 * most.size
         if worst.after > limit + ROUNDING:
             verdict = "cannot_tell"

@@ -59,7 +59,7 @@ def answers_of(
         missing=int((counting & (scores.answered == "missing")).sum()),
         empty=int((counting & (scores.answered == "empty")).sum()),
         repeated=len(
-            _repeated(run) & {q for q, counts in zip(ids, counting, strict=True) if counts}
+            repeated_in(run) & {q for q, counts in zip(ids, counting, strict=True) if counts}
         ),
         documents=int(scores.evidence.returned[counting].sum()),
         judged=judged,
@@ -73,7 +73,7 @@ def answers_of(
     )
 
 
-def _repeated(run: Run) -> set[str]:
+def repeated_in(run: Run) -> set[str]:
     """Queries whose answer held a document more than once, as far as the run knows."""
     if "repeated" not in run.answers.columns:
         return set()
