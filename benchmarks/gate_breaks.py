@@ -8,8 +8,8 @@ written to a run file and broken there, and the function is broken live and aske
 ``karat.benchmark``. Each candidate goes through ``gate`` as a file, with the policy that
 ``karat gate --init QRELS RUN`` writes for the baseline. Prints a Markdown table.
 
-Times in files are made up, log-normal; live ones are real, with a pause of about 8 ms for each
-query so that the machine's own noise is small beside it.
+Times in files are made up, log-normal. Live ones are real; the search then waits about 60 ms for
+each query, so that what else the machine does is small beside it, and 8 queries are asked at once.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from karat.workflows.starter_policy import start_policy
 
 DEPTH = 100
 CRANFIELD = Path(__file__).resolve().parents[2] / "shared/data/cranfield"
+WITHIN = "the drop is within the 5 % allowed"
 Ranking = list[tuple[str, Any]]
 Search = Callable[[str], Any]
 
@@ -59,7 +60,7 @@ class World:
     grades: Mapping[str, Mapping[str, float]]
     documents: Mapping[str, tuple[str, str]]
     over: Callable[[Mapping[str, tuple[str, str]]], Search]
-    pause_ms: float = 8.0
+    pause_ms: float = 60.0
 
 
 @dataclass(frozen=True)
@@ -235,11 +236,12 @@ def in_file() -> Iterator[Break]:
         return Break(name, how, live=False, harmless=harmless, why=why)
 
     small = "so few queries move the mean by less than the 5 % allowed"
+    first = "within the 5 % allowed: 96 of the 225 first hits are judged not relevant here"
     yield of("scores change sign", each(lambda d, _r: [(doc, -score) for doc, score in d]))
     yield of("whole ranking shuffled", shuffled(None))
     yield of("first ten shuffled", shuffled(10))
-    yield of("first two swapped", each(swapped))
-    yield of("first hit lost", each(lambda d, _r: d[1:]))
+    yield of("first two swapped", each(swapped), why=first)
+    yield of("first hit lost", each(lambda d, _r: d[1:]), why=first)
     yield of("every second document lost", each(lambda d, _r: d[::2]))
     yield of("cut to 5 documents", each(lambda d, _r: d[:5]))
     yield of("cut to 10 documents", each(lambda d, _r: d[:10]))
@@ -513,7 +515,6 @@ def live() -> Iterator[Break]:
     def of(name: str, how: Live, *, harmless: bool = False, why: str = "") -> Break:
         return Break(name, how, live=True, harmless=harmless, why=why)
 
-    within = "the drop is within the 5 % allowed"
     yield of("raises for every query", raising(1))
     yield of("raises for 1 query in 7", raising(7))
     yield of("raises for 1 query in 50", raising(50))
@@ -549,17 +550,14 @@ def live() -> Iterator[Break]:
     yield of(
         "queries beyond ASCII lose their last half",
         lambda s, _w, _r: lambda text: s(text if text.isascii() else text[: len(text) // 2]),
-        why=within,
     )
     yield of("only the first word counts", typed(lambda text: text.split()[0]))
-    yield of(
-        "the last word is lost", typed(lambda text: " ".join(text.split()[:-1]) or text), why=within
-    )
+    yield of("the last word is lost", typed(lambda text: " ".join(text.split()[:-1]) or text))
     yield of("cut to 30 characters", typed(lambda text: text[:30]))
     yield of("letters a to c are lost", typed(lambda t: "".join(c for c in t if c not in "abc")))
     yield of("every word must occur", every_word)
     for percent in (20, 10, 5):
-        yield of(f"index without {percent} % of the documents", stale(percent), why=within)
+        yield of(f"index without {percent} % of the documents", stale(percent))
     yield of("only titles are searched", titles_only)
     yield of("1 query in 5 gets the answer before it", stuck_cache)
     yield of("4 times slower", waiting(4))
@@ -616,7 +614,7 @@ class Trial:
     def asked(self, search: Search, name: str) -> None:
         """Ask a search by ``karat.benchmark``, and write its run."""
         golden = (self.queries, self.qrels)
-        results = karat.benchmark(golden, search, ["nDCG@10"], progress=False)
+        results = karat.benchmark(golden, search, ["nDCG@10"], concurrency=8, progress=False)
         [run] = results.runs.values()
         karat.write_run(run, self.folder / name)
 
@@ -691,7 +689,14 @@ def by_bm25(documents: Mapping[str, tuple[str, str]]) -> Search:
         cursor.executemany(
             "INSERT INTO pages VALUES (?, ?, ?)", [(d, *texts) for d, texts in documents.items()]
         )
-    return lambda text: bm25.answer(connection, text, DEPTH)
+    known: dict[str, Ranking] = {}  # so that live times are those of the pause
+
+    def found(text: str) -> Ranking:
+        if text not in known:
+            known[text] = bm25.answer(connection, text, DEPTH)
+        return list(known[text])
+
+    return found
 
 
 def row(outcome: Outcome) -> str:
@@ -701,10 +706,11 @@ def row(outcome: Outcome) -> str:
     shown = result[outcome.code].replace("_", " ")
     reason = outcome.reason
     if not outcome.code:
-        reason = (
-            "rightly: no user is worse off" if broken.harmless else f"not stopped: {broken.why}"
-        )
-    drops = ["" if drop is None else f"{-100 * drop:+.1f} %" for drop in outcome.drops]
+        why = broken.why or WITHIN
+        reason = "rightly: no user is worse off" if broken.harmless else f"not stopped: {why}"
+    known = outcome.drops if outcome.verdict != "unhealthy" else (None, None)
+    drops = ["" if drop is None else f"{-100 * drop:+.1f} %" for drop in known]
+    drops = ["0" if drop in ("+0.0 %", "-0.0 %") else drop.replace("-", "−") for drop in drops]
     cells = [broken.name, *drops, f"{shown} ({outcome.code})", reason.replace("|", "\\|")]
     return f"| {' | '.join(cells)} |"
 
