@@ -192,12 +192,13 @@ def test_latency_and_errors_come_back(name: str, tmp_path: Path) -> None:
             "state": ["ok", "empty", "failed"],
             "latency_us": [1500, 20, None],
             "error": [None, None, 'timeout, "504"'],
+            "repeated": [2, None, None],
         }
     )
     run = Run.from_batches("x", [rows], answers=told)
     formats.write_run(run, tmp_path / "x", name)
     back = formats.read_run(tmp_path / "x")
-    columns = ["query_id", "state", "returned", "latency_us", "error"]
+    columns = ["query_id", "state", "returned", "latency_us", "error", "repeated"]
     assert back.answers.select(columns).equals(run.answers.select(columns))
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from karat.release.gate import overall
 from karat.release.health import Answers, health_checks, unheld
-from karat.release.policy import Health
+from karat.release.policy import Drop, Health
+from karat.tables.gate import Check
 
 ANSWERS = Answers("new", queries=50, failed=0, missing=0, documents=500, judged={10: 0.9})
 
@@ -57,9 +58,23 @@ def test_coverage_queries_and_time() -> None:
     assert found(Health(min_judged=0.91)) == "cannot_tell"
     assert found(Health(min_judged=0.1), judged={10: None}) == "cannot_tell"
     assert found(Health(min_queries=51)) == "cannot_tell"
-    assert found(Health(p95_ms=100.0)) == "cannot_tell"  # no times
-    assert found(Health(p95_ms=100.0), p95_us=100_000.0, times_us=[1e5] * 50) == "pass"
-    assert found(Health(p95_ms=100.0), p95_us=100_001.0, times_us=[100_001.0] * 50) == "fail"
+    assert found(Health(max_p95_ms=100.0)) == "cannot_tell"  # no times
+    assert (
+        found(
+            Health(max_p95_ms=100.0),
+            p95_us=100_000.0,
+            times_us=dict.fromkeys(map(str, range(50)), 1e5),
+        )
+        == "pass"
+    )
+    assert (
+        found(
+            Health(max_p95_ms=100.0),
+            p95_us=100_001.0,
+            times_us=dict.fromkeys(map(str, range(50)), 100_001.0),
+        )
+        == "fail"
+    )
 
 
 def test_a_run_without_any_query_says_so_and_nothing_else() -> None:
@@ -88,8 +103,9 @@ def in_time(quick: int, slow: int = 0, **changed: Any) -> tuple[str, str, int | 
     """A budget of 100 ms, and times of 1 ms and 1 s; p95 is the 95th of 100, 48th of 50, ...."""
     times = [1e3] * quick + [1e6] * slow
     p95 = times[math.ceil(0.95 * len(times)) - 1]
-    answers = replace(ANSWERS, times_us=times, p95_us=p95, asked=50, **changed)
-    *_, check = health_checks(Health(p95_ms=100.0), answers, None)
+    by_query = {str(n): time for n, time in enumerate(times)}
+    answers = replace(ANSWERS, times_us=by_query, p95_us=p95, asked=50, **changed)
+    *_, check = health_checks(Health(max_p95_ms=100.0), answers, None)
     return check.verdict, check.reason, check.n
 
 
@@ -104,6 +120,106 @@ def test_answers_without_a_time_may_have_taken_too_long() -> None:
     assert in_time(47, 3) == ("fail", "p95 is 1000 ms", 50)
     # A search that returns nothing does so quickly.
     assert in_time(50, documents=0)[0] == "cannot_tell"
+
+
+def timed(before: list[float], after: list[float], limit: Drop, **changed: Any) -> Check:
+    """The check of an increase between two runs timed on the same queries, in milliseconds."""
+    old, new = (
+        replace(ANSWERS, run=run, times_us={str(n): 1000 * ms for n, ms in enumerate(times)})
+        for run, times in (("old", before), ("new", after))
+    )
+    asked = Health(max_p95_increase=limit)
+    *_, check = health_checks(asked, replace(new, **changed), old)
+    return check
+
+
+def spread(slowest: float, n: int = 100) -> list[float]:
+    """Times from 1/n of the slowest up to it, so that the 95th percentile is .95 of it."""
+    return [slowest * (place + 1) / n for place in range(n)]
+
+
+HALF = Drop(0.5, relative=True)
+
+
+def test_a_search_that_is_surely_slower_fails() -> None:
+    check = timed(spread(40), spread(160), HALF)
+    assert check.rule == "p95 rises by at most 50%"
+    # 95 of 100 are at most 38 ms before and 152 ms after: every draw gives the factor 4.
+    said = "p95 went from 38 ms to 152 ms: +300 % (95 %: +300 % to +300 %), allowed 50 %"
+    assert (check.verdict, check.reason) == ("fail", said)
+    assert (check.baseline_value, check.candidate_value, check.limit) == (38.0, 152.0, 0.5)
+    assert (check.drop, check.n) == (pytest.approx(3.0), 100)
+    assert timed(spread(40), spread(59), HALF).verdict == "pass"
+    assert timed(spread(40), spread(40), Drop(0.0, relative=True)).verdict == "pass"
+    assert timed(spread(40), spread(20), HALF).reason.startswith("p95 went from 38 ms to 19 ms: −")
+
+
+def test_an_increase_may_be_in_milliseconds() -> None:
+    check = timed(spread(40), spread(160), Drop(50.0, relative=False))
+    assert (check.verdict, check.rule) == ("fail", "p95 rises by at most 50 ms")
+    assert check.reason.startswith("p95 went from 38 ms to 152 ms: +114 ms (95 %: +")
+    assert timed(spread(40), spread(160), Drop(200.0, relative=False)).verdict == "pass"
+
+
+def test_an_increase_that_may_be_chance_cannot_tell() -> None:
+    # Five slow answers of 100 are beyond the 95th percentile, a sixth reaches it: half of the
+    # draws have six or more.
+    quick, slow = [10.0] * 94, [100.0] * 6
+    check = timed([10.0] * 100, quick + slow, HALF)
+    assert check.verdict == "cannot_tell"
+    assert "+900 % (95 %: +0 % to +900 %)" in check.reason
+
+
+def test_an_increase_needs_100_queries_timed_in_both() -> None:
+    check = timed(spread(40, 99), spread(160, 99), HALF)
+    assert check.verdict == "cannot_tell"
+    assert check.reason == (
+        "99 queries are timed in both runs, and under 100 a 95th percentile says too little"
+    )
+    assert timed([], spread(40), HALF).reason == "old has no times"
+    assert timed([], [], HALF).reason == "old and new have no times"
+    assert timed([0.0] * 100, spread(40), HALF).verdict == "cannot_tell"
+
+
+def test_queries_without_a_time_may_have_taken_longer() -> None:
+    # Of 120 timed before, 20 are not now: were they slow, p95 would be theirs.
+    check = timed(spread(40, 120), [40.0] * 100, HALF)
+    assert check.verdict == "cannot_tell"
+    assert check.reason.endswith("20 queries without a time may have taken longer")
+    assert timed(spread(40, 120), spread(40, 120)[:118], HALF).verdict == "pass"
+
+
+@pytest.mark.parametrize(
+    ("rule", "changed", "verdict", "reason"),
+    [
+        ({"max_empty": 0.1}, {"empty": 5}, "pass", "5 of 50 got nothing"),
+        ({"max_empty": 0.1}, {"empty": 6}, "fail", "6 of 50 got nothing"),
+        ({"max_empty": 0}, {}, "pass", "all got something"),
+        (
+            {"max_empty": 1},
+            {"empty": 1, "missing": 1},
+            "cannot_tell",
+            "1 of 50 got nothing, and 1 is not in the run, which may mean the same",
+        ),
+        ({"max_duplicates": 0}, {}, "pass", "no answer held a document twice"),
+        ({"max_duplicates": 0}, {"repeated": 50}, "fail", "50 of 50 got a document more than once"),
+        ({"max_duplicates": 2}, {"repeated": 2}, "pass", "2 of 50 got a document more than once"),
+    ],
+)
+def test_empty_and_doubled_answers_have_budgets(
+    rule: dict[str, float], changed: dict[str, int], verdict: str, reason: str
+) -> None:
+    *_, check = health_checks(Health(**rule), replace(ANSWERS, **changed), None)  # type: ignore[arg-type]
+    assert (check.verdict, check.reason) == (verdict, reason)
+
+
+def test_empty_and_doubled_answers_without_a_budget_are_said() -> None:
+    new = replace(ANSWERS, empty=12, repeated=3)
+    assert list(unheld(Health(), new, ANSWERS)) == [
+        "a document came back more than once in 3 queries; no rule looks at it (max_duplicates)",
+        "12 queries are answered with nothing (baseline: 0); no rule looks at it (max_empty)",
+    ]
+    assert list(unheld(Health(max_empty=0.5, max_duplicates=0.5), new, ANSWERS)) == []
 
 
 def marked(**counts: int) -> dict[str, str]:
@@ -138,10 +254,10 @@ def test_what_got_worse_unseen_is_said() -> None:
     new = replace(ANSWERS, p95_us=51_000.0, marked={"a": "ok", "b": "ok", "c": "failed"})
     answered = "2 of 2 queries without a right answer are answered now (baseline: 1)"
     assert list(unheld(Health(), new, old)) == [
-        "p95 went from 0.06 ms to 51 ms; no rule looks at it (p95_ms)",
+        "p95 went from 0.06 ms to 51 ms; no rule looks at it (max_p95_ms, max_p95_increase)",
         f"{answered}; no rule looks at it (min_silent)",
     ]
-    assert list(unheld(Health(p95_ms=60.0, min_silent=0.0), new, old)) == [answered]
+    assert list(unheld(Health(max_p95_ms=60.0, min_silent=0.0), new, old)) == [answered]
     assert list(unheld(Health(), new, replace(old, p95_us=25_500.0, marked={}))) == []
     assert list(unheld(Health(), new, None)) == []
     assert list(unheld(Health(), replace(old, p95_us=999.0), old)) == []  # under a millisecond

@@ -44,7 +44,7 @@ def test_everything_a_rule_may_say() -> None:
     assert (first.attribute, first.value) == ("class", None)
     assert (second.attribute, second.value, second.least) == ("class", "name", 0.85)
     assert policy.attributes == ["class"]
-    assert policy.health == Health(0.02, min_judged=0.9, min_queries=50, p95_ms=200.0)
+    assert policy.health == Health(0.02, min_judged=0.9, min_queries=50, max_p95_ms=200.0)
     assert [(k.query_id, str(k.measure), k.least) for k in policy.known_failures] == [
         ("q12", "RR", 0.5),
         ("7", "P@5", 1.0),
@@ -52,6 +52,26 @@ def test_everything_a_rule_may_say() -> None:
     assert [known.reason for known in policy.known_failures] == ["", "no synonyms"]
     assert policy.notes == ("gate.toml: the key query of [[known_failure]] is called query_id now",)
     assert list(map(str, policy.measures)) == ["RR", "P@5"]
+
+
+def test_shares_of_health_may_be_percentages() -> None:
+    health = {"max_failed": "1%", "max_missing": 2, "max_empty": "2.5 %", "max_duplicates": 0}
+    health |= {"min_judged": "80%", "max_p95_ms": 200, "max_p95_increase": "150%"}
+    policy = policy_of(SMALLEST | {"health": health})
+    assert policy.health == Health(
+        max_failed=0.01,
+        max_missing=2.0,
+        max_empty=0.025,
+        max_duplicates=0.0,
+        min_judged=0.8,
+        max_p95_ms=200.0,
+        max_p95_increase=Drop(1.5, relative=True),
+    )
+    absolute = policy_of(
+        {"rule": [{"measure": "AP", "min": 0.1}], "health": {"max_p95_increase": 5}}
+    )
+    assert absolute.health.max_p95_increase == Drop(5.0, relative=False)
+    assert absolute.needs_baseline
 
 
 @pytest.mark.parametrize(
@@ -89,7 +109,15 @@ def test_everything_a_rule_may_say() -> None:
         ({"rule": [{"measure": "AP", "min": 0.1, "slice": "a=b", "each": "a"}]}, "both"),
         (SMALLEST | {"health": {"max_fail": 0}}, "did you mean max_failed"),
         (SMALLEST | {"health": {"min_judged": 2}}, "out of its range"),
-        (SMALLEST | {"health": {"p95_ms": -1}}, "out of its range"),
+        (SMALLEST | {"health": {"p95_ms": -1}}, "max_p95_ms is -1, out of its range"),
+        (SMALLEST | {"health": {"p95_ms": 1, "max_p95_ms": 1}}, "leave out p95_ms"),
+        (SMALLEST | {"health": {"max_empty": -1}}, "out of its range"),
+        (SMALLEST | {"health": {"max_empty": "100%"}}, "always holds"),
+        (SMALLEST | {"health": {"max_duplicates": "some"}}, "not a number"),
+        (SMALLEST | {"health": {"min_queries": "5%"}}, "not a number"),
+        (SMALLEST | {"health": {"max_p95_increase": "twice"}}, "in milliseconds"),
+        (SMALLEST | {"health": {"max_p95_increase": -3}}, "out of its range"),
+        (SMALLEST | {"health": {"max_p95_increase": True}}, "not a number"),
         (SMALLEST | {"known_failure": [{"query": "q1"}]}, "when it passes"),
         (SMALLEST | {"known_failure": [{"min": 1}]}, "names no query"),
         (SMALLEST | {"known_failure": [{"query": "a", "query_id": "a", "min": 1}]}, "has both"),

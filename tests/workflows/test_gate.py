@@ -95,7 +95,7 @@ def test_one_slice_collapses_while_the_mean_rises() -> None:
 
 
 def test_a_share_of_a_baseline_of_0_is_an_error() -> None:
-    nothing = {query: {"x": 1.0} for query in QUERIES}
+    nothing = {query: {"bad": 1.0} for query in QUERIES}  # judged, and not relevant
     found = gate(POLICY, QRELS, nothing, OLD)
     assert (found.verdict, found.exit_code) == ("error", 4)
     assert "is no limit" in found.checks[0].reason

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import polars as pl
 import pytest
 
 from karat.errors import InputError
-from karat.formats import read_run
+from karat.formats import read_run, write_run
+from karat.workflows.benchmark import benchmark
+from karat.workflows.compare import compare
+from karat.workflows.evaluate import evaluate
 from karat.workflows.gate import gate, save_baseline
+from karat.workflows.golden_set import GoldenSet
 
 N = 40
 QUERIES = [f"q{n:02}" for n in range(N)]
-QRELS = {query: {f"d{query}": 1} for query in QUERIES}
+QRELS = {query: {f"d{query}": 1, "y": 0} for query in QUERIES}
 GOOD = {query: {f"d{query}": 2.0, "x": 1.0} for query in QUERIES}
 JUNK = {query: {"x": 2.0, "y": 1.0} for query in QUERIES}
 FLOOR = {"rule": [{"measure": "nDCG@10", "min": 0.9}]}
@@ -101,7 +107,149 @@ def test_a_search_that_became_slow_is_told_of(tmp_path: Path) -> None:
     save_baseline(tmp_path / "old.json", QRELS, old, ["nDCG@10"])
     for baseline in (old, tmp_path / "old.json"):
         notes = gate(DROP, QRELS, baseline, new).notes
-        assert "p95 went from 0.06 ms to 51 ms; no rule looks at it (p95_ms)" in notes
+        assert (
+            "p95 went from 0.06 ms to 51 ms; no rule looks at it (max_p95_ms, max_p95_increase)"
+            in notes
+        )
+
+
+MANY = [f"q{n:03}" for n in range(120)]
+JUDGED = {query: {f"d{query}": 1} for query in MANY}
+
+
+def written(path: Path, factor: int = 1, empty: int = 0, twice: int = 0) -> Path:
+    """A run of 120 timed queries, the first answered with nothing or with documents twice."""
+    rows = []
+    for n, query in enumerate(MANY):
+        timed = {"latency_us": 1000 * factor * (n % 40 + 1)}
+        if n < empty:
+            rows.append({"query_id": query, "state": "empty"} | timed)
+        else:
+            rows.append(row(query, **timed, **({"repeated": 1} if n < twice else {})))
+    run_of(path, rows)
+    return path
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_slower_emptier_and_doubled_candidates_do_not_pass(tmp_path: Path, saved: bool) -> None:
+    policy = {
+        "rule": [{"measure": "nDCG@10", "max_drop": "50%"}],
+        "health": {"max_empty": "5%", "max_duplicates": 0, "max_p95_increase": "50%"},
+    }
+    old = baseline = written(tmp_path / "old.jsonl")
+    if saved:
+        baseline = tmp_path / "old.json"
+        save_baseline(baseline, JUDGED, old, ["nDCG@10"])
+
+    def said(**broken: int) -> tuple[str, str]:
+        found = gate(policy, JUDGED, baseline, written(tmp_path / "new.jsonl", **broken))
+        return found.verdict, found.checks[0].reason
+
+    assert said()[0] == "pass"
+    assert said(empty=6)[0] == "pass"
+    assert said(empty=12) == ("fail", "12 of 120 got nothing")
+    assert said(twice=120) == ("fail", "120 of 120 got a document more than once")
+    verdict, reason = said(factor=4)
+    assert verdict == "fail"
+    assert reason.startswith("p95 went from 38 ms to 152 ms: +300 % (95 %: +")
+    # A baseline that was emptier does not stop a candidate that is not.
+    assert gate(policy, JUDGED, written(tmp_path / "b.jsonl", empty=12), old).verdict == "pass"
+
+
+def test_a_baseline_saved_without_times_cannot_tell_of_an_increase(tmp_path: Path) -> None:
+    policy = DROP | {"health": {"max_p95_increase": "50%"}}
+    save_baseline(tmp_path / "old.json", QRELS, GOOD, ["nDCG@10"])
+    found = gate(policy, QRELS, tmp_path / "old.json", timed(tmp_path / "new.jsonl", [60] * N))
+    assert (found.verdict, found.checks[0].reason) == ("cannot_tell", "run has no times")
+
+
+def test_only_the_same_run_is_called_so(tmp_path: Path) -> None:
+    old = written(tmp_path / "old.jsonl")
+    save_baseline(tmp_path / "old.json", JUDGED, old, ["nDCG@10"])
+
+    def notes(baseline: Path, **broken: int) -> list[str]:
+        return gate(DROP, JUDGED, baseline, written(tmp_path / "new.jsonl", **broken)).notes
+
+    for baseline in (old, tmp_path / "old.json"):
+        assert notes(baseline)[0].startswith("candidate and baseline are the same run (SHA-256 ")
+        slower = notes(baseline, factor=2)[0]
+        assert slower.startswith("candidate and baseline returned the same for every query (SHA")
+        assert slower.endswith("in other times")
+        [doubled] = notes(baseline, twice=120)
+        assert doubled.startswith("a document came back more than once in 120 queries; no rule")
+
+
+def test_a_gate_sees_what_a_benchmark_noticed(tmp_path: Path) -> None:
+    golden = [{"query": q, "relevant_docs": [f"d{q}"]} for q in QUERIES]
+    policy = DROP | {"health": {"max_duplicates": 0}}
+    results = benchmark(golden, lambda text: [f"d{text}", f"d{text}", "x"], progress=False)
+    [run] = results.runs.values()
+    for name in ("run.jsonl", "run.csv", "run.parquet"):
+        write_run(run, tmp_path / name)
+        judged = {query.query_id: {f"d{query.text}": 1} for query in GoldenSet.from_list(golden)}
+        found = gate(policy, judged, run, tmp_path / name)
+        assert (found.verdict, found.checks[0].reason) == (
+            "fail",
+            "40 of 40 got a document more than once",
+        )
+
+
+@pytest.mark.parametrize(
+    ("spell", "cause"),
+    [
+        (str.upper, "ids differ by upper and lower case: 'DQ00' in the run, 'dq00' in the"),
+        ("shop/{}".format, "ids differ by the prefix 'shop/' of those in the run: 'shop/dq00'"),
+        ("{}.html".format, "ids differ by the suffix '.html' of those in the run"),
+        (
+            lambda each: f"{crc32(each.encode()):x}",
+            "do document ids mean the same in run and qrels?",
+        ),
+    ],
+)
+def test_ids_of_another_world_are_unhealthy_and_no_drop(
+    tmp_path: Path, spell: Callable[[str], str], cause: str
+) -> None:
+    foreign = {query: {spell(doc): s for doc, s in docs.items()} for query, docs in GOOD.items()}
+    policy = {"rule": [{"measure": "nDCG@10", "max_drop": "5%", "min": 0.1}]}
+    save_baseline(tmp_path / "old.json", QRELS, GOOD, ["nDCG@10"])
+    for baseline in (GOOD, tmp_path / "old.json"):
+        found = gate(policy, QRELS, baseline, foreign)
+        assert (found.verdict, found.exit_code, found.lost) == ("unhealthy", 3, [])
+        first, *others = found.checks
+        assert first.rule == "documents have the ids of the judgments"
+        assert first.reason.startswith("none of the documents retrieved is judged: ")
+        assert cause in first.reason
+        assert {check.verdict for check in others if check.measure} == {"cannot_tell"}
+    # From such a baseline everything rises.
+    found = gate(policy, QRELS, foreign, GOOD)
+    assert (found.verdict, found.checks[0].rule) == (
+        "cannot_tell",
+        "baseline baseline: documents have the ids of the judgments",
+    )
+
+
+def test_a_part_of_the_ids_may_be_of_another_world() -> None:
+    half = GOOD | {query: {f"D{query}": 1.0} for query in QUERIES[::2]}
+    found = gate(DROP, QRELS, GOOD, half)
+    assert found.verdict == "unhealthy"
+    assert found.checks[0].reason == (
+        "not all documents are found among the judged: ids differ by upper and lower case: 'Dq00' "
+        "in the run, 'dq00' in the judgments"
+    )
+    # What is unjudged and called something else is a drop.
+    unjudged = GOOD | {query: {f"z{n}": 1.0} for n, query in enumerate(QUERIES[::2])}
+    assert gate(DROP, QRELS, GOOD, unjudged).verdict == "fail"
+
+
+def test_evaluate_and_compare_name_the_likely_cause() -> None:
+    foreign = {query: {d.upper(): s for d, s in docs.items()} for query, docs in GOOD.items()}
+    said = (
+        "none of the documents retrieved is judged: ids differ by upper and lower case: 'DQ00' in "
+        "the run, 'dq00' in the judgments"
+    )
+    assert said in evaluate(QRELS, foreign).notes
+    assert f"candidate: {said}" in compare(QRELS, GOOD, foreign).notes
+    assert not [note for note in compare(QRELS, GOOD, JUNK).notes if "ids" in note]
 
 
 def test_a_floor_by_interval_needs_proof() -> None:

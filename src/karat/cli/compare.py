@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from karat.cli import options
 from karat.cli.pages import write_page
@@ -188,13 +187,7 @@ def _refuse_others(context: click.Context, files: int) -> None:
     """Refuse what --verify would pass over."""
     taken = {"verify", "qrels", "baseline", "candidates", "queries", "documents", "collapse"}
     taken |= {"output", "input_format", "qrels_format"}
-    typed = [
-        option.opts[-1]
-        for option in context.command.params
-        if option.name not in taken
-        and option.name is not None
-        and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
-    ]
+    typed = options.typed_besides(context, taken)
     if typed or files not in {0, 3}:
         what = f"not {typed[0]}" if typed else "three files or none"
         raise UsageError(

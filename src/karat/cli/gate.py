@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,13 +20,19 @@ if TYPE_CHECKING:
     from karat.release.policy import Policy
     from karat.tables.gate import Gate
 
-_POLICY = 'a file that holds, for example,\n[[rule]]\nmeasure = "nDCG@10"\nmax_drop = "5%"'
+_POLICY = "--policy FILE; karat gate --init writes one to start with"
+_STARTING = ("qrels", "runs", "policy", "queries", "input_format", "qrels_format")
 
 
 @click.command()
-@click.argument("qrels", metavar="QRELS")
-@click.argument("runs", metavar="[BASELINE] CANDIDATE", nargs=-1, required=True)
+@click.argument("qrels", metavar="QRELS", required=False)
+@click.argument("runs", metavar="[BASELINE] CANDIDATE", nargs=-1)
 @click.option("--policy", metavar="FILE", help="What the candidate must hold, as TOML.")
+@click.option(
+    "--init",
+    is_flag=True,
+    help="Write a policy to start with: --policy FILE, or gate.toml; with QRELS RUN it fits them.",
+)
 @click.option(
     "--save-baseline",
     metavar="FILE",
@@ -67,9 +74,14 @@ def gate(
     unhealthy search, a stale baseline), 4 if a rule makes no sense here.
 
     \b
+    karat gate --init QRELS RUN
     karat gate --policy gate.toml QRELS BASELINE CANDIDATE
     karat gate --save-baseline main.json --policy gate.toml QRELS RUN
     """  # noqa: D301 - click wants a real backspace before what it must not wrap
+    if given.pop("init"):
+        return _start(**{key: given[key] for key in _STARTING})
+    if given["qrels"] is None or not given["runs"]:
+        raise click.UsageError("a gate needs QRELS and a run.")
     said: dict[str, Any] = {"output": output, "notify": notify, "commit": commit}
     try:
         return _gate(save_baseline=save_baseline, **said, **given)
@@ -77,6 +89,41 @@ def gate(
         if save_baseline is not None:
             raise
         return _failed(error, **said)
+
+
+def _start(
+    qrels: str | None,
+    runs: tuple[str, ...],
+    policy: str | None,
+    queries: str | None,
+    input_format: str | None,
+    qrels_format: str | None,
+) -> int:
+    """Write a policy to start with, and say what is next."""
+    from karat import formats
+    from karat.workflows.starter_policy import DEFAULT, start_policy
+
+    typed = options.typed_besides(click.get_current_context(), {"init", *_STARTING})
+    if typed:
+        raise UsageError(f"--init has no use for {typed[0]}", fix="karat gate --init QRELS RUN")
+    path, judgments, run = policy or DEFAULT, None, None
+    if qrels is not None:
+        if len(runs) != 1:
+            raise UsageError(
+                f"--init fits a policy to one run, not {len(runs)}",
+                fix="karat gate --init QRELS RUN",
+            )
+        with _in_order(1, saving=True):
+            run = formats.read_run(runs[0], input_format)
+            judgments = formats.read_qrels(qrels, qrels_format)
+        if not queries and formats.holds_queries(qrels):
+            queries = qrels
+    start_policy(path, judgments, run, queries=queries)
+    files = shlex.join([path, *([] if qrels is None else [qrels, *runs])])
+    names = "QRELS BASELINE CANDIDATE" if qrels is None else "CANDIDATE"
+    print(f"karat: {path} is a policy to start with: read it, and change what does not fit")
+    print(f"next: karat gate --policy {files} {names}")
+    return 0
 
 
 def _gate(

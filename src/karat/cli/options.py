@@ -6,10 +6,11 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 import click
+from click.core import ParameterSource
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -178,3 +179,14 @@ class _Piped(io.TextIOBase):
 def _harmless(line: str) -> str:
     """A line without blanks at its end, in which a character of no width breaks commands."""
     return _COMMAND.sub(lambda found: f"{found[0][:-1]}\u200b{found[0][-1]}", line.rstrip(" "))
+
+
+def typed_besides(context: click.Context, known: Collection[str]) -> list[str]:
+    """The options and arguments that were typed, but for those of some names."""
+    return [
+        option.opts[-1]
+        for option in context.command.params
+        if option.name not in known
+        and option.name is not None
+        and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+    ]

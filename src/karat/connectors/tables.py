@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from karat.tables import Pairs, Run
-from karat.tables.schema import JUDGMENTS
+from karat.tables.schema import ANSWERS, JUDGMENTS
 
 _S, _F, _I, _B = pl.String(), pl.Float64(), pl.Int64(), pl.Boolean()
 SCHEMAS: Mapping[str, Mapping[str, pl.DataType]] = {
@@ -105,6 +105,7 @@ def run_of(frame: pl.DataFrame, name: str) -> Run:
     rows = frame.filter(pl.col("doc_id").is_not_null()).select("query_id", "doc_id", "score")
     if "state" not in frame.columns:
         return Run.from_frame(rows, name)
-    told = [column for column in ("state", "latency_us", "error") if column in frame.columns]
+    kept = [column.name for column in ANSWERS if column.name not in ("query_id", "returned")]
+    told = [column for column in kept if column in frame.columns]
     answers = frame.select("query_id", *told).unique("query_id", maintain_order=True)
     return Run.from_batches(name, [rows] if rows.height else [], answers=answers)

@@ -20,6 +20,7 @@ _HEAD = (
     *("sha256", "queries"),
 )
 _QUERY = ("query_id", "answered", "values")
+_TIME = "latency_us"  # of a query that was timed
 _HASHES = ("qrels", "queries", "chunks", "run")
 _STATES = ("ok", "empty", "missing", "failed")
 
@@ -62,8 +63,11 @@ def read_baseline(path: str | Path) -> SavedBaseline:
     hashes = Fields(head.get("hashes", dict, "hashes"), _HASHES, name, _REMADE, "hashes")
     answered: dict[str, str] = {}
     values: dict[str, tuple[float | None, ...]] = {}
+    times: dict[str, float] = {}
     for place, row in enumerate(head.get("queries", list, "a list of queries"), start=1):
-        query = Fields(row, _QUERY, name, _REMADE, f"query number {place}")
+        timed = isinstance(row, dict) and _TIME in row
+        names = (*_QUERY, _TIME) if timed else _QUERY
+        query = Fields(row, names, name, _REMADE, f"query number {place}")
         query_id = query.get("query_id", str, "an id")
         state = query.get("answered", str, "a state")
         given = query.get("values", list, "a list of values")
@@ -73,6 +77,8 @@ def read_baseline(path: str | Path) -> SavedBaseline:
             raise InputError("the query stands twice", file=name, query=query_id, fix=_REMADE)
         if len(given) != len(measures) or any(v is not None and finite(v) is None for v in given):
             raise query.wrong("values", f"{len(measures)} numbers or nulls")
+        if timed:
+            times[query_id] = query.number(_TIME)
         answered[query_id] = state
         values[query_id] = tuple(None if value is None else float(value) for value in given)
     if head.get("sha256", str, "text") != _checksum(content):
@@ -95,6 +101,7 @@ def read_baseline(path: str | Path) -> SavedBaseline:
         answered=answered,
         values=values,
         p95_us=head.maybe("p95_us"),
+        times_us=times,
         source=name,
     )
 

@@ -16,8 +16,15 @@ from karat.errors import InputError
 from karat.formats.format import Rows
 
 STATES = ("ok", "empty", "failed")
-_ANSWER = ("state", "latency_us", "error")
-NUMBERS = {"grade": pl.Float64, "score": pl.Float64, "rank": pl.Float64, "latency_us": pl.Int64}
+ANSWER = ("state", "latency_us", "error", "repeated")
+"""Columns of a run file that say how a query was answered."""
+_COUNTS = ("latency_us", "repeated")
+NUMBERS = {
+    "grade": pl.Float64,
+    "score": pl.Float64,
+    "rank": pl.Float64,
+    **dict.fromkeys(_COUNTS, pl.Int64),
+}
 
 
 def fast(frame: pl.DataFrame, chosen: Mapping[str, str]) -> pl.DataFrame | None:
@@ -27,7 +34,7 @@ def fast(frame: pl.DataFrame, chosen: Mapping[str, str]) -> pl.DataFrame | None:
         frame: Columns as the file has them.
         chosen: Column of the table to column of the file (``columns.choose``).
     """
-    if any(column in chosen for column in _ANSWER):
+    if any(column in chosen for column in ANSWER):
         return None
     out = []
     for column, name in chosen.items():
@@ -109,9 +116,9 @@ class Careful:
                 out[column] = None if blank else self.identifier(cell, column, place, query)
             elif column == "error":
                 out[column] = None if cell in (None, "") else str(cell)
-            elif answer or (cell in (None, "") and column in ("rank", "latency_us")):
+            elif answer or (cell in (None, "") and column in ("rank", *_COUNTS)):
                 blank = cell in (None, "")
-                keep = column == "latency_us" and not blank
+                keep = column in _COUNTS and not blank
                 out[column] = self._number(cell, column, place, query) if keep else None
             else:
                 out[column] = self._number(cell, column, place, query)
@@ -155,7 +162,7 @@ class Careful:
             value = float(cell)
             if math.isnan(value):
                 raise ValueError
-            return int(value) if column == "latency_us" else value
+            return int(value) if column in _COUNTS else value
         except (TypeError, ValueError, OverflowError):
             shown = "the " + column + (f" {cell!r}" if cell not in (None, "") else "")
             wrong = "is not a number" if cell not in (None, "") else "is empty"
@@ -172,13 +179,13 @@ class Careful:
 
 def run_rows(frames: Iterable[pl.DataFrame], chosen: Iterable[str]) -> Rows:
     """Rows of a run; those that tell how a query was answered are taken out."""
-    if not set(chosen) & {*_ANSWER}:
+    if not set(chosen) & {*ANSWER}:
         return Rows(frames)
     whole = [frame for frame in frames if frame.height]
     if not whole:
         return Rows([])
     frame = pl.concat(whole, how="diagonal_relaxed")
-    answer = [column for column in _ANSWER if column in frame.columns]
+    answer = [column for column in ANSWER if column in frame.columns]
     rankings = pl.DataFrame()  # every query was answered with nothing, or failed
     if "doc_id" in frame.columns:
         rankings = frame.filter(pl.col("doc_id").is_not_null()).drop(answer)

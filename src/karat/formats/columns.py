@@ -35,6 +35,7 @@ SPELLINGS: dict[str, dict[str, tuple[str, ...]]] = {
         "state": ("state",),
         "latency_us": ("latency_us",),
         "error": ("error",),
+        "repeated": ("repeated",),
     },
     "queries": {
         "query_id": (*_QUERY_ID, "_id", "id"),

@@ -15,7 +15,7 @@ import polars as pl
 from karat.errors import InputError
 from karat.formats.advice import in_utf8
 from karat.formats.ahead import ahead
-from karat.formats.cells import Careful, fast, run_rows
+from karat.formats.cells import ANSWER, Careful, fast, run_rows
 from karat.formats.columns import choose, known, plain
 from karat.formats.format import Format, Place, Rows
 from karat.formats.lines import FAULTS
@@ -139,7 +139,7 @@ def _polars(data: bytes, chosen: Mapping[str, str]) -> pl.DataFrame | None:
             key = json.dumps(name).encode()
             if data.count(key + b': "') + data.count(key + b':"') != frame.height:
                 return None
-    if any(plain(name) in ("state", "latency_us", "error") for name in frame.columns):
+    if any(plain(name) in ANSWER for name in frame.columns):
         return None
     if "subtopic" not in chosen and any(known(n, "qrels") == "subtopic" for n in frame.columns):
         return None  # the first line lacks what a later one has

@@ -28,13 +28,13 @@ def answered(run: Run) -> pl.DataFrame:
     """A run with how each query was answered, where that says more than its rows.
 
     Columns ``query_id``, ``doc_id``, ``score``, ``rank``; and ``state`` (and ``latency_us``,
-    ``error``) if a query was answered with nothing, failed, or was timed. Such a query has one
-    row without a document.
+    ``error``, ``repeated``) if a query was answered with nothing, failed, was timed, or got a
+    document twice. A query without documents has one row.
     """
     frame = run.frame()
     details = [
         column
-        for column in ("latency_us", "error")
+        for column in ("latency_us", "error", "repeated")
         if column in run.answers.columns and run.answers[column].null_count() < len(run.answers)
     ]
     bare = run.answers.filter(pl.col("state") != "ok")

@@ -14,6 +14,26 @@ from karat.release.policy import Policy, policy_of
 _EXAMPLE = '[[rule]] on a line, then measure = "nDCG@10", then max_drop = "5%"'
 
 
+def write_policy(text: str, path: str | Path) -> None:
+    """Write a policy to a file that is not there yet.
+
+    Raises:
+        InputError: it is there already, or cannot be written.
+    """
+    place = Path(path)
+    try:
+        with place.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise InputError(
+            "there is a file of this name, and it is left as it is",
+            file=str(path),
+            fix="name another, or delete it",
+        ) from None
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", file=str(path)) from None
+
+
 def read_policy(path: str | Path, rel: float | None = None) -> Policy:
     """A policy from a TOML file.
 

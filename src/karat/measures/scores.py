@@ -21,6 +21,7 @@ from karat.measures.evidence import Evidence, Floats, Ints, Mask
 from karat.measures.reduction import reduce
 from karat.measures.ties import Band, tie_band
 from karat.measures.trec import Compat
+from karat.tables.id_spelling import likely_cause
 from karat.tables.qrels import Qrels
 from karat.tables.results import State
 from karat.tables.run import Run
@@ -173,11 +174,15 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
         and len(unjudged) == len(set(run.answers["query_id"]) - rules.no_answer)
         and len(run)
     ):
+        cause = likely_cause({"": unjudged}, {"": evidence.query_ids})
+        why = "" if cause is None else f"; ids differ by {cause.cause}"
         raise InputError(
             f"no query of the run is in the qrels: the run has {_few(unjudged)}, the qrels have "
-            f"{_few(evidence.query_ids)}",
+            f"{_few(evidence.query_ids)}{why}",
             file=run.source,
-            fix=f"are these the judgments of this run? ({qrels.source})",
+            fix=f"are these the judgments of this run? ({qrels.source})"
+            if cause is None
+            else f"write them the same: {cause.here!r} is {cause.there!r} in {qrels.source}",
         )
     answered = _answered(run, evidence)
     if rules.compat:

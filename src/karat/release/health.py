@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from karat.release.policy import Health
+import numpy as np
+
+from karat.release.policy import Drop, Health
+from karat.stats.intervals import Interval
+from karat.stats.quantiles import LEAST, quantile_change
 from karat.tables.comparison import ROUNDING
 from karat.tables.gate import Check, GateVerdict
 
@@ -25,13 +29,16 @@ class Answers:
         queries: Queries that count.
         failed: Of these, without an answer.
         missing: Of these, not in the run.
+        empty: Of these, answered with nothing.
+        repeated: Of these, answered with a document more than once.
         documents: Documents returned in all.
         judged: Mean Judged@k by cutoff k, weighted as every mean; None where nothing was returned.
         p95_us: 95th percentile of the times that there are; None without times.
-        times_us: The times to an answer; of failed queries none.
+        times_us: The time to an answer by query; of failed queries none.
         asked: Queries that were or should have been asked, with a time or without.
         marked: What became of each query without a right answer: ok | empty | missing | failed.
         errors: Why queries failed, and how many of those that count did.
+        foreign: Why its document ids are not those of the judgments; empty if nothing says so.
         nothing: What to say of a run that holds no query at all; empty if it holds one.
     """
 
@@ -42,11 +49,14 @@ class Answers:
     documents: int
     judged: Mapping[int, float | None] = field(default_factory=dict)
     p95_us: float | None = None
-    times_us: Sequence[float] = ()
+    times_us: Mapping[str, float] = field(default_factory=dict)
     asked: int = 0
     marked: Mapping[str, str] = field(default_factory=dict)
     errors: Mapping[str, int] = field(default_factory=dict)
     nothing: str = ""
+    empty: int = 0
+    repeated: int = 0
+    foreign: str = ""
 
 
 def health_checks(health: Health, candidate: Answers, baseline: Answers | None) -> Iterator[Check]:
@@ -81,8 +91,11 @@ def health_checks(health: Health, candidate: Answers, baseline: Answers | None) 
             candidate_value=share,
             limit=least,
         )
-    if health.p95_ms is not None:
-        yield _in_time(health.p95_ms, candidate)
+    yield from _budgets(health, candidate)
+    if health.max_p95_ms is not None:
+        yield _in_time(health.max_p95_ms, candidate)
+    if health.max_p95_increase is not None and baseline is not None:
+        yield _slower(health.max_p95_increase, candidate, baseline)
     if health.min_silent is not None:
         yield _silent(health.min_silent, candidate)
 
@@ -95,11 +108,24 @@ def unheld(health: Health, candidate: Answers, baseline: Answers | None) -> Iter
         candidate: Of the candidate.
         baseline: Of the baseline, if there is one.
     """
+    if candidate.repeated and health.max_duplicates is None:
+        yield (
+            f"a document came back more than once in {_queries(candidate.repeated)}; no rule looks "
+            "at it (max_duplicates)"
+        )
     if baseline is None:
         return
     now, before = candidate.p95_us or 0.0, baseline.p95_us or math.inf
-    if health.p95_ms is None and now > max(_SLOWER * before, _QUICK_US):
-        yield f"p95 went from {_ms(before)} to {_ms(now)}; no rule looks at it (p95_ms)"
+    unlimited = health.max_p95_ms is None and health.max_p95_increase is None
+    if unlimited and now > max(_SLOWER * before, _QUICK_US):
+        rules = "max_p95_ms, max_p95_increase"
+        yield f"p95 went from {_ms(before)} to {_ms(now)}; no rule looks at it ({rules})"
+    if health.max_empty is None and candidate.empty > baseline.empty:
+        verb = "is" if candidate.empty == 1 else "are"
+        yield (
+            f"{_queries(candidate.empty)} {verb} answered with nothing (baseline: "
+            f"{baseline.empty:,}); no rule looks at it (max_empty)"
+        )
     both = [
         (candidate.marked[query], baseline.marked[query])
         for query in candidate.marked
@@ -126,6 +152,8 @@ def _answered(health: Health, answers: Answers, baseline: str = "") -> Iterator[
     of = f"baseline {baseline}: " if baseline else ""
     otherwise: GateVerdict = "cannot_tell" if baseline else "unhealthy"
     n = answers.queries
+    if answers.foreign:
+        yield Check(f"{of}documents have the ids of the judgments", otherwise, answers.foreign, n=n)
     if answers.nothing:
         yield Check(f"{of}some document is returned", otherwise, answers.nothing, n=n)
         return
@@ -141,11 +169,10 @@ def _answered(health: Health, answers: Answers, baseline: str = "") -> Iterator[
         ),
         (answers.missing, health.max_missing, "not in the run", absent, "all are in the run"),
     ):
-        allowed = math.floor(most * n + ROUNDING) if most < 1 else int(most)
+        allowed = _allowed(most, n)
         broken += count if count > allowed else 0
-        none_allowed = f"queries {what}: none allowed"
         yield Check(
-            rule=of + (f"at most {allowed:,} of {n:,} queries {what}" if allowed else none_allowed),
+            rule=of + _at_most(allowed, n, what),
             verdict="pass" if count <= allowed else otherwise,
             reason=f"{count:,} of {n:,} {some}" if count else none,
             n=n,
@@ -163,6 +190,126 @@ def _answered(health: Health, answers: Answers, baseline: str = "") -> Iterator[
             "it returned no document for any query",
             n=n,
         )
+
+
+def _allowed(most: float, n: int) -> int:
+    """A budget of so many queries: a share of them below 1, or a count."""
+    return math.floor(most * n + ROUNDING) if most < 1 else int(most)
+
+
+def _at_most(allowed: int, n: int, what: str) -> str:
+    if not allowed:
+        return f"queries {what}: none allowed"
+    return f"at most {allowed:,} of {n:,} queries {what}"
+
+
+def _budgets(health: Health, answers: Answers) -> Iterator[Check]:
+    """Queries answered with nothing, or with a document twice: what users see, so a broken rule."""
+    n = answers.queries
+    absent = answers.missing  # a format without answers leaves out what was answered with nothing
+    for most, count, unknown, what, some, none in (
+        (
+            health.max_empty,
+            answers.empty,
+            absent,
+            "answered with nothing",
+            "got nothing",
+            "all got something",
+        ),
+        (
+            health.max_duplicates,
+            answers.repeated,
+            0,
+            "with a document returned twice",
+            "got a document more than once",
+            "no answer held a document twice",
+        ),
+    ):
+        if most is None:
+            continue
+        allowed = _allowed(most, n)
+        verdict: GateVerdict = "pass" if count + unknown <= allowed else "cannot_tell"
+        reason = f"{count:,} of {n:,} {some}" if count else none
+        if unknown:
+            held = f"{count:,} of {n:,} {some}"
+            are = "is" if unknown == 1 else "are"
+            reason = f"{held}, and {unknown:,} {are} not in the run, which may mean the same"
+        yield Check(
+            rule=_at_most(allowed, n, what),
+            verdict="fail" if count > allowed else verdict,
+            reason=reason,
+            n=n,
+            candidate_value=float(count),
+            limit=float(allowed),
+        )
+
+
+def _slower(most: Drop, candidate: Answers, baseline: Answers) -> Check:
+    """How far the 95th percentile rose, over the queries that were timed in both runs."""
+    old, new = baseline.times_us, candidate.times_us
+    shared = sorted(old.keys() & new.keys())
+    lacking = sorted(old.keys() - new.keys())
+    rule = f"p95 rises by at most {most if most.relative else f'{most.size:g} ms'}"
+    if len(shared) < LEAST:
+        return Check(rule, "cannot_tell", _untimed(len(shared), candidate, baseline), n=len(shared))
+    before = np.array([old[query] for query in shared])
+    found = quantile_change(before, np.array([new[query] for query in shared]))
+    values = np.array([found.before, found.after, *_ends(found.difference)]) / 1000
+    rise, (low, high) = values[1] - values[0], values[2:]
+    if most.relative and found.before > 0:
+        rise, (low, high) = found.after / found.before - 1, _ends(found.increase)
+    allowed = f"allowed {100 * most.size:g} %" if most.relative else f"allowed {most.size:g} ms"
+    span = f"95 %: {_rise(low, most)} to {_rise(high, most)}"
+    reason = f"p95 went from {_ms(found.before)} to {_ms(found.after)}: "
+    reason += f"{_rise(rise, most)} ({span}), {allowed}"
+    verdict: GateVerdict = "pass"
+    if most.relative and (found.before <= 0 or math.isnan(low)):
+        verdict, reason = (
+            "cannot_tell",
+            "the baseline's p95 is 0 ms, and no share of that is a limit",
+        )
+    elif rise > most.size + ROUNDING:
+        verdict = "fail" if low > most.size + ROUNDING else "cannot_tell"
+    elif lacking:
+        times = np.array([old[query] for query in shared + lacking])
+        late = np.array([new.get(query, math.inf) for query in shared + lacking])
+        worst = quantile_change(times, late)
+        limit = worst.before * (1 + most.size) if most.relative else worst.before + 1000 * most.size
+        if worst.after > limit + ROUNDING:
+            verdict = "cannot_tell"
+            reason += f"; {_queries(len(lacking))} without a time may have taken longer"
+    return Check(
+        rule=rule,
+        verdict=verdict,
+        reason=reason,
+        n=len(shared),
+        baseline_value=float(values[0]),
+        candidate_value=float(values[1]),
+        drop=float(rise),
+        ci_low=None if math.isnan(low) else float(low),
+        ci_high=None if math.isnan(high) else float(high),
+        limit=most.size,
+    )
+
+
+def _ends(interval: Interval) -> tuple[float, float]:
+    low, high = interval.low, interval.high
+    return (math.nan if low is None else low), (math.nan if high is None else high)
+
+
+def _rise(value: float, most: Drop) -> str:
+    text = f"{100 * value:+.0f} %" if most.relative else f"{value:+.4g} ms"
+    return text.replace("-", "−")
+
+
+def _untimed(n: int, candidate: Answers, baseline: Answers) -> str:
+    """Why the times of two runs cannot be compared."""
+    without = [each.run for each in (baseline, candidate) if not each.times_us]
+    if without:
+        verb = "have" if len(without) == 2 else "has"
+        return f"{' and '.join(without)} {verb} no times"
+    are = "query is" if n == 1 else "queries are"
+    return f"{n:,} {are} timed in both runs, and under {LEAST} a 95th percentile says too little"
 
 
 def _why(errors: Mapping[str, int]) -> str:
@@ -191,7 +338,7 @@ def _in_time(most: float, answers: Answers) -> Check:
         reason = f"p95 is {_ms(took)}"
         if timed < asked:
             reason += f" over {timed:,} timed {'answer' if timed == 1 else 'answers'} of {asked:,}"
-        quick = sum(time <= 1000 * most for time in answers.times_us)
+        quick = sum(time <= 1000 * most for time in answers.times_us.values())
         if not answers.documents:
             verdict, reason = "cannot_tell", f"{reason}; it returned no document for any query"
         elif took > 1000 * most:

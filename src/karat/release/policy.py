@@ -99,10 +99,13 @@ class Health:
         max_failed: Most queries that may have got no answer: a share below 1, or a count.
         max_missing: Most queries that a run may lack: likewise. Formats without answers cannot tell
             them from queries that were answered with nothing, so a few are let pass.
+        max_empty: Most queries that may be answered with nothing: likewise.
+        max_duplicates: Most queries whose answer may hold a document more than once: likewise.
         min_judged: Least mean Judged@k of each measure with a cutoff, 0 to 1; of the first 10
             documents if no measure has a cutoff.
         min_queries: Least queries that count.
-        p95_ms: Most that the 95th percentile of the times to an answer may be, in milliseconds.
+        max_p95_ms: Most that the 95th percentile of the times to an answer may be, in milliseconds.
+        max_p95_increase: How far it may rise from the baseline's: a share of that, or milliseconds.
         min_silent: Least share of the queries without a right answer that must get nothing, 0 to 1.
     """
 
@@ -110,8 +113,11 @@ class Health:
     max_missing: float = 0.05
     min_judged: float | None = None
     min_queries: int | None = None
-    p95_ms: float | None = None
+    max_p95_ms: float | None = None
     min_silent: float | None = None
+    max_empty: float | None = None
+    max_duplicates: float | None = None
+    max_p95_increase: Drop | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,14 +185,17 @@ class Policy:
 
     @property
     def needs_baseline(self) -> bool:
-        """Whether any rule is about a drop."""
-        return any(rule.max_drop is not None for rule in self.rules)
+        """Whether anything in it compares with a baseline."""
+        compared = any(rule.max_drop is not None for rule in self.rules)
+        return compared or self.health.max_p95_increase is not None
 
 
 _RULE = ("measure", "max_drop", "evidence", "min", "max", "slice", "each")
-_HEALTH = ("max_failed", "max_missing", "min_judged", "min_queries", "p95_ms", "min_silent")
-_KNOWN = ("query_id", "measure", "min", "reason", "query")
 _SHARES = ("min_judged", "min_silent")
+_BUDGETS = ("max_failed", "max_missing", "max_empty", "max_duplicates")
+_HEALTH = (*_BUDGETS, *_SHARES, "min_queries", "max_p95_ms", "max_p95_increase", "p95_ms")
+_KNOWN = ("query_id", "measure", "min", "reason", "query")
+_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 _PARTS = ("rule", "health", "known_failure")
 
 
@@ -320,7 +329,7 @@ class _Reader:
 
     def drop(self, given: Any, where: str) -> Drop:
         if isinstance(given, str):
-            match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", given)
+            match = _PERCENT.fullmatch(given)
             if match and float(match[1]) <= 100:
                 return Drop(float(match[1]) / 100, relative=True)
             raise self.wrong(
@@ -348,12 +357,44 @@ class _Reader:
 
     def health(self, given: Any) -> Health:
         self.refuse_unknown(given, _HEALTH, "health")
-        values = {key: self.number(value, f"health: {key}") for key, value in given.items()}
+        if "p95_ms" in given and "max_p95_ms" in given:
+            raise self.wrong("health has max_p95_ms, and p95_ms, its old name", "leave out p95_ms")
+        named = {"max_p95_ms" if key == "p95_ms" else key: value for key, value in given.items()}
+        increase = self.increase(named.pop("max_p95_increase", None))
+        values = {key: self.health_number(key, value) for key, value in named.items()}
         for key, value in values.items():
             if value < 0 or (key in _SHARES and value > 1):
                 raise self.wrong(f"health: {key} is {value:g}, out of its range")
         least = values.pop("min_queries", None)
-        return Health(**values, min_queries=None if least is None else math.ceil(least))
+        return Health(
+            **values,
+            min_queries=None if least is None else math.ceil(least),
+            max_p95_increase=increase,
+        )
+
+    def health_number(self, key: str, given: Any) -> float:
+        """A number, or a share written as a percentage where it may be a share."""
+        share = _PERCENT.fullmatch(given) if isinstance(given, str) else None
+        if share is None or key not in (*_BUDGETS, *_SHARES):
+            return self.number(given, f"health: {key}")
+        if key in _BUDGETS and float(share[1]) >= 100:
+            raise self.wrong(f'health: {key} = "{given}" always holds', f'{key} = "5%"')
+        return float(share[1]) / 100
+
+    def increase(self, given: Any) -> Drop | None:
+        if given is None:
+            return None
+        if isinstance(given, str):
+            if match := _PERCENT.fullmatch(given):
+                return Drop(float(match[1]) / 100, relative=True)
+            raise self.wrong(
+                f"health: max_p95_increase is {given!r}",
+                'max_p95_increase = "20%" of the baseline, or 50, in milliseconds',
+            )
+        size = self.number(given, "health: max_p95_increase")
+        if size < 0:
+            raise self.wrong(f"health: max_p95_increase is {size:g}, out of its range")
+        return Drop(size, relative=False)
 
     def known(self, given: Any, where: str, measure: Measure) -> Known:
         self.refuse_unknown(given, _KNOWN, where)

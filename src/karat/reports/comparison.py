@@ -12,7 +12,8 @@ from rich.text import Text
 
 from karat.reports.cells import LABEL, Cells, base, fitted, plain
 from karat.reports.figures import counted, percent, signed
-from karat.reports.terminal import show_notes
+from karat.reports.further import answer_changes
+from karat.reports.terminal import drawn, show_notes
 from karat.tables.certificate import Certificate, Verification
 from karat.tables.comparison import (
     Comparison,
@@ -94,6 +95,9 @@ def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, ful
     out.print(_verdicts(candidate, comparison.baseline, rows, out))
     show_notes([f"{row.measure}: {row.reason}" for row in rows], out)
     out.print()
+    answers = [row for row in comparison.answers if row.candidate == candidate]
+    if answers:
+        out.print(drawn(answer_changes(answers)))
     apart = [row for row in comparison.disagreements if row.candidate == candidate]
     if apart:
         out.print("look here first: measures point in opposite directions", style="bold")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from karat.measures.no_answer import thinned
 from karat.reports.figures import milliseconds, percent, silence_heading, three_digits
 from karat.tables import Results
+from karat.tables.comparison import AnswerChange
 from karat.tables.results import Latency, NoAnswer, Outcome
 
 CURVE_ROWS = 12
@@ -73,6 +74,37 @@ def latency(rows: Sequence[Latency]) -> Sheet:
         for row in rows
     ]
     return Sheet("latency, milliseconds", ("run", "n", "p50", "p95", "p99", "slowest"), cells)
+
+
+def answer_changes(rows: Sequence[AnswerChange]) -> Sheet:
+    """How candidates answered, against the baseline."""
+    several = len({row.candidate for row in rows}) > 1
+    cells = [
+        (
+            *((row.candidate,) if several else ()),
+            row.what,
+            _answer(row, row.baseline_value),
+            _answer(row, row.candidate_value),
+            _answer(row, row.difference, sign=True),
+            ""
+            if row.ci_low is None or row.ci_high is None
+            else f"{_answer(row, row.ci_low, sign=True)} to {_answer(row, row.ci_high, sign=True)}",
+            f"{row.n:,}",
+            row.verdict,
+        )
+        for row in rows
+    ]
+    names = ("run", "answers") if several else ("answers",)
+    heads = (*names, "from", "to", "change", "95 %", "n", "verdict")
+    return Sheet("speed and answers", heads, cells, len(names))
+
+
+def _answer(row: AnswerChange, value: float, *, sign: bool = False) -> str:
+    """A time in milliseconds, or a share of the queries."""
+    mark = ("+" if value > 0 else "−" if value < 0 else "") if sign else ""
+    if row.what.startswith("latency"):
+        return f"{mark}{milliseconds(1000 * abs(value))} ms"
+    return f"{mark}{100 * abs(value):.1f} %"
 
 
 def outcomes(rows: Sequence[Outcome]) -> Sheet:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from karat.reports.cells import CONTROLS
 from karat.reports.figures import counted, signed
+from karat.reports.further import answer_changes
 from karat.reports.gate import (
     known_failures,
     moved,
@@ -84,6 +85,10 @@ def comparison_comment(comparison: Comparison) -> str:
         heads = ("measure", "baseline", "candidate", "change (95 %)", "p", "+/=/−", "verdict")
         parts.append(_table(heads, "ldddddl", map(_difference, rows)))
         parts.append(_bullets([f"{row.measure}: {row.reason}" for row in rows]))
+        answers = [row for row in comparison.answers if row.candidate == candidate]
+        if answers:
+            sheet = answer_changes(answers)
+            parts.append(_table(sheet.heads, "ldddddl", sheet.rows))
         parts += _deciding(comparison.queries, candidate, rows[0].measure)
     if comparison.notes:
         parts.append(_folded("Notes", _bullets(comparison.notes)))

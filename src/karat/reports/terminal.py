@@ -64,10 +64,10 @@ def show_results(results: Results, out: Console, *, full: bool = False) -> None:
                 block = [row for row in chosen if row.measure in measures]
                 out.print(_slice_table(str(attribute), run, block))
     for sheet in sheets(results):
-        out.print(_drawn(sheet))
+        out.print(drawn(sheet))
     if full:
         for silent in results.no_answer:
-            out.print(_drawn(curve(silent)))
+            out.print(drawn(curve(silent)))
     if results.per_query:
         for run in runs:
             chosen_values = [row for row in results.per_query if row.run == run]
@@ -217,7 +217,7 @@ def _bands_table(rows: Sequence[Result]) -> Table:
     return table
 
 
-def _drawn(sheet: Sheet) -> Table:
+def drawn(sheet: Sheet) -> Table:
     table = base(sheet.title)
     for place, name in enumerate(sheet.heads):
         if place < sheet.texts:

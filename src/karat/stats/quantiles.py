@@ -2,10 +2,97 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from karat.stats.averages import Floats
+from karat.stats.intervals import RESAMPLES, Interval, resample
 from karat.tables import Run
 from karat.tables.results import Latency
+
+LEAST = 100
+"""Timed queries below which no interval of a quantile is given."""
+_BLOCK = 1 << 20  # numbers held at once while drawing
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileChange:
+    """How a quantile of the times moved between two runs timed on the same queries.
+
+    Attributes:
+        before: The quantile of the first run, in the unit of the times.
+        after: Of the second.
+        n: Queries timed in both.
+        difference: 95 % interval of ``after - before``; without ends under ``LEAST`` queries.
+        increase: 95 % interval of ``after / before - 1``; likewise, and where ``before`` is 0.
+    """
+
+    before: float
+    after: float
+    n: int
+    difference: Interval
+    increase: Interval
+
+
+def quantile_change(
+    before: Floats, after: Floats, seed: int = 0, *, share: float = 0.95
+) -> QuantileChange:
+    """A quantile of the times of two runs, and intervals of how it differs.
+
+    Queries are drawn with replacement, both of their times together, 2,000 times; the interval is
+    between the 2.5th and the 97.5th percentile of what the draws give, the outer values of those
+    drawn. It covers which queries were timed, not what the machine was busy with at the time of
+    either run.
+
+    Args:
+        before: Times of one run, one for each query; at least one; shape (n,).
+        after: Of the other, in the same order; shape (n,).
+        seed: Of the draws.
+        share: Of the answers that do not exceed the quantile.
+
+    Source: Efron & Tibshirani 1993, An Introduction to the Bootstrap, ch. 13. How often it holds
+    the truth is measured by benchmarks/latency_coverage.py (docs/explanation/intervals.md).
+    """
+    n = len(before)
+    one = np.ones((1, n))
+    first, second = (
+        float(_drawn_quantile(before, one, share)[0]),
+        float(_drawn_quantile(after, one, share)[0]),
+    )
+    few = Interval(None, None, f"fewer than {LEAST} timed queries")
+    if n < LEAST:
+        return QuantileChange(first, second, n, few, few)
+    old, new = _resampled(before, after, np.random.default_rng(seed), share)
+    increase = Interval(None, None, "a quantile of 0")
+    if old.min() > 0:
+        increase = _outer(new / old - 1)
+    return QuantileChange(first, second, n, _outer(new - old), increase)
+
+
+def _resampled(
+    before: Floats, after: Floats, rng: np.random.Generator, share: float
+) -> tuple[Floats, Floats]:
+    """The quantiles of both runs in each draw of queries; shape (draws,) each."""
+    n, found = len(before), []
+    height = max(1, _BLOCK // n)
+    for top in range(0, RESAMPLES, height):
+        drawn = resample(n, min(height, RESAMPLES - top), rng)
+        found.append((_drawn_quantile(before, drawn, share), _drawn_quantile(after, drawn, share)))
+    old, new = zip(*found, strict=True)
+    return np.concatenate(old), np.concatenate(new)
+
+
+def _drawn_quantile(times: Floats, drawn: Floats, share: float) -> Floats:
+    """The smallest time that such a share of each draw do not exceed; shape (draws,)."""
+    order = np.argsort(times, kind="stable")
+    reached = np.cumsum(drawn[:, order], axis=1) >= share * drawn.sum(axis=1)[:, None] - 1e-9
+    return np.asarray(times[order][reached.argmax(axis=1)], np.float64)
+
+
+def _outer(values: Floats) -> Interval:
+    low, high = np.quantile(values, (0.025, 0.975), method="inverted_cdf")
+    return Interval(float(low), float(high))
 
 
 def latency_of(run: Run) -> Latency | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from karat.tables.checksum import checksum
@@ -28,6 +29,7 @@ class SavedBaseline:
         answered: ok | empty | missing | failed for each query, those without a right answer too.
         values: For each query one value for each measure; None where there is none.
         p95_us: 95th percentile of the times to an answer; None without times.
+        times_us: The time to an answer by query, in microseconds; empty without times.
         source: What messages call it.
     """
 
@@ -42,6 +44,7 @@ class SavedBaseline:
     answered: dict[str, str]
     values: dict[str, tuple[float | None, ...]]
     p95_us: float | None = None
+    times_us: Mapping[str, float] = field(default_factory=dict)
     source: str = "baseline"
 
     @property
@@ -62,9 +65,10 @@ class SavedBaseline:
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat gate --save-baseline``; queries one by one."""
         held = asdict(self)
-        del held["answered"], held["values"], held["source"]
+        del held["answered"], held["values"], held["source"], held["times_us"]
         queries = [
             {"query_id": query, "answered": state, "values": list(self.values[query])}
+            | ({"latency_us": self.times_us[query]} if query in self.times_us else {})
             for query, state in self.answered.items()
         ]
         content = {"karat_baseline": VERSION} | held | {"queries": queries}

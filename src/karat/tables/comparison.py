@@ -113,6 +113,38 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerChange:
+    """How a candidate answered, against the baseline: how quickly, or how many queries not well.
+
+    Attributes:
+        baseline: Name of the baseline.
+        candidate: Name of the candidate.
+        what: ``latency p50`` | ``latency p95`` (milliseconds, of the queries timed in both) |
+            ``zero results`` (answered with nothing, or not in the run) | ``no answer`` |
+            ``documents twice`` (shares of the queries that count, 0 to 1).
+        baseline_value: The baseline's.
+        candidate_value: The candidate's.
+        difference: Candidate minus baseline; less is better.
+        ci_low: Lower end of its 95 % interval; None of times of fewer than 100 queries.
+        ci_high: Upper end.
+        n: Queries it is over.
+        verdict: better | worse | cannot tell | identical: whether the interval leaves out 0; not
+            corrected for other rows.
+    """
+
+    baseline: str
+    candidate: str
+    what: str
+    baseline_value: float
+    candidate_value: float
+    difference: float
+    ci_low: float | None
+    ci_high: float | None
+    n: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
 class QueryDifference:
     """One query under one measure.
 
@@ -394,6 +426,8 @@ class Comparison:
         orders: With two candidates or more: whether each two measures order the runs alike.
         disagreements: Where two measures point in opposite directions; the first is the one to
             look at.
+        answers: How quickly each candidate answered, and how many queries not well, where runs
+            differ or have times.
         queries: Every shared query under every measure, the largest difference first.
         moves: What moved in the queries that gain and lose most.
         finds: What each run has in its top k.
@@ -420,6 +454,7 @@ class Comparison:
     review: list[Review] = field(default_factory=list)
     judge_next: list[NextJudgment] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    answers: list[AnswerChange] = field(default_factory=list)
 
     def to_judge(self) -> Pairs:
         """The pairs to judge next, as a table with an empty column for the grades."""

@@ -53,6 +53,12 @@ ANSWERS = (
     Column("returned", pl.Int64(), "documents returned"),
     Column("latency_us", pl.Int64(), "time to the answer in microseconds", optional=True),
     Column("error", pl.String(), "why it failed", optional=True),
+    Column(
+        "repeated",
+        pl.Int64(),
+        "documents left out because the same answer had them before; null: none",
+        optional=True,
+    ),
 )
 
 QUERIES = (

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from karat.errors import KaratError, UsageError
 from karat.measures import DEFAULTS
+from karat.reports.further import Sheet, answer_changes
 from karat.reports.html import words
 from karat.store import comparisons as stored
 from karat.store import runs
@@ -150,6 +151,7 @@ class ComparisonPage(Page):
         queued: How many pairs were just put into the queue; None if nobody asked for it.
         raised: How many of those that were in it go first now.
         charts: The charts.
+        sheets: How candidates answered, as a table of text; none where nothing is known of it.
         view_ids: Where the name of a measure leads.
         parts: The slices by candidate and attribute, then by measure.
         leads: Where a slice leads, by candidate and attribute.
@@ -177,6 +179,7 @@ class ComparisonPage(Page):
     queued: int | None = None
     raised: int = 0
     charts: Charts | None = field(default=None, repr=False)
+    sheets: Sequence[Sheet] = field(default=(), repr=False)
     view_ids: Mapping[Any, str] = field(default_factory=dict, repr=False)
     parts: Mapping[Any, Mapping[str, Sequence[Difference]]] = field(
         default_factory=dict, repr=False
@@ -426,6 +429,7 @@ def _comparison_page(
         queued=None if queued is None else int(queued),
         raised=int(raised or 0),
         charts=charts(found.drawn, address),
+        sheets=[answer_changes(comparison.answers)] if comparison.answers else (),
         view_ids={
             (each.measure, each.candidate): address(
                 {"measure": each.measure, "candidate": each.candidate}

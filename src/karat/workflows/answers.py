@@ -16,21 +16,27 @@ from karat.release.health import Answers
 from karat.stats import mean
 from karat.stats.quantiles import latency_of
 from karat.stats.weighing import Weighing
-from karat.tables import Run
+from karat.tables import Qrels, Run
 from karat.tables.returned import common_reason
-from karat.workflows.baseline import states
+from karat.workflows.baseline import states, times_of
+from karat.workflows.foreign_ids import foreign_ids
 
 DEPTH = 10
 """Documents whose judgments are asked for where no measure has a cutoff."""
 
 
 def answers_of(
-    scores: Scores, known: Mask, measures: Iterable[Measure], weighing: Weighing
+    scores: Scores,
+    qrels: Qrels,
+    known: Mask,
+    measures: Iterable[Measure],
+    weighing: Weighing,
 ) -> Answers:
     """What became of the queries of a run.
 
     Args:
         scores: Of the run.
+        qrels: The judgments.
         known: Queries that are known to fail, and do not count; shape (n,).
         measures: Those of the policy, for their cutoffs.
         weighing: What each judged query counts for.
@@ -45,29 +51,34 @@ def answers_of(
         weights, _ = weighing.at(used)
         judged[k] = mean(share[used], weights) if used.any() else None
     ids = scores.evidence.query_ids
+    foreign = foreign_ids(scores, qrels, closely=True)
     of_file = run.source == "standard input" or Path(run.source).is_file()
     return Answers(
         run=run.name,
         queries=int(counting.sum()),
         failed=int(failed.sum()),
         missing=int((counting & (scores.answered == "missing")).sum()),
+        empty=int((counting & (scores.answered == "empty")).sum()),
+        repeated=len(
+            repeated_in(run) & {q for q, counts in zip(ids, counting, strict=True) if counts}
+        ),
         documents=int(scores.evidence.returned[counting].sum()),
         judged=judged,
         p95_us=None if latency is None else latency.p95_us,
-        times_us=_times(run),
+        times_us=times_of(run),
         asked=run.answers.height + int((scores.topics & (scores.answered == "missing")).sum()),
         marked=states(run, scores.rules.silent),
+        foreign="" if foreign is None else str(foreign),
         errors=_errors(run, {query for query, no in zip(ids, failed, strict=True) if no}),
         nothing="" if run.answers.height else f"the run{' file' * of_file} is empty",
     )
 
 
-def _times(run: Run) -> list[float]:
-    """The times to an answer in microseconds; a failure, however quick, is none."""
-    if "latency_us" not in run.answers.columns:
-        return []
-    answered = run.answers.filter(pl.col("state") != "failed")
-    return [float(time) for time in answered["latency_us"].drop_nulls()]
+def repeated_in(run: Run) -> set[str]:
+    """Queries whose answer held a document more than once, as far as the run knows."""
+    if "repeated" not in run.answers.columns:
+        return set()
+    return set(run.answers.filter(pl.col("repeated") > 0)["query_id"])
 
 
 def _errors(run: Run, failed: set[str]) -> dict[str, int]:

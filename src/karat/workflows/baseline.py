@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from karat import formats
 from karat.errors import InputError, UsageError
@@ -120,6 +121,7 @@ def save_baseline(
             for query, row in zip(scores.evidence.query_ids, table, strict=True)
         },
         p95_us=None if latency is None else latency.p95_us,
+        times_us=times_of(scores.run),
     )
     write_baseline(saved, path)
     return saved
@@ -142,6 +144,16 @@ def states(run: Run, query_ids: Iterable[str]) -> dict[str, str]:
     """What became of queries, judged or not: ok | empty | missing | failed."""
     found = dict(run.answers.select("query_id", "state").iter_rows())
     return {query: found.get(query, "missing") for query in sorted(query_ids)}
+
+
+def times_of(run: Run) -> dict[str, float]:
+    """The time to an answer by query, in microseconds; a failure, however quick, has none."""
+    if "latency_us" not in run.answers.columns:
+        return {}
+    timed = run.answers.filter((pl.col("state") != "failed") & pl.col("latency_us").is_not_null())
+    return {
+        query: float(time) for query, time in timed.select("query_id", "latency_us").iter_rows()
+    }
 
 
 def saved_in(baseline: Any) -> SavedBaseline | None:

@@ -300,12 +300,14 @@ def _run(
             "state": states,
             "latency_us": [reply.latency_us for reply in replies],
             "error": [reply.error for reply in replies],
+            "repeated": [(r.ranking.repeated if r.ranking else 0) or None for r in replies],
         },
         schema={
             "query_id": pl.String,
             "state": pl.String,
             "latency_us": pl.Int64,
             "error": pl.String,
+            "repeated": pl.Int64,
         },
     )
     return Run.from_batches(name, [rows], answers=told, about=about)

@@ -37,6 +37,7 @@ from karat.tables.comparison import (
     Settings,
 )
 from karat.workflows import given
+from karat.workflows.answer_changes import answer_changes
 from karat.workflows.comparison_notes import of_comparison
 from karat.workflows.settle import Settled, check_types, names, settle
 
@@ -180,6 +181,7 @@ def compare(
         ]
         if review
         else [],
+        answers=[row for other in others for row in answer_changes(first, other)],
         judge_next=_judge_next(every[0], pairs[0], judge_next, weighing, texts),
     )
     return replace(found, notes=list(of_comparison(found, scored, asked, judge_next)))

@@ -13,6 +13,7 @@ from karat.stats.averages import mean
 from karat.stats.intervals import RESAMPLES, TRUSTED_FROM
 from karat.stats.weighing import Weighing
 from karat.tables.comparison import Comparison, Difference
+from karat.workflows.foreign_ids import of_ids
 from karat.workflows.notes import of_run, of_weights, returned_and_tied
 from karat.workflows.settle import Settled
 
@@ -32,7 +33,8 @@ def of_comparison(
     yield from _shallow(scored)
     yield from _ties(found.differences, scored, asked)
     for scores in scored:
-        yield from (f"{scores.run.name}: {note}" for note in of_run(scores, asked.rules))
+        said = (of_ids(scores, asked.qrels), *of_run(scores, asked.rules))
+        yield from (f"{scores.run.name}: {note}" for note in said if note)
     few = min((row.n for row in found.differences), default=0)
     if few < TRUSTED_FROM:
         yield f"fewer than {TRUSTED_FROM} queries ({few}): intervals are not to be trusted"

@@ -14,7 +14,8 @@ def fingerprint(table: Qrels | Queries | Run | None) -> str | None:
     """SHA-256 of a table, whatever file or order it came in; None for none.
 
     Judgments count with their scale, queries with all their columns, runs with their ranking and
-    with how each query was answered, not with how long that took.
+    with how each query was answered (documents returned twice included), not with how long that
+    took.
     """
     if table is None:
         return None
@@ -22,12 +23,22 @@ def fingerprint(table: Qrels | Queries | Run | None) -> str | None:
     if isinstance(table, Run):
         _add(digest, table.frame().select("query_id", "doc_id", "score"))
         _add(digest, table.answers.select("query_id", "state"))
+        twice = _repeated(table)
+        if twice.height:  # any other run keeps the hash that saved baselines have of it
+            _add(digest, twice)
     elif isinstance(table, Qrels):
         digest.update(repr(tuple(map(float, table.scale))).encode())
         _add(digest, table.rows)
     else:
         _add(digest, table.frame.select(sorted(table.frame.columns)))
     return digest.hexdigest()
+
+
+def _repeated(run: Run) -> pl.DataFrame:
+    """The queries that got a document more than once, and how many were left out."""
+    if "repeated" not in run.answers.columns:
+        return pl.DataFrame()
+    return run.answers.filter(pl.col("repeated") > 0).select("query_id", "repeated")
 
 
 def _add(digest: hashlib._Hash, frame: pl.DataFrame) -> None:

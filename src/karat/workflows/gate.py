@@ -91,7 +91,7 @@ def gate(
     wanted = policy_from(policy, rel)
     saved = saved_in(baseline)
     if baseline is None and wanted.needs_baseline:
-        raise UsageError("the policy is about drops, and there is no baseline", fix="name one")
+        raise UsageError("there is no baseline, and the policy compares with one", fix="name one")
     held = given.documents_for(wanted.attributes, documents, qrels)
     chunks = held
     if chunks is None and collapse is not None:
@@ -134,6 +134,8 @@ def gate(
         typed |= {"collapse": collapse, "scale": scale}
         renewed = f"; to save it anew: {renewal(saved, wanted, asked, typed)} (RUN was {saved.run})"
     held_against = [each for rule in wanted.rules for each in judged.checks(rule, doubt)]
+    if answers[0].foreign:
+        held_against = [(_unknowable(check), over) for check, over in held_against]
     checks = [
         *health_checks(wanted.health, *answers),
         *(check for check, _ in held_against),
@@ -150,7 +152,7 @@ def gate(
         policy=wanted.source,
         checks=checks,
         lost=[]
-        if before is None
+        if before is None or answers[0].foreign
         else list(lost(before, now, asked, held_against, documents=saved is None)),
         known_failures=list(judged.known_failures()),
         hashes=hashes,
@@ -158,7 +160,7 @@ def gate(
             *of_weights(now),
             *(f"{s.run.name}: {note}" for s in scored for note in of_run(s, asked.rules)),
             *([doubt.reason + renewed] if renewed and doubt and stale is None else []),
-            *_same(hashes),
+            *_same(hashes, *answers),
             *wanted.notes,
             *unheld(wanted.health, *answers),
             *judged.left_out(),
@@ -194,20 +196,39 @@ def _runs(candidate: Any, baseline: Any) -> list[Run]:
     return found if before is None else [*found, first]
 
 
+def _unknowable(check: Check) -> Check:
+    """A rule over documents that have other ids than the judged ones: a drop that is none."""
+    reason = "the ids of the documents are not those of the judgments"
+    return replace(check, verdict="cannot_tell", reason=reason)
+
+
 def _dead(baseline: Answers | None) -> Doubt | None:
-    """What speaks against a baseline that returned nothing: every rise from there is one."""
+    """What speaks against a baseline of whose documents none counts: every rise from there is one.
+
+    Of one that returned nothing, or whose documents have other ids than the judged ones.
+    """
+    if baseline is not None and baseline.foreign:
+        return Doubt("cannot_tell", f"of the baseline {baseline.run}, {baseline.foreign}")
     if baseline is None or baseline.documents:
         return None
     return Doubt("cannot_tell", f"the baseline {baseline.run} returned nothing")
 
 
-def _same(hashes: Mapping[str, str | None]) -> Iterator[str]:
+def _same(
+    hashes: Mapping[str, str | None], candidate: Answers, baseline: Answers | None
+) -> Iterator[str]:
     """A sentence on a candidate that is its own baseline: most likely one of them is a slip."""
-    if hashes["candidate"] == hashes["baseline"]:
+    if baseline is None or hashes["candidate"] != hashes["baseline"]:
+        return
+    shown = f"(SHA-256 {str(hashes['candidate'])[:12]}…)"
+    known = not baseline.times_us or candidate.times_us == baseline.times_us
+    if known and candidate.p95_us == baseline.p95_us:
         yield (
-            f"candidate and baseline are the same run (SHA-256 {str(hashes['candidate'])[:12]}…): "
-            "perhaps one of them is the wrong file"
+            f"candidate and baseline are the same run {shown}: perhaps one of them is the wrong "
+            "file"
         )
+    else:
+        yield f"candidate and baseline returned the same for every query {shown}, in other times"
 
 
 @dataclass(frozen=True)
@@ -239,12 +260,21 @@ class _Judged:
             if saved is not None:
                 marked = {q: s for q, s in saved.answered.items() if q in before.marked}
                 before = replace(
-                    before, p95_us=saved.p95_us, marked=marked, documents=1, errors={}, nothing=""
+                    before,
+                    p95_us=saved.p95_us,
+                    times_us=saved.times_us,
+                    marked=marked,
+                    documents=1,
+                    repeated=0,
+                    foreign="",
+                    errors={},
+                    nothing="",
                 )
         return self._answers(self.now), before
 
     def _answers(self, scores: Scores) -> Answers:
-        return answers_of(scores, self.known, self.policy.measures, self.weighing)
+        qrels, measures = self.asked.qrels, self.policy.measures
+        return answers_of(scores, qrels, self.known, measures, self.weighing)
 
     def checks(self, rule: Rule, doubt: Doubt | None) -> Iterator[tuple[Check, Mask]]:
         """A rule, over all queries or slice by slice, and which queries it is over."""

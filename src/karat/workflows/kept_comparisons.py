@@ -52,6 +52,7 @@ _ROWS: dict[str, Any] = {
     "overlaps": tables.Overlap,
     "review": tables.Review,
     "judge_next": tables.NextJudgment,
+    "answers": tables.AnswerChange,
 }
 
 
@@ -398,7 +399,7 @@ def _read(folder: Path) -> KeptComparison | None:
     head = files.head
     held = dict(head["comparison"])
     for name, kind in _ROWS.items():
-        held[name] = [kind(**each) for each in held[name]]
+        held[name] = [kind(**each) for each in held.get(name, ())]
     held["settings"] = tables.Settings(**held["settings"])
     comparison = Comparison(**held)
     names = {field.name for field in fields(Result)}

@@ -14,6 +14,7 @@ from karat.stats.aggregation import Aggregation
 from karat.stats.intervals import TRUSTED_FROM
 from karat.tables import Qrels, Result
 from karat.tables.results import NoAnswer, Silence
+from karat.workflows.foreign_ids import of_ids
 
 SEEN = 2  # what a reader goes by: unjudged documents move the others nearly always
 Ends = tuple[float | None, float | None]
@@ -33,7 +34,7 @@ def of(
     said = list(of_weights(scored[0]))
     for scores in scored:
         name = f"{scores.run.name}: " if len(scored) > 1 else ""
-        said += [name + note for note in of_run(scores, rules)]
+        said += [name + note for note in (of_ids(scores, qrels), *of_run(scores, rules)) if note]
     whole = [row for row in results if row.attribute is None]
     said += _of_ties(scored, whole)
     said += _of_unjudged(qrels, whole)
@@ -117,11 +118,6 @@ def returned_and_tied(scores: Scores) -> tuple[int, int]:
 def of_run(scores: Scores, rules: Rules) -> Iterator[str]:
     """What became of the queries of one run."""
     run, evidence = scores.run, scores.evidence
-    if evidence.returned.any() and not len(evidence.rank):
-        yield (
-            "none of the documents retrieved is judged: do document ids mean the same in run and "
-            "qrels? (collapse folds chunks into documents)"
-        )
     for state, usual in (
         ("failed", "got no answer: no value"),
         ("missing", "not in the run: scored 0"),

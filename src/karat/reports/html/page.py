@@ -109,6 +109,8 @@ def _shown(content: Content) -> dict[str, Any]:
     if comparison is None:
         notes += results.notes
     sheets = [*further.sheets(results), *(further.curve(r) for r in results.no_answer if r.curve)]
+    if comparison is not None and comparison.answers:
+        sheets.insert(0, further.answer_changes(comparison.answers))
     sliced = list(figures.of_slices(content))
     within = {
         query.query_id: [

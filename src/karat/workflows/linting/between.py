@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from karat.tables.id_spelling import likely_cause
 from karat.workflows.linting.tally import Tally
 
 
@@ -63,7 +64,11 @@ def check(held: Sequence[Held]) -> None:
 
 def _disjoint(run: Held, qrels: Held) -> None:
     here, there = next(iter(run.queries)), next(iter(qrels.queries))
-    says = f"it shares no query with {qrels.file}: {here!r} here, {there!r} there"
+    cause = likely_cause({"": list(run.queries)}, {"": list(qrels.queries)})
+    if cause is not None:
+        here, there = cause.here, cause.there
+    why = "" if cause is None else f"; ids differ by {cause.cause}"
+    says = f"it shares no query with {qrels.file}: {here!r} here, {there!r} there{why}"
     run.tally.add("no-common-query", [run.queries[here]], count=1, query=here, says=says)
 
 
