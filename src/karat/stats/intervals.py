@@ -144,15 +144,17 @@ def resampled_estimates(
     weight = np.ones(len(values)) if weights is None else weights
     weighed = weight[:, None] * values
     total = (drawn @ weight)[:, None]
-    means = (drawn @ weighed) / total
+    sums = drawn @ weighed
+    means = sums / total
     variances = np.zeros_like(means)
     groups = pooled_strata(strata, len(values))
     for group in np.unique(groups):
         here = groups == group
-        count, n = (drawn, len(values)) if here.all() else (drawn[:, here], int(here.sum()))
+        whole, n = here.all(), int(here.sum())
+        count = drawn if whole else drawn[:, here]
         w, wx = weight[here], weighed[here]
         # Sums, over the resample's queries in the stratum, of u = w (x - mean) and of its square.
-        first = count @ wx
+        first = sums if whole else count @ wx
         crossed = first if weights is None else count @ (w[:, None] * wx)
         pulls = first - means * (count @ w)[:, None]
         squares = count @ wx**2 - means * (2 * crossed - means * (count @ w**2)[:, None])
