@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -166,3 +169,41 @@ def test_an_empty_file_is_told_from_one_that_was_never_filled(tmp_path: Path) ->
         assert "karat init --upgrade makes a new one" in str(told.value.fix)
     open_store(f"sqlite:///{path}", make=True).dispose()
     open_store(f"sqlite:///{path}").dispose()
+
+
+def test_a_full_disk_is_called_one(tmp_path: Path) -> None:
+    store = open_store("sqlite:///karat.db", make=True, folder=tmp_path)
+
+    def fill() -> None:
+        with store.begin() as connection:
+            connection.exec_driver_sql("PRAGMA max_page_count = 1")  # what SQLite does at ENOSPC
+            connection.exec_driver_sql("CREATE TABLE large (text)")
+            connection.exec_driver_sql("INSERT INTO large VALUES (zeroblob(10000000))")
+
+    with pytest.raises(KaratError, match=r"no room is left on the disk of .*karat\.db") as error:
+        fill()
+    assert "fix: make room" in str(error.value)
+    store.dispose()
+
+
+def test_a_full_disk_is_called_one_by_who_only_reads(tmp_path: Path) -> None:
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
+    if (
+        sys.platform != "linux"
+        or subprocess.run(mount, capture_output=True, check=False).returncode
+    ):
+        pytest.skip("may mount no file system")
+    try:
+        open_store("sqlite:///karat.db", make=True, folder=place).dispose()
+        with contextlib.suppress(OSError), (place / "rest").open("wb", buffering=0) as rest:
+            while True:
+                rest.write(bytes(1024))
+        with pytest.raises(KaratError, match="no room is left") as error:
+            open_store("sqlite:///karat.db", folder=place)
+        assert error.value.exit_code == 4
+        (place / "rest").unlink()
+        open_store("sqlite:///karat.db", folder=place).dispose()
+    finally:
+        subprocess.run(["umount", str(place)], check=True)

@@ -57,6 +57,7 @@ NOT_BY_API = {
     "karat online watch": "is for schedulers: it compares, tells and ends with a code",
     "karat people": "accounts are an owner's, on the page of people or at the machine: no token "
     "makes another way in",
+    "karat golden source": "decides whose grades count as people's, which is for who has the store",
     "karat restore": "puts back the files of the machine that has the workspace",
     "karat serve": "is what answers",
 }

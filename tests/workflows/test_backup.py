@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -192,3 +196,41 @@ def test_tables_are_of_one_moment(lived_in: Opened, tmp_path: Path) -> None:
     assert back_up(lived_in, path, now=NOW).rows["golden_set"] == 2
     with tarfile.open(path) as archive:
         assert archive.getnames()[-1] == bundle.HEAD
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="needs files without a name (Linux)")
+def test_a_killed_backup_leaves_nothing_behind(lived_in: Opened, tmp_path: Path) -> None:
+    kept, temporary = tmp_path / "kept", tmp_path / "temporary"
+    kept.mkdir()
+    temporary.mkdir()
+    script = f"""
+import os, signal
+from pathlib import Path
+from karat.workflows import backup
+from karat.workflows.workspace import open_workspace
+
+files = backup._files
+def killed(workspace):
+    os.kill(os.getpid(), signal.SIGKILL)  # the tables with the hashes are written
+backup._files = killed
+with open_workspace(Path({str(lived_in.workspace.root)!r}), now={NOW}, environment={{}}) as opened:
+    backup.back_up(opened, Path({str(kept / "b.zip")!r}), now={NOW})
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert list(kept.iterdir()) == []
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_backup_where_files_need_a_name(
+    lived_in: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("karat.formats.writing._nameless", lambda _folder: None)
+    back_up(lived_in, tmp_path / "b.zip", now=NOW)
+    assert (tmp_path / "b.zip").stat().st_mode & 0o077 == 0
+    assert not list(tmp_path.glob(".*.part"))

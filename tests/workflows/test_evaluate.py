@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 import karat
 from karat.errors import InputError, UsageError
+from karat.measures import Entry, entries
+from karat.measures.entry import NEVER
 from karat.reports.rows import to_json
 from karat.tables import Documents, Qrels, Queries, Result, Results, Run
 from karat.workflows.evaluate import evaluate
@@ -410,3 +412,24 @@ def test_values_are_null_only_with_a_reason(
         if row["aggregate"] == "mean" and row["n"]:
             values = [r["value"] for r in listed if r["value"] is not None]
             assert row["value"] == math.fsum(values) / len(values)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        each
+        for each in entries()
+        if NEVER in each.undefined and each.direction != "none" and each.cutoff != "recall"
+    ],
+    ids=lambda entry: entry.symbol,
+)
+def test_a_query_without_a_relevant_document_has_no_value_under_any_measure(entry: Entry) -> None:
+    typed = {"P": "P@2", "Success": "Success@2", "RBP": "RBP(p=0.8)"}.get(
+        entry.symbol, entry.symbol
+    )
+    grades = {"q1": {"a": 1, "b": 0}, "q2": {"a": 0}}
+    run = {query: {"a": 2.0, "b": 1.0} for query in grades}
+    [row] = evaluate(grades, run, [typed]).results
+    assert (row.n, row.undefined) == (1, 1)
+    [row] = evaluate(grades, run, [typed], complete=True).results
+    assert (row.n, row.undefined) == (2, 0)

@@ -200,9 +200,8 @@ class Client(OnlineCalls):
     ) -> dict[str, Any]:
         """Import a file, all of it or nothing: what came in, was kept, assumed and lost."""
         with sent(path) as (name, stream):
-            where = _of(golden, "import")
             told = {"name": name, "format": format, "rater": rater, "source": source}
-            return _dict(self._calls.upload(where, pieces(stream), **told))
+            return _dict(self._calls.upload(_of(golden, "import"), pieces(stream), **told))
 
     def export(
         self,

@@ -62,15 +62,26 @@ class Writing:
         Raises:
             InputError: it cannot be read, or there is no such name.
         """
-        if not is_safe(name) or name in self.files:
-            raise InputError("no backup can hold a file of this name", file=name)
         try:
-            with path.open("rb") as stream:
-                self._put(name, stream, os.fstat(stream.fileno()).st_size)
+            stream = path.open("rb")
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from None
+        with stream:
+            self.put(name, stream)
 
-    def _put(self, name: str, stream: IO[bytes], size: int) -> None:
+    def put(self, name: str, stream: IO[bytes]) -> None:
+        """Put what a file holds from its start into it.
+
+        Args:
+            name: Its name there, with slashes.
+            stream: The file, open.
+
+        Raises:
+            InputError: it became shorter, or there is no such name.
+        """
+        if not is_safe(name) or name in self.files:
+            raise InputError("no backup can hold a file of this name", file=name)
+        size = os.fstat(stream.fileno()).st_size
         counted = _Counted(stream, size)
         if isinstance(self.archive, zipfile.ZipFile):
             with self.archive.open(name, "w", force_zip64=True) as target:
@@ -117,7 +128,7 @@ def writing(path: Path, about: Mapping[str, Any]) -> Iterator[Writing]:
         raise UsageError(f"the name {path.name} does not say what kind of archive it is", fix=fix)
     if path.exists():
         raise UsageError(f"{path} is there already", fix="choose another name, as with the date")
-    with beside(path) as stream:
+    with beside(path, secret=True) as stream:
         if os.name == "posix":
             os.fchmod(stream.fileno(), 0o600)
         with _archive(stream, ending) as archive:

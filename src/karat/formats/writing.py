@@ -135,13 +135,19 @@ def _write(
 
 
 @contextmanager
-def beside(path: Path) -> Iterator[IO[bytes]]:
+def beside(path: Path, *, secret: bool = False) -> Iterator[IO[bytes]]:
     """A file that takes its place at the end, or is removed on failure; compressed by its name.
+
+    Args:
+        path: The place; with ``secret`` nothing may be there.
+        secret: Whether nothing may be left behind, even by a kill: where the system can, the file
+            has no name before it is whole.
 
     Raises:
         InputError: it cannot be written.
     """
-    with _renamed(path) as raw:
+    nameless = _nameless(path.resolve().parent) if secret else None
+    with _renamed(path) if nameless is None else _linked(path, nameless) as raw:
         pack = _PACKED.get(path.suffix.lower())
         if pack is None:
             yield raw
@@ -170,6 +176,34 @@ def _named(path: str | Path, role: str) -> str:
 def _endings(role: str) -> dict[str, str]:
     formats: list[Format] = [entry for entry in FORMATS.values() if role in entry.writers]
     return {ending: entry.name for entry in formats for ending in entry.extensions}
+
+
+def _nameless(folder: Path) -> IO[bytes] | None:
+    """A file without a name in a folder, which is gone when it is closed; None if impossible."""
+    if not hasattr(os, "O_TMPFILE"):
+        return None
+    try:
+        return os.fdopen(os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600), "w+b")
+    except OSError:  # a file system that has none; what else is wrong is said by who tries again
+        return None
+
+
+@contextmanager
+def _linked(path: Path, raw: IO[bytes]) -> Iterator[IO[bytes]]:
+    """A file without a name that gets one at the end; nothing is left of it on failure."""
+    target = path.resolve()
+    try:
+        with raw:
+            yield raw
+            raw.flush()
+            os.fsync(raw.fileno())
+            folder = os.open(target.parent, os.O_RDONLY)
+            try:  # only with a folder's number does Python follow the link to the file
+                os.link(f"/proc/self/fd/{raw.fileno()}", target.name, dst_dir_fd=folder)
+            finally:
+                os.close(folder)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", file=str(path)) from None
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from karat.measures.entry import Equal, Example
+from karat.measures.entry import NEVER, Equal, Example
 from karat.measures.evidence import Evidence, Floats
 from karat.measures.parameters import REL
 from karat.measures.registry import measure
@@ -21,7 +21,7 @@ _WORKED = (1, 0, None, 1)
     low=0,
     high=None,
     direction="none",
-    undefined="never, where there are judgments",
+    undefined=NEVER,
     aggregate="sum",
     equals=(Equal("trec_eval 9.0.8 and 10.0", "num_q"), Equal("ir_measures 0.4.3", "NumQ")),
     example=Example("NumQ", _WORKED, (1,), 1, "one query"),
@@ -44,7 +44,7 @@ def num_q(evidence: Evidence) -> Floats:
     low=0,
     high=None,
     direction="none",
-    undefined="never, where there are judgments",
+    undefined=NEVER,
     aggregate="sum",
     equals=(Equal("trec_eval 9.0.8 and 10.0", "num_ret"), Equal("ir_measures 0.4.3", "NumRet")),
     example=Example("NumRet", _WORKED, (1,), 4, "four returned"),
@@ -66,7 +66,7 @@ def num_ret(evidence: Evidence) -> Floats:
     low=0,
     high=None,
     direction="none",
-    undefined="never, where there are judgments",
+    undefined=NEVER,
     parameters=(REL,),
     aggregate="sum",
     equals=(Equal("trec_eval 9.0.8 and 10.0", "num_rel"), Equal("ir_measures 0.4.3", "NumRel")),
@@ -88,7 +88,7 @@ def num_rel(evidence: Evidence, *, rel: float) -> Floats:
     source="trec_eval",
     low=0,
     high=None,
-    undefined="never, where there are judgments",
+    undefined=NEVER,
     parameters=(REL,),
     aggregate="sum",
     equals=(
@@ -115,7 +115,7 @@ def num_rel_ret(evidence: Evidence, *, rel: float) -> Floats:
     low=0,
     high=None,
     direction="lower",
-    undefined="never, where there are judgments",
+    undefined=NEVER,
     parameters=(REL,),
     aggregate="sum",
     equals=(Equal("trec_eval 9.0.8 and 10.0", "num_nonrel_judged_ret"),),

@@ -18,6 +18,7 @@ from karat.measures.parameters import REL, divisor_of, read_number
 from karat.measures.registry import measure
 
 _NO_REL = "no relevant document"
+_PYNDEVAL = "by pyndeval, where no scores tie: it orders tied documents by id ascending"
 _NDEVAL = "pyndeval 0.0.8 (ndeval)"
 _LEAST_ALPHA = 0.0001  # less would make no difference, and sums without end
 _CLOSE = 1e-9  # gains so close together are one gain, added in another order
@@ -71,7 +72,7 @@ _ALPHA = Parameter(
     parameters=(_ALPHA, REL),
     equals=(
         Equal(_NDEVAL, "alpha-nDCG@K", "K up to 20"),
-        Equal("ir_measures 0.4.3", "alpha_nDCG@K", "by pyndeval"),
+        Equal("ir_measures 0.4.3", "alpha_nDCG@K", _PYNDEVAL),
     ),
     example=Covered(
         "alphanDCG@2",
@@ -114,7 +115,7 @@ def alpha_ndcg(evidence: Evidence, *, k: float | None, alpha: float, rel: float)
     parameters=(_ALPHA, REL),
     equals=(
         Equal(_NDEVAL, "ERR-IA@K", "K from 2 to 20: at 1 it forgets to normalise"),
-        Equal("ir_measures 0.4.3", "ERR_IA@K", "by pyndeval; alpha is 0.5 there"),
+        Equal("ir_measures 0.4.3", "ERR_IA@K", f"{_PYNDEVAL}; alpha is 0.5 there"),
     ),
     example=Covered(
         "ERRIA@2",
@@ -149,7 +150,7 @@ def intent_aware_err(evidence: Evidence, *, k: float, alpha: float, rel: float) 
     parameters=(REL,),
     equals=(
         Equal(_NDEVAL, "strec@K", "K up to 20"),
-        Equal("ir_measures 0.4.3", "StRecall@K", "by pyndeval"),
+        Equal("ir_measures 0.4.3", "StRecall@K", _PYNDEVAL),
     ),
     example=Covered(
         "StRecall@2",

@@ -27,6 +27,11 @@ class _Required:
 
 
 REQUIRED = _Required()
+NEVER = (
+    "never by its formula; but a query without a relevant document is left out of every mean, or "
+    "counts as 0 with `--complete`"
+)
+"""What an entry says whose measure has a value wherever there are judgments."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from karat.errors import UsageError
-from karat.measures.entry import Equal, Example, Measure, Parameter, Terms
+from karat.measures.entry import NEVER, Equal, Example, Measure, Parameter, Terms
 from karat.measures.evidence import Evidence, Floats, Ints
 from karat.measures.names import parse
 from karat.measures.parameters import (
@@ -186,7 +186,7 @@ def dcg(
     low=0,
     high=None,
     direction="none",
-    undefined="never: 0 without a document of gain above 0",
+    undefined=f"{NEVER}; 0 without a document of gain above 0",
     cutoff="optional",
     parameters=(GAIN, DISCOUNT, BASE),
     check=_check_base,

@@ -128,7 +128,13 @@ def inferred_average_precision(evidence: Evidence, *, rel: float) -> Terms:
     direction="none",
     undefined="nothing was returned",
     cutoff="required",
-    equals=(Equal("ir_measures 0.4.3", "Judged@K"),),
+    equals=(
+        Equal(
+            "ir_measures 0.4.3",
+            "Judged@K",
+            "where no grade is negative: it counts those as judged",
+        ),
+    ),
     example=Example("Judged@3", (2, None, 0, None), (), 0.6667, "the first and third: 2/3"),
 )
 def judged_share(evidence: Evidence, *, k: float) -> Terms:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from karat.measures.entry import Equal, Example, Parameter, Terms
+from karat.measures.entry import NEVER, Equal, Example, Parameter, Terms
 from karat.measures.evidence import Evidence, Floats, Ints
 from karat.measures.parameters import REL
 from karat.measures.registry import measure
@@ -54,7 +54,7 @@ def _expected_r_multiple(evidence: Evidence, *, k: float, rel: float) -> Floats:
     source="Kantor & Voorhees 2000, TREC-5 confusion track",
     low=0,
     high=1,
-    undefined="never, where there are judgments",
+    undefined=NEVER,
     cutoff="optional",
     parameters=(REL,),
     equals=(

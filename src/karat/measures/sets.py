@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from karat.measures.entry import Equal, Example, Parameter, Terms, show_number
+from karat.measures.entry import NEVER, Equal, Example, Parameter, Terms, show_number
 from karat.measures.evidence import Evidence, Floats, Mask
 from karat.measures.parameters import REL, read_positive
 from karat.measures.registry import measure
@@ -70,7 +70,7 @@ def _set_recall_bounds(evidence: Evidence, *, rel: float) -> Bounds:
     source=_SWETS,
     low=0,
     high=1,
-    undefined="never, where there are judgments",
+    undefined=NEVER,
     cutoff="required",
     parameters=(REL,),
     equals=(
@@ -159,7 +159,7 @@ def capped_recall(evidence: Evidence, *, k: float, rel: float) -> Terms:
     source="Tomlinson, trec_eval; also known as hit rate",
     low=0,
     high=1,
-    undefined="never, where there are judgments",
+    undefined=NEVER,
     cutoff="required",
     parameters=(REL,),
     equals=(
@@ -190,7 +190,7 @@ def success(evidence: Evidence, *, k: float, rel: float) -> Terms:
     source=_SWETS,
     low=0,
     high=1,
-    undefined="never, where there are judgments; 0 if nothing was returned",
+    undefined=f"{NEVER}; 0 if nothing was returned",
     parameters=(REL,),
     equals=(Equal("trec_eval 9.0.8 and 10.0", "set_P"), Equal("ir_measures 0.4.3", "SetP")),
     example=Example("SetP", _WORKED, (1, 1), 0.3, "A B C of ten: 3/10"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ BUSY_MS = 30_000
 _DAMAGED = ("malformed", "not a database", "corrupt")
 """What SQLite says of a file that was cut off or written over, or never was its own."""
 _BACKUP = "take it from a backup; without one, sqlite3's .recover may still read a part of it"
+_NO_ROOM = 1 << 17
+"""Bytes that are free where SQLite has no room for the 32 KiB that its readers share."""
 _MAKING = 0x6B61726174  # "karat": the advisory lock that lets one process at a time make tables
 
 
@@ -82,6 +85,8 @@ class Store:
         try:
             yield
         except sa.exc.OperationalError as error:
+            if not self.shared and _is_full(error, self.url):
+                raise _full(self.url) from error
             raise KaratError(f"the store {self.url} did not answer: {_reason(error)}") from error
         except sa.exc.DBAPIError as error:
             if not self.shared and _is_damage(error):
@@ -131,6 +136,8 @@ def open_store(url: str, *, make: bool = False, folder: Path | None = None) -> S
         store.dispose()
         if not store.shared and _is_damage(error):
             raise _damage(store.url, error) from error
+        if not store.shared and _is_full(error, store.url):
+            raise _full(store.url) from error
         raise InputError(
             f"{store.url} cannot be opened: {_reason(error)}",
             fix="see that it is karat's own database and can be reached",
@@ -280,6 +287,22 @@ def _reason(error: sa.exc.DBAPIError) -> str:
 def _is_damage(error: sa.exc.DBAPIError) -> bool:
     said = str(error.orig).casefold()
     return any(sign in said for sign in _DAMAGED)
+
+
+def _is_full(error: sa.exc.DBAPIError, url: str) -> bool:
+    """Whether there was no room: SQLite calls it an I/O error where it lays out what is shared."""
+    said = str(error.orig).casefold()
+    if "disk is full" in said:
+        return True
+    free = shutil.disk_usage(Path(url.removeprefix("sqlite:///")).parent).free
+    return "disk i/o error" in said and free < _NO_ROOM
+
+
+def _full(url: str) -> KaratError:
+    return KaratError(
+        f"no room is left on the disk of {url}, and SQLite needs some even to read\n"
+        "  fix: make room; nothing that was stored is lost"
+    )
 
 
 def _damage(url: str, error: sa.exc.DBAPIError) -> InputError:

@@ -69,15 +69,14 @@ def back_up(opened: Opened, path: Path, *, now: int) -> Backup:
         "golden": opened.golden.name,
         "rows": rows,
     }
-    with (
-        tempfile.TemporaryDirectory(prefix="karat-") as folder,
-        bundle.writing(path, about) as made,
-    ):
+    with bundle.writing(path, about) as made:
         with opened.store.read() as connection:
             for name in copying.TABLES:
-                beside = Path(folder) / "rows"
-                rows[name] = _write(copying.rows(connection, name), beside)
-                made.add(f"{_TABLES}{name}.jsonl", beside)
+                # Without a name: rows hold hashes, and nothing cleans up behind a kill.
+                with tempfile.TemporaryFile() as stream:
+                    rows[name] = _write(copying.rows(connection, name), stream)
+                    stream.seek(0)
+                    made.put(f"{_TABLES}{name}.jsonl", stream)
         # Behind the tables: a run's file is there before the table names it.
         files = dict(_files(opened.workspace))
         for name, file in files.items():
@@ -212,12 +211,12 @@ def _read(stream: IO[bytes], path: Path, name: str) -> Iterator[dict[str, Any]]:
         yield row
 
 
-def _write(found: Iterator[dict[str, Any]], path: Path) -> int:
+def _write(found: Iterator[dict[str, Any]], stream: IO[bytes]) -> int:
     count = 0
-    with path.open("w", encoding="utf-8", newline="\n") as stream:
-        for row in found:
-            stream.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
-            count += 1
+    for row in found:
+        stream.write(json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+        count += 1
+    stream.flush()
     return count
 
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from karat.errors import Advice, InputError, UsageError
 from karat.formats.exchange.gathering import Gathered
-from karat.store import documents, golden_sets, imports, judgments, queries
+from karat.store import documents, golden_sets, imports, judgment_sources, judgments, queries
 from karat.store.given import given_here
 from karat.store.judgments import Recorded
 from karat.store.slots import hold_raters
@@ -168,7 +168,7 @@ def take_exchange(
         found.assumed.extend(rankings.notes)
         facts = None
         if said.height:
-            by_rater = judgments.sources(connection, golden.id)
+            by_rater = judgment_sources.sources(connection, golden.id)
             facts = sourced(said, rater, by_rater, sources or {}, file).with_columns(time_us=now)
             # Else one of them may judge between what is read here and what is written.
             hold_raters(connection, golden.id, facts["rater"].unique())

@@ -9,6 +9,7 @@ import polars as pl
 from karat.errors import Advice, InputError, UsageError, nearest
 from karat.golden.machines import names_a_model
 from karat.store import audit, golden_sets, judgments
+from karat.store import judgment_sources as corrections
 from karat.store.given import given_here
 from karat.store.slots import hold_raters
 from karat.tables.judgments import NOBODY, SOURCES
@@ -171,7 +172,7 @@ def correct_source(opened: Opened, rater: str, source: str, *, person: str, now:
                 fix="only imported judgments can be corrected",
             )
         was = wrong["source"].unique().sort().to_list()
-        count = judgments.correct_source(connection, golden.id, wrong, source, now)
+        count = corrections.correct_source(connection, golden.id, wrong, source, now)
         about = {"golden set": golden.name, "judgments": count}
         about |= {"from": ", ".join(was), "to": source}
         audit.note(connection, person, "correct source", rater, now, about)
