@@ -54,10 +54,11 @@ def worlds() -> Worlds:
     by_class = [{"class": "colour", "metric": zero.name, "of": 30, "many": 5}]
     # Milliseconds of the answers: red 10 at 100; green 19 at 200 and 1 at 900, on two buckets.
     bins = [("red", 1, 100, 10), ("green", 1, 200, 9), ("green", 2, 200, 10), ("green", 2, 900, 1)]
-    histogram = pl.DataFrame(bins, ["query", "user_bucket", "bin_ms", "count"], orient="row")
+    histogram = pl.DataFrame(bins, ["query", "user_bucket", "ms", "count"], orient="row")
     histogram = histogram.select(
-        "query", pl.lit("latency").alias("name"), "user_bucket", "bin_ms", "count",
-        censored=pl.lit(0), sum_us=pl.col("bin_ms") * 1000 * pl.col("count"),
+        "query", pl.lit("latency").alias("name"), "user_bucket", "count",
+        bin_us=pl.col("ms") * 1000, censored=pl.lit(0),
+        sum_us=pl.col("ms") * 1000 * pl.col("count"),
     )  # fmt: skip
     places = [("green", 1, 2), ("green", 2, 1), ("green", 3, 3), ("green", None, 9)]
     positions = pl.DataFrame(places, ["query", "position", "clicks"], orient="row")

@@ -21,12 +21,11 @@ def times(rows: list[Row]) -> Times:
         schema=["user_bucket", "us", "censored"],
         orient="row",
     )
-    milliseconds = pl.col("us") // 1000
-    digits = (milliseconds.cast(pl.String).str.len_chars().cast(pl.Int64) - 3).clip(0)
+    digits = (pl.col("us").cast(pl.String).str.len_chars().cast(pl.Int64) - 3).clip(0)
     width = pl.lit(10, pl.Int64).pow(digits)
     return Times(
-        frame.with_columns(bin_ms=milliseconds // width * width)
-        .group_by("user_bucket", "bin_ms", "censored")
+        frame.with_columns(bin_us=pl.col("us") // width * width)
+        .group_by("user_bucket", "bin_us", "censored")
         .agg(count=pl.len(), sum_us=pl.col("us").sum())
     )
 

@@ -55,9 +55,10 @@ def moments(rows: Mapping[tuple[str | None, str, str], list[User]], cut: Cut = (
 
 def histogram(name: str, rows: list[tuple[int, int, int, int]]) -> pl.DataFrame:
     """Of user_bucket, milliseconds, censored and count; every bin is exact."""
-    schema = ["user_bucket", "bin_ms", "censored", "count"]
+    schema = ["user_bucket", "bin_us", "censored", "count"]
     frame = pl.DataFrame(rows, schema=schema, orient="row")
-    return frame.select(pl.lit(name).alias("name"), *schema, sum_us=pl.col("bin_ms") * 1000
+    frame = frame.with_columns(bin_us=pl.col("bin_us") * 1000)
+    return frame.select(pl.lit(name).alias("name"), *schema, sum_us=pl.col("bin_us")
                         * pl.col("count"))  # fmt: skip
 
 

@@ -86,16 +86,16 @@ class Times:
     """One slice of one distribution.
 
     Args:
-        histogram: ``user_bucket``, ``bin_ms``, ``censored``, ``count``, ``sum_us``; a row for each
+        histogram: ``user_bucket``, ``bin_us``, ``censored``, ``count``, ``sum_us``; a row for each
             bucket of users, bin and whether it is censored.
     """
 
     def __init__(self, histogram: pl.DataFrame) -> None:
         frame = histogram.select(
-            pl.col("user_bucket", "bin_ms", "censored").cast(pl.Int64),
+            pl.col("user_bucket", "bin_us", "censored").cast(pl.Int64),
             pl.col("count", "sum_us").cast(pl.Float64),
         )
-        bucket, bins = frame["user_bucket"].to_numpy(), frame["bin_ms"].to_numpy()
+        bucket, bins = frame["user_bucket"].to_numpy(), frame["bin_us"].to_numpy()
         count, total = frame["count"].to_numpy(), frame["sum_us"].to_numpy()
         censored = frame["censored"].to_numpy() == 1
         known, row = np.unique(bucket, return_inverse=True)

@@ -30,7 +30,7 @@ class Evidence:
             ``mean_denominator``, ``m2_numerator``, ``m2_denominator`` (centred sums of squares)
             and ``comoment``.
         histograms: For each cut a row for each bin: the cut's columns, ``name`` of the
-            distribution, ``user_bucket``, ``bin_ms`` (Int64: milliseconds, cut off behind the
+            distribution, ``user_bucket``, ``bin_us`` (Int64: microseconds, cut off behind the
             third digit that counts), ``censored`` (0 or 1), ``count`` and ``sum_us``.
         positions: For each cut a row for each position clicked: the cut's columns, ``position``,
             ``clicks``.

@@ -11,20 +11,19 @@ import polars as pl
 from karat.online.flags import flag
 from karat.online.metrics.entry import Distribution
 
-_LONGEST = 10  # powers of ten: 10^13 ms are three hundred years
+_LONGEST = 13  # powers of ten: 10^16 us are three hundred years
 
 
-def bin_ms(time_us: nw.Expr) -> nw.Expr:
-    """A time in milliseconds, cut off behind the third digit that counts; Int64.
+def bin_us(time_us: nw.Expr) -> nw.Expr:
+    """A time in microseconds, cut off behind the third digit that counts; Int64.
 
-    Up to 999 ms each millisecond is a bin; 12,345 ms lies in the bin of 12,300. So a bin is at
+    Up to 999 us each microsecond is a bin; 12,345 us lies in the bin of 12,300. So a bin is at
     most 1 % wide, and the same for all engines, batches and days.
     """
-    whole = time_us // 1000
-    cut = whole
+    cut = time_us
     for power in range(1, _LONGEST + 1):
         step = 10**power
-        cut = nw.when(whole >= 100 * step).then(whole // step * step).otherwise(cut)
+        cut = nw.when(time_us >= 100 * step).then(time_us // step * step).otherwise(cut)
     return cut.cast(nw.Int64)
 
 
@@ -39,14 +38,14 @@ def histogram(
         cut: Columns to cut by; without nulls.
 
     Returns:
-        The cut's columns, ``user_bucket``, ``bin_ms``, ``censored``, ``count``, ``sum_us``.
+        The cut's columns, ``user_bucket``, ``bin_us``, ``censored``, ``count``, ``sum_us``.
     """
     censored = flag(nw.lit(False)) if distribution.censored is None else distribution.censored()
-    keys = [*cut, "user_bucket", "bin_ms", "censored"]
+    keys = [*cut, "user_bucket", "bin_us", "censored"]
     return (
         facts.with_columns(_us=distribution.value().cast(nw.Int64))
         .filter(~nw.col("_us").is_null() & (nw.col("_us") >= 0))
-        .with_columns(bin_ms=bin_ms(nw.col("_us")), censored=censored.cast(nw.Int64).fill_null(0))
+        .with_columns(bin_us=bin_us(nw.col("_us")), censored=censored.cast(nw.Int64).fill_null(0))
         .group_by(*keys)
         .agg(count=nw.len().cast(nw.Int64), sum_us=nw.col("_us").sum().cast(nw.Int64))
     )
@@ -68,7 +67,7 @@ def positions(clicks: nw.LazyFrame[Any], cut: Sequence[str]) -> nw.LazyFrame[Any
 
 def empty_histogram(cut: Sequence[str]) -> pl.DataFrame:
     """No histogram, of a cut."""
-    counted = ("user_bucket", "bin_ms", "censored", "count", "sum_us")
+    counted = ("user_bucket", "bin_us", "censored", "count", "sum_us")
     return pl.DataFrame(
         schema={
             **dict.fromkeys(cut, pl.String),

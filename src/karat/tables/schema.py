@@ -122,8 +122,9 @@ EVENTS = (
     Column(
         "tie",
         pl.Int64(),
-        "order of the events of a user at one time: searches first, then by content; with user_key "
-        "and time_us it is unique",
+        "order of the events of a user at one time: by kind (search, impression, click, hide, "
+        "heartbeat, cart, purchase, answer, other), position and content; with user_key and "
+        "time_us it is unique",
     ),
     Column("local_day", pl.Int32(), "the day in the log's time zone, in days since 1970-01-01"),
     Column("local_hour", pl.Int8(), "the hour in the log's time zone, 0-23"),
@@ -182,7 +183,12 @@ SEARCHES = (
     Column("zero", pl.Int64(), "1: nothing was served, 0: something; null: not completed, unknown"),
     Column("zero_raw", pl.Int64(), "the same before any fallback"),
     Column("zero_filtered", pl.Int64(), "1: only a filter left nothing; null as of zero"),
-    Column("items", pl.Int64(), "results seen, else the most a request returned; or null"),
+    Column(
+        "items",
+        pl.Int64(),
+        "results seen, else the most a request returned, and at least as many as were clicked; "
+        "null: unknown",
+    ),
     Column("seen", pl.Int64(), "1: at least one of those; 0: none; null: unknown"),
     Column("clicks", pl.Int64(), "documents clicked, each once"),
     Column("clicked", pl.Int64(), "1: at least one; else 0"),
@@ -232,7 +238,7 @@ CLICKS = (
     Column("censored", pl.Int64(), "1: nothing says when it was left; else 0"),
     Column("satisfied", pl.Int64(), "1: read for long enough, or taken; 0: not; null: unknown"),
 )
-"""One row for each document clicked of a search intent, its first click."""
+"""One row for each document clicked of a search intent: its first click, at its best place."""
 
 SESSIONS = (
     *_WHERE,

@@ -380,3 +380,51 @@ def stored_lines(folder: Path, lines: str) -> EventLog:
     file.write_text(lines.lstrip())
     import_events(folder / "events", [file], now=2_000_000_000_000_000, position_base=1)
     return read_event_log(folder / "events")
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@pytest.mark.parametrize(
+    ("latencies", "median"),
+    [
+        # Microseconds: the sixth of eleven. Three digits are exact, however short.
+        ([1_000] * 6 + [1_900] * 5, 1.0),
+        ([54_100, 54_800, 54_900], 54.8),
+        ([7, 7, 9], 0.007),
+        # 1,234 and 1,236 ms are one bin, of 1,230: their mean.
+        ([1_234_000, 1_236_000, 9_000_000], 1_235.0),
+    ],
+)
+def test_a_quantile_is_right_within_one_percent(
+    latencies: list[int], median: float, engine: str, tmp_path: Path
+) -> None:
+    rows = [
+        {"user_id": f"u{at}", "time_us": FIRST * DAY + at, "kind": "search", "query": "pie",
+         "latency_us": latency}
+        for at, latency in enumerate(latencies)
+    ]  # fmt: skip
+    log = keep_events(tmp_path / "events", pl.DataFrame(rows))
+    [row] = karat.evaluate_online(log, "Latency(p50)", engine=engine).results
+    assert row.value == pytest.approx(median, rel=1e-12)
+
+
+CLICKED = """
+{"user_id":"u1","time":"2026-11-02T10:00:00Z","kind":"search","query_id":"s1","query":"pie","returned":3}
+{"user_id":"u1","time":"2026-11-02T10:00:05Z","kind":"click","query_id":"s1","doc_id":"a","position":1}
+{"user_id":"u2","time":"2026-11-02T10:00:00Z","kind":"click","query_id":"gone","doc_id":"d","position":4}
+{"user_id":"u2","time":"2026-11-02T10:00:00Z","kind":"search","query_id":"s2","query":"tart","returned":0}
+{"user_id":"u2","time":"2026-11-02T10:00:01Z","kind":"click","query_id":"s2","doc_id":"e","position":5}
+"""
+
+
+def test_who_clicks_has_seen_results(tmp_path: Path) -> None:
+    # u2's first click names no search, and is at the time of s2, though before it in the file:
+    # s2 has two clicks, so two items, though nothing was returned.
+    log = stored_lines(tmp_path, CLICKED)
+    found = karat.evaluate_online(log, ["CTR", "ItemCTR", "ZeroResults"])
+    rows = {row.metric: (row.value, row.n) for row in found.results}
+    assert rows == {
+        "CTR": (1.0, 2),
+        "ItemCTR": (pytest.approx(3 / 5), 5),
+        "ZeroResults": (0.5, 2),
+    }
+    assert any("1 of 5 events (20 %) name a search" in said for said in found.health)

@@ -37,6 +37,10 @@ CTR = Metric(
             "A search of which no request had results does not count here. ZeroResults goes by the "
             "first answer: empty at first, and results when tried again, is in both."
         ),
+        (
+            "Who clicks has seen results: a search with a click counts even where the log says "
+            "that nothing was returned, and is then in ZeroResults too."
+        ),
         "Null is not 0: without a search there is no rate, with searches and no click it is 0.",
         (
             "It falls when people find the answer on the results page (GoodAbandonment), and rises "

@@ -15,6 +15,11 @@ import narwhals as nw
 
 Facts = Literal["searches", "clicks", "sessions"]
 """The table of facts a metric is over."""
+BINNED = (
+    "Times are counted by their first three digits: it is right within 1 %, and may lie between "
+    "times that the log has."
+)
+"""A trap of what is read from a histogram of times."""
 Expression = Callable[[], nw.Expr]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from karat.online.metrics.clicks import SEEN
-from karat.online.metrics.entry import Distribution, Metric, Ratio
+from karat.online.metrics.entry import BINNED, Distribution, Metric, Ratio
 from karat.online.metrics.expressions import (
     column,
     equals,
@@ -101,7 +101,7 @@ DWELL_NAIVE = Metric(
 
 DWELL = Metric(
     name="Dwell",
-    version=1,
+    version=2,
     title="median dwell (Kaplan-Meier)",
     definition="the time that half of the clicks are read for, those of unknown end known to last "
     "at least as long as seen",
@@ -112,6 +112,7 @@ DWELL = Metric(
         _LEAVERS,
         "Where more than half are censored there is no median.",
         _TABS,
+        BINNED,
     ),
     direction="higher",
     unit="seconds",
@@ -122,7 +123,7 @@ DWELL = Metric(
 
 DWELL_MEAN = Metric(
     name="Dwell(mean)",
-    version=1,
+    version=2,
     title="mean dwell, up to 10 minutes (Kaplan-Meier)",
     definition="mean of the smaller of dwell and 10 minutes: the area under the Kaplan-Meier curve",
     says="how long people stay on what they clicked, on average, 10 minutes at most",
@@ -135,6 +136,7 @@ DWELL_MEAN = Metric(
             "once, or stayed."
         ),
         _TABS,
+        BINNED,
     ),
     direction="higher",
     unit="seconds",
@@ -152,7 +154,7 @@ DWELL_MEAN = Metric(
 
 FIRST_CLICK = Metric(
     name="TimeToFirstClick",
-    version=2,
+    version=3,
     title="median time to the first click (Kaplan-Meier)",
     definition="the time after which half of the searches with results seen have a click, those "
     "without one known to have none until they were left",
@@ -165,6 +167,7 @@ FIRST_CLICK = Metric(
         ),
         "Where less than half would ever click there is no median.",
         _CLOCK,
+        BINNED,
     ),
     direction="lower",
     unit="seconds",
@@ -175,7 +178,7 @@ FIRST_CLICK = Metric(
 
 FIRST_CLICK_MEAN = Metric(
     name="TimeToFirstClick(mean)",
-    version=2,
+    version=3,
     title="mean time to the first click, up to 60 s (Kaplan-Meier)",
     definition="mean of the smaller of the time to the first click and 60 s, over searches with "
     "results seen: the area under the Kaplan-Meier curve",
@@ -184,6 +187,7 @@ FIRST_CLICK_MEAN = Metric(
     traps=(
         "Searches without a click are censored when they are left, not dropped.",
         _CLOCK,
+        BINNED,
     ),
     direction="lower",
     unit="seconds",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karat.online.metrics.entry import Distribution, Metric, Ratio
+from karat.online.metrics.entry import BINNED, Distribution, Metric, Ratio
 from karat.online.metrics.expressions import column, one
 
 
@@ -11,7 +11,7 @@ def latency(percent: float) -> Metric:
     rest = 100 - percent
     return Metric(
         name=f"Latency(p{percent:g})",
-        version=1,
+        version=2,
         title="median latency" if percent == 50 else f"latency, {percent:g}th percentile",
         definition=f"the smallest time to the answer that {percent:g} % of the searches do not "
         "exceed",
@@ -22,7 +22,7 @@ def latency(percent: float) -> Metric:
         traps=(
             "Quantiles cannot be averaged over days or arms: it is computed anew for each slice.",
             "It is the time that the log has, mostly the server's; the user waits longer.",
-            "Times are kept to three digits: it is right within 1 %.",
+            BINNED,
         ),
         direction="lower",
         unit="milliseconds",
