@@ -154,7 +154,8 @@ def api() -> str:
             "(`file`, `line`, `query`, `doc_id` or `field`, as far as known), `nearest` (the "
             "nearest valid choices) and `fix` (or null). The status is 400 for what is asked "
             "wrongly or what is wrong with the data, 401 and 403 for who may not, 404, 409 where "
-            "another was first, 413, 429, 501 where something is not installed, 503 where the "
+            "another was first, 408 where the request did not come in time, 413, 429, 501 where "
+            "something is not installed, 503 where the "
             "server cannot do it now.\n"
         ),
     ]

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -301,6 +301,21 @@ def test_only_a_proxy_that_was_named_says_who_asks(
     lines = (workspace.parent / "log").read_text().splitlines()
     log = [json.loads(line) for line in lines if line.startswith("{")]
     assert [each["address"] for each in log if each.get("path") == "/sign-in"] == [address]
+
+
+@posix
+def test_half_requests_end_and_keep_nobody_out(workspace: Path) -> None:
+    words = ("--timeout", "1", "--connections", "8")
+    with served(workspace, *words) as (_, port, _said), ExitStack() as lines:
+        half = [
+            lines.enter_context(socket.create_connection(("127.0.0.1", port), 30))
+            for _ in range(40)
+        ]
+        for each in half:
+            with suppress(OSError):  # those that came first made room already
+                each.sendall(b"POST /sign-in HTTP/1.1\r\nhost: localhost\r\nx-")
+        assert asked(port, "/healthz")[0] == 200
+        assert half[-1].recv(100).startswith(b"HTTP/1.1 408 ")
 
 
 @posix

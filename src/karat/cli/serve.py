@@ -100,6 +100,23 @@ def address(command: Command) -> Command:
     help="A proxy that says truly who asks, and how. Repeat for more.",
 )
 @click.option(
+    "--timeout",
+    "patience",
+    metavar="SECONDS",
+    type=click.FloatRange(1, 3600),
+    default=60.0,
+    show_default=True,
+    help="Longest wait for a request, for more of it, or for its answer to be read.",
+)
+@click.option(
+    "--connections",
+    metavar="N",
+    type=click.IntRange(1, 1_000_000),
+    default=256,
+    show_default=True,
+    help="Open connections of one address, in each process; a --proxy may have any number.",
+)
+@click.option(
     "--log",
     type=click.Choice(("text", "json")),
     default="text",
@@ -117,6 +134,8 @@ def serve(
     https: bool,
     max_upload: int,
     proxies: tuple[str, ...],
+    patience: float,
+    connections: int,
     log: str,
 ) -> int:
     """Serve the workspace as web pages, for judging in the browser and all that karat shows.
@@ -140,8 +159,9 @@ def serve(
         hosts=host_names(host, names, accounts=accounts),
         secure=https,
         max_upload=max_upload,
+        patience_s=patience,
     )
-    where = Serving(settings, host, port, workers, proxy_addresses(proxies), log)
+    where = Serving(settings, host, port, workers, proxy_addresses(proxies), log, connections)
     return go(where, browser=not no_browser)
 
 

@@ -26,6 +26,7 @@ LOG = logging.getLogger("karat.web")
 _OF_HTTP = {
     404: ("not_found", "there is no such page"),
     405: ("usage", "this cannot be done here"),
+    408: ("timeout", "the request did not come in time"),
     413: ("too_large", "this is larger than you may send"),
     429: ("too_many", "too many requests"),
     503: ("busy", "the server computes as much as it can at once: look again in a minute"),
@@ -38,8 +39,8 @@ class Said:
 
     Attributes:
         code: ``usage`` | ``input`` | ``conflict`` | ``not_found`` | ``not_signed_in`` |
-            ``not_allowed`` | ``too_many`` | ``busy`` | ``too_large`` | ``missing_extra`` |
-            ``no_room`` | ``error``.
+            ``not_allowed`` | ``too_many`` | ``timeout`` | ``busy`` | ``too_large`` |
+            ``missing_extra`` | ``no_room`` | ``error``.
         message: What is wrong.
         where: File, line, query, document or field it concerns, as far as these are known.
         nearest: The nearest valid choices.

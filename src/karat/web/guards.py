@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
+from collections.abc import Callable
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
@@ -15,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from karat.errors import UsageError
 from karat.web.access import may_upload
+from karat.web.connections import SLOWEST
 from karat.web.errors import Said, answer
 from karat.web.ids import storable
 from karat.web.settings import plain_host
@@ -76,6 +79,9 @@ class Guards:
                 headers["server-timing"] = f"app;dur={took:.1f}"
             await send(message)
 
+        def begun() -> bool:
+            return started
+
         site: Site = scope["app"].state.site
         # Whether the proxy takes the prefix off or leaves it: the router is right with both.
         scope["root_path"] = site.settings.base
@@ -85,7 +91,8 @@ class Guards:
             if refused is not None:
                 await refused(scope, receive, guarded)
             else:
-                await self.app(scope, _limited(receive, limit), guarded)
+                patience = site.settings.patience_s
+                await self.app(scope, _limited(receive, limit, patience, begun), guarded)
         except Exception as error:  # outside of this, an answer would go without its headers
             if started:
                 raise
@@ -125,14 +132,34 @@ def _size(headers: Headers) -> float:
     return float("inf") if "transfer-encoding" in headers else 0
 
 
-def _limited(receive: Receive, limit: int) -> Receive:
-    """The same, until more has come than may."""
-    came = 0
+def _limited(
+    receive: Receive, limit: int, patience_s: float, answering: Callable[[], bool]
+) -> Receive:
+    """The same, until more has come than may, or too little for too long.
+
+    Args:
+        receive: What gives the body.
+        limit: Bytes at most.
+        patience_s: Seconds that may pass while nothing comes. Slow is not late: ``SLOWEST`` bytes
+            are worth a second.
+        answering: Whether the answer has begun: then it is waited for the other end to leave.
+    """
+    came, left, whole = 0, patience_s, False
 
     async def counted() -> Message:
-        nonlocal came
-        message = await receive()
-        came += len(message.get("body", b""))
+        nonlocal came, left, whole
+        if whole or answering():
+            return await receive()
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(left):
+                message = await receive()
+        except TimeoutError:
+            raise HTTPException(408, headers={"connection": "close"}) from None
+        size = len(message.get("body", b""))
+        waited = time.monotonic() - began
+        came, whole = came + size, not message.get("more_body", False)
+        left = min(patience_s, left - waited + size / SLOWEST)
         if came > limit:
             raise HTTPException(413)
         return message

@@ -41,6 +41,8 @@ ERROR = {
                         "not_signed_in",
                         "not_allowed",
                         "too_many",
+                        "timeout",
+                        "busy",
                         "too_large",
                         "missing_extra",
                         "no_room",

@@ -24,6 +24,7 @@ from uvicorn.config import STARTUP_FAILURE
 from karat.errors import KaratError, UsageError
 from karat.store.people import Invitation
 from karat.tables.people import Person
+from karat.web.connections import MOST, Limits, bounded, most_open
 from karat.web.logs import log_config
 from karat.web.settings import Settings, plain_host
 from karat.web.uploads import own_place
@@ -54,6 +55,7 @@ class Serving:
         workers: Processes that answer.
         proxies: Addresses of proxies whose word on who asks is believed; ``*`` for any.
         log: ``text`` or ``json``.
+        connections: Open connections of one address at most, but for proxies.
     """
 
     settings: Settings
@@ -62,6 +64,7 @@ class Serving:
     workers: int = 1
     proxies: tuple[str, ...] = ()
     log: str = "text"
+    connections: int = MOST
 
     @property
     def address(self) -> str:
@@ -262,9 +265,12 @@ def _one(serving: Serving, listening: socket.socket) -> int:
 
 
 def _server(serving: Serving) -> uvicorn.Server:
+    patience_s = serving.settings.patience_s
+    limits = Limits(patience_s, most_open(serving.connections), serving.proxies)
     how = uvicorn.Config(
         "karat.web.app:create_app",
         factory=True,
+        http=bounded(limits),
         log_config=log_config(serving.log),
         access_log=False,
         server_header=False,

@@ -12,6 +12,8 @@ from pathlib import Path
 VARIABLE = "KARAT_SERVE"
 MAX_UPLOAD = 4 * 2**30
 """Bytes of one upload, unless the command says otherwise."""
+PATIENCE_S = 60.0
+"""Seconds that a client may pause, unless the command says otherwise."""
 
 
 def plain_host(name: str) -> str:
@@ -38,6 +40,8 @@ class Settings:
         hosts: Names it answers to; a request for another is refused. Empty: any.
         secure: Whether cookies go over HTTPS only.
         max_upload: Bytes of one upload.
+        patience_s: Seconds that a client may take to send the head of a request, and may pause in
+            sending the rest of it or in reading the answer.
     """
 
     workspace: Path
@@ -47,6 +51,7 @@ class Settings:
     hosts: tuple[str, ...] = ()
     secure: bool = False
     max_upload: int = MAX_UPLOAD
+    patience_s: float = PATIENCE_S
 
     def to_environment(self) -> dict[str, str]:
         """The variable that ``from_environment`` reads."""
