@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import io
+import re
+from pathlib import Path
+from typing import Any
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.formats.parquet_footer import read_footer
+from karat.formats.parquet_footer import odd_page, read_footer
 
 
-def packed(frame: pl.DataFrame, **how: int) -> bytes:
+def packed(frame: pl.DataFrame, **how: Any) -> bytes:
     """The frame as Parquet."""
     stream = io.BytesIO()
-    frame.write_parquet(stream, **how)  # type: ignore[arg-type]
+    frame.write_parquet(stream, **how)
     return stream.getvalue()
 
 
@@ -55,3 +59,53 @@ def test_a_broken_footer_is_none_or_numbers(at: int, byte: int, end: int) -> Non
 @given(st.binary(max_size=60))
 def test_any_bytes_before_the_magic_end(data: bytes) -> None:
     read_footer(io.BytesIO(b"PAR1" + data + len(data).to_bytes(4, "little") + b"PAR1"))
+
+
+FRAME = pl.DataFrame(
+    {
+        "a": [None if k % 7 == 0 else f"text {k % 50}" for k in range(5000)],
+        "b": [float(k) for k in range(5000)],
+        "c": [[k] * (k % 4) for k in range(5000)],
+        "d": [{"x": k, "y": [str(k)]} for k in range(5000)],
+        "e": [None] * 5000,
+    }
+)
+
+
+def odd(data: bytes) -> str | None:
+    footer = read_footer(io.BytesIO(data))
+    assert footer is not None
+    return odd_page(io.BytesIO(data), footer)
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "snappy", "gzip", "zstd", "lz4"])
+def test_pages_are_sound_whoever_wrote_them(compression: Any, tmp_path: Path) -> None:
+    for frame in (FRAME, FRAME.head(0), FRAME.head(1)):
+        for how in ({}, {"row_group_size": 999}, {"data_page_size": 512}):
+            assert odd(packed(frame, compression=compression, **how)) is None
+    arrow = pytest.importorskip("pyarrow.parquet")
+    for version in ("1.0", "2.0"):
+        for dictionary in (True, False):
+            path = tmp_path / "x.parquet"
+            known = "none" if compression == "uncompressed" else compression
+            arrow.write_table(
+                FRAME.drop("e").to_arrow(),
+                path,
+                compression=known,
+                data_page_version=version,
+                use_dictionary=dictionary,
+                data_page_size=512,
+                write_page_index=True,
+            )
+            assert odd(path.read_bytes()) is None
+
+
+def test_a_page_that_claims_too_much_is_odd() -> None:
+    """Polars would ask for the memory, and end the whole process if there is not as much."""
+    data = packed(pl.DataFrame({"a": list(range(100))}), compression="uncompressed")
+    says = set()
+    for at in range(4, 60):  # where the header of the first page is
+        for bit in range(8):
+            said = odd(data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :])
+            says.add(None if said is None else re.sub(r"-?[\d,]+", "N", said))
+    assert {"a page of N values in a column of N", "a page of N bytes", None} <= says

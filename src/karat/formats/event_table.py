@@ -13,7 +13,7 @@ from karat.formats.event_json import LINE, TOO_LONG
 from karat.formats.event_lines import NO_TEXT, encoding_of, lines, not_utf8
 from karat.formats.event_tally import Tally
 from karat.formats.line_ends import only_crlf
-from karat.formats.parquet import BROKEN, damaged
+from karat.formats.parquet import BROKEN, damaged, sound_footer
 from karat.formats.source import Source
 
 ROWS = 250_000
@@ -60,6 +60,8 @@ def _plan(source: Source) -> pl.LazyFrame:
             file=source.name,
             fix="unpack it into a file, and name that",
         )
+    with source.again.open("rb") as stream:
+        sound_footer(stream, source)
     return pl.scan_parquet(source.again, glob=False)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 import polars as pl
 
@@ -13,7 +13,7 @@ from karat.formats.cells import Careful, fast, run_rows
 from karat.formats.columns import choose
 from karat.formats.format import Format, Rows
 from karat.formats.outgoing import frame_writers
-from karat.formats.parquet_footer import read_footer
+from karat.formats.parquet_footer import Footer, odd_page, read_footer
 from karat.formats.source import BOMB_RATIO, Source
 
 _BOMB_FROM = 1 << 28
@@ -62,11 +62,11 @@ def scan(source: Source) -> tuple[pl.LazyFrame, list[str]]:
     whole_path = source.again if source.compressed is None else None
     if whole_path is not None:
         with whole_path.open("rb") as stream:
-            said = read_footer(stream)
+            said = sound_footer(stream, source)
         plan = pl.scan_parquet(whole_path, glob=False)
     else:
         held = io.BytesIO(source.whole())
-        said = read_footer(held)
+        said = sound_footer(held, source)
         held.seek(0)
         plan = pl.scan_parquet(held, glob=False)
     if said is not None:
@@ -75,6 +75,19 @@ def scan(source: Source) -> tuple[pl.LazyFrame, list[str]]:
         return plan, plan.collect_schema().names()
     except BROKEN as error:
         raise damaged(error, source) from None
+
+
+def sound_footer(file: BinaryIO, source: Source) -> Footer | None:
+    """The footer of an open file, if it has one that can be read.
+
+    Raises:
+        InputError: a page cannot be as it says.
+    """
+    said = read_footer(file)
+    wrong = None if said is None else odd_page(file, said)
+    if wrong is not None:
+        raise damaged(ValueError(wrong), source)
+    return said
 
 
 def _parts(plan: pl.LazyFrame, chosen: dict[str, str], source: Source) -> Iterator[pl.DataFrame]:

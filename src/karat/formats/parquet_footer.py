@@ -7,7 +7,7 @@ compact protocol; what is of no use here is passed over.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -16,6 +16,8 @@ _TAIL = 8  # length of the footer, and the magic bytes
 _LARGEST = 1 << 28
 _DEEPEST = 16
 _BOOLS = (1, 2)
+_MOST_VALUES = 1 << 40
+_PAGE_HEAD = 1 << 16  # no header of a page is longer
 
 
 @dataclass(frozen=True)
@@ -27,11 +29,13 @@ class Footer:
         values: Values of all columns, nulls among them.
         uncompressed: Bytes of all pages when they are decompressed; strings that many rows share
             count once.
+        columns: ColumnMetaData of each column of each row group, by field number.
     """
 
     rows: int
     values: int
     uncompressed: int
+    columns: tuple[Mapping[int, Any], ...] = ()
 
 
 def read_footer(file: BinaryIO) -> Footer | None:
@@ -61,7 +65,54 @@ def _footer(said: dict[int, Any]) -> Footer:
         rows=int(said[3]),
         values=sum(int(column[5]) for column in columns),
         uncompressed=sum(int(column[6]) for column in columns),
+        columns=tuple(columns),
     )
+
+
+def odd_page(file: BinaryIO, footer: Footer) -> str | None:
+    """What is wrong with the first page that cannot be as it says; None if nothing is.
+
+    Polars believes a page that claims more values than there can be, asks for the memory, and ends
+    the whole process if there is not as much.
+
+    Args:
+        file: Can be sought in; where it stands afterwards is anywhere.
+        footer: Of the file.
+    """
+    end = file.seek(0, io.SEEK_END)
+    for column in footer.columns:
+        try:
+            wrong = _odd_page(file, column, end)
+        except (IndexError, KeyError, TypeError, ValueError, AttributeError, OverflowError):
+            wrong = "a page that cannot be read"
+        if wrong:
+            return wrong
+    return None
+
+
+def _odd_page(file: BinaryIO, column: Mapping[int, Any], end: int) -> str | None:
+    values = left = int(column[5])
+    at = int(column[9])
+    if 0 < (first := int(column.get(11) or 0)) < at:
+        at = first  # the dictionary
+    if not 0 <= values < _MOST_VALUES:
+        return f"a column of {values:,} values"
+    while left > 0:
+        if not 0 < at < end:
+            return f"a page at byte {at:,} of {end:,}"
+        file.seek(at)
+        thrift = _Thrift(file.read(_PAGE_HEAD))
+        head = thrift.struct()
+        size, unpacked = int(head[3]), int(head[2])
+        data = head.get(5) or head.get(8)
+        held = int((data or head[7])[1])
+        at += thrift.at + size
+        if size < 0 or at > end or unpacked < 0:
+            return f"a page of {size:,} bytes"
+        if not 0 <= held <= values or (data and held > left):
+            return f"a page of {held:,} values in a column of {values:,}"
+        left -= held if data else 0
+    return None
 
 
 class _Thrift:
@@ -80,6 +131,11 @@ class _Thrift:
             10: self._list,
             12: self.struct,
         }
+
+    @property
+    def at(self) -> int:
+        """How many bytes were read."""
+        return self._at
 
     def struct(self) -> dict[int, Any]:
         """A struct: its fields by number."""

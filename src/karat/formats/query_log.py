@@ -25,8 +25,7 @@ from karat.formats.fields import finite
 from karat.formats.jsonl import parsed
 from karat.formats.line_ends import WITHIN, refuse_return, return_advice
 from karat.formats.log_size import Most, measure
-from karat.formats.parquet import refuse_bomb, weight
-from karat.formats.parquet_footer import read_footer
+from karat.formats.parquet import BROKEN, damaged, refuse_bomb, sound_footer, weight
 from karat.formats.source import Source
 
 TEXT = ("text", "query", "query_text", "user_query", "q", "search_query", "search_term")
@@ -52,7 +51,6 @@ _SAMPLE = 100
 _ROWS = 3
 """Rows of equally many cells that make a table of a file whose name does not."""
 _MOST = 1 << 53
-_BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
 def read_query_log(
@@ -292,7 +290,7 @@ def _parquet(
     source: Source, text: str | None, count: str | None, most: Most | None
 ) -> pl.DataFrame:
     held = io.BytesIO(source.whole())
-    said = read_footer(held)
+    said = sound_footer(held, source)
     held.seek(0)
     if said is not None:
         refuse_bomb(said.uncompressed, source)
@@ -300,12 +298,8 @@ def _parquet(
             most.refuse(said.uncompressed, said.rows, source.name)
     try:
         frame = pl.read_parquet(held)
-    except _BROKEN as error:
-        raise InputError(
-            f"the Parquet data is damaged or ends early ({str(error).splitlines()[0]})",
-            file=source.name,
-            fix="copy or write it again",
-        ) from None
+    except BROKEN as error:
+        raise damaged(error, source) from None
     refuse_bomb(weight(frame), source)  # rows may share a text, and each will have its own
     if most is not None:
         texts = frame.select(pl.col(pl.String).str.len_bytes().sum())
