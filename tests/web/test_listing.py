@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 
 from karat.errors import UsageError
+from karat.web import listing
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.page import environment, to_csv
 
@@ -246,6 +247,25 @@ def test_an_address_keeps_what_was_asked() -> None:
     again = Ask.of(request(ask.address().removeprefix("?")))
     assert again == ask
     assert "page" not in ask.address(page=None)
+
+
+def test_all_rows_on_one_page_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [dict.fromkeys(SCHEMA) | {"name": f"r{k:03}", "n": k} for k in range(120)]
+    found = found_in(rows, Ask.of(request("page=all&sort=-n")))
+    assert (len(found.rows), found.pages, found.notes) == (120, 1, [])
+    assert found.ask.address() == "?sort=-n&page=all"
+    assert found.sort_by("name") == "?sort=name"  # another order begins with its first page
+    paged = found_in(rows, Ask.of(request("sort=-n")))
+    assert paged.pages > 1
+    assert paged.on_one_page == "?sort=-n&page=all"
+    monkeypatch.setattr(listing, "MOST_ON_A_PAGE", 100)
+    many = found_in(rows, Ask.of(request("page=all")))
+    assert many.pages > 1
+    assert many.on_one_page == ""
+    assert many.notes == [
+        "One page has at most 100 rows, and the list has 120: CSV has all of them."
+    ]
+    assert found_in(rows, Ask.of(request("page=all&format=csv"))).found == 120
 
 
 def test_what_a_page_is_told_several_times_is_kept_whole() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, cast
+from typing import Annotated, Any, ClassVar, cast
 
 from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import RedirectResponse
@@ -68,6 +68,9 @@ class AccountPage(Page):
         secret: The token that was just made; it is shown once. None if none was.
         wrong: What did not work; None if nothing was wrong.
         done: What worked; None if nothing was done.
+        name: Of the token, as it was typed, if it was refused.
+        chosen: Its scopes, likewise; None where no form was sent.
+        chosen_days: For how long, likewise.
     """
 
     template: ClassVar[str] = "account.html.j2"
@@ -81,6 +84,9 @@ class AccountPage(Page):
     secret: str | None = None
     wrong: str | None = None
     done: str | None = None
+    name: str = ""
+    chosen: Sequence[str] | None = None
+    chosen_days: str = "90"
 
 
 @ROUTER.get("/account")
@@ -138,6 +144,7 @@ def make_token(
     """Make a token for programs, and show it once; it outlives the session, so that whoever
     makes it says the password.
     """
+    typed: dict[str, Any] = {"name": name, "chosen": scopes or (), "chosen_days": days}
     try:
         wanted = cast("list[Scope]", scopes or [])
         limit = _days(days)
@@ -147,9 +154,9 @@ def make_token(
         drawn = secret_of(asking, once, "token", name, *sorted(wanted), days)
         made = site.accounts.make_token(asking.person, name, wanted, limit, drawn)
     except SignInRefused as refused:
-        return _refused(request, site, asking, refused)
+        return _refused(request, site, asking, refused, **typed)
     except UsageError as error:
-        return show(request, _page(site, asking, wrong=error.what), 400)
+        return show(request, _page(site, asking, wrong=error.what, **typed), 400)
     return lead_to(request, site, asking, "/account", made.text)
 
 
@@ -192,8 +199,10 @@ def _need_password(site: Site, asking: Asking) -> None:
         raise UsageError("you have no password yet: choose one first, by a link that is for you")
 
 
-def _refused(request: Request, site: Site, asking: Asking, refused: SignInRefused) -> Response:
-    page = _page(site, asking, wrong=refused.what)
+def _refused(
+    request: Request, site: Site, asking: Asking, refused: SignInRefused, **typed: Any
+) -> Response:
+    page = _page(site, asking, wrong=refused.what, **typed)
     response = show(request, page, 429 if refused.wait_s else 403)
     if refused.wait_s:
         response.headers["retry-after"] = str(refused.wait_s)
@@ -207,6 +216,7 @@ def _page(
     secret: str | None = None,
     wrong: str | None = None,
     done: str | None = None,
+    **typed: Any,
 ) -> AccountPage:
     rows = site.accounts.sessions(asking.person, asking.session)
     return AccountPage(
@@ -218,4 +228,5 @@ def _page(
         secret=secret,
         wrong=wrong,
         done=done,
+        **typed,
     )

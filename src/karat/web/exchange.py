@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, ClassVar
 from urllib.parse import quote, urlencode
@@ -94,6 +94,8 @@ class ExchangePage(GoldenPage):
         leaving: What an export would keep, assume and lose; None if nobody asked.
         download: Where that export is downloaded from, without the base path.
         wrong_in: Why a file was not taken in; None if nothing went wrong.
+        typed: What was typed into the form of the import that was refused: ``name_of_format``,
+            ``rater`` and ``source``.
         wrong_out: Why nothing was exported, likewise.
         imports: Files that were taken in before, the newest first.
     """
@@ -111,6 +113,7 @@ class ExchangePage(GoldenPage):
     download: str | None = None
     wrong_in: Said | None = None
     wrong_out: Said | None = None
+    typed: Mapping[str, str] = field(default_factory=dict, repr=False)
     imports: Listed
 
 
@@ -186,7 +189,9 @@ def upload(
             )
     except KaratError as error:
         status, wrong = refused(error)
-        return show(request, _page(found, request, file=called, wrong_in=wrong), status)
+        typed = {"name_of_format": name_of_format, "rater": rater, "source": source}
+        page = _page(found, request, file=called, wrong_in=wrong, typed=typed)
+        return show(request, page, status)
     return show(request, _page(found, request, file=called, taken=taken))
 
 
@@ -225,6 +230,7 @@ def _page(
     download: str | None = None,
     wrong_in: Said | None = None,
     wrong_out: Said | None = None,
+    typed: Mapping[str, str] | None = None,
 ) -> ExchangePage:
     name = found.golden.name
     frame = imports_in(found).with_columns(
@@ -250,5 +256,6 @@ def _page(
         download=download,
         wrong_in=wrong_in,
         wrong_out=wrong_out,
+        typed=typed or {},
         imports=listed(frame, columns, Ask.of(request), search=["file"]),
     )

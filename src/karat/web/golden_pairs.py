@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 import polars as pl
@@ -31,6 +31,23 @@ _NUMBER = re.compile("[0-9]{1,9}")
 
 
 @dataclass(frozen=True, kw_only=True)
+class Typed:
+    """What the form says that chooses pairs.
+
+    Attributes:
+        runs: Names of the runs that are ticked; None for those that are ticked at first.
+        k: Documents of each ranking.
+        method: Which go first.
+        budget: How many pairs at most; empty for all.
+    """
+
+    runs: Sequence[str] | None = None
+    k: str = "10"
+    method: str = "depth"
+    budget: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class PairsPage(GoldenPage):
     """Pairs of query and document that are queued or judged.
 
@@ -41,6 +58,7 @@ class PairsPage(GoldenPage):
         pooled: What became of choosing more; None if nobody did.
         lacking: Queries for which no run returned anything then: id and text.
         wrong: Why that did not work; None if it did.
+        typed: What the form says.
     """
 
     template: ClassVar[str] = "golden_pairs.html.j2"
@@ -51,6 +69,7 @@ class PairsPage(GoldenPage):
     pooled: Pooled | None = None
     lacking: Sequence[tuple[str, str]] = ()
     wrong: Said | None = None
+    typed: Typed = field(default_factory=Typed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +141,7 @@ def pool(
     asking: AnEngineer,
     name: str,
     runs: Annotated[list[str] | None, Form()] = None,
-    k: Annotated[int, Form(lt=2**31)] = 10,
+    k: Annotated[str, Form()] = "10",
     method: Annotated[str, Form()] = "depth",
     budget: Annotated[str, Form()] = "",
 ) -> Response:
@@ -132,7 +151,9 @@ def pool(
         if not runs:
             raise UsageError("no run is chosen", fix="choose one or more")
         if budget.strip() and not _NUMBER.fullmatch(budget.strip()):
-            raise UsageError(f"a budget of {budget[:20]!r} is no number of pairs")
+            raise UsageError(f"a budget of {budget[:20]!r} is not a number of pairs")
+        if not _NUMBER.fullmatch(k.strip()):
+            raise UsageError(f"a depth of {k[:20]!r} is not a number of documents", fix="10")
         limit = int(budget) if budget.strip() else None
         done = pool_kept(
             found,
@@ -140,12 +161,13 @@ def pool(
             person=asking.person.name,
             now=site.clock(),
             method=method,
-            k=k,
+            k=int(k),
             budget=limit,
         )
     except KaratError as error:
         status, wrong = refused(error)
-        return show(request, _page(found, ask, [], wrong=wrong), status)
+        typed = Typed(runs=runs or (), k=k, method=method, budget=budget)
+        return show(request, _page(found, ask, [], wrong=wrong, typed=typed), status)
     return show(request, _page(found, ask, [], pooled=done))
 
 
@@ -255,6 +277,7 @@ def _page(
     *,
     pooled: Pooled | None = None,
     wrong: Said | None = None,
+    typed: Typed | None = None,
 ) -> PairsPage:
     name, frame = found.golden.name, pairs_in(found)
     only = None
@@ -276,6 +299,7 @@ def _page(
         pooled=pooled,
         lacking=_lacking(found, pooled),
         wrong=wrong,
+        typed=typed or Typed(),
     )
 
 

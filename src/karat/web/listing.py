@@ -17,6 +17,10 @@ from karat.errors import UsageError, nearest
 
 Kind = Literal["text", "number", "signed", "share", "grade", "count", "time", "flag"]
 PER_PAGE = 50
+MOST_ON_A_PAGE = 2_000
+"""Rows that one page can have, as for printing."""
+ALL = "all"
+"""What an address calls all rows on one page."""
 _MOST_CHOICES = 30
 MOST_WORDS = 20
 """Words that are searched for at once; further ones are passed over."""
@@ -88,6 +92,7 @@ class Ask:
             ``some``. A page may put more here, which no column is called.
         sort: Column to sort by, ``-name`` for the largest first; None for the list's own order.
         page: From 1.
+        whole: Whether all rows are asked for on one page, as for printing: ``page=all``.
         strict: Whether a program asks, as for CSV or JSON: what it cannot have is an error.
         others: Parameters of the page's route: what the address says of them is not for its list,
             whatever the columns are called. None where no route is known.
@@ -100,6 +105,7 @@ class Ask:
     where: Mapping[str, str] = field(default_factory=dict)
     sort: str | None = None
     page: int = 1
+    whole: bool = False
     strict: bool = field(default=False, compare=False)
     others: frozenset[str] | None = field(default=None, compare=False)
     unread: str | None = field(default=None, compare=False)
@@ -110,7 +116,8 @@ class Ask:
         """What the address of a request asks; ``listed`` says what it cannot mean."""
         said, route = request.query_params, request.scope.get("route")
         page = said.get("page") or "1"
-        read = page.isascii() and page.isdecimal() and len(page) < 9 and int(page) > 0
+        whole = page == ALL
+        read = whole or (page.isascii() and page.isdecimal() and len(page) < 9 and int(page) > 0)
         others = None
         if isinstance(route, APIRoute):
             each_of = [route.dependant, *route.dependant.dependencies]
@@ -121,7 +128,8 @@ class Ask:
             search=said.get("q", "").strip(),
             where={key: value for key, value in said.items() if key not in OWN and value != ""},
             sort=said.get("sort") or None,
-            page=int(page) if read else 1,
+            page=int(page) if read and not whole else 1,
+            whole=whole,
             strict=said.get("format") in {"csv", "json"},
             others=others,
             unread=None if read else page[:50],
@@ -132,7 +140,7 @@ class Ask:
         """The same address with some of it changed; ``None`` takes it out."""
         held: dict[str, Any] = {**self.where, **self.repeated}
         held |= {"q": self.search, "sort": self.sort}
-        held |= {"page": self.page if self.page > 1 else None} | changed
+        held |= {"page": ALL if self.whole else self.page if self.page > 1 else None} | changed
         return "?" + urlencode({k: v for k, v in held.items() if v not in (None, "")}, doseq=True)
 
 
@@ -170,6 +178,11 @@ class Listed:
     notes: Sequence[str] = ()
     cut: str = ""
     whole: int | None = None
+
+    @property
+    def on_one_page(self) -> str:
+        """The address of all rows on one page; empty where they are too many."""
+        return self.ask.address(page=ALL) if self.found <= MOST_ON_A_PAGE else ""
 
     def cut_from(self, which: str, whole: int) -> Listed:
         """The same, as some of more rows; itself if these are all of them."""
@@ -279,6 +292,12 @@ def listed(
         by = [_folded(pl.col(key)), pl.col(key)] if text else [pl.col(key)]
         known = pl.col(key).is_null()  # what has no value stands last, whichever way
         found = found.sort(known, *by, descending=[False] + [down] * len(by), maintain_order=True)
+    if ask.whole and found.height > MOST_ON_A_PAGE and not ask.strict:
+        what = f"one page has at most {MOST_ON_A_PAGE:,} rows, and the list has {found.height:,}"
+        wrong.append(UsageError(f"{what}: CSV has all of them"))
+        ask = replace(ask, whole=False)
+    if ask.whole:
+        per_page = max(found.height, 1)
     pages = max(1, -(-found.height // per_page))
     if ask.page > pages:
         count = "one page" if pages == 1 else f"{pages:,} pages"

@@ -12,13 +12,13 @@ import polars as pl
 from fastapi import APIRouter, FastAPI, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from karat.errors import MissingExtra, nearest
+from karat.errors import MissingExtra, UsageError, nearest
 from karat.reports import trend_words as words
 from karat.reports.figures import counted
 from karat.reports.trend_page import Remark, ready
 from karat.tables.trend import Series
 from karat.web.access import AnEngineer, AReader, Asking
-from karat.web.errors import NotFound
+from karat.web.errors import NotFound, Said, refused
 from karat.web.listing import Ask, Listed
 from karat.web.page import Page, show
 from karat.web.site import Site, TheSite
@@ -93,6 +93,9 @@ class TrendsPage(Page):
         marks: What happened to the search.
         every: Whether whoever looks may take away anybody's mark.
         notes: What is to be known of each history.
+        wrong: Why a mark was not made; None if nothing went wrong.
+        typed: What was typed into its form: ``time``, ``kind``, ``text``, and ``back``, the page
+            that it is on.
     """
 
     template: ClassVar[str] = "trends.html.j2"
@@ -104,6 +107,8 @@ class TrendsPage(Page):
     marks: Sequence[Mapping[str, Any]]
     every: bool = field(repr=False)
     notes: Mapping[str, Sequence[str]]
+    wrong: Said | None = None
+    typed: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,9 +167,13 @@ class TrendPage(Page):
 @ROUTER.get("/trends")
 def list_trends(request: Request, site: TheSite, asking: AReader) -> Response:
     """Every series of every history, the worst problem first."""
+    return show(request, _trends_page(request, site, asking))
+
+
+def _trends_page(request: Request, site: Site, asking: Asking, **more: Any) -> TrendsPage:
     found = histories_of(site.workspace)
     said, alarms = _said([series for each in found for series in each.series])
-    page = TrendsPage(
+    return TrendsPage(
         title="Trends",
         said=said,
         alarms=alarms,
@@ -173,12 +182,13 @@ def list_trends(request: Request, site: TheSite, asking: AReader) -> Response:
         marks=marks_of(site.workspace).to_dicts(),
         every=_every(asking),
         notes={each.name: notes for each in found if (notes := _notes(each, explained=False))},
+        **more,
     )
-    return show(request, page)
 
 
 @ROUTER.post("/trends/marks")
 def mark(
+    request: Request,
     site: TheSite,
     asking: AnEngineer,
     kind: Annotated[str, Form(max_length=50)],
@@ -188,7 +198,12 @@ def mark(
 ) -> Response:
     """Mark what happened."""
     by, now = asking.person.name, site.clock()
-    add_mark(site.workspace, time=time, kind=kind, text=text, person=by, now=now)
+    try:
+        add_mark(site.workspace, time=time, kind=kind, text=text, person=by, now=now)
+    except UsageError as error:
+        status, wrong = refused(error)
+        typed = {"time": time, "kind": kind, "text": text, "back": back}
+        return show(request, _trends_page(request, site, asking, wrong=wrong, typed=typed), status)
     return _back(site, back)
 
 

@@ -106,8 +106,8 @@ function swap(html, said) {
   scrollTo(0, 0);
   place.querySelector("#query")?.focus({ preventScroll: true });
   const note = place.querySelector(".note")?.textContent ?? "";
-  // A correction is said in the page's own words.
-  const kept = note.includes("corrected, it was") ? "" : said;
+  // A correction and an undo are said in the page's own words, and once.
+  const kept = note.includes("corrected, it was") || note.startsWith(said.slice(0, -1)) ? "" : said;
   told.textContent = [kept, note, place.querySelector("#far")?.textContent].filter(Boolean).join(" ");
 }
 
