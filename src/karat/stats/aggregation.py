@@ -59,13 +59,21 @@ class Aggregation:
         if weights is not None:
             chosen = chosen & (weights > 0)
         kept = {
-            name: values[chosen]
+            str(measure): values
             for measure, values in self.scores.values.items()
-            for name in [str(measure)]
-            if any(row.measure == name and self._is_mean(row, values, chosen) for row in rows)
+            if any(
+                row.measure == str(measure) and self._is_mean(row, values, chosen) for row in rows
+            )
         }
+        # One that has no value by any measure, as nothing is relevant, is not among them.
+        valued = np.array([~np.isnan(values) for values in kept.values()]).any(axis=0)
+        chosen = chosen & valued if kept else chosen
         ids = [self.scores.evidence.query_ids[place] for place in np.flatnonzero(chosen)]
-        return QueryScores(ids, kept, None if weights is None else weights[chosen])
+        return QueryScores(
+            ids,
+            {name: values[chosen] for name, values in kept.items()},
+            None if weights is None else weights[chosen],
+        )
 
     def _is_mean(self, row: Result, values: Floats, chosen: Mask) -> bool:
         used = chosen & ~np.isnan(values)
