@@ -53,6 +53,11 @@ CANNOT_TELL = 3
     help="Differences smaller than this do not matter; without it nothing is “equivalent”.",
 )
 @click.option(
+    "--all-pairs",
+    is_flag=True,
+    help="Which runs differ from which? Corrects over all pairs, not only those with BASELINE.",
+)
+@click.option(
     "--resamples", type=int, default=10_000, show_default=True, help="How often a test draws."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of all that is drawn.")

@@ -17,6 +17,7 @@ from karat.measures.scores import Scores
 from karat.stats.averages import mean
 from karat.stats.effects import TIED, standardised, superiority, win_tie_loss
 from karat.stats.intervals import Interval, bca_intervals, estimate, t_interval
+from karat.stats.leaderboard import PairTest
 from karat.stats.paired import (
     MarginTest,
     bootstrap,
@@ -161,7 +162,11 @@ class Testing:
         return [found[place] for place in range(len(contrasts))]
 
     def decided(
-        self, family: Sequence[Measured], correct: Correction, level: float | None = None
+        self,
+        family: Sequence[Measured],
+        correct: Correction,
+        level: float | None = None,
+        pairs: Sequence[PairTest | None] | None = None,
     ) -> list[Difference]:
         """The rows with p-values corrected over all of them, and with what may be said.
 
@@ -169,9 +174,19 @@ class Testing:
             family: From ``measured``.
             correct: Holm, or Benjamini and Hochberg.
             level: What power is told for; what a family of so many leaves to each if None.
+            pairs: P-values from the family of all pairs of runs, one for each of ``family``, in
+                place of those of the test; None where these stand.
         """
         rows = [each.row for each in family]
+        corrected = correct([row.p for row in rows])
         tests = sum(row.p is not None for row in rows)
+        if pairs is not None:
+            rows = [
+                replace(row, p=None if pair is None else pair.p)
+                for row, pair in zip(rows, pairs, strict=True)
+            ]
+            corrected = [None if pair is None else pair.p_corrected for pair in pairs]
+            tests = max((pair.family for pair in pairs if pair is not None), default=0)
         alone = LEVEL / max(tests, 1) if level is None else level
         found = [
             replace(
@@ -179,7 +194,7 @@ class Testing:
             )
             for row, p, e, w in zip(
                 rows,
-                correct([row.p for row in rows]),
+                corrected,
                 correct([row.equivalence_p for row in rows]),
                 correct([row.not_worse_p for row in rows]),
                 strict=True,

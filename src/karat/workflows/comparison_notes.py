@@ -118,11 +118,21 @@ def _turns(
 
 
 def _corrections(found: Comparison) -> Iterator[str]:
-    tested = sum(row.p is not None for row in found.differences)
-    if tested > 1:
+    family = max((row.family for row in found.differences), default=0)
+    if found.settings.all_pairs:
         yield (
-            f"p-values and verdicts are corrected by Holm over {tested} comparisons; each interval "
-            "is of its difference alone, and may leave out 0 where the verdict cannot tell"
+            "p-values and verdicts answer which runs differ from which: corrected over all pairs "
+            f"of runs and measures, {counted(family, 'comparison', 'comparisons')} (--all-pairs)"
+        )
+    elif family > 1:
+        yield (
+            "p-values and verdicts answer which candidates differ from the baseline: corrected by "
+            f"Holm over {family} comparisons"
+        )
+    if family > 1:
+        yield (
+            "intervals are of one difference alone, without that correction: the verdict counts, "
+            "and not whether the interval holds 0"
         )
     if found.slices:
         yield (
