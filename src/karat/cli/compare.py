@@ -44,7 +44,8 @@ CANNOT_TELL = 3
     type=click.Choice(["t", "bca"]),
     default="t",
     show_default=True,
-    help="95 % intervals of the difference: Student's t, or BCa bootstrap.",
+    help="95 % intervals of the difference: Student's t, or BCa bootstrap (too narrow for few "
+    "queries: at 20 it covers 88 to 93 % instead of 95).",
 )
 @click.option(
     "--margin",

@@ -16,7 +16,15 @@ from karat.measures.evidence import Floats, Mask
 from karat.measures.scores import Scores
 from karat.stats.averages import mean
 from karat.stats.effects import TIED, standardised, superiority, win_tie_loss
-from karat.stats.intervals import Interval, bca_intervals, estimate, t_interval
+from karat.stats.intervals import (
+    LEAST,
+    Interval,
+    bca_intervals,
+    difference_range,
+    estimate,
+    shown,
+    t_interval,
+)
 from karat.stats.leaderboard import PairTest
 from karat.stats.paired import (
     MarginTest,
@@ -33,7 +41,6 @@ from karat.stats.weighing import Weighing
 from karat.tables.comparison import Difference, Verdict
 
 LEVEL = 0.05
-_LEAST = 5  # queries, below which power says nothing
 LEAST_RESAMPLES = 100
 MOST_RESAMPLES = 10_000_000
 UNWEIGHTED = ("wilcoxon", "sign")
@@ -246,7 +253,8 @@ class Testing:
         wins, ties, losses = win_tie_loss(contrast.sign * difference)
         known = estimate(difference, weights, strata)
         if n and float(np.ptp(difference)) <= TIED:  # but for rounding, all are equal
-            known, span = "no spread", Interval(None, None, "no spread")
+            known, span = "no spread", Interval(None, None, "all differences are equal")
+        span = shown(span, difference, *difference_range(contrast.measure))
         centre = mean(difference, weights) if n else None
         low, high, exact = _unjudged_ends(contrast, used, self.weighing.over(used), centre)
         return Difference(
@@ -260,6 +268,7 @@ class Testing:
             ci_low=span.low,
             ci_high=span.high,
             ci_method=None if span.low is None else "t" if self.drawn is None else "bca",
+            ci_reason=span.reason or span.cut,
             n=n,
             p=p,
             p_corrected=None,
@@ -377,7 +386,7 @@ def _why_not(row: Difference) -> str:
     if row.smallest_detected is None:
         return "the difference has no spread that a test could go by"
     before = f"{_p_told(row)}; " if row.p is not None and row.p <= LEVEL else ""
-    if row.n < _LEAST:
+    if row.n < LEAST:
         return f"{before}{row.n} queries are too few to detect anything"
     seen = f"{before}{row.n} queries detect {row.smallest_detected:.3f} or more (power 80 %)"
     if row.queries_needed is None or row.difference is None or row.queries_needed <= row.n:

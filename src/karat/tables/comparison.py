@@ -69,6 +69,8 @@ class Difference:
         shrunk: In slices: the difference drawn towards that of all queries, the more so the fewer
             queries the slice has; 0 where both runs are identical; None for a slice of one query,
             where the whole has no spread, and elsewhere.
+        ci_reason: Why there is no interval, or where it was cut, as it left the range that a
+            difference of the measure can have; empty if neither.
     """
 
     baseline: str
@@ -102,6 +104,7 @@ class Difference:
     attribute: str | None = None
     slice: str | None = None
     shrunk: float | None = None
+    ci_reason: str = ""
 
     @property
     def could_turn(self) -> bool | None:
