@@ -2,9 +2,9 @@
 
     python benchmarks/leaderboard.py [--sets N] [--resamples N] FOLDER
 
-FOLDER holds ``qrels.*`` and ``input.*`` of TREC's Robust track of 2003. Eight systems are made of its
-runs: five runs and three variants of one of them (each document's rank moved by chance), or two
-runs and six variants of a third. Their AP, less each system's mean, stands for all queries there are:
+FOLDER holds ``qrels.*`` and ``input.*`` of TREC's Robust track of 2003. Eight systems are made of
+its runs: five runs and three variants of one of them (each document's rank moved by chance), or two
+runs and six variants of a third. Their AP, less each system's mean, is that of all queries:
 systems of equal means, and of as unequal spread as they have. Or the systems' values are exchanged
 within each query drawn, so that the systems are exchangeable. Queries are drawn with replacement,
 and counted is in how many sets any of the 28 pairs has a corrected p of at most 5 %:
@@ -126,8 +126,8 @@ def signs(values: Floats, resamples: int, rng: np.random.Generator) -> bool:
     return bool((beyond + 1) / (resamples + 1) <= 0.05)
 
 
-def holm_t(values: Floats, resamples: int, rng: np.random.Generator) -> bool:
-    """No resamples."""
+def holm_t(values: Floats, _resamples: int, _rng: np.random.Generator) -> bool:
+    """Nothing is drawn."""
     tests = [t_test(column) for column in (values[:, LEFT] - values[:, RIGHT]).T]
     return any(p is not None and p <= 0.05 for p in holm([test.p for test in tests]))
 

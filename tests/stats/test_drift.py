@@ -129,7 +129,7 @@ def test_since_the_best(values: list[float], found: tuple[int, bool]) -> None:
 def test_told_apart() -> None:
     # A 95 % interval of ±0.0196 is a standard error of 0.01; two make 0.0141, and 1.96 of them
     # 0.0277.
-    error = drift.standard_error(0.5 - 0.0195996, 0.5 + 0.0195996)
+    error = drift.standard_error(0.5, 0.5 - 0.0195996, 0.5 + 0.0195996)
     assert error == pytest.approx(0.01, rel=1e-5)
     assert drift.told_apart(0.5, 0.472, (error, error)) is True
     assert drift.told_apart(0.5, 0.4725, (error, error)) is False
@@ -140,4 +140,6 @@ def test_told_apart() -> None:
     assert drift.told_apart(0.5, 0.48, (error, 0.0)) is True
     assert drift.told_apart(0.5, 0.481, (error, 0.0)) is False
     assert drift.told_apart(0.5, 0.1, (None, None)) is None
-    assert drift.standard_error(None, None) is None
+    assert drift.standard_error(0.5, None, None) is None
+    # The upper end was cut at 1: the error is that of the other.
+    assert drift.standard_error(0.99, 0.99 - 0.0195996, 1.0) == pytest.approx(0.01)

@@ -258,6 +258,93 @@ def test_several_runs_are_put_in_order() -> None:
     assert compare(QRELS, ranked(OLD), ranked(BETTER), "RR").standings == []
 
 
+def several(seed: int) -> list[list[int]]:
+    """A baseline, and three candidates that are nearly as good, or better."""
+    drawn = np.random.default_rng(seed)
+    steps = [drawn.integers(-2, 2, N), drawn.integers(-3, 2, N), drawn.integers(-4, 2, N)]
+    return [OLD, *(np.maximum(np.array(OLD) + step, 0).tolist() for step in steps)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_nothing_shown_contradicts_a_verdict(seed: int) -> None:
+    # Of eight sets, some have candidates that are better than the baseline by Holm, and share a
+    # letter with it by all pairs: two answers to one question.
+    first, *others = several(seed)
+    runs = ranked(first), {f"c{i}": ranked(places) for i, places in enumerate(others)}
+    found = compare(QRELS, *runs, ["RR", "P@1"])
+    assert {row.groups for row in found.standings} == {None}
+    assert not found.settings.all_pairs
+    every = compare(QRELS, *runs, ["RR", "P@1"], all_pairs=True)
+    letters = {(row.run, row.measure): row.groups for row in every.standings}
+    for row in every.differences:
+        mine, base = letters[row.candidate, row.measure], letters["baseline", row.measure]
+        apart = not set(mine or "") & set(base or "")
+        assert apart == (row.verdict in {"better", "worse"}), row
+        assert row.family == 6 * 2  # pairs of four runs, under two measures
+        assert (row.p or 1) <= (row.p_corrected or 1)
+
+
+def test_all_pairs_correct_for_more_than_the_baseline_does() -> None:
+    first, *others = several(1)
+    runs = ranked(first), [ranked(places) for places in others]
+    one, every = (compare(QRELS, *runs, "RR", all_pairs=ask) for ask in (False, True))
+    assert every.settings.test == "bootstrap"
+    told = [row.verdict in {"better", "worse"} for row in one.differences]
+    assert sum(told) >= sum(row.verdict in {"better", "worse"} for row in every.differences)
+    assert any("which candidates differ from the baseline" in note for note in one.notes)
+    assert any("which runs differ from which" in note for note in every.notes)
+    assert any("the verdict counts" in note for note in one.notes)
+    again = compare(QRELS, *runs, "RR", all_pairs=True)
+    assert every.to_dict() == again.to_dict()
+
+
+def test_all_pairs_are_over_the_queries_that_every_run_answered() -> None:
+    first, second, third, _ = (ranked(places) for places in several(2))
+    failing = third | {"q00": None}
+    found = compare(QRELS, {"a": first}, {"b": second, "c": failing}, "RR", all_pairs=True)
+    assert {row.n for row in found.differences} == {row.n for row in found.standings} == {N - 1}
+    value = {row.run: row.value for row in found.standings}
+    for row in found.differences:
+        assert row.candidate_value == pytest.approx(value[row.candidate])
+        assert row.baseline_value == pytest.approx(value["a"])
+
+
+def test_a_slice_of_all_queries_says_what_the_whole_does() -> None:
+    first, *others = several(1)
+    about = Queries(pl.DataFrame({"query_id": QUERIES, "kind": "any"}))
+    runs = ranked(first), [ranked(places) for places in others]
+    found = compare(QRELS, *runs, ["RR", "P@1", "R@3"], queries=about, by="kind")
+    whole = {(row.candidate, row.measure): row for row in found.differences}
+    assert len(found.slices) == len(whole)
+    for row in found.slices:
+        same = whole[row.candidate, row.measure]
+        assert (row.verdict, row.p_corrected, row.family) == (
+            same.verdict, same.p_corrected, same.family,
+        )  # fmt: skip
+
+
+def test_measures_disagree_for_certain_only_where_the_verdicts_do() -> None:
+    places = [place + (3 if n < 28 else -place) for n, place in enumerate([1, 2] * 20)]
+    found = compare(QRELS, ranked([1, 2] * 20), ranked(places), ["P@1", "R@3", "RR", "AP"])
+    verdicts = {row.measure: row.verdict for row in found.differences}
+    assert found.disagreements
+    for row in found.disagreements:
+        both = {verdicts[row.better], verdicts[row.worse]}
+        assert found.certain(row) == (both == {"better", "worse"})
+
+
+def test_all_pairs_take_no_other_test() -> None:
+    runs = ranked(OLD), [ranked(BETTER), ranked(NOISE)]
+    with pytest.raises(UsageError, match="by the bootstrap, not by the sign test"):
+        compare(QRELS, *runs, "RR", all_pairs=True, test="sign")
+
+
+def test_two_identical_runs_stay_identical_among_all_pairs() -> None:
+    found = compare(QRELS, ranked(OLD), [ranked(OLD), ranked(BETTER)], "RR", all_pairs=True)
+    assert [row.verdict for row in found.differences] == ["identical", "better"]
+    assert found.differences[0].p is None
+
+
 def test_what_moved_is_told_of_the_queries_that_decide_and_of_all_if_asked() -> None:
     found = compare(QRELS, ranked(OLD), ranked(BETTER), "RR")
     assert len({row.query_id for row in found.moves}) == 5

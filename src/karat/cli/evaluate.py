@@ -64,7 +64,8 @@ if TYPE_CHECKING:
     type=click.Choice(["t", "bca", "none"]),
     default="t",
     show_default=True,
-    help="95 % interval: Student's t, BCa bootstrap, or none.",
+    help="95 % interval: Student's t, BCa bootstrap (too narrow for few queries: at 20 it covers "
+    "88 to 93 % instead of 95), or none.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of --interval bca.")
 @click.option(

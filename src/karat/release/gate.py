@@ -6,12 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from karat.release.policy import Drop, Rule
-from karat.stats.intervals import TRUSTED_FROM
+from karat.stats.intervals import LEAST, TRUSTED_FROM
 from karat.tables.comparison import ROUNDING
 from karat.tables.gate import WORST_FIRST, Check, GateVerdict
 
-LEAST = 5
-"""Queries below which no interval proves anything."""
 _PRINTED = 5e-5  # what is less prints as 0.0000
 _NO_SPREAD = f"fewer than {TRUSTED_FROM} without spread prove nothing"
 
@@ -198,9 +196,9 @@ def _sure(numbers: Numbers, drop: float, limit: float, allowed: str) -> tuple[Ga
     alike = n if numbers.alike is None else numbers.alike
     said = f"the drop is {_signed(drop)}"
     if low is None or high is None:
-        if n > 1 and not numbers.even:
+        if n >= LEAST and not numbers.even:
             return "cannot_tell", f"{said}, and nobody knows its interval, {allowed}"
-        said += " in every query" if n > 1 else " in one query, which has no interval"
+        said += _without_spread(n, even=numbers.even)
     else:
         said += f" (95 %: {_signed(low)} to {_signed(high)})"
     said += f", {allowed}"
@@ -213,6 +211,12 @@ def _sure(numbers: Numbers, drop: float, limit: float, allowed: str) -> tuple[Ga
     if high <= limit + ROUNDING:
         return "pass", said
     return ("fail" if low > limit + ROUNDING else "cannot_tell"), said
+
+
+def _without_spread(n: int, *, even: bool) -> str:
+    if n == 1:
+        return " in one query, which has no interval"
+    return " in every query" if even else ""
 
 
 def _too_few(n: int, alike: float) -> str:
@@ -280,9 +284,9 @@ def _surely(own: Own, value: float, least: float, *, lower: bool) -> tuple[GateV
     alike = n if own.alike is None else own.alike
     said = f"it is {_apart(value, least)}"
     if low is None or high is None:
-        if n > 1 and not own.even:
+        if n >= LEAST and not own.even:
             return "cannot_tell", f"{said}, and nobody knows its interval"
-        said += " in every query" if n > 1 else " in one query, which has no interval"
+        said += _without_spread(n, even=own.even)
     else:
         said += f" (95 %: {_apart(low, least)} to {_apart(high, least)})".replace("-", "−")
     if few := _too_few(n, alike):

@@ -23,14 +23,12 @@ from karat.tables.comparison import (
     Overlap,
     QueryDifference,
     Review,
-    Standing,
 )
 
 _QUERIES = 5  # that gain, and that lose
 _FEW = 3  # of several candidates
 _FOLLOWED = 2  # candidates whose documents are followed unasked
 _DISAGREEMENTS = 3
-_LEVEL = 0.05
 _TOLD = {"better", "worse"}
 _BESIDE = 39  # columns of what stands beside the documents that moved
 _TEXT = 20  # columns of a query and its text
@@ -101,7 +99,7 @@ def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, ful
     apart = [row for row in comparison.disagreements if row.candidate == candidate]
     if apart:
         out.print("look here first: measures point in opposite directions", style="bold")
-        lines = _opposed(apart)
+        lines = _opposed(comparison, apart)
         shown = lines if full else lines[:_DISAGREEMENTS]
         more = len(lines) - len(shown)
         show_notes([*shown, *([f"and {more} more (--full)"] if more else [])], out)
@@ -138,15 +136,14 @@ def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, ful
 def _show_standings(comparison: Comparison, out: Console, *, full: bool) -> None:
     measures = list(dict.fromkeys(row.measure for row in comparison.standings))
     for measure in measures if full else measures[:1]:
-        out.print(_standings([row for row in comparison.standings if row.measure == measure]))
+        out.print(_standings(comparison, measure))
     show_notes(list(_about_standings(comparison)), out)
     out.print()
 
 
 def _about_standings(comparison: Comparison) -> Iterator[str]:
-    honest = comparison.standings[0].honest_difference
-    within = "nothing is told apart" if honest is None else f"within {honest:.3f} here"
-    yield f"runs that share a letter are not told apart ({within}; Tukey, family-wise level .05)"
+    if comparison.settings.all_pairs:
+        yield "runs that share no letter are significantly different"
     known = [row for row in comparison.orders if row.kendall is not None]
     if known:
         least = min(known, key=lambda row: row.kendall or 0.0)
@@ -159,22 +156,27 @@ def _about_standings(comparison: Comparison) -> Iterator[str]:
             )
 
 
-def _standings(rows: Sequence[Standing]) -> Table:
-    table = base(f"all runs by {rows[0].measure}")
+def _standings(comparison: Comparison, measure: str) -> Table:
+    table = base(f"all runs by {measure}")
     table.add_column("run", overflow="fold", min_width=LABEL)
     table.add_column("value", justify="right")
-    table.add_column("told apart", no_wrap=True)
-    for row in rows:
-        table.add_row(plain(row.run), _number(row.value), row.groups)
+    table.add_column(plain(f"against {comparison.baseline}"), overflow="fold")
+    if comparison.settings.all_pairs:
+        table.add_column("all pairs", no_wrap=True)
+    for row in comparison.standings:
+        if row.measure == measure:
+            verdict = comparison.against_baseline(row)
+            letters = [] if row.groups is None else [row.groups]
+            table.add_row(plain(row.run), _number(row.value), verdict, *letters)
     return table
 
 
-def _opposed(rows: Sequence[Disagreement]) -> list[str]:
+def _opposed(comparison: Comparison, rows: Sequence[Disagreement]) -> list[str]:
     """A line for each slice and measure that is up, with those that are down there."""
     together: dict[tuple[str, str, bool], list[Disagreement]] = {}
     for row in rows:
         where = "all queries" if row.attribute is None else f"{row.attribute} {row.slice}"
-        together.setdefault((where, row.better, row.p_corrected <= _LEVEL), []).append(row)
+        together.setdefault((where, row.better, comparison.certain(row)), []).append(row)
     return [
         f"{where}: {better} {signed(held[0].better_difference)} but "
         + ", ".join(f"{row.worse} {signed(row.worse_difference)}" for row in held)
@@ -270,7 +272,7 @@ def _verdicts(candidate: str, baseline: str, rows: Sequence[Difference], out: Co
             "from": _number(row.baseline_value),
             "to": _number(row.candidate_value),
             "change": plain(signed(row.difference), "bold"),
-            "95 %": _interval(row),
+            _span_head(rows): _interval(row),
             "p": _p(row),
             "+/=/−": f"{row.wins}/{row.ties}/{row.losses}",
             "": plain(row.verdict, "bold"),
@@ -278,7 +280,12 @@ def _verdicts(candidate: str, baseline: str, rows: Sequence[Difference], out: Co
         for row in rows
     ]
     title = f"{candidate} against {baseline}"
-    return fitted(title, cells, ("from", "to", "+/=/−", "95 %"), out)
+    return fitted(title, cells, ("from", "to", "+/=/−", _span_head(rows)), out)
+
+
+def _span_head(rows: Sequence[Difference]) -> str:
+    """The heading of intervals: the verdicts beside them are corrected, where there are many."""
+    return "95 % alone" if any(row.family > 1 for row in rows) else "95 %"
 
 
 def _slices(title: str, rows: Sequence[Difference], out: Console) -> Table:
@@ -287,7 +294,7 @@ def _slices(title: str, rows: Sequence[Difference], out: Console) -> Table:
             "slice": plain(str(row.slice)),
             "n": f"{row.n:,}",
             "change": signed(row.difference),
-            "95 %": _interval(row),
+            _span_head(rows): _interval(row),
             "shrunk": signed(row.shrunk),
             "p": _p(row),
             "+/=/−": f"{row.wins}/{row.ties}/{row.losses}",
@@ -295,7 +302,7 @@ def _slices(title: str, rows: Sequence[Difference], out: Console) -> Table:
         }
         for row in rows
     ]
-    return fitted(title, cells, ("+/=/−", "95 %", "p"), out)
+    return fitted(title, cells, ("+/=/−", _span_head(rows), "p"), out)
 
 
 def _deciding(

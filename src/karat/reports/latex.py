@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from karat.reports.cells import CONTROLS
 from karat.reports.figures import counted
-from karat.tables.comparison import Comparison, Difference, Settings, Standing
+from karat.tables.comparison import Comparison, Difference, Settings
+from karat.tables.leaderboard import Standing
 from karat.tables.results import Result, Results
 
 _TESTS = {
@@ -124,16 +125,19 @@ def _results(rows: Sequence[Result], attribute: str | None) -> str:
 
 
 def _bold(comparison: Comparison) -> set[tuple[str, str]]:
-    """Run and measure of what a test tells from every other run, as the better one."""
-    if comparison.standings:
+    """Run and measure of what is significantly better than every run it was tested against."""
+    if comparison.settings.all_pairs:
         by_measure: dict[str, list[Standing]] = {}
         for row in comparison.standings:
             by_measure.setdefault(row.measure, []).append(row)
         return {
             (first.run, measure)
             for measure, (first, *others) in by_measure.items()
-            if others and not any(set(first.groups) & set(other.groups) for other in others)
+            if others
+            and not any(set(first.groups or "") & set(other.groups or "") for other in others)
         }
+    if comparison.standings:  # of several candidates, none is compared with another
+        return set()
     return {
         (row.candidate if row.verdict == "better" else row.baseline, row.measure)
         for row in comparison.differences
@@ -153,8 +157,8 @@ def _said(comparison: Comparison, bold: set[tuple[str, str]]) -> str:
             rf", and 95\,\% intervals of each difference from {name} ({_INTERVALS[made.interval]})"
         )
     parts += _marks(rows, made, name)
-    if bold and comparison.standings:
-        parts.append("Bold: told apart from every other run (Tukey's test by randomisation, .05)")
+    if bold and comparison.settings.all_pairs:
+        parts.append("Bold: significantly better than every other run by that test")
     elif bold:
         parts.append("Bold: the better one by that test")
     return "".join(f"{part}. " for part in parts).rstrip()
@@ -163,7 +167,8 @@ def _said(comparison: Comparison, bold: set[tuple[str, str]]) -> str:
 def _marks(rows: Sequence[Difference], made: Settings, name: str) -> Iterator[str]:
     drawn = f", {made.resamples:,} resamples" if made.test in _DRAWN else ""
     family = max(row.family for row in rows)
-    holm = f", Holm-corrected over {family} comparisons" if family > 1 else ""
+    by = "corrected over all pairs of runs:" if made.all_pairs else "Holm-corrected over"
+    holm = f", {by} {family} comparisons" if family > 1 else ""
     test = f"two-sided {_TESTS[made.test]}{drawn}{holm}"
     if any(row.verdict in {"better", "worse"} for row in rows):
         yield rf"$\dagger$: differs from {name}, $p < .05$ ({test})"

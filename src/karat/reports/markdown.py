@@ -82,7 +82,9 @@ def comparison_comment(comparison: Comparison) -> str:
     for candidate in dict.fromkeys(row.candidate for row in comparison.differences):
         rows = [row for row in comparison.differences if row.candidate == candidate]
         parts.append(f"{_code(candidate)} against {_code(comparison.baseline)}\n")
-        heads = ("measure", "baseline", "candidate", "change (95 %)", "p", "+/=/−", "verdict")
+        alone = " alone" if any(row.family > 1 for row in rows) else ""
+        change = f"change (95 %{alone})"
+        heads = ("measure", "baseline", "candidate", change, "p", "+/=/−", "verdict")
         parts.append(_table(heads, "ldddddl", map(_difference, rows)))
         parts.append(_bullets([f"{row.measure}: {row.reason}" for row in rows]))
         answers = [row for row in comparison.answers if row.candidate == candidate]

@@ -334,5 +334,8 @@ def _give_or_take(row: Result) -> Text:
         return plain("–")
     if row.ci_low is None or row.ci_high is None:
         return plain(f"{row.value:,.0f}" if row.aggregate == "sum" else f"{row.value:.3f}")
+    if row.ci_reason:  # cut, so that it reaches less far to one side
+        ends = f" {row.ci_low:.2f}–{row.ci_high:.2f}"
+        return Text.assemble((f"{row.value:.3f}", "bold"), (ends, "dim"))
     reach = f"{(row.ci_high - row.ci_low) / 2:.2f}".removeprefix("0")
     return Text.assemble((f"{row.value:.3f}", "bold"), (f" ±{reach}", "dim"))

@@ -11,7 +11,7 @@ from karat.measures import Measure, parse
 from karat.measures.evidence import Mask
 from karat.measures.scores import Scores
 from karat.stats.averages import Floats, geometric_mean, log_floored, mean
-from karat.stats.intervals import Interval, bca_interval, t_interval
+from karat.stats.intervals import Interval, bca_interval, shown, t_interval, value_range
 from karat.stats.weighing import Weighing
 from karat.tables import Result
 from karat.tables.results import QueryScores
@@ -114,6 +114,7 @@ class Aggregation:
             ci_low=span.low,
             ci_high=span.high,
             ci_method=self.interval if span.low is not None else None,
+            ci_reason=span.reason or span.cut,
             n=int(used.sum()),
             empty=int((used & (scores.answered == "empty")).sum()),
             missing=int((chosen & (scores.answered == "missing") & (used | in_trec)).sum()),
@@ -178,9 +179,8 @@ class Aggregation:
             span = t_interval(taken, weights, strata)
         if geometric and span.low is not None and span.high is not None:
             # Few queries make the logarithms spread so far that e to their power means nothing.
-            most = math.inf if measure.entry.high is None else measure.entry.high
-            return Interval(math.exp(span.low), min(math.exp(min(span.high, 700.0)), most))
-        return span
+            span = Interval(math.exp(span.low), math.exp(min(span.high, 700.0)))
+        return shown(span, values[used], *value_range(measure))
 
     def _judged(self, measure: Measure, used: Mask) -> float | None:
         if measure.depth is None:

@@ -123,14 +123,15 @@ def _middle(ordered: Sequence[float]) -> float:
     return ordered[half - 1] + (ordered[half] - ordered[half - 1]) / 2
 
 
-def standard_error(low: float | None, high: float | None) -> float | None:
+def standard_error(value: float | None, low: float | None, high: float | None) -> float | None:
     """Standard error behind a 95 % interval, by the normal distribution; None without one.
 
+    By the end farther from the value: the other may have been cut at the range of the measure.
     For Student's t of few queries it is a little too large, which errs on the side of silence.
     """
-    if low is None or high is None:
+    if value is None or low is None or high is None:
         return None
-    return (high - low) / (2 * _Z)
+    return max(high - value, value - low) / _Z
 
 
 def told_apart(

@@ -14,11 +14,15 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from karat.measures import Measure
 from karat.stats.averages import Floats, mean
 from karat.stats.student import t_quantile
 
 TRUSTED_FROM = 25
 """Queries below which an interval is not to be trusted."""
+
+LEAST = 5
+"""Queries below which no interval is shown: the formula's would say nothing."""
 
 RESAMPLES = 2000
 """Of a bootstrap interval."""
@@ -37,11 +41,13 @@ class Interval:
         low: Lower end, or None.
         high: Upper end, or None.
         reason: Why there is none; empty if there is one.
+        cut: Where it was cut, as it left the range of the measure; empty if it was not.
     """
 
     low: float | None
     high: float | None
     reason: str = ""
+    cut: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,42 @@ def t_interval(
         return Interval(None, None, found)
     reach = t_quantile(0.5 + confidence / 2, found.df) * found.error
     return Interval(found.centre - reach, found.centre + reach)
+
+
+def value_range(measure: Measure) -> tuple[float | None, float | None]:
+    """The lowest and the highest value of a measure; None where there is none."""
+    return measure.entry.low, measure.entry.high
+
+
+def difference_range(measure: Measure) -> tuple[float | None, float | None]:
+    """The least and the most that two values of a measure can differ; None if unbounded."""
+    if measure.entry.high is None:
+        return None, None
+    width = measure.entry.high - measure.entry.low
+    return -width, width
+
+
+def shown(span: Interval, values: Floats, low: float | None, high: float | None) -> Interval:
+    """The interval as it is shown: cut at the range of the values, and none of a few queries.
+
+    Cutting leaves the share of samples whose interval holds the true mean as it is, as no mean lies
+    beyond the range. It changes no verdict of a gate, as no limit may lie at or beyond an end.
+
+    Args:
+        span: Of the mean of the values.
+        values: One for each query; shape (n,). A range that they leave is widened to hold them.
+        low: The lowest value there can be; None if there is none.
+        high: The highest; None likewise.
+    """
+    if span.low is None or span.high is None:
+        return span
+    if len(values) < LEAST:
+        return Interval(None, None, f"fewer than {LEAST} queries")
+    least = -math.inf if low is None else min(low, float(values.min()))
+    most = math.inf if high is None else max(high, float(values.max()))
+    ends = [f"{end:g}" for end, out in ((least, span.low < least), (most, span.high > most)) if out]
+    cut = f"cut at {' and '.join(ends)}" if ends else ""
+    return Interval(max(span.low, least), min(span.high, most), cut=cut)
 
 
 def estimate(

@@ -1,34 +1,86 @@
-"""Leaderboard: several runs in order, which of them are told apart, and whether measures agree."""
+"""Leaderboard: several runs in order, which pairs differ, and whether measures agree."""
 
 from __future__ import annotations
 
 import itertools
 import math
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from karat.measures import Measure
+from karat.measures.evidence import Mask
 from karat.measures.scores import Scores
-from karat.stats.averages import Floats
+from karat.stats.averages import Floats, mean
 from karat.stats.system_order import order_agreement
 from karat.stats.tukey import Tukey, tukey_each
 from karat.stats.weighing import Weighing
-from karat.tables.comparison import Order, Standing
+from karat.tables.leaderboard import Order, Standing
 
 
-def standings(
+@dataclass(frozen=True, slots=True)
+class PairTest:
+    """A candidate against the baseline, as one of all pairs of runs.
+
+    Attributes:
+        p: P-value by itself; None where nothing differs.
+        p_corrected: The same, corrected over all pairs of runs and all measures.
+        family: How many these are.
+    """
+
+    p: float | None
+    p_corrected: float | None
+    family: int
+
+
+@dataclass(frozen=True, slots=True)
+class AllPairs:
+    """Every pair of runs under every measure, tested as one family.
+
+    Attributes:
+        found: By measure; systems are the runs in the order given.
+        runs: How many they are.
+    """
+
+    found: Mapping[Measure, Tukey]
+    runs: int
+
+    def against_first(self, measures: Sequence[Measure]) -> list[PairTest | None]:
+        """The first run and each other under each measure; None where no query has all values."""
+        return [self._pair(run, measure) for run in range(1, self.runs) for measure in measures]
+
+    def _pair(self, candidate: int, measure: Measure) -> PairTest | None:
+        one = self.found.get(measure)
+        if one is None:
+            return None
+        if not one.differing[0, candidate]:
+            return PairTest(None, None, one.family)
+        p, corrected = float(one.alone[0, candidate]), float(one.p_values[0, candidate])
+        return PairTest(p, corrected, one.family)
+
+
+def shared(scored: Sequence[Scores]) -> list[Scores]:
+    """The same without the values of queries for which some run has none, by measure."""
+    without = {m: np.any([np.isnan(s.values[m]) for s in scored], axis=0) for m in scored[0].values}
+    return [
+        replace(s, values={m: np.where(without[m], np.nan, v) for m, v in s.values.items()})
+        for s in scored
+    ]
+
+
+def all_pairs(
     scored: Sequence[Scores], weighing: Weighing, *, resamples: int, seed: int
-) -> list[Standing]:
-    """The place of each run under each measure, best first, with tie groups.
+) -> AllPairs:
+    """Test every pair of runs under every measure, as one family.
 
     Only queries for which every run has a value count, without those of weight 0.
 
     Args:
         scored: Two runs or more, over the same queries.
         weighing: What each query counts for.
-        resamples: Arrangements of Tukey's test, where not all are gone through.
+        resamples: Of the test.
         seed: Of these.
 
     Source: as ``karat.stats.tukey``.
@@ -36,22 +88,70 @@ def standings(
     alike: dict[bytes, list[Measure]] = {}
     values = {m: np.stack([s.values[m] for s in scored], axis=1) for m in scored[0].values}
     for measure, table in values.items():
-        if (used := scored[0].overall & ~np.isnan(table).any(axis=1)).any():
+        if (used := _counting(scored, table)).any():
             alike.setdefault(used.tobytes(), []).append(measure)
-    found: dict[Measure, tuple[Tukey, int]] = {}
+    pairs, tested = math.comb(len(scored), 2), sum(map(len, alike.values()))
+    found: dict[Measure, Tukey] = {}
     for key, measures in alike.items():
         used = np.frombuffer(key, np.bool_)
         cube = np.stack([values[measure][used] for measure in measures], axis=2)
+        weights, strata = weighing.at(used)
+        each = tukey_each(
+            cube,
+            np.random.default_rng(seed),
+            weights=weights,
+            strata=strata,
+            resamples=resamples,
+            others=pairs * (tested - len(measures)),
+        )
+        found |= zip(measures, each, strict=True)
+    return AllPairs(found, len(scored))
+
+
+def standings(
+    scored: Sequence[Scores], weighing: Weighing, tested: AllPairs | None = None
+) -> list[Standing]:
+    """The place of each run under each measure, best first; with tie groups, if tested.
+
+    Only queries for which every run has a value count, without those of weight 0.
+
+    Args:
+        scored: Two runs or more, over the same queries.
+        weighing: What each query counts for.
+        tested: All pairs of these runs; None without tie groups.
+    """
+    rows: list[Standing] = []
+    for measure in scored[0].values:
+        table = np.stack([scores.values[measure] for scores in scored], axis=1)
+        if not (used := _counting(scored, table)).any():
+            continue
         weights, _ = weighing.at(used)
-        each = tukey_each(cube, np.random.default_rng(seed), weights=weights, resamples=resamples)
-        found |= {m: (one, int(used.sum())) for m, one in zip(measures, each, strict=True)}
-    names = [scores.run.name for scores in scored]
-    return [
-        row
-        for measure in values
-        if measure in found
-        for row in _places(measure, names, *found[measure])
-    ]
+        means = np.array([mean(column, weights) for column in table[used].T])
+        groups = None if tested is None else tested.found[measure].groups
+        falling = measure.entry.direction != "lower"
+        if groups is not None and not falling:
+            groups = tuple(group[::-1] for group in groups[::-1])
+        letters = None if groups is None else dict(zip(groups, _letters(), strict=False))
+        rows += [
+            Standing(
+                measure=str(measure),
+                run=scored[place].run.name,
+                value=float(means[place]),
+                n=int(used.sum()),
+                groups=None
+                if letters is None
+                else "".join(letter for group, letter in letters.items() if place in group),
+                honest_difference=None,
+            )
+            for place in np.argsort(-means if falling else means, kind="stable").tolist()
+        ]
+    return rows
+
+
+def _counting(scored: Sequence[Scores], table: Floats) -> Mask:
+    """Queries for which every run has a value, without those of weight 0."""
+    counting: Mask = scored[0].overall & ~np.isnan(table).any(axis=1)
+    return counting
 
 
 def orders(rows: Sequence[Standing], measures: Sequence[Measure]) -> list[Order]:
@@ -73,22 +173,6 @@ def orders(rows: Sequence[Standing], measures: Sequence[Measure]) -> list[Order]
 
 def _column(means: dict[str, float], runs: Sequence[str]) -> Floats:
     return np.array([means[run] for run in runs])
-
-
-def _places(measure: Measure, names: Sequence[str], found: Tukey, n: int) -> Iterator[Standing]:
-    falling = measure.entry.direction != "lower"
-    groups = found.groups if falling else tuple(group[::-1] for group in found.groups[::-1])
-    letters = dict(zip(groups, _letters(), strict=False))
-    honest = found.honest_difference
-    for place in np.argsort(-found.means if falling else found.means, kind="stable").tolist():
-        yield Standing(
-            measure=str(measure),
-            run=names[place],
-            value=float(found.means[place]),
-            n=n,
-            groups="".join(letter for group, letter in letters.items() if place in group),
-            honest_difference=honest if math.isfinite(honest) else None,
-        )
 
 
 def _letters() -> Iterator[str]:

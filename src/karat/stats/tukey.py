@@ -12,7 +12,6 @@ difference is divided by its own standard error, and held against its own distri
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -43,15 +42,17 @@ class Tukey:
         alone: P-value of each pair by itself, above 0 to 1, symmetric, 1 on the diagonal; shape
             (s, s).
         p_values: The same, corrected over the family; shape (s, s).
+        differing: Whether a pair differs on any query; shape (s, s).
         groups: Tie groups, best first: the largest sets of systems of which no two are
             significantly different. Indices of systems, best first; a system may be in several.
-        family: Pairs tested, under all measures together.
+        family: Pairs of systems times measures.
         alpha: Chance of finding any pair of the family different, if no two systems differ.
     """
 
     means: Floats
     alone: Floats
     p_values: Floats
+    differing: NDArray[np.bool_]
     groups: tuple[tuple[int, ...], ...]
     family: int
     alpha: float
@@ -142,9 +143,12 @@ def tukey_each(
         tables = np.ones((2, systems, systems))
         for table, p in zip(tables, (alone, corrected), strict=True):
             table[left, right] = table[right, left] = p.reshape(-1, measures)[:, k]
-        means = np.array([mean(column, weights) for column in values[:, :, k].T])
+        one = values[:, :, k]
+        means = np.array([mean(column, weights) for column in one.T])
+        differing = np.any(np.abs(one[:, :, None] - one[:, None, :]) > TIED, axis=0)
         groups = _tie_groups(means, tables[1] > alpha + 1e-12)
-        found.append(Tukey(means, tables[0], tables[1], groups, len(alone) + others, alpha))
+        family = len(alone) + others
+        found.append(Tukey(means, tables[0], tables[1], differing, groups, family, alpha))
     return found
 
 

@@ -16,7 +16,16 @@ from karat.measures.evidence import Floats, Mask
 from karat.measures.scores import Scores
 from karat.stats.averages import mean
 from karat.stats.effects import TIED, standardised, superiority, win_tie_loss
-from karat.stats.intervals import Interval, bca_intervals, estimate, t_interval
+from karat.stats.intervals import (
+    LEAST,
+    Interval,
+    bca_intervals,
+    difference_range,
+    estimate,
+    shown,
+    t_interval,
+)
+from karat.stats.leaderboard import PairTest
 from karat.stats.paired import (
     MarginTest,
     bootstrap,
@@ -32,7 +41,6 @@ from karat.stats.weighing import Weighing
 from karat.tables.comparison import Difference, Verdict
 
 LEVEL = 0.05
-_LEAST = 5  # queries, below which power says nothing
 LEAST_RESAMPLES = 100
 MOST_RESAMPLES = 10_000_000
 UNWEIGHTED = ("wilcoxon", "sign")
@@ -161,7 +169,11 @@ class Testing:
         return [found[place] for place in range(len(contrasts))]
 
     def decided(
-        self, family: Sequence[Measured], correct: Correction, level: float | None = None
+        self,
+        family: Sequence[Measured],
+        correct: Correction,
+        level: float | None = None,
+        pairs: Sequence[PairTest | None] | None = None,
     ) -> list[Difference]:
         """The rows with p-values corrected over all of them, and with what may be said.
 
@@ -169,9 +181,19 @@ class Testing:
             family: From ``measured``.
             correct: Holm, or Benjamini and Hochberg.
             level: What power is told for; what a family of so many leaves to each if None.
+            pairs: P-values from the family of all pairs of runs, one for each of ``family``, in
+                place of those of the test; None where these stand.
         """
         rows = [each.row for each in family]
+        corrected = correct([row.p for row in rows])
         tests = sum(row.p is not None for row in rows)
+        if pairs is not None:
+            rows = [
+                replace(row, p=None if pair is None else pair.p)
+                for row, pair in zip(rows, pairs, strict=True)
+            ]
+            corrected = [None if pair is None else pair.p_corrected for pair in pairs]
+            tests = max((pair.family for pair in pairs if pair is not None), default=0)
         alone = LEVEL / max(tests, 1) if level is None else level
         found = [
             replace(
@@ -179,7 +201,7 @@ class Testing:
             )
             for row, p, e, w in zip(
                 rows,
-                correct([row.p for row in rows]),
+                corrected,
                 correct([row.equivalence_p for row in rows]),
                 correct([row.not_worse_p for row in rows]),
                 strict=True,
@@ -231,7 +253,8 @@ class Testing:
         wins, ties, losses = win_tie_loss(contrast.sign * difference)
         known = estimate(difference, weights, strata)
         if n and float(np.ptp(difference)) <= TIED:  # but for rounding, all are equal
-            known, span = "no spread", Interval(None, None, "no spread")
+            known, span = "no spread", Interval(None, None, "all differences are equal")
+        span = shown(span, difference, *difference_range(contrast.measure))
         centre = mean(difference, weights) if n else None
         low, high, exact = _unjudged_ends(contrast, used, self.weighing.over(used), centre)
         return Difference(
@@ -245,6 +268,7 @@ class Testing:
             ci_low=span.low,
             ci_high=span.high,
             ci_method=None if span.low is None else "t" if self.drawn is None else "bca",
+            ci_reason=span.reason or span.cut,
             n=n,
             p=p,
             p_corrected=None,
@@ -362,7 +386,7 @@ def _why_not(row: Difference) -> str:
     if row.smallest_detected is None:
         return "the difference has no spread that a test could go by"
     before = f"{_p_told(row)}; " if row.p is not None and row.p <= LEVEL else ""
-    if row.n < _LEAST:
+    if row.n < LEAST:
         return f"{before}{row.n} queries are too few to detect anything"
     seen = f"{before}{row.n} queries detect {row.smallest_detected:.3f} or more (power 80 %)"
     if row.queries_needed is None or row.difference is None or row.queries_needed <= row.n:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from karat.tables.leaderboard import Order, Standing
 from karat.tables.pairs import Pairs
 
 ROUNDING = 1e-12
@@ -39,8 +40,9 @@ class Difference:
         ci_method: t | bca; None where there is no interval.
         n: Queries for which both have a value.
         p: Two-sided p-value of the test asked for; None where all differences are 0.
-        p_corrected: The same, corrected over the family: Holm over all measures and candidates, or
-            Benjamini and Hochberg over all of them and all slices of one attribute.
+        p_corrected: The same, corrected over the family: Holm over all measures and candidates;
+            with ``all_pairs`` over all pairs of runs and measures, by resampling; in slices
+            Benjamini and Hochberg over all measures, candidates and slices of one attribute.
         family: Tests that the correction is over.
         equivalence_p: P-value of the test against a difference of the margin or more, up or down,
             corrected likewise; None without a margin or spread.
@@ -67,6 +69,8 @@ class Difference:
         shrunk: In slices: the difference drawn towards that of all queries, the more so the fewer
             queries the slice has; 0 where both runs are identical; None for a slice of one query,
             where the whole has no spread, and elsewhere.
+        ci_reason: Why there is no interval, or where it was cut, as it left the range that a
+            difference of the measure can have; empty if neither.
     """
 
     baseline: str
@@ -100,6 +104,7 @@ class Difference:
     attribute: str | None = None
     slice: str | None = None
     shrunk: float | None = None
+    ci_reason: str = ""
 
     @property
     def could_turn(self) -> bool | None:
@@ -316,49 +321,6 @@ class Overlap:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A run's place among several, under one measure.
-
-    Attributes:
-        measure: Canonical name of the measure.
-        run: Name of the run.
-        value: Its mean over the queries for which every run has a value.
-        n: These queries.
-        groups: Letters of its tie groups: runs that share one are not told apart (Tukey's test
-            by randomisation, family-wise level .05).
-        honest_difference: Means farther apart than this are told apart; None if nothing is.
-    """
-
-    measure: str
-    run: str
-    value: float
-    n: int
-    groups: str
-    honest_difference: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Whether two measures put the runs in one order.
-
-    Attributes:
-        left: One measure.
-        right: Another.
-        runs: Number of runs.
-        kendall: Tau-b, -1 to 1; None if all runs are equal under one of them.
-        tau_ap: Tau_AP, which weighs the top of the right one's order; None likewise.
-        spearman: Spearman's correlation; None likewise.
-    """
-
-    left: str
-    right: str
-    runs: int
-    kendall: float | None
-    tau_ap: float | None
-    spearman: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class Disagreement:
     """Two measures that point in opposite directions, over all queries or in a slice.
 
@@ -402,6 +364,8 @@ class Settings:
         seed: Of what is drawn.
         k: Depth of finds, overlaps and review: that of the first measure, 10 if it has none.
         rel: Lowest grade that counts as relevant there.
+        all_pairs: Whether the family of the verdicts is every pair of runs under every measure;
+            else it is every candidate against the baseline under every measure.
     """
 
     test: str
@@ -411,6 +375,7 @@ class Settings:
     seed: int
     k: int
     rel: float
+    all_pairs: bool = False
 
 
 @dataclass(frozen=True, repr=False)
@@ -455,6 +420,21 @@ class Comparison:
     judge_next: list[NextJudgment] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     answers: list[AnswerChange] = field(default_factory=list)
+
+    def against_baseline(self, row: Standing) -> str:
+        """What the comparison says of a run in the leaderboard; ``baseline`` of the baseline."""
+        said = {(each.candidate, each.measure): each.verdict for each in self.differences}
+        return said.get((row.run, row.measure), "baseline")
+
+    def certain(self, row: Disagreement) -> bool:
+        """Whether the verdicts themselves say that one measure is better and the other worse."""
+        place = (row.candidate, row.attribute, row.slice)
+        said = {
+            each.measure: each.verdict
+            for each in (*self.differences, *self.slices)
+            if (each.candidate, each.attribute, each.slice) == place
+        }
+        return {said.get(row.better), said.get(row.worse)} == {"better", "worse"}
 
     def to_judge(self) -> Pairs:
         """The pairs to judge next, as a table with an empty column for the grades."""

@@ -53,6 +53,8 @@ class Result:
         unjudged_high: The highest; None likewise.
         attribute: The query attribute sliced by, or None for all queries.
         slice: Its value, or None for all queries.
+        ci_reason: Why there is no interval, or where it was cut, as it left the range of the
+            measure; empty if neither, or if none was asked for.
     """
 
     run: str
@@ -77,6 +79,7 @@ class Result:
     unjudged_high: float | None = None
     attribute: str | None = None
     slice: str | None = None
+    ci_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from karat.measures import Measure
 from karat.measures.scores import Scores
 from karat.reports.figures import counted, percent
 from karat.stats.averages import mean
-from karat.stats.intervals import RESAMPLES, TRUSTED_FROM
+from karat.stats.intervals import LEAST, RESAMPLES, TRUSTED_FROM
 from karat.stats.weighing import Weighing
 from karat.tables.comparison import Comparison, Difference
 from karat.workflows.foreign_ids import of_ids
-from karat.workflows.notes import of_run, of_weights, returned_and_tied
+from karat.workflows.notes import of_cuts, of_run, of_weights, returned_and_tied
 from karat.workflows.settle import Settled
 
 _MOVED = 0.005  # what changes the second digit
@@ -37,7 +37,8 @@ def of_comparison(
         yield from (f"{scores.run.name}: {note}" for note in said if note)
     few = min((row.n for row in found.differences), default=0)
     if few < TRUSTED_FROM:
-        yield f"fewer than {TRUSTED_FROM} queries ({few}): intervals are not to be trusted"
+        yield f"fewer than {TRUSTED_FROM} queries ({few}): {_too_few(few)}"
+    yield from of_cuts([*found.differences, *found.slices])
     yield from _corrections(found)
     if any(row.unjudged_high is not None for row in found.differences):
         low, high = asked.qrels.scale
@@ -45,6 +46,10 @@ def of_comparison(
             f"what the unjudged could do is over all grades from {low:g} to {high:g} of documents "
             "in either run down to the cutoff, the same in both runs; others count as not relevant"
         )
+
+
+def _too_few(count: int) -> str:
+    return "no interval" if count < LEAST else "intervals are not to be trusted"
 
 
 def _shallow(scored: Sequence[Scores]) -> Iterator[str]:
@@ -120,11 +125,21 @@ def _turns(
 
 
 def _corrections(found: Comparison) -> Iterator[str]:
-    tested = sum(row.p is not None for row in found.differences)
-    if tested > 1:
+    family = max((row.family for row in found.differences), default=0)
+    if found.settings.all_pairs:
         yield (
-            f"p-values and verdicts are corrected by Holm over {tested} comparisons; each interval "
-            "is of its difference alone, and may leave out 0 where the verdict cannot tell"
+            "p-values and verdicts answer which runs differ from which: corrected over all pairs "
+            f"of runs and measures, {counted(family, 'comparison', 'comparisons')} (--all-pairs)"
+        )
+    elif family > 1:
+        yield (
+            "p-values and verdicts answer which candidates differ from the baseline: corrected by "
+            f"Holm over {family} comparisons"
+        )
+    if family > 1:
+        yield (
+            "intervals are of one difference alone, without that correction: the verdict counts, "
+            "and not whether the interval holds 0"
         )
     if found.slices:
         yield (

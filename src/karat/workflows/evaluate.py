@@ -62,7 +62,7 @@ def evaluate(
         by: Attribute or attributes to slice by: of the queries (``lang``), combined
             (``lang,kind``), of documents (``relevant.source``, ``returned.source``), or built in
             (``relevant_documents``, ``first_relevant``, ``query_length``, ``frequency_band``).
-        interval: t | bca | none.
+        interval: t | bca | none. BCa is too narrow for few queries: at 20 it covers 88 to 93 %.
         seed: Of the bootstrap.
         rel: Lowest grade that counts as relevant, where a measure does not say.
         complete: Every query of the qrels counts (trec_eval -c).

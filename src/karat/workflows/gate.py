@@ -34,7 +34,7 @@ from karat.stats import mean
 from karat.stats.aggregation import Aggregation
 from karat.stats.averages import Floats
 from karat.stats.effects import TIED
-from karat.stats.intervals import TRUSTED_FROM, t_interval
+from karat.stats.intervals import TRUSTED_FROM, shown, t_interval, value_range
 from karat.stats.multiplicity import holm
 from karat.stats.verdicts import LEVEL, Contrast, Testing
 from karat.stats.weighing import Weighing
@@ -392,7 +392,7 @@ class _Judged:
         if not used.any():
             return Own(0, None, attribute=part.attribute, slice=part.value)
         weights, strata = self.weighing.at(used)
-        span = t_interval(values[used], weights, strata)
+        span = shown(t_interval(values[used], weights, strata), values[used], *value_range(measure))
         old = None if self.before is None else self.before.values[measure]
         same = old is not None and (part.chosen & ~np.isnan(old) == used).all()
         return Own(

@@ -21,6 +21,7 @@ from karat.store.runs import RunRow
 from karat.tables import QueryValue, Results
 from karat.tables import comparison as tables
 from karat.tables.comparison import Comparison
+from karat.tables.leaderboard import Order, Standing
 from karat.tables.names import check_name
 from karat.tables.results import Result
 from karat.workflows.comparison_numbers import OF_DIFFERENCES, computed
@@ -44,8 +45,8 @@ _MEMORY = 8  # comparisons that a process keeps at hand
 _ROWS: dict[str, Any] = {
     "differences": tables.Difference,
     "slices": tables.Difference,
-    "standings": tables.Standing,
-    "orders": tables.Order,
+    "standings": Standing,
+    "orders": Order,
     "disagreements": tables.Disagreement,
     "moves": tables.Move,
     "finds": tables.Finds,

@@ -13,6 +13,7 @@ from karat.reports.figures import DIGITS, counted, moves, percent
 from karat.stats.aggregation import Aggregation
 from karat.stats.intervals import TRUSTED_FROM
 from karat.tables import Qrels, Result
+from karat.tables.comparison import Difference
 from karat.tables.results import NoAnswer, Silence
 from karat.workflows.foreign_ids import of_ids
 
@@ -42,6 +43,7 @@ def of(
     said += _unknown(rows[0], rules)
     for reason, measures in _merged(rows).items():
         said.append(f"no interval for {_list(list(measures))}: {reason}")
+    said += of_cuts(results)
     few = min((row.n for row in results if row.ci_low is not None), default=TRUSTED_FROM)
     if few < TRUSTED_FROM:
         said.append(
@@ -51,6 +53,13 @@ def of(
     if interval == "bca":
         said.append(f"BCa bootstrap intervals from 2,000 resamples, seed {seed}")
     return said
+
+
+def of_cuts(rows: Sequence[Result] | Sequence[Difference]) -> Iterator[str]:
+    """Which intervals left the range of their measure."""
+    cut = dict.fromkeys(row.measure for row in rows if row.ci_low is not None and row.ci_reason)
+    if cut:
+        yield f"intervals of {_list(list(cut))} are cut where the range of the measure ends"
 
 
 def of_silence(rows: Sequence[NoAnswer]) -> Iterator[str]:

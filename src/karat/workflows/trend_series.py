@@ -97,7 +97,7 @@ def _between(
 def _error(value: Value | Mark) -> float | None:
     if value.ci_low is None and value.value in {0.0, 1.0} and (value.n or 0) > 1:
         return 0.0  # several queries without an interval: all have this value
-    return drift.standard_error(value.ci_low, value.ci_high)
+    return drift.standard_error(value.value, value.ci_low, value.ci_high)
 
 
 def _newest(marks: Sequence[Mark]) -> list[Mark]:
