@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 from fastapi import APIRouter, FastAPI
+from tests.web.conftest import ClientOf
 
 from karat.errors import UsageError
 from karat.web.access import MaybeSomebody
@@ -60,3 +62,52 @@ def test_worker_processes_read_how_to_serve_from_the_environment(
     assert "KARAT_SERVE" in os.environ
     with pytest.raises(UsageError, match="in no workspace"):
         create_app(Settings(workspace.parent))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/comparisons/new",
+        "/static/karat.css",
+        "/golden/shop/pairs?format=csv",
+        "/api/measures",
+    ],
+)
+def test_answers_are_compressed_for_who_can_read_that(client_of: ClientOf, path: str) -> None:
+    egon = client_of("engineer")
+    small = egon.get(path)
+    whole = egon.get(path, headers={"accept-encoding": "identity"})
+    assert small.status_code == whole.status_code == 200
+    assert small.headers["content-encoding"] == "gzip"
+    assert "Accept-Encoding" in small.headers["vary"]
+    assert "content-encoding" not in whole.headers
+    # What differs are tokens, of which each answer has its own.
+    assert abs(len(small.text) - len(whole.text)) < 50
+    assert int(small.headers["content-length"]) < len(whole.content) / 2
+
+
+def test_files_and_short_answers_go_as_they_are(client_of: ClientOf) -> None:
+    egon = client_of("engineer")
+    for path in ("/api/runs/old/file", "/healthz", "/api/runs/nothing"):
+        assert "content-encoding" not in egon.get(path).headers
+
+
+def test_what_an_address_says_does_not_measure_a_secret(client_of: ClientOf) -> None:
+    """No two pages show one text that another site's page could guess, and forms stay good."""
+    egon = client_of("engineer")
+    token = re.compile(r'name="csrf" (?:content|value)="([^"]+)"')
+    shown = [token.findall(egon.get("/").text) for _ in "ab"]
+    assert shown[0]
+    assert not {*shown[0]} & {*shown[1]}
+    parts = [{each[i : i + 8] for each in pages for i in range(len(each) - 8)} for pages in shown]
+    assert not parts[0] & parts[1]
+    for each in (*shown[0], *shown[1]):
+        sent = {"csrf": each, "baseline": 1, "candidate": 2}
+        assert egon.post("/comparisons/new", data=sent, follow_redirects=False).status_code == 303
+    for wrong in ("", "x", "00" * 64, shown[0][0][:-2] + "zz", shown[0][0][64:], "é"):
+        sent = {"csrf": wrong, "baseline": 1, "candidate": 2}
+        assert egon.post("/comparisons/new", data=sent, follow_redirects=False).status_code == 403
+    other = client_of("owner")
+    sent = {"csrf": shown[0][0], "baseline": 1, "candidate": 2}
+    assert other.post("/comparisons/new", data=sent, follow_redirects=False).status_code == 403

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import secrets
 from dataclasses import dataclass
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ from karat.web.site import Site
 
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+_CSRF = 32  # bytes, of the token and of what masks it
 FIELD, HEADER = "csrf", "x-csrf"
 """Where a form and a script say the token that shows the request to come from our own page."""
 
@@ -86,7 +88,7 @@ class Needs:
                 raise Refused(403, f"this is for {self.role}s, and {asking.person.name} is none")
         # Last of all, because it may read the body: not that of somebody who may not send it.
         if asking is not None and asking.session is not None and request.method not in _SAFE:
-            await _check_origin(request, asking)
+            await _check_origin(request, asking.session)
         if request.method not in _SAFE:
             await _check_texts(request)
         return asking
@@ -104,8 +106,32 @@ class Needs:
 
 
 def csrf_of(session: str) -> str:
-    """What forms shown in a session have to say."""
-    return hmac.new(session.encode(), b"csrf", hashlib.sha256).hexdigest()
+    """What forms shown in a session have to say; written differently each time.
+
+    Pages are compressed, and show what their address says. Were the token always the same text,
+    the length of a page would tell how much of it an address has guessed (BREACH).
+    """
+    mask = secrets.token_bytes(_CSRF)
+    return (mask + _masked(_csrf(session), mask)).hex()
+
+
+def _csrf(session: str) -> bytes:
+    return hmac.digest(session.encode(), b"csrf", hashlib.sha256)
+
+
+def _masked(text: bytes, mask: bytes) -> bytes:
+    return bytes(one ^ other for one, other in zip(text, mask, strict=True))
+
+
+def _is_csrf(said: str | None, session: str) -> bool:
+    """Whether a form says what ``csrf_of`` wrote for its session, at any time."""
+    try:
+        held = bytes.fromhex(said or "")
+    except ValueError:
+        return False
+    if len(held) != 2 * _CSRF:
+        return False
+    return hmac.compare_digest(_masked(held[_CSRF:], held[:_CSRF]), _csrf(session))
 
 
 def by_session(site: Site, request: Request) -> Asking | None:
@@ -155,16 +181,13 @@ def _reaches(role: Role, least: Role) -> bool:
     return ROLES.index(role) >= ROLES.index(least)
 
 
-async def _check_origin(request: Request, asking: Asking) -> None:
+async def _check_origin(request: Request, session: str) -> None:
     """Refuse what another site's page made a browser send."""
     said = request.headers.get(HEADER)
     if said is None and request.headers.get("content-type", "").startswith(_FORMS):
         field = (await request.form()).get(FIELD)
         said = field if isinstance(field, str) else None
-    wrong = said is None or not hmac.compare_digest(
-        said.encode("utf-8", "replace"), asking.csrf.encode()
-    )
-    if wrong or from_elsewhere(request):
+    if not _is_csrf(said, session) or from_elsewhere(request):
         raise Refused(403, "the request did not come from a page of karat: reload, and try again")
 
 
