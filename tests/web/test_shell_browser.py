@@ -41,7 +41,7 @@ def test_a_list_is_printed_whole_or_says_what_it_lacks(page_of: PageOf, app: Fas
         page.goto("/audit")
         assert page.locator(".printed").is_hidden()
         page.emulate_media(media="print")
-        for hidden in (".bar", "form.filters", "nav.pages", ".count a"):
+        for hidden in (".bar", "form.filters", "nav.pages", ".count .ways"):
             assert page.locator(hidden).first.is_hidden(), hidden
         lacks = page.locator(".printed")
         assert lacks.is_visible()

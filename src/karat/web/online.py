@@ -199,6 +199,7 @@ def dashboard(
     }
     if lenient.errors:
         common["period"] = days.typed if any(days.typed) else asked.days.period
+        common["periods"] = [(name, where, False) for name, where, _ in common["periods"]]
         return show(request, OnlinePage(**common, wrong=lenient.wrong), 400)
     axis = Axis.of(asked.days)
     question = question_of(asked.metrics, asked.by, asked.days, axis.cut)
