@@ -38,8 +38,7 @@ class Client(OnlineCalls):
         sleep: Waits so many seconds.
 
     Raises:
-        UsageError: there is no such address; by every method: what was asked is wrong, or the
-            token may not.
+        UsageError: no such address; by every method: what was asked is wrong, or not allowed.
         InputError: by methods, that the data is wrong.
         KaratError: by methods, that the server does not answer, or cannot do it now.
         MissingExtra: httpx2 is not installed.
@@ -397,9 +396,8 @@ class Client(OnlineCalls):
         last: int | None = None,
     ) -> dict[str, Any]:
         """Each measure over time, as `karat trend --format json`."""
-        asked = {"measure": _listed(measures), "slice": slice, "run": run, "last": last}
-        asked["series"] = series
-        return self._dict(f"/trends/{quote(history, safe='')}", **asked)
+        asked: dict[str, Any] = {"slice": slice, "run": run, "series": series, "last": last}
+        return self._dict(f"/trends/{quote(history, safe='')}", measure=_listed(measures), **asked)
 
     def measures(self) -> list[dict[str, Any]]:
         """The catalogue of measures."""
