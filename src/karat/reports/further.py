@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from karat.measures.no_answer import thinned
 from karat.reports.figures import milliseconds, percent, silence_heading, three_digits
 from karat.tables import Results
-from karat.tables.comparison import AnswerChange
+from karat.tables.answer_changes import AnswerChange
 from karat.tables.results import Latency, NoAnswer, Outcome
 
 CURVE_ROWS = 12

@@ -218,6 +218,7 @@ def _bands_table(rows: Sequence[Result]) -> Table:
 
 
 def drawn(sheet: Sheet) -> Table:
+    """A sheet as a table for eyes."""
     table = base(sheet.title)
     for place, name in enumerate(sheet.heads):
         if place < sheet.texts:

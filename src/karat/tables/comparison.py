@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from karat.tables.answer_changes import AnswerChange
 from karat.tables.leaderboard import Order, Standing
 from karat.tables.pairs import Pairs
 
@@ -115,38 +116,6 @@ class Difference:
         if self.verdict == "identical" and high - low <= ROUNDING:
             return False
         return low <= ROUNDING and high >= -ROUNDING
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerChange:
-    """How a candidate answered, against the baseline: how quickly, or how many queries not well.
-
-    Attributes:
-        baseline: Name of the baseline.
-        candidate: Name of the candidate.
-        what: ``latency p50`` | ``latency p95`` (milliseconds, of the queries timed in both) |
-            ``zero results`` (answered with nothing, or not in the run) | ``no answer`` |
-            ``documents twice`` (shares of the queries that count, 0 to 1).
-        baseline_value: The baseline's.
-        candidate_value: The candidate's.
-        difference: Candidate minus baseline; less is better.
-        ci_low: Lower end of its 95 % interval; None of times of fewer than 100 queries.
-        ci_high: Upper end.
-        n: Queries it is over.
-        verdict: better | worse | cannot tell | identical: whether the interval leaves out 0; not
-            corrected for other rows.
-    """
-
-    baseline: str
-    candidate: str
-    what: str
-    baseline_value: float
-    candidate_value: float
-    difference: float
-    ci_low: float | None
-    ci_high: float | None
-    n: int
-    verdict: Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,15 +407,9 @@ class Comparison:
 
     def to_judge(self) -> Pairs:
         """The pairs to judge next, as a table with an empty column for the grades."""
-        schema = {
-            "query_id": pl.String,
-            "doc_id": pl.String,
-            "grade": pl.Float64,
-            "text": pl.String,
-            "baseline_rank": pl.Int64,
-            "candidate_rank": pl.Int64,
-            "effect": pl.Float64,
-        }
+        text, whole, real = pl.String, pl.Int64, pl.Float64
+        schema = {"query_id": text, "doc_id": text, "grade": real, "text": text}
+        schema |= {"baseline_rank": whole, "candidate_rank": whole, "effect": real}
         rows = [asdict(row) | {"grade": None} for row in self.judge_next]
         return Pairs(pl.DataFrame(rows, schema), "judge next")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from karat.measures.scores import Scores
 from karat.stats.intervals import Interval
 from karat.stats.paired_shares import paired_share_interval
 from karat.stats.quantiles import quantile_change
-from karat.tables.comparison import AnswerChange, Verdict
+from karat.tables.answer_changes import AnswerChange
 from karat.workflows.answers import repeated_in
 from karat.workflows.baseline import times_of
 
@@ -68,7 +69,7 @@ def _row(
     same: bool,
 ) -> AnswerChange:
     low, high = interval.low, interval.high
-    verdict: Verdict = "cannot tell"
+    verdict: Literal["better", "worse", "cannot tell", "identical"] = "cannot tell"
     if same:
         verdict = "identical"
     elif low is not None and low > 0:

@@ -20,6 +20,7 @@ from karat.store.comparisons import ComparisonRow
 from karat.store.runs import RunRow
 from karat.tables import QueryValue, Results
 from karat.tables import comparison as tables
+from karat.tables.answer_changes import AnswerChange
 from karat.tables.comparison import Comparison
 from karat.tables.leaderboard import Order, Standing
 from karat.tables.names import check_name
@@ -53,7 +54,7 @@ _ROWS: dict[str, Any] = {
     "overlaps": tables.Overlap,
     "review": tables.Review,
     "judge_next": tables.NextJudgment,
-    "answers": tables.AnswerChange,
+    "answers": AnswerChange,
 }
 
 
