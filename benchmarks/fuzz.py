@@ -4,8 +4,8 @@
 
 Each mutant is a sound file of one of the kinds in ``tests/mutants.py``, damaged by its number, and
 goes through every command and address that takes such a file. Wrong is: an exit code other than 0
-to 3, a traceback, a status of 500 and above, something half-written, or a process that dies or hangs.
-Needs the development environment; exits with 1 if anything is wrong. 5,000 mutants take 15 minutes.
+to 3, a traceback, a status of 500 and above, something half-written, or a process that dies or
+hangs. The development environment is needed. Ends with 1 if anything is wrong; takes 15 minutes.
 """
 
 from __future__ import annotations

@@ -19,12 +19,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.mutations import mutate
 from tests.sound_files import MADE, write_files
 
 NOW = 1_800_000_000_000_000
+Post = Callable[[str, str, bytes], dict[str, Any]]
 DAMAGED = "*"
 """Stands for the damaged file in the lines of a seed."""
 
@@ -38,12 +39,14 @@ class Seed:
         path: Where it lies in the world.
         lines: Commands that read it.
         posts: Addresses that take it as the body of a POST; ``gate`` sends it as a policy.
+        refusing: Those that refuse it, sound as it is; they are tried with it all the same.
     """
 
     reader: str
     path: str
     lines: tuple[str, ...]
     posts: tuple[str, ...] = ()
+    refusing: tuple[str, ...] = ()
 
 
 _LINT = ("lint * -f json", "lint * q.qrels", "lint r.trec * -f github")
@@ -70,8 +73,9 @@ _QUERIES = (
     *_LINT,
 )
 _UPLOAD = ("/api/golden/shop/import",)
+_IMPORT = ("golden import * -w shop", *_UPLOAD)
 _RUN_UPLOAD = ("/api/runs",)
-_LOG = ("golden choose * -w shop --size 2",)
+_LOG = ("golden choose * -w shop --size 9",)
 _EVENTS = ("online import * --events ev -f json", "online import * --events ev --partial --check")
 _GATES = ("gate q.qrels r.trec r2.trec --policy * -f json", "gate q.qrels r2.trec --policy * -f md")
 
@@ -91,17 +95,18 @@ SEEDS = (
     Seed("CSV qrels", "q.csv", _QRELS, _UPLOAD),
     Seed("CSV queries", "queries.csv", _QUERIES, _UPLOAD),
     Seed("JSONL run", "r.jsonl", _RUNS, _RUN_UPLOAD),
-    Seed("JSONL qrels", "q.jsonl", _QRELS, _UPLOAD),
+    Seed("JSONL qrels", "q.jsonl", _QRELS, _UPLOAD, _IMPORT),
     Seed("JSONL queries", "queries.jsonl", _QUERIES, _UPLOAD),
     Seed("nested JSON run", "r.json", _RUNS, _RUN_UPLOAD),
-    Seed("nested JSON qrels", "q.json", _QRELS, _UPLOAD),
+    Seed("nested JSON qrels", "q.json", _QRELS, _UPLOAD, _IMPORT),
     Seed("Parquet run", "r.parquet", _RUNS, _RUN_UPLOAD),
-    Seed("Parquet qrels", "q.parquet", _QRELS, _UPLOAD),
+    Seed("Parquet qrels", "q.parquet", _QRELS, _UPLOAD, _IMPORT),
     Seed("Parquet queries", "queries.parquet", _QUERIES, _UPLOAD),
-    Seed("golden JSON", "golden.json", (*_QRELS, "evaluate * r.trec --by kind -f csv"), _UPLOAD),
+    Seed("golden JSON", "golden.json", (*_QRELS, "evaluate * r.trec --by kind -f csv"), _UPLOAD,
+         _IMPORT),
     Seed("policy", "p2.toml", _GATES, ("gate",)),
     Seed("karat.toml", "shop/karat.toml",
-         ("golden status -w shop", "golden import q.csv -w shop", "online status -w shop")),
+         ("golden status -w shop", "golden import q.csv -w shop", "golden editions -w shop")),
     Seed("history", "history.jsonl",
          ("trend * -f json", "trend * --fail-on-drift",
           "evaluate q.qrels r.trec -m RR --history *",
@@ -113,11 +118,11 @@ SEEDS = (
     Seed("event log: Parquet", "events.parquet", _EVENTS),
     Seed("event log: UBI", "ubi.ndjson", _EVENTS),
     Seed("event mapping", "mapping.toml", ("online import own.csv --mapping * --events ev",)),
-    Seed("query log: CSV", "log.csv", _LOG, ("/api/golden/shop/choose?size=2",)),
-    Seed("query log: JSONL", "log.jsonl", _LOG, ("/api/golden/shop/choose?size=2",)),
-    Seed("query log: plain", "log.txt", _LOG, ("/api/golden/shop/choose?size=2",)),
-    Seed("query log: uniq -c", "log.uniq", _LOG, ("/api/golden/shop/choose?size=2",)),
-    Seed("query log: Parquet", "log.parquet", _LOG, ("/api/golden/shop/choose?size=2",)),
+    Seed("query log: CSV", "log.csv", _LOG, ("/api/golden/shop/choose?size=9",)),
+    Seed("query log: JSONL", "log.jsonl", _LOG, ("/api/golden/shop/choose?size=9",)),
+    Seed("query log: plain", "log.txt", _LOG, ("/api/golden/shop/choose?size=9",)),
+    Seed("query log: uniq -c", "log.uniq", _LOG, ("/api/golden/shop/choose?size=9",)),
+    Seed("query log: Parquet", "log.parquet", _LOG, ("/api/golden/shop/choose?size=9",)),
     Seed("pairs", "pairs.csv", ("golden queue * -w shop",), ("/api/golden/shop/queue",)),
     Seed("backup", "backup.zip", ("restore * back",)),
 )  # fmt: skip
@@ -144,27 +149,59 @@ class World:
             self.seeds = (*SEEDS, *_write_exchanges())
         self._data = {seed.path: (self.sound / seed.path).read_bytes() for seed in self.seeds}
         shutil.copytree(self.sound, folder)
-        self._post = _uploads(folder.with_name(f"{folder.name}-web"), self.sound) if web else None
+        self._held = contextlib.ExitStack()
+        self._post: Post | None = None
+        if web:
+            held = _uploads(folder.with_name(f"{folder.name}-web"), self.sound)
+            self._post = self._held.enter_context(held)
 
-    def try_one(self, number: int) -> list[dict[str, Any]]:
-        """What each entry point did with the file that the number of a mutant damages."""
-        seed = self.seeds[number % len(self.seeds)]
-        data, how = mutate(self._data[seed.path], random.Random(number))
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def try_one(self, number: int, *, every: bool = True) -> list[dict[str, Any]]:
+        """What entry points did with the file that the number of a mutant damages.
+
+        Args:
+            number: Of the mutant; those that follow each other are of different kinds.
+            every: Try every entry point; else one of them.
+        """
+        seed, rng = self.seeds[number % len(self.seeds)], random.Random(number)
+        data, how = mutate(self._data[seed.path], rng)
+        lines, posts = seed.lines, seed.posts if self._post is not None else ()
+        if not every:
+            one = rng.choice((*lines, *posts))
+            lines, posts = ((one,), ()) if one in lines else ((), (one,))
+        told = self._tried(seed, data, lines, posts)
+        return [{"number": number, "reader": seed.reader, "how": how, **each} for each in told]
+
+    def try_sound(self, seed: Seed) -> list[dict[str, Any]]:
+        """What every entry point did with the file as it is."""
+        posts: Sequence[str] = seed.posts if self._post is not None else ()
+        takes = [line for line in seed.lines if line not in seed.refusing]
+        posts = [post for post in posts if post not in seed.refusing]
+        return self._tried(seed, self._data[seed.path], takes, posts)
+
+    def _tried(
+        self, seed: Seed, data: bytes, lines: Sequence[str], posts: Sequence[str]
+    ) -> list[dict[str, Any]]:
         (self.folder / seed.path).write_bytes(data)
         told = []
         try:
-            for line in seed.lines:
+            for line in lines:
                 told.append(self._typed(line.replace(DAMAGED, seed.path)))
-            for post in seed.posts if self._post is not None else ():
+            for post in posts:
                 assert self._post is not None
                 told.append(self._post(post, seed.path, data))
         finally:
             (self.folder / seed.path).write_bytes(self._data[seed.path])
-            self._restore(seed)
-        return [{"number": number, "reader": seed.reader, "how": how, **each} for each in told]
+            self._restore(lines)
+        return told
 
-    def _restore(self, seed: Seed) -> None:
-        if any("shop" in line for line in seed.lines):
+    def _restore(self, lines: Sequence[str]) -> None:
+        if any("shop" in line for line in lines):
             shutil.rmtree(self.folder / "shop")
             shutil.copytree(self.sound / "shop", self.folder / "shop")
 
@@ -175,7 +212,7 @@ class World:
         # What is refused leaves nothing; what is done leaves what was asked for, whole.
         left = [path for path in new if ".part" in path or (code in (2, 4) and "shop/" not in path)]
         wrong = _wrong(code, err) or (f"left {sorted(left)}" if left else None)
-        for path in new:
+        for path in {*new, "ev"}:
             if "shop/" not in path:
                 where = self.folder / path
                 shutil.rmtree(where) if where.is_dir() else where.unlink(missing_ok=True)
@@ -233,7 +270,7 @@ def _listing(folder: Path) -> set[str]:
     return {
         str(path.relative_to(folder))
         for path in folder.rglob("*")
-        if "ev/" not in str(path.relative_to(folder)) and "karat.db" not in path.name
+        if "karat.db" not in path.name and path.name not in ("ev", ".lock")
     }
 
 
@@ -263,10 +300,9 @@ def _write_exchanges() -> list[Seed]:
 # --- uploads ---
 
 
-def _uploads(folder: Path, sound: Path) -> Callable[[str, str, bytes], dict[str, Any]]:
+@contextmanager
+def _uploads(folder: Path, sound: Path) -> Iterator[Post]:
     """A function that posts a file to an app over a copy of the workspace."""
-    from starlette.testclient import TestClient
-
     from karat.store import people
     from karat.tables.people import SCOPES_OF
     from karat.web.app import create_app
@@ -278,13 +314,18 @@ def _uploads(folder: Path, sound: Path) -> Callable[[str, str, bytes], dict[str,
     shutil.copytree(sound / "shop", folder)
     settings = Settings(folder, hosts=("127.0.0.1", "localhost"))
     app = create_app(settings)
-    # As long as this process: the store is closed by its end.
-    opened = open_workspace(folder, now=NOW).__enter__()
-    accounts = Accounts(opened.store, lambda: NOW)
-    app.state.site = Site(settings, opened, accounts, lambda: NOW)
-    with opened.store.begin() as c:
-        person = people.add(c, "egon", "engineer", None, NOW)
-    secret = accounts.make_token(person, "test", SCOPES_OF["engineer"]).text
+    with open_workspace(folder, now=NOW) as opened:
+        accounts = Accounts(opened.store, lambda: NOW)
+        app.state.site = Site(settings, opened, accounts, lambda: NOW)
+        with opened.store.begin() as c:
+            person = people.add(c, "egon", "engineer", None, NOW)
+        secret = accounts.make_token(person, "test", SCOPES_OF["engineer"]).text
+        yield _posting(app, secret)
+
+
+def _posting(app: Any, secret: str) -> Post:
+    from starlette.testclient import TestClient
+
     client = TestClient(
         app,
         base_url="http://127.0.0.1",
@@ -313,8 +354,10 @@ def _uploads(folder: Path, sound: Path) -> Callable[[str, str, bytes], dict[str,
 def main(start: int, stop: int) -> None:
     """Try the mutants from one number to another; each entry point's end as a line of JSON."""
     said = sys.stdout
-    with tempfile.TemporaryDirectory(prefix="karat-mutants-") as folder:
-        world = World(Path(folder) / "world")
+    with (
+        tempfile.TemporaryDirectory(prefix="karat-mutants-") as folder,
+        World(Path(folder) / "world") as world,
+    ):
         for number in range(start, stop):
             print(json.dumps({"begun": number}), file=said, flush=True)
             for told in world.try_one(number):

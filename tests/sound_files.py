@@ -14,7 +14,7 @@ RUN = [(f"q{q}", f"d{d}", 9.5 - d) for q in range(1, 5) for d in range(1, 6)]
 GRADES = [(f"q{q}", f"d{d}", (q + d) % 3) for q in range(1, 5) for d in range(1, 5)]
 TEXTS = {"q1": "red shoes", "q2": "garden hose", "q3": "tall ladder", "q4": "wool hat"}
 MADE = (
-    "gate q.qrels r.trec --save-baseline baseline.json",
+    "gate q.qrels r.trec -m nDCG@3 --save-baseline baseline.json",
     *[
         f"evaluate q.qrels r.trec -m RR -m AP --history history.jsonl --commit c{i}"
         for i in range(4)
@@ -63,8 +63,8 @@ def write_files() -> None:
     Path("p.toml").write_text('[[rule]]\nmeasure = "nDCG@3"\nmax_drop = "5%"\n')
     Path("p2.toml").write_text(
         '[health]\nmax_failed = 0.1\nmax_missing = 1\np95_ms = 500\n\n[[rule]]\nmeasure = "RR"\n'
-        'min = 0.2\n\n[[rule]]\nmeasure = "nDCG@3"\nmax_drop = 0.1\nconfidence = 0.9\n\n'
-        '[[known_failure]]\nquery = "q4"\nreason = "no hats"\n'
+        'min = 0.2\n\n[[rule]]\nmeasure = "nDCG@3"\nmax_drop = 0.1\n\n\n'
+        '[[known_failure]]\nquery = "q4"\nmeasure = "RR"\nmin = 0.9\n'
     )
     Path("pairs.csv").write_text("query_id,doc_id\nq1,d5\nq2,d5\n")
     _write_logs()
@@ -105,8 +105,7 @@ def _write_logs() -> None:
     frame.write_parquet("events.parquet")
     frame.rename({"user_id": "wer", "time": "wann"}).write_csv("own.csv")
     Path("mapping.toml").write_text(
-        '[columns]\nuser_id = "wer"\ntime = "wann"\n\n[hits]\nseparator = "|"\n\n'
-        '[actions]\nklick = "click"\n'
+        '[columns]\nuser_id = "wer"\ntime = "wann"\n\n[hits]\nseparator = "|"\n'
     )
     Path("ubi.ndjson").write_text(
         "".join(

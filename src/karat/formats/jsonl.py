@@ -25,6 +25,9 @@ from karat.formats.source import Chunk, Source
 _INFER = 1000  # lines Polars looks at; a later line that does not fit is read with care
 
 
+HALF = "a \\u escape is half of a surrogate pair, which is not a character"
+
+
 class Twice(ValueError):
     """A key that stands twice in one object."""
 
@@ -177,8 +180,7 @@ def parsed(raw: bytes, name: str, line: int, hook: Any = no_twins) -> Any:
     try:
         text = raw.decode("utf-8")
         row = json.loads(text, object_pairs_hook=hook)
-        if "\\ud" in text.lower():
-            json.dumps(row, ensure_ascii=False).encode("utf-8")
+        refuse_half(row, text)
         return row
     except UnicodeDecodeError as error:
         at = raw.count(b"\n", 0, error.start)
@@ -189,11 +191,7 @@ def parsed(raw: bytes, name: str, line: int, hook: Any = no_twins) -> Any:
             fix=in_utf8(name),
         ) from None
     except UnicodeEncodeError:
-        raise InputError(
-            "a \\u escape is half of a surrogate pair, which is no character",
-            file=name,
-            line=line,
-        ) from None
+        raise InputError(HALF, file=name, line=line) from None
     except json.JSONDecodeError as error:
         raise InputError(
             f"not JSON: {error.msg} at character {error.colno}",
@@ -207,6 +205,16 @@ def parsed(raw: bytes, name: str, line: int, hook: Any = no_twins) -> Any:
         raise InputError("objects are nested too deeply", file=name, line=line) from None
     except ValueError as error:
         raise InputError(f"not JSON: {error}", file=name, line=line) from None
+
+
+def refuse_half(row: Any, text: str) -> None:
+    """Refuse values that no UTF-8 text can hold.
+
+    Raises:
+        UnicodeEncodeError: an escape is half of a surrogate pair.
+    """
+    if "\\ud" in text.lower():
+        json.dumps(row, ensure_ascii=False).encode("utf-8")
 
 
 def _hint(raw: bytes) -> str | None:

@@ -139,9 +139,7 @@ class _Thrift:
 
     def struct(self) -> dict[int, Any]:
         """A struct: its fields by number."""
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise ValueError("nested too deep")
+        self._deeper()
         found: dict[int, Any] = {}
         number = 0
         while head := self._take(1)[0]:
@@ -151,7 +149,13 @@ class _Thrift:
         self._depth -= 1
         return found
 
+    def _deeper(self) -> None:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise ValueError("nested too deep")
+
     def _list(self) -> list[Any]:
+        self._deeper()
         head = self._take(1)[0]
         kind, size = head & 0x0F, head >> 4
         if size == 0x0F:
@@ -159,8 +163,11 @@ class _Thrift:
         if size > len(self._data):  # each takes a byte at least
             raise ValueError("longer than its file")
         if kind in _BOOLS:
-            return [each == 1 for each in self._take(size)]
-        return [self._readers[kind]() for _ in range(size)]
+            found = [each == 1 for each in self._take(size)]
+        else:
+            found = [self._readers[kind]() for _ in range(size)]
+        self._depth -= 1
+        return found
 
     def _number(self) -> int:
         value = self._varint()

@@ -13,6 +13,7 @@ from karat.errors import InputError
 from karat.formats.cells import NUMBERS
 from karat.formats.columns import choose, is_header, known
 from karat.formats.delimited import pointed, semicolons
+from karat.formats.jsonl import HALF, parsed, refuse_half
 from karat.formats.parquet import BROKEN, damaged, scan
 from karat.formats.source import LONGEST_LINE, Chunk, Source
 from karat.tables.queries import YES
@@ -300,6 +301,10 @@ def _objects(sized: _Sized, role: str) -> Iterator[Record]:
             continue
         try:
             record = json.loads(text)
+            refuse_half(record, text)
+        except UnicodeEncodeError:
+            sized.tally.add("not-json", [number], example=text, says=HALF)
+            continue
         except (ValueError, RecursionError) as error:
             says = f"the line is not a JSON object ({getattr(error, 'msg', 'too deep')})"
             sized.tally.add("not-json", [number], example=text, says=says)
@@ -338,15 +343,7 @@ def _chosen(names: Sequence[str], role: str, file: str, line: int | None = None)
 
 def _nested(source: Source, role: str, tally: Tally) -> Iterator[Record]:
     """``{query: {document: number}}``, keys that stand twice included."""
-    whole = source.whole()
-    try:
-        queries = json.loads(whole, object_pairs_hook=_Pairs)
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"this is not JSON: {getattr(error, 'msg', 'it is nested too deep')}",
-            file=source.name,
-            line=getattr(error, "lineno", None),
-        ) from None
+    queries = parsed(source.whole(), source.name, 1, _Pairs)
     column = "grade" if role == "qrels" else "score"
     seen: set[str] = set()
     for query, documents in queries if isinstance(queries, _Pairs) else ():
