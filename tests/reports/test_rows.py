@@ -48,7 +48,7 @@ def test_csv_has_a_column_for_each_field() -> None:
         "ci_low": "0.25", "ci_high": "0.75", "ci_method": "t", "n": "30", "empty": "0",
         "missing": "1", "failed": "2", "undefined": "3", "unjudged": "4", "judged": "0.9",
         "tied": "0.125", "tie_low": "", "tie_expected": "", "tie_high": "", "unjudged_low": "",
-        "unjudged_high": "",
+        "unjudged_high": "", "ci_reason": "",
     }  # fmt: skip
 
 

@@ -275,7 +275,7 @@ def test_tests_without_weights_refuse_them(test: str) -> None:
 
 @pytest.mark.parametrize("drawn", [False, True])
 def test_weights_in_a_slice(*, drawn: bool) -> None:
-    weights, chosen = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [True, False, True, True, False, True]
+    weights, chosen = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [True, False, True, True, True, True]
     samples = resample(6, 500, np.random.default_rng(1)) if drawn else None
     how = settled(6, weights=weights, drawn=samples)
     held = contrast(UP, bounds=(-0.1, 0.3, True))
@@ -284,13 +284,13 @@ def test_weights_in_a_slice(*, drawn: bool) -> None:
     held.bounds.high[3] = 5.0  # one query weighs in the ends as it does in the mean
     found = how.measured([held], np.array(chosen), "kind", "some")
     [row] = how.decided(found, benjamini_hochberg, LEVEL)
-    assert (row.n, row.attribute, row.slice) == (4, "kind", "some")
-    # Of weights 1, 3, 4, 6: (.1 + .9 + 1.6 + 3.6) / 14.
-    assert row.difference == row.candidate_value == pytest.approx(6.2 / 14)
-    assert row.unjudged_low == pytest.approx(6.2 / 14 - 0.1)
-    # The highest: .4, .6, 5 and .9: (.4 + 1.8 + 20 + 5.4) / 14.
-    assert row.unjudged_high == pytest.approx(27.6 / 14)
-    assert row.p == 2 / 2**4
+    assert (row.n, row.attribute, row.slice) == (5, "kind", "some")
+    # Of weights 1, 3, 4, 5, 6: (.1 + .9 + 1.6 + 2.5 + 3.6) / 19.
+    assert row.difference == row.candidate_value == pytest.approx(8.7 / 19)
+    assert row.unjudged_low == pytest.approx(8.7 / 19 - 0.1)
+    # The highest: .4, .6, 5, .8 and .9: (.4 + 1.8 + 20 + 4 + 5.4) / 19.
+    assert row.unjudged_high == pytest.approx(31.6 / 19)
+    assert row.p == 2 / 2**5
     if samples is not None:
         span = bca_interval(
             np.array(UP)[chosen], samples[:, chosen], np.array(weights)[np.array(chosen)]

@@ -121,7 +121,8 @@ def test_corrections_are_told_where_there_are_some() -> None:
     # RR and P@1 differ, P@3 does not and is no comparison that chance could have won.
     found = notes(FIRST, LAST, ["RR", "P@1", "P@3"])
     [holm] = those(found, "Holm")
-    assert holm.startswith("p-values and verdicts are corrected by Holm over 2 comparisons; each")
+    assert holm.endswith("differ from the baseline: corrected by Holm over 2 comparisons")
+    assert len(those(found, "intervals are of one difference alone")) == 1
     assert those(notes(FIRST, LAST, ["RR", "P@3"]), "Holm") == []
     assert those(found, "Benjamini") == []
     about = Queries(

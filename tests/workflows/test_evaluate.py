@@ -198,16 +198,19 @@ def test_every_judged_query_needs_a_weight() -> None:
 
 
 def test_strata_narrow_the_interval() -> None:
-    # All the spread lies between the strata: (1, 1/2) and (0, 0).
-    plain = only(evaluate(WEIGHED, RANKED, ["RR"]))
-    about = queries(stratum=["head", "head", "tail", "tail"])
-    stratified = only(evaluate(WEIGHED, RANKED, ["RR"], queries=about))
-    assert stratified.value == plain.value == 0.375
+    # Most of the spread lies between the strata: (1, 1/2, 1, 1/2) and (0, 0).
+    ids = ["q1", "q2", "q5", "q6", "q3", "q4"]
+    judged = Qrels.from_dict({query: {"a": 1} for query in ids})
+    ranked = RANKED | {"q5": RANKED["q1"], "q6": RANKED["q2"]}
+    plain = only(evaluate(judged, ranked, ["RR"]))
+    about = Queries(pl.DataFrame({"query_id": ids, "stratum": ["head"] * 4 + ["tail"] * 2}))
+    stratified = only(evaluate(judged, ranked, ["RR"], queries=about))
+    assert stratified.value == plain.value == 0.5
     assert plain.ci_low is not None
     assert stratified.ci_low is not None
-    # Within head the deviations from its mean 3/4 are ±1/4, divided by the sum of weights 4:
-    # variance 2 x (1/16)² x 2/(2-1) = 1/64; t of 2 degrees of freedom is 4.302653 (any table).
-    assert stratified.value - stratified.ci_low == pytest.approx(4.302653 / 8, abs=1e-6)
+    # Within head the deviations from its mean 3/4 are ±1/4, divided by the sum of weights 6:
+    # variance 4 x (1/24)² x 4/(4-1) = 1/108; t of 4 degrees of freedom is 2.776445 (any table).
+    assert stratified.value - stratified.ci_low == pytest.approx(2.776445 / 108**0.5, abs=1e-6)
     assert stratified.ci_low > plain.ci_low
 
 
@@ -357,7 +360,7 @@ def test_paths_dicts_and_frames_are_the_same(tmp_path: Path) -> None:
 RESULT_KEYS = {
     "run", "measure", "value", "aggregate", "ci_low", "ci_high", "ci_method", "n", "empty",
     "missing", "failed", "undefined", "unjudged", "judged", "tied",
-    "tie_low", "tie_expected", "tie_high", "unjudged_low", "unjudged_high",
+    "tie_low", "tie_expected", "tie_high", "unjudged_low", "unjudged_high", "ci_reason",
 }  # fmt: skip
 
 
