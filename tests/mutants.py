@@ -77,7 +77,10 @@ _IMPORT = ("golden import * -w shop", *_UPLOAD)
 _RUN_UPLOAD = ("/api/runs",)
 _LOG = ("golden choose * -w shop --size 9",)
 _EVENTS = ("online import * --events ev -f json", "online import * --events ev --partial --check")
-_GATES = ("gate q.qrels r.trec r2.trec --policy * -f json", "gate q.qrels r2.trec --policy * -f md")
+_GATES = (
+    "gate q.qrels r.trec r2.trec --policy * -f json",
+    "gate q.qrels r.trec r.trec --policy * -f md",
+)
 
 SEEDS = (
     Seed("TREC run", "r2.trec", _RUNS, _RUN_UPLOAD),

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from karat.demo import documents, golden_set
-from karat.demo.build import Demo, as_number, build
+from karat.demo.build import MARK, Demo, as_number, build, read_mark
 from karat.errors import UsageError
 
 
@@ -199,3 +199,9 @@ def test_a_file_is_no_directory(tmp_path: Path) -> None:
     (tmp_path / "demo").write_text("", encoding="utf-8")
     with pytest.raises(UsageError, match="is a file"):
         build(tmp_path / "demo", lambda message: None)
+
+
+@pytest.mark.parametrize("mark", [b"", b"{", b"[" * 50_000, b"\xff", b'{"made_by": "me"}'])
+def test_a_mark_that_is_damaged_is_none(mark: bytes, tmp_path: Path) -> None:
+    (tmp_path / MARK).write_bytes(mark)
+    assert read_mark(tmp_path) is None

@@ -9,7 +9,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from karat.workflows.kept_files import GRACE_S, AtHand, KeptFiles, Spoilt, keep_files, kept_files
+from karat.workflows.kept_files import (
+    GRACE_S,
+    HEAD,
+    AtHand,
+    KeptFiles,
+    Spoilt,
+    keep_files,
+    kept_files,
+)
 
 ROWS = pl.DataFrame({"n": [1, 2]})
 
@@ -77,3 +85,10 @@ def test_what_spoils_is_forgotten(tmp_path: Path, harm: str) -> None:
     assert at_hand.get(tmp_path) is None
     keep_files(tmp_path, {}, {"rows": ROWS})
     assert at_hand.get(tmp_path) is not None
+
+
+@pytest.mark.parametrize("head", [b"", b"{", b"[" * 50_000, b'{"body": "[[["}'])
+def test_a_damaged_head_is_none(tmp_path: Path, head: bytes) -> None:
+    keep_files(tmp_path, {}, {"rows": ROWS})
+    (tmp_path / HEAD).write_bytes(head)
+    assert kept_files(tmp_path) is None

@@ -158,7 +158,7 @@ class Calls:
     def _json(self, answer: Any) -> Any:
         try:
             return answer.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             raise self._strange(answer) from None
 
     def _error(self, answer: Any) -> KaratError:
@@ -171,7 +171,7 @@ class Calls:
             said = answer.json()["error"]
             code, message = str(said["code"]), str(said["message"])
             where, nearest, fix = said.get("where") or {}, said.get("nearest") or (), said["fix"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return self._strange(answer)
         if code == "input":
             names = ("file", "line", "query", "doc_id")

@@ -157,7 +157,7 @@ def read_mark(directory: Path) -> dict[str, Any] | None:
     """What a previous demo wrote about itself; None where there is none."""
     try:
         mark = json.loads((directory / MARK).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return mark if isinstance(mark, dict) and mark.get("made_by") == MADE_BY else None
 

@@ -223,7 +223,7 @@ def _read_head(folder: Path) -> dict[str, Any] | None:
         if whole["karat_kept"] != _VERSION or whole["sha256"] != digest:
             return None
         found: dict[str, Any] = json.loads(body)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return found
 

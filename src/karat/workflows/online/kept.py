@@ -50,7 +50,13 @@ def find(log: EventLog, question: Mapping[str, Any]) -> Any:
     try:
         found = json.loads(path.read_bytes())
         answer = found["answer"]
-    except (OSError, ValueError, KeyError, TypeError):  # gone, or damaged: then it is not there
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        RecursionError,
+    ):  # gone, or damaged: then it is not there
         return None
     if found.get("version") != log.version:
         return None
