@@ -181,11 +181,11 @@ class World:
         return [{"number": number, "reader": seed.reader, "how": how, **each} for each in told]
 
     def try_sound(self, seed: Seed) -> list[dict[str, Any]]:
-        """What every entry point did with the file as it is."""
+        """What the first command and the addresses that take the file did with it as it is."""
         posts: Sequence[str] = seed.posts if self._post is not None else ()
         takes = [line for line in seed.lines if line not in seed.refusing]
         posts = [post for post in posts if post not in seed.refusing]
-        return self._tried(seed, self._data[seed.path], takes, posts)
+        return self._tried(seed, self._data[seed.path], takes[:1], posts)
 
     def _tried(
         self, seed: Seed, data: bytes, lines: Sequence[str], posts: Sequence[str]

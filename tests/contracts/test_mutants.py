@@ -36,7 +36,7 @@ def test_what_is_damaged_ends_in_a_documented_way(world: World) -> None:
 
 
 def test_what_is_sound_is_taken(world: World) -> None:
-    """Else the mutants would tell nothing: each entry point does its work with the sound file."""
+    """Else the mutants would tell nothing: the sound files are what they should be."""
     for seed in world.seeds:
         for told in world.try_sound(seed):
             assert told["wrong"] is None, (seed.reader, told)
