@@ -27,6 +27,7 @@ from karat.web import (
     home,
     judge_table,
     judging,
+    new_comparison,
     online,
     online_against,
     online_queries,
@@ -61,6 +62,7 @@ PAGES = (
     judging.ROUTER,
     judge_table.ROUTER,
     runs.ROUTER,
+    new_comparison.ROUTER,  # before comparisons: "new" is not a number
     comparisons.ROUTER,
     side_by_side.ROUTER,
     trends.ROUTER,

@@ -1,4 +1,4 @@
-"""Comparisons: which there are, asking for one, and what came out of it."""
+"""Comparisons: which there are, and what came out of each."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from urllib.parse import quote, urlencode
 import polars as pl
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
-from pydantic import Field
 
-from karat.errors import KaratError, UsageError
-from karat.measures import DEFAULTS
+from karat.errors import UsageError
 from karat.reports.further import Sheet, answer_changes
 from karat.reports.html import words
 from karat.store import comparisons as stored
@@ -25,10 +23,9 @@ from karat.tables.results import Result
 from karat.web.access import AnEngineer, AReader
 from karat.web.comparison_lists import WAYS, list_of_queries
 from karat.web.counting import counts_in, in_slice, narrowed, uncounted
-from karat.web.errors import Said, refused
 from karat.web.figures import Charts, charts
 from karat.web.ids import Id, packed, unpacked
-from karat.web.kept import ask, ask_again, axes, confirm, find, look
+from karat.web.kept import ask_again, axes, confirm, find, look
 from karat.web.listing import Ask, Column, Listed, listed
 from karat.web.once import lead_saying, show_said
 from karat.web.page import Page, show
@@ -37,15 +34,11 @@ from karat.workflows import kept_comparisons
 from karat.workflows.bringing import remove_comparison
 from karat.workflows.comparisons_in_short import verdict_of
 from karat.workflows.comparisons_since import Since
-from karat.workflows.editions import NOW, list_editions
-from karat.workflows.kept_comparisons import Asked, KeptComparison
-from karat.workflows.kept_evaluations import attributes_of
+from karat.workflows.kept_comparisons import KeptComparison
 from karat.workflows.kept_files import Spoilt
 from karat.workflows.workspace import Opened
 
 ROUTER = APIRouter()
-Number = Annotated[int, Field(ge=1, lt=2**63)]
-_MOST_RUNS = 100
 _SAID = {
     "waiting": "is waiting to be computed",
     "running": "being computed",
@@ -68,61 +61,6 @@ class ComparisonsPage(Page):
     golden: str
     comparisons: Listed
     several: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Typed:
-    """What the form says besides runs.
-
-    Attributes:
-        measures: The usual measures that are ticked.
-        other: Other measures, with a semicolon between them.
-        by: Attributes that are ticked, to slice by.
-        by_other: Another slicing.
-        margin: The margin.
-        edition: Whose grades count, or ``now``.
-        name: Of the comparison.
-    """
-
-    measures: Sequence[str] = DEFAULTS
-    other: str = ""
-    by: Sequence[str] = ()
-    by_other: str = ""
-    margin: str = ""
-    edition: str = NOW
-    name: str = ""
-
-    @property
-    def more(self) -> bool:
-        """Whether it says something of slices, margin or name."""
-        return bool(self.by or self.by_other or self.margin or self.name)
-
-
-@dataclass(frozen=True, kw_only=True)
-class NewPage(Page):
-    """What to compare.
-
-    Attributes:
-        runs: To choose among, the newest first.
-        baseline: Number of the run that is chosen as the baseline.
-        candidates: Numbers of those that are chosen to be compared with it.
-        measures: The usual measures.
-        attributes: What can be sliced by.
-        editions: The editions to choose from.
-        typed: What else the form says.
-        wrong: Why nothing was compared; None if nothing went wrong.
-    """
-
-    template: ClassVar[str] = "comparison_new.html.j2"
-    section: ClassVar[str] = "comparisons"
-    runs: Sequence[RunRow]
-    baseline: int | None
-    candidates: Sequence[int]
-    measures: Sequence[str]
-    attributes: Sequence[str]
-    editions: Sequence[str]
-    typed: Typed = field(default_factory=Typed)
-    wrong: Said | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,88 +175,6 @@ def list_comparisons(request: Request, site: TheSite, _asking: AReader) -> Respo
         several=len(known) > 1,
     )
     return show(request, page)
-
-
-@ROUTER.get("/comparisons/new")
-def choose(
-    request: Request, site: TheSite, _asking: AnEngineer, baseline: Number | None = None
-) -> Response:
-    """What to compare; runs may be chosen in the address."""
-    opened = site.opened(site.workspace.golden.name)
-    said = request.query_params.getlist("candidate")[:_MOST_RUNS]
-    wanted = [int(each) for each in said if each.isdecimal() and len(each) < 19]
-    return show(request, _new_page(opened, baseline, wanted))
-
-
-def _new_page(
-    opened: Opened, baseline: int | None, candidates: Sequence[int], **more: Any
-) -> NewPage:
-    """The form: with the oldest run as the baseline, unless another is named."""
-    with opened.store.read() as connection:
-        rows = runs.runs(connection, opened.golden.id)[::-1]
-    named = [row.id for row in rows if row.id in candidates]
-    if baseline not in {row.id for row in rows}:
-        baseline = next((row.id for row in rows[::-1] if row.id not in named), None)
-    others = [row.id for row in rows if row.id != baseline]
-    return NewPage(
-        title="Compare runs",
-        crumbs=[("Comparisons", "/comparisons")],
-        runs=rows,
-        baseline=baseline,
-        candidates=[each for each in named if each != baseline] or others[:1],
-        measures=DEFAULTS,
-        attributes=attributes_of(opened),
-        editions=[row.name for row in list_editions(opened)],
-        **more,
-    )
-
-
-@ROUTER.post("/comparisons/new")
-def make(
-    request: Request,
-    site: TheSite,
-    asking: AnEngineer,
-    baseline: Annotated[Number, Form()],
-    candidate: Annotated[list[Number], Form(max_length=_MOST_RUNS)] = [],  # noqa: B006 - FastAPI copies it
-    measure: Annotated[list[str], Form()] = [],  # noqa: B006
-    other: Annotated[str, Form(max_length=500)] = "",
-    by: Annotated[list[str], Form()] = [],  # noqa: B006
-    by_other: Annotated[str, Form(max_length=200)] = "",
-    margin: Annotated[str, Form(max_length=30)] = "",
-    edition: Annotated[str, Form()] = NOW,
-    name: Annotated[str, Form(max_length=200)] = "",
-) -> Response:
-    """Ask for a comparison, and compute it: at once if that is quick."""
-    opened = site.opened(site.workspace.golden.name)
-    others = [each for each in candidate if each != baseline]
-    try:
-        if not others:
-            raise UsageError(
-                "no candidate is selected", fix="select at least one run besides the baseline"
-            )
-        asked = Asked(
-            [baseline, *others],
-            [*measure, *(each.strip() for each in other.split(";") if each.strip())],
-            [*by, *([by_other.strip()] if by_other.strip() else [])],
-            _margin(margin),
-            edition,
-            name,
-        )
-        made = ask(site, opened, asked, by=asking.person.name)
-    except KaratError as error:
-        status, wrong = refused(error)
-        typed = Typed(
-            measures=measure,
-            other=other,
-            by=by,
-            by_other=by_other,
-            margin=margin,
-            edition=edition,
-            name=name,
-        )
-        page = _new_page(opened, baseline, candidate, typed=typed, wrong=wrong)
-        return show(request, page, status)
-    return RedirectResponse(f"{site.settings.base}/comparisons/{made}", 303)
 
 
 @ROUTER.get("/comparisons/{comparison_id}")
@@ -490,12 +346,3 @@ def _verdict(opened: Opened, row: ComparisonRow, known: Mapping[int, RunRow]) ->
 def _first(found: KeptComparison) -> list[Any]:
     rows = found.results.results
     return [row for row in rows if row.measure == rows[0].measure]
-
-
-def _margin(said: str) -> float | None:
-    if not said.strip():
-        return None
-    try:
-        return float(said)
-    except ValueError:
-        raise UsageError(f"the margin {said!r} is no number", fix="0.01, for example") from None
