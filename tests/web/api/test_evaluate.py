@@ -195,3 +195,10 @@ def test_a_comparison_of_one_run_with_itself_is_refused(program: TestClient) -> 
 def test_a_comparison_there_is_not_is_not_found(program: TestClient) -> None:
     for path in ("", "/result", "/queries"):
         assert error_of(program.get(f"/api/comparisons/77{path}"))[0] == 404
+
+
+@pytest.mark.parametrize("policy", ["x=" + "[" * 50_000, "x=" + "9" * 5_000, "\ud800"])
+def test_a_policy_that_cannot_be_read_is_no_bug(program: TestClient, policy: str) -> None:
+    body = json.dumps({"policy": policy, "candidate": "new", "baseline": "old"})
+    answer = program.post("/api/gate", content=body)
+    assert answer.status_code == 400, answer.text
