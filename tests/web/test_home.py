@@ -189,3 +189,21 @@ def test_other_pages_add_what_they_watch(
     monkeypatch.setattr(home, "WATCHES", [gates])
     text = client_of("engineer").get("/").text
     assert '<a href="/comparisons/1">1 gate &lt;fails&gt;</a>' in text
+
+
+def test_what_was_judged_a_moment_ago_is_counted(client_of: ClientOf) -> None:
+    """Where things stand is computed once for each state, and never shown of an earlier one."""
+    egon = client_of("engineer")
+
+    def told() -> list[tuple[int, int]]:
+        pages = ("/?format=json", "/golden?format=json", "/golden/shop?format=json")
+        home, every, one = (egon.get(path).json() for path in pages)
+        program = egon.get("/api/golden/shop/status").json()
+        rows = [home["golden"][0], every["sets"][0], one["status"], program]
+        return [(row["grades"], row["waiting"]) for row in rows]
+
+    before = told()
+    assert len({*before}) == 1
+    rate(egon.site.opened("shop"), "egon", "q1", "d5", 3.0, now=NOW)
+    (grades, waiting) = before[0]
+    assert told() == [(grades + 1, waiting - 1)] * 4

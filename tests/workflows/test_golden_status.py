@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from karat.errors import UsageError
+from karat.store import golden_sets
 from karat.store.opening import Store
 from karat.tables import Run
-from karat.workflows.agreeing import disagreements_in
+from karat.tables.agreement import Agreement
+from karat.tables.workspace import Workspace
+from karat.workflows import golden_status
+from karat.workflows.agreeing import Moment, disagreements_in
 from karat.workflows.choosing import choose_queries, draw_queries, plan_queries
 from karat.workflows.editions import freeze, stale_judgments
 from karat.workflows.exchanging import take_in
-from karat.workflows.golden_status import Status, status
+from karat.workflows.golden_status import Status, Statuses, status
 from karat.workflows.judging import Judging
+from karat.workflows.kept_runs import keep_runs
 from karat.workflows.pool import pool
 from karat.workflows.workspace import Opened
 
@@ -144,3 +151,80 @@ def test_all_of_it_is_of_one_moment(
     assert (found.grades, found.edition, found.todo) == (2, "one", [])
     # What contradicts an imported grade is told, and is nothing that has to be done.
     assert (found.disagreements, found.contradictions) == (0, 1)
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A number for each time that agreement is computed."""
+    times: list[int] = []
+    was = golden_status.agreement_at
+
+    def noted(held: Moment, workspace: Workspace) -> Agreement:
+        times.append(1)
+        return was(held, workspace)
+
+    monkeypatch.setattr(golden_status, "agreement_at", noted)
+    return times
+
+
+def test_a_state_is_computed_once_and_a_new_one_at_once(
+    shop: Opened, tick: Tick, tmp_path: Path, counted: list[int]
+) -> None:
+    said = "query_id,query,doc_id,grade,rater\n" + "".join(
+        f"q{n},shoes {n},d1,{n % 3},{rater}\n" for n in range(6) for rater in ("ann", "ben")
+    )
+    (tmp_path / "said.csv").write_text(said, encoding="utf-8")
+    take_in(shop, tmp_path / "said.csv", now=tick())
+    at_hand, other = Statuses(), Statuses()  # of two processes
+    first = at_hand.get(shop, now=tick())
+    assert len(counted) == 1
+    assert repr(at_hand.get(shop, now=tick())) == repr(first)
+    assert repr(other.get(shop, now=tick())) == repr(first)
+    assert len(counted) == 2
+    more = "query_id,query,doc_id,grade,rater\nq1,shoes 1,d1,3,cleo\n"
+    (tmp_path / "more.csv").write_text(more, encoding="utf-8")
+    take_in(shop, tmp_path / "more.csv", now=tick())
+    for each in (at_hand, other, at_hand, other):
+        assert repr(each.get(shop, now=tick())) == repr(status(shop, now=tick()))
+    assert counted == [1] * (2 + 2 + 4)  # once in each, and in each ``status``
+    assert at_hand.get(shop, now=tick()).agreement != first.agreement
+
+
+def test_an_edition_ages_and_runs_come_without_anything_computed(
+    shop: Opened, tick: Tick, tmp_path: Path, counted: list[int]
+) -> None:
+    said = "query_id,query,doc_id,grade,rater\nq1,shoes,d1,1,ann\nq1,shoes,d1,1,ben\n"
+    (tmp_path / "said.csv").write_text(said, encoding="utf-8")
+    take_in(shop, tmp_path / "said.csv", now=tick())
+    freeze(shop, "one", now=tick())
+    at_hand, now = Statuses(), tick()
+    assert at_hand.get(shop, now=now).edition_days == 0
+    assert at_hand.get(shop, now=now + 3 * DAY).edition_days == 3
+    keep_runs(shop, [Run.from_dict({"q1": {"d1": 1.0}}, "late")], now=now)
+    assert at_hand.get(shop, now=now).runs == ["late"]
+    assert len(counted) == 1
+    policy = replace(shop, workspace=replace(shop.workspace, weights="linear"))
+    at_hand.get(policy, now=now)
+    assert len(counted) == 2
+
+
+def test_of_several_that_ask_at_once_one_computes(
+    shop: Opened, tick: Tick, counted: list[int]
+) -> None:
+    at_hand, now = Statuses(), tick()
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: at_hand.get(shop, now=now), range(16)))
+    assert len(counted) == 1
+    assert {repr(each) for each in found} == {repr(found[0])}
+
+
+def test_only_the_last_golden_sets_are_at_hand(
+    shop: Opened, tick: Tick, counted: list[int]
+) -> None:
+    at_hand = Statuses(most=1)
+    with shop.store.begin() as c:
+        made = {"scale": (0, 3), "grades": {}, "repeats": 0.0, "salt": "s", "guideline": ""}
+        golden_sets.make(c, "other", raters=2, now=tick(), **made)
+        other = replace(shop, golden=golden_sets.find(c, "other"))
+    assert [at_hand.get(each, now=tick()).name for each in (shop, other, shop)][1] == "other"
+    assert len(counted) == 3

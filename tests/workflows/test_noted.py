@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.errors import InputError, UsageError
+from karat.errors import InputError, KaratError, UsageError
 from karat.store import audit, judgments
 from karat.tables import Pairs
 from karat.tables.exchange import Exchange
+from karat.workflows.editions import list_editions
 from karat.workflows.exchanging import take_exchange, take_in
 from karat.workflows.judging import Judging
 from karat.workflows.noted import (
@@ -67,6 +68,20 @@ def test_editions_are_noted_when_they_are_made(judged: Opened, tick: Tick) -> No
     assert noted(judged) == []
     assert freeze_noted(judged, " first ", person="eve", now=tick()).name == "first"
     assert noted(judged) == [("eve", "freeze edition")]
+
+
+def test_an_edition_that_cannot_be_noted_is_not_made(
+    judged: Opened, tick: Tick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise KaratError("the store did not answer")
+
+    with monkeypatch.context() as late:
+        late.setattr(audit, "note", refused)
+        with pytest.raises(KaratError, match="did not answer"):
+            freeze_noted(judged, "first", person="eve", now=tick())
+    assert list_editions(judged) == []
+    assert freeze_noted(judged, "first", person="eve", now=tick()).name == "first"
 
 
 def test_an_upload_goes_by_the_name_its_sender_knows(

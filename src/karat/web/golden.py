@@ -19,7 +19,7 @@ from karat.web.listing import NONE, OWN, Ask, Column, Listed, listed
 from karat.web.page import Page, show
 from karat.web.site import Site, TheSite
 from karat.workflows.browsing import column_of
-from karat.workflows.golden_status import Status, status
+from karat.workflows.golden_status import STATUSES, Status
 from karat.workflows.workspace import Opened
 
 ROUTER = APIRouter()
@@ -176,7 +176,7 @@ def all_of_them(request: Request, site: TheSite, _asking: AReader) -> Response:
     """List the golden sets, and how far each is."""
     rows = []
     for row in site.golden_sets():
-        found = status(site.opened(row.name), now=site.clock())
+        found = STATUSES.get(site.opened(row.name), now=site.clock())
         head = found.agreement.headline if found.agreement else None
         todo = steps(row.name, found)
         rows.append(
@@ -223,7 +223,7 @@ def all_of_them(request: Request, site: TheSite, _asking: AReader) -> Response:
 @ROUTER.get("/golden/{name}")
 def overview(request: Request, site: TheSite, _asking: AReader, name: str) -> Response:
     """Where a golden set stands, what it is made of, and what to do next."""
-    found = status(opened(site, name), now=site.clock())
+    found = STATUSES.get(opened(site, name), now=site.clock())
     page = GoldenSetPage(
         title=name,
         crumbs=[("Golden sets", "/golden")],

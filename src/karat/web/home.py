@@ -17,7 +17,7 @@ from karat.web.golden import address, place
 from karat.web.page import Page, show
 from karat.web.site import Site, TheSite
 from karat.workflows.comparisons_since import turning
-from karat.workflows.golden_status import Status, status
+from karat.workflows.golden_status import STATUSES, Status
 from karat.workflows.kept_trends import histories_of, newest_gates
 from karat.workflows.over_kept_runs import spoilt_runs
 
@@ -193,6 +193,6 @@ def home(request: Request, site: TheSite, asking: ARater) -> Response:
     if asking.person.role == "rater":
         return RedirectResponse(f"{site.settings.base}/judge", 303)
     names = [row.name for row in site.golden_sets() if addressable(row.name)]
-    found = [status(site.opened(name), now=site.clock()) for name in names]
+    found = [STATUSES.get(site.opened(name), now=site.clock()) for name in names]
     attention = [each for watch in WATCHES for each in watch(site, found)]
     return show(request, HomePage(title="Home", attention=attention, golden=found))

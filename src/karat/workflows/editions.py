@@ -17,7 +17,7 @@ from karat.golden.aggregation import RULE, grades
 from karat.golden.editions import EditionDifference, difference, edition
 from karat.golden.freezing import Freeze, may_freeze
 from karat.golden.freshness import Stale, stale
-from karat.store import browsing, documents, editions, imports, judgments, queries
+from karat.store import audit, browsing, documents, editions, imports, judgments, queries
 from karat.store.editions import EditionRow
 from karat.tables import Run
 from karat.tables.names import check_name
@@ -129,13 +129,14 @@ def content_of(opened: Opened, name: str | None = None) -> Standing:
         return standing_in(connection, opened, name or NOW)
 
 
-def freeze(opened: Opened, name: str, *, now: int) -> Frozen:
+def freeze(opened: Opened, name: str, *, now: int, person: str | None = None) -> Frozen:
     """Make an edition of the golden set as it stands; nothing can change it after.
 
     Args:
         opened: The workspace.
         name: Of the edition.
         now: Microseconds UTC.
+        person: Who makes it, for the audit; None at the command line.
 
     Raises:
         UsageError: raters do not agree enough, and the policy refuses; or the name is taken, too
@@ -175,6 +176,10 @@ def freeze(opened: Opened, name: str, *, now: int) -> Frozen:
             grades=found.grades,
             now=now,
         )
+        if person is not None:
+            note: dict[str, Any] = {"golden set": opened.golden.name, "sha256": sha256}
+            note["grades"] = found.grades.height
+            audit.note(connection, person, "freeze edition", name, now, note)
     return Frozen(name, sha256, found.queries.height, found.grades.height, contradicted, verdict)
 
 

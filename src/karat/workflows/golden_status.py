@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, replace
 
 import polars as pl
+import sqlalchemy as sa
 
 from karat.golden.composition import Composition, composition
 from karat.golden.freshness import age_days, stale
-from karat.store import documents, editions, runs
+from karat.store import documents, editions, runs, states
+from karat.store.editions import EditionRow
 from karat.tables.agreement import Agreement
 from karat.workflows.agreeing import RATERS, Moment, agreement_at, disagreements_at, moment
-from karat.workflows.editions import changes, standing, standing_in
+from karat.workflows.editions import Standing, changes, standing, standing_in
 from karat.workflows.workspace import Opened
 
 
@@ -56,6 +60,62 @@ class Status:
     todo: list[tuple[str, str]]
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What was computed of one state of a golden set.
+
+    Attributes:
+        state: Of the golden set, and what counts of the workspace.
+        status: Where it stands, but for what time and runs change.
+        edition_us: When its newest edition was made, or None.
+    """
+
+    state: tuple[object, ...]
+    status: Status
+    edition_us: int | None
+
+
+class Statuses:
+    """Where golden sets stand, computed once for each state of their data.
+
+    Args:
+        most: So many golden sets, those that were asked for last.
+    """
+
+    def __init__(self, most: int = 64) -> None:
+        self._most, self._lock = most, threading.Lock()
+        self._known: OrderedDict[tuple[str, int], _Known] = OrderedDict()
+        self._turns: dict[tuple[str, int], threading.Lock] = {}
+
+    def get(self, opened: Opened, *, now: int) -> Status:
+        """As ``status``; of several that ask for the same, one computes it."""
+        key = opened.store.url, opened.golden.id
+        with self._lock:
+            turn = self._turns.setdefault(key, threading.Lock())
+        with turn:
+            known, names = self._now(opened, self._known.get(key))
+        with self._lock:
+            self._known[key] = known
+            self._known.move_to_end(key)
+            while len(self._known) > self._most:
+                self._turns.pop(self._known.popitem(last=False)[0], None)
+        return _told(known.status, known.edition_us, names, now)
+
+    def _now(self, opened: Opened, known: _Known | None) -> tuple[_Known, list[str]]:
+        policy = opened.workspace.weights, opened.workspace.at_least
+        with opened.store.read() as connection:  # what is read is of the state that is read
+            state = (states.state_of(connection, opened.golden.id), policy)
+            names = _names_of_runs(connection, opened)
+            if known is not None and known.state == state:
+                return known, names
+            read = _read(connection, opened)
+        return _Known(state, *_computed(opened, read)), names
+
+
+STATUSES = Statuses()
+"""Of this process."""
+
+
 def status(opened: Opened, *, now: int) -> Status:
     """Where the golden set of a workspace stands.
 
@@ -63,13 +123,42 @@ def status(opened: Opened, *, now: int) -> Status:
         opened: The workspace.
         now: Microseconds UTC.
     """
-    golden = opened.golden
     with opened.store.read() as connection:
-        held = moment(connection, golden.id)
-        shown = documents.frame(connection, golden.id).select("doc_id", "sha256")
-        kept = list(dict.fromkeys(row.name for row in runs.runs(connection, golden.id)))
-        newest = next(reversed(editions.editions(connection, golden.id)), None)
-        before = standing_in(connection, opened, newest.name) if newest else None
+        read, names = _read(connection, opened), _names_of_runs(connection, opened)
+    return _told(*_computed(opened, read), names, now)
+
+
+def _told(found: Status, edition_us: int | None, runs: list[str], now: int) -> Status:
+    days = None if edition_us is None else age_days(min(edition_us, now), now)
+    return replace(found, runs=runs, edition_days=days, todo=list(found.todo))
+
+
+def _names_of_runs(connection: sa.Connection, opened: Opened) -> list[str]:
+    return list(dict.fromkeys(row.name for row in runs.runs(connection, opened.golden.id)))
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What a status is computed from."""
+
+    held: Moment
+    shown: pl.DataFrame
+    newest: EditionRow | None
+    before: Standing | None
+
+
+def _read(connection: sa.Connection, opened: Opened) -> _Read:
+    golden = opened.golden
+    held = moment(connection, golden.id)
+    shown = documents.frame(connection, golden.id).select("doc_id", "sha256")
+    newest = next(reversed(editions.editions(connection, golden.id)), None)
+    before = standing_in(connection, opened, newest.name) if newest else None
+    return _Read(held, shown, newest, before)
+
+
+def _computed(opened: Opened, read: _Read) -> tuple[Status, int | None]:
+    """Where a golden set stands, but for what time and runs change; and when its edition was."""
+    golden, held, newest = opened.golden, read.held, read.newest
     stands = standing(held)
     agreed = agreement_at(held, opened.workspace)
     unsettled = _unsettled(held)
@@ -82,19 +171,19 @@ def status(opened: Opened, *, now: int) -> Status:
         grades=stands.grades.height,
         uncounted=_uncounted(held.queries, stands.grades),
         waiting=int(held.pairs["open"].sum()),
-        runs=kept,
+        runs=[],
         agreement=agreed if agreed.pairs else None,
         disagreements=of_raters,
         contradictions=unsettled.height - of_raters,
         adjudications=int(held.pairs["adjudications_open"].sum()),
-        stale=stale(held.judgments, shown).judgments.height,
+        stale=stale(held.judgments, read.shown).judgments.height,
         edition=None if newest is None else newest.name,
-        edition_days=None if newest is None else age_days(min(newest.created_us, now), now),
+        edition_days=None,
         todo=[],
     )
-    changed = before is None or not changes(before, stands).same
+    changed = read.before is None or not changes(read.before, stands).same
     found.todo.extend(_todo(found, held, changed=changed))
-    return found
+    return found, None if newest is None else newest.created_us
 
 
 def _uncounted(asked: pl.DataFrame, grades: pl.DataFrame) -> int:

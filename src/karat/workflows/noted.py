@@ -68,10 +68,7 @@ def put_before_adjudicator(
 
 def freeze_noted(opened: Opened, name: str, *, person: str, now: int) -> Frozen:
     """Make an edition, as ``editions.freeze``, and note who made it."""
-    made = freeze(opened, name.strip(), now=now)
-    about = {"golden set": opened.golden.name, "sha256": made.sha256, "grades": made.grades}
-    _note(opened, person, "freeze edition", made.name, now, about)
-    return made
+    return freeze(opened, name.strip(), now=now, person=person)
 
 
 def take_upload(

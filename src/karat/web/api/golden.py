@@ -14,7 +14,7 @@ from karat.web.golden import opened
 from karat.web.site import TheSite
 from karat.workflows.agreeing import agreement_in
 from karat.workflows.editions import NOW, stale_judgments
-from karat.workflows.golden_status import status
+from karat.workflows.golden_status import STATUSES
 from karat.workflows.over_kept_runs import coverage_kept
 
 ROUTER = APIRouter(prefix="/api", tags=["golden sets"])
@@ -37,7 +37,7 @@ def list_golden_sets(site: TheSite, _asking: AReader, page: Paged) -> Response:
 )
 def golden_status(site: TheSite, _asking: AReader, golden: str) -> Response:
     """Say where a golden set stands, and what to do next."""
-    return said(status(opened(site, golden), now=site.clock()))
+    return said(STATUSES.get(opened(site, golden), now=site.clock()))
 
 
 @ROUTER.get(
