@@ -109,3 +109,10 @@ def test_a_page_that_claims_too_much_is_odd() -> None:
             said = odd(data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :])
             says.add(None if said is None else re.sub(r"-?[\d,]+", "N", said))
     assert {"a page of N values in a column of N", "a page of N bytes", None} <= says
+
+
+def test_lists_in_lists_without_end_are_no_footer() -> None:
+    data = b"\x19" * 5000  # a field that is a list of one list of one list …
+    assert (
+        read_footer(io.BytesIO(b"PAR1" + data + len(data).to_bytes(4, "little") + b"PAR1")) is None
+    )

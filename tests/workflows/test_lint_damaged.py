@@ -37,3 +37,15 @@ def test_damaged_parquet_is_a_finding(tmp_path: Path) -> None:
             path.write_bytes(sound[:at] + bytes([sound[at] | 0x80]) + sound[at + 1 :])
             says |= {finding.message[:27] for finding in lint([path]).findings}
     assert "the Parquet data is damaged" in says
+
+
+def test_half_of_a_surrogate_pair_is_a_finding(tmp_path: Path) -> None:
+    """No UTF-8 can hold it, so neither can a table."""
+    (tmp_path / "a.json").write_text('{"q\\ud800": {"d1": 1}}')
+    (tmp_path / "b.jsonl").write_text(
+        '{"query_id": "q1", "doc_id": "d1", "score": 1}\n'
+        '{"query_id": "q1", "doc_id": "\\uD8001", "score": 0.5}\n'
+    )
+    found = lint([tmp_path / "a.json", tmp_path / "b.jsonl"])
+    said = [(f.code, f.lines) for f in found.findings if "surrogate pair" in f.message]
+    assert said == [("unreadable-file", (1,)), ("not-json", (2,))]
