@@ -183,7 +183,11 @@ def test_a_baseline_of_other_judgments_is_stale(shop: pytest.Pytester) -> None:
 
 
 def test_a_policy_that_makes_no_sense_here_fails(shop: pytest.Pytester) -> None:
-    nothing = {f"q{n}": {"x": 1.0} for n in range(1, 6)}
+    # The judged document is the fourth, and nDCG@3 looks at three: the baseline's mean is 0.
+    judged = ["defaultdict", "list.sort", "os.path.join", "str.join", "csv"]
+    nothing = {
+        f"q{n}": {"x": 4.0, "y": 3.0, "z": 2.0, page: 1.0} for n, page in enumerate(judged, 1)
+    }
     result = outcome(shop, f"karat_gate(shop.search, baseline={nothing!r}, cannot_tell='pass')")
     result.assert_outcomes(failed=1)
     assert "AssertionError: error: search against baseline" in said(result)

@@ -35,6 +35,7 @@ LINES = {
     "golden plan": "",
     "golden pool": "r",
     "golden queue": "pairs.csv",
+    "golden source": "ann llm",
     "golden stale": "",
     "golden status": "",
     "init": "made",

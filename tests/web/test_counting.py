@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from tests.web.conftest import Browser, ClientOf
 
 from karat.store.schema import query
-from karat.web import comparisons, kept, run_lists, runs
+from karat.web import kept, run_lists, runs
 from karat.web.counting import counts_in, narrowed, tallies, uncounted
 
 ASIDE = {"q3", "q4"}
@@ -21,7 +21,7 @@ ASIDE = {"q3", "q4"}
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page waits for its numbers, however slow the machine."""
-    for module in (kept, comparisons, runs, run_lists):
+    for module in (kept, runs, run_lists):
         monkeypatch.setattr(module, "WAIT_S", 60.0)
 
 

@@ -102,7 +102,7 @@ def test_pairs_are_chosen_from_kept_runs(client_of: ClientOf) -> None:
     for fields, said in (
         ({"runs": ["older"]}, "no run &#39;older&#39;"),
         ({}, "No run is chosen"),
-        ({"runs": ["old"], "budget": "many"}, "is no number of pairs"),
+        ({"runs": ["old"], "budget": "many"}, "is not a number of pairs"),
         ({"runs": ["old"], "method": "magic"}, "are not chosen by"),
         ({"runs": ["old"], "k": 0}, 'role="alert"'),
     ):

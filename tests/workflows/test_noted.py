@@ -56,7 +56,7 @@ def test_only_disagreements_go_before_an_adjudicator(judged: Opened, tick: Tick)
     assert put(("q1", "a")) == 0
     assert put_before_adjudicator(judged, None, person="egon", now=tick()) == 1
     assert noted(judged) == [("eve", "ask adjudicator"), ("egon", "ask adjudicator")]
-    with pytest.raises(UsageError, match="none is chosen"):
+    with pytest.raises(UsageError, match="no pair is selected"):
         put()
     with pytest.raises(UsageError, match="not 'people'"):
         put_before_adjudicator(judged, None, person="eve", now=tick(), between="people")

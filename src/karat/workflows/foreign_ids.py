@@ -42,7 +42,10 @@ class Foreign:
         if self.judged:
             return f"not all documents are found among the judged: {self.cause}"
         none = "none of the documents retrieved is judged"
-        return f"{none}: {self.cause or 'do document ids mean the same in run and qrels?'}"
+        asked = (
+            "do document ids mean the same in run and qrels? (collapse folds chunks into documents)"
+        )
+        return f"{none}: {self.cause or asked}"
 
 
 def foreign_ids(scores: Scores, qrels: Qrels, *, closely: bool = False) -> Foreign | None:
