@@ -51,7 +51,9 @@ def takes(words: list[str]) -> dict[str, object]:
     """What karat serve makes of its options; an unknown one raises."""
     name, *options = words
     command = karat.commands[name]
-    return command.make_context(name, list(options), resilient_parsing=False).params
+    # click keeps the first help option it makes: that of a command by itself would lack -h.
+    top = karat.make_context("karat", [], resilient_parsing=True)
+    return command.make_context(name, list(options), top, resilient_parsing=False).params
 
 
 def test_the_container_starts_as_somebody_without_rights(root: Path) -> None:
