@@ -17,13 +17,46 @@ from hypothesis import settings
 
 from karat.tables.certificate import Certificate, CertifiedQuery
 
+try:
+    import fcntl
+except ImportError:  # Windows, where each worker makes its own
+    fcntl = None  # type: ignore[assignment]
+
 ROOT = Path(__file__).resolve().parents[1]
 # What pytest, rich and the commit of a history's point read, besides GITHUB_…, GITLAB_… and CI_….
 CI = {"CI", "BUILD_NUMBER", "BUILD_SOURCEVERSION", "FORCE_COLOR", "GIT_COMMIT", "TTY_COMPATIBLE"}
 
 # A deadline measures the machine, and two workers share it. A failure prints how to repeat it.
-settings.register_profile("karat", deadline=None, print_blob=True)
-settings.load_profile("karat")
+# Every build tries the same few examples of a law, so that a red build is red again; --deep draws
+# new ones, and many more.
+settings.register_profile("ci", deadline=None, print_blob=True, max_examples=25, derandomize=True)
+settings.register_profile("deep", deadline=None, print_blob=True, max_examples=200)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--deep`` runs what takes long too: many examples of each law, kills, soaks, simulations."""
+    parser.addoption("--deep", action="store_true", help="everything, and many examples of laws")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose how many examples of a law are tried."""
+    settings.load_profile("deep" if config.getoption("deep") else "ci")
+    config.addinivalue_line("markers", "deep: takes long; runs with --deep only")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is marked deep, unless asked for."""
+    if config.getoption("deep"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("deep")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not item.get_closest_marker("deep")]
+
+
+@pytest.fixture(scope="session")
+def deep(request: pytest.FixtureRequest) -> bool:
+    """Whether everything is to run, and not what a build has time for."""
+    return bool(request.config.getoption("deep"))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -41,6 +74,30 @@ def no_ci() -> Iterator[None]:
 def root() -> Path:
     """The root of the project."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def made_once(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[str, Callable[[Path], None]], Path]:
+    """``made_once(name, make)`` makes a folder for all workers; tests must not write to it."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+
+    def once(name: str, make: Callable[[Path], None]) -> Path:
+        folder, made = shared / name, shared / f"{name}.made"
+        with (shared / f"{name}.lock").open("w") as lock:
+            if fcntl is not None:
+                fcntl.flock(lock, fcntl.LOCK_EX)  # the other worker waits here
+            if not made.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                make(folder)
+                made.touch()
+        return folder
+
+    return once
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from karat.errors import InputError, KaratError
@@ -99,7 +99,6 @@ def exchanges(draw: st.DrawFn, name: str) -> Exchange:
 
 
 @pytest.mark.parametrize("name", GRADED)
-@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_judgments_go_out_and_come_back(name: str, data: st.DataObject) -> None:
     peer, given_ = EXCHANGES[name], data.draw(exchanges(name))
@@ -124,7 +123,6 @@ SHEETS = ["quepid-csv", "quepid-book-csv", "csv"]
 
 
 @pytest.mark.parametrize("name", SHEETS)
-@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_a_sheet_says_the_same_with_semicolons(name: str, data: st.DataObject) -> None:
     given_ = data.draw(exchanges(name))
@@ -217,7 +215,6 @@ def test_what_is_cut_off_is_refused_or_whole_rows(name: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", FILES)
-@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_no_damage_makes_anything_but_an_error_that_names_the_file(
     name: str, data: st.DataObject
@@ -271,7 +268,6 @@ OTHERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", JSON)
-@settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_values_of_the_wrong_type_are_refused_where_they_stand(
     name: str, data: st.DataObject
@@ -379,7 +375,6 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(
         read_exchange(path)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 400), st.integers(0, 255))
 @example(10, 255)
 def test_a_damaged_zip_file_is_refused_or_read_whole(place: int, byte: int) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karat import formats
@@ -135,7 +135,6 @@ def again(write: Callable[..., None], read: Callable[..., Any], thing: Any, name
 
 
 @pytest.mark.parametrize("name", cases("qrels"))
-@settings(max_examples=60)
 @given(data=st.data())
 def test_qrels_come_back(name: str, data: st.DataObject) -> None:
     qrels = Qrels.from_dict(data.draw(table(CONTRACTS[name].ids, NUMBERS)))
@@ -144,7 +143,6 @@ def test_qrels_come_back(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", cases("qrels"))
-@settings(max_examples=60)
 @given(data=st.data())
 def test_subtopics_come_back_or_are_refused(name: str, data: st.DataObject) -> None:
     ids = CONTRACTS[name].ids
@@ -166,7 +164,6 @@ def test_subtopics_come_back_or_are_refused(name: str, data: st.DataObject) -> N
 
 
 @pytest.mark.parametrize("name", cases("run"))
-@settings(max_examples=60)
 @given(data=st.data())
 def test_a_run_comes_back(name: str, data: st.DataObject) -> None:
     contract = CONTRACTS[name]
@@ -204,7 +201,6 @@ def test_latency_and_errors_come_back(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("role", ["queries", "documents"])
 @pytest.mark.parametrize("name", cases("queries"))
-@settings(max_examples=40)
 @given(data=st.data())
 def test_texts_and_attributes_come_back(role: str, name: str, data: st.DataObject) -> None:
     contract = CONTRACTS[name]

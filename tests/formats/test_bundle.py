@@ -42,7 +42,7 @@ def test_what_was_written_is_read(made: dict[str, bytes], tmp_path: Path, ending
     assert read(path) == FILES
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ending=st.sampled_from(bundle.ENDINGS), where=st.floats(0, 1), bit=st.integers(0, 7))
 def test_a_flipped_bit_is_told_or_changes_nothing(
     made: dict[str, bytes], tmp_path: Path, ending: str, where: float, bit: int

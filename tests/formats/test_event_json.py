@@ -50,7 +50,7 @@ OBJECTS = st.fixed_dictionaries(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(objects=st.lists(OBJECTS, min_size=1, max_size=6))
 def test_lines_read_at_once_and_one_by_one_are_the_same(
     objects: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory

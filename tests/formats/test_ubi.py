@@ -72,7 +72,7 @@ def events() -> st.SearchStrategy[dict[str, Any]]:
     ).map(lambda pair: {"kind": pair[0][0], "action": pair[0][1], **pair[1]})
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(searches() | events(), min_size=1, max_size=8))
 def test_what_is_written_comes_back(
     rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.errors import UsageError
@@ -225,7 +225,6 @@ class Front:
     st.dictionaries(st.sampled_from("stu"), rankings, min_size=1),
     st.sets(st.sampled_from("abcdefghij")),
 )
-@settings(max_examples=40)
 def test_move_to_front_is_the_course_of_the_paper(
     docs: dict[str, list[str]], relevant: set[str]
 ) -> None:

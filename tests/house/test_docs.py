@@ -18,16 +18,16 @@ from __future__ import annotations
 import doctest
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests import warm_karat
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -114,7 +114,8 @@ class Page:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.names: dict[str, object] = {"__name__": "__main__"}
-        programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        folders = [warm_karat.start(), Path(sys.executable).parent, os.environ["PATH"]]
+        programs = os.pathsep.join(str(folder) for folder in folders if folder)
         plain = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "PYTHONIOENCODING": "utf-8"}
         self.environment = {**os.environ, **plain, "PATH": programs}
 
@@ -173,13 +174,14 @@ class Page:
 
 
 @pytest.fixture(scope="session")
-def built_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder `karat demo` makes, built once by each worker."""
-    folder = tmp_path_factory.mktemp("demo") / "demo"
-    script = f"karat demo {shlex.quote(folder.as_posix())}"
-    code, output = Page(folder.parent).bash(script)
-    assert code == 0, output
-    return folder
+def built_demo(made_once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
+    """The folder `karat demo` makes."""
+
+    def build(folder: Path) -> None:
+        code, output = Page(folder).bash("karat demo demo")
+        assert code == 0, output
+
+    return made_once("demo", build) / "demo"
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -161,7 +161,6 @@ def undefined(measure: Measure, evidence: Evidence) -> np.ndarray:
 
 
 @given(sets())
-@settings(max_examples=60)
 def test_values_lie_in_the_range_and_are_undefined_only_as_said(case: Set) -> None:
     evidence = case.evidence()
     for measure in MEASURES:
@@ -175,7 +174,6 @@ def test_values_lie_in_the_range_and_are_undefined_only_as_said(case: Set) -> No
 
 
 @given(sets())
-@settings(max_examples=40)
 def test_without_hits_the_value_is_0_or_undefined(case: Set) -> None:
     strangers = {query: ["x1", "x2"][: len(docs)] for query, docs in case.rankings.items()}
     evidence = Set(strangers, case.grades).evidence()
@@ -189,7 +187,6 @@ def test_without_hits_the_value_is_0_or_undefined(case: Set) -> None:
 
 
 @given(st.dictionaries(st.sampled_from(("q1", "q2", "q3")), JUDGED, min_size=1))
-@settings(max_examples=60)
 def test_a_perfect_ranking_scores_exactly_1(grades: dict[str, dict[str, float]]) -> None:
     perfect = {query: best_first(judged) for query, judged in grades.items()}
     evidence = Set(perfect, grades).evidence()
@@ -204,7 +201,6 @@ def test_a_perfect_ranking_scores_exactly_1(grades: dict[str, dict[str, float]])
 
 
 @given(sets(), st.data())
-@settings(max_examples=60)
 def test_a_relevant_document_moved_up_lowers_nothing(case: Set, data: st.DataObject) -> None:
     query = data.draw(st.sampled_from(sorted(case.rankings)))
     grade_of = {doc: case.grades[query].get(doc, -math.inf) for doc in DOCS}
@@ -252,7 +248,6 @@ def test_names_and_the_order_of_queries_do_not_matter(case: Set, data: st.DataOb
 
 
 @given(sets(), st.integers(1, 4))
-@settings(max_examples=40)
 def test_unjudged_documents_at_the_end_change_no_ranked_measure(case: Set, more: int) -> None:
     longer = {
         query: [*docs, *(f"x{number}" for number in range(more))]
@@ -273,7 +268,6 @@ def test_unjudged_documents_at_the_end_change_no_ranked_measure(case: Set, more:
 
 
 @given(sets(), st.integers(1, 12))
-@settings(max_examples=40)
 def test_a_cutoff_sees_nothing_below_it(case: Set, depth: int) -> None:
     evidence = case.evidence()
     for measure in MEASURES:
@@ -299,7 +293,6 @@ def test_printed_names_are_read_back(entry: Entry) -> None:
 
 
 @given(sets(), st.data())
-@settings(max_examples=40)
 def test_a_document_of_any_subtopic_moved_up_past_one_of_none_lowers_nothing(
     case: Set, data: st.DataObject
 ) -> None:
@@ -354,7 +347,6 @@ def test_a_perfect_ranking_is_its_own_ceiling(case: Set, depth: int) -> None:
 
 
 @given(sets(), st.sampled_from(("", "@1", "@3", "@10")))
-@settings(max_examples=40)
 def test_linear_gain_is_each_grade_worth_itself(case: Set, at: str) -> None:
     evidence = case.evidence()
     for symbol in ("nDCG", "DCG", "IDCG"):
@@ -368,7 +360,6 @@ def test_linear_gain_is_each_grade_worth_itself(case: Set, at: str) -> None:
 
 
 @given(sets(), st.integers(1, 4))
-@settings(max_examples=40)
 def test_ndcg_does_not_mind_the_unit_of_gain(case: Set, power: int) -> None:
     # Doubling is exact in binary, so every bit stays.
     evidence, unit = case.evidence(), 2**power

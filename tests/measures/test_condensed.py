@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.errors import UsageError
@@ -25,7 +25,6 @@ def test_known_example(value_of: Callable[..., float]) -> None:
 
 
 @given(RANKED)
-@settings(max_examples=100)
 def test_it_is_the_measure_of_the_judged_documents(
     by_rank: Callable[..., Evidence], grades: list[float | None]
 ) -> None:
@@ -38,7 +37,6 @@ def test_it_is_the_measure_of_the_judged_documents(
 
 
 @given(RANKED)
-@settings(max_examples=60)
 def test_shares_stand_with_the_documents_they_are_of(
     by_rank: Callable[..., Evidence], grades: list[float | None]
 ) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.errors import InputError, UsageError
@@ -133,7 +133,6 @@ JUDGED = st.dictionaries(
     st.sampled_from((1, 2)),
     st.sampled_from((None, 1, 2, 5, 30)),
 )
-@settings(max_examples=300)
 def test_by_the_formula(
     judged: list[dict[tuple[str, str], float]],
     orders: list[list[str]],

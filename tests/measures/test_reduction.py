@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.measures import reduce
@@ -45,7 +45,6 @@ def batches(draw: st.DrawFn, scores: dict[str, dict[str, float]]) -> list[pl.Dat
 
 
 @given(scores=RUNS, grades=QRELS, data=st.data())
-@settings(max_examples=150)
 def test_reduce_finds_what_loops_find(
     plain: Any, scores: dict[str, dict[str, float]], grades: dict[str, Any], data: st.DataObject
 ) -> None:
@@ -54,7 +53,6 @@ def test_reduce_finds_what_loops_find(
 
 
 @given(scores=RUNS, grades=QRELS, depth=st.integers(1, 10))
-@settings(max_examples=60)
 def test_to_depth_cuts_the_ranking(
     plain: Any, scores: dict[str, dict[str, float]], grades: dict[str, Any], depth: int
 ) -> None:
@@ -64,7 +62,6 @@ def test_to_depth_cuts_the_ranking(
 
 
 @given(scores=RUNS, grades=QRELS)
-@settings(max_examples=60)
 def test_only_judged_drops_the_others(
     plain: Any, scores: dict[str, dict[str, float]], grades: dict[str, Any]
 ) -> None:
@@ -76,7 +73,6 @@ def test_only_judged_drops_the_others(
 
 
 @given(scores=RUNS, grades=QRELS, depth=st.integers(1, 10))
-@settings(max_examples=60)
 def test_perfectly_reranked_puts_the_best_first_and_leaves_the_rest(
     plain: Any, scores: dict[str, dict[str, float]], grades: dict[str, Any], depth: int
 ) -> None:
@@ -94,7 +90,6 @@ def test_perfectly_reranked_puts_the_best_first_and_leaves_the_rest(
 
 
 @given(scores=RUNS, grades=QRELS, data=st.data())
-@settings(max_examples=60)
 def test_at_keeps_some_queries(
     plain: Any, scores: dict[str, dict[str, float]], grades: dict[str, Any], data: st.DataObject
 ) -> None:
@@ -105,7 +100,6 @@ def test_at_keeps_some_queries(
 
 
 @given(scores=RUNS, grades=QRELS)
-@settings(max_examples=40)
 def test_counts_along_the_ranking(
     plain: Any, scores: dict[str, dict[str, float]], grades: dict[str, Any]
 ) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.errors import InputError, UsageError
@@ -72,7 +72,6 @@ def test_err_of_no_grade_above_0_is_0(value_of: Value) -> None:
 
 
 @given(RANKED, MISSED, st.sampled_from((None, 1, 3)))
-@settings(max_examples=200)
 def test_err_by_the_formula(
     value_of: Value, grades: Grades, missed: list[int], k: int | None
 ) -> None:
@@ -156,7 +155,6 @@ def test_refusals(typed: str, says: str) -> None:
 
 
 @given(RANKED, st.sampled_from((0.3, 0.8)), st.sampled_from((None, 1, 3, 20)))
-@settings(max_examples=200)
 def test_rbp_and_its_residual_are_what_judges_could_still_make_of_it(
     value_of: Value, grades: Grades, p: float, k: int | None
 ) -> None:
@@ -193,7 +191,6 @@ def compat(grades: Mapping[str, float], ranking: list[str], p: float) -> float:
     st.lists(st.sampled_from("abcdefgxyz"), unique=True),
     st.sampled_from((0.5, 0.9, 0.95)),
 )
-@settings(max_examples=300)
 def test_compat_by_the_formula(grades: dict[str, float], ranking: list[str], p: float) -> None:
     run = Run.from_dict({"q": {doc: -float(i) for i, doc in enumerate(ranking)}})
     got = float(parse(f"Compat(p={p})")(reduce(run, Qrels.from_dict({"q": grades})))[0])
@@ -212,7 +209,6 @@ def test_compat_takes_the_runs_side_where_grades_tie(value_of: Value) -> None:
 
 
 @given(RANKED, MISSED, st.sampled_from((None, 1, 3)), st.sampled_from((1, 2)))
-@settings(max_examples=200)
 def test_accuracy_by_counting_pairs(
     value_of: Value, grades: Grades, missed: list[int], k: int | None, rel: int
 ) -> None:

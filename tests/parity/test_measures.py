@@ -114,19 +114,16 @@ def assert_equal_to_trec_eval(qrels: Grades, run: Scores, level: int) -> None:
 
 
 @given(qrels_and_runs())
-@settings(max_examples=80)
 def test_trec_eval_9_to_the_last_bit(case: tuple[Grades, Scores]) -> None:
     assert_equal_to_trec_eval(*case, level=1)
 
 
 @given(qrels_and_runs(), st.sampled_from((2, 3)))
-@settings(max_examples=40)
 def test_at_a_higher_level_of_relevance(case: tuple[Grades, Scores], level: int) -> None:
     assert_equal_to_trec_eval(*case, level=level)
 
 
 @given(qrels_and_runs())
-@settings(max_examples=40)
 def test_only_judged_documents(case: tuple[Grades, Scores]) -> None:
     # trec_eval -J. Where nothing judged was returned its IPrec is 0/0, so that is left out.
     pytrec_eval = pytest.importorskip("pytrec_eval", reason="needs pytrec_eval-terrier")
@@ -222,7 +219,6 @@ def test_ir_measures(case: tuple[Grades, Scores]) -> None:
 
 
 @given(untied_runs())
-@settings(max_examples=30)
 def test_judged_share_of_ir_measures(case: tuple[Grades, Scores]) -> None:
     # ir_measures counts any line of the qrels as judged; with us a grade below 0 is not.
     qrels = {
@@ -255,7 +251,6 @@ RISING = {"Compat(p=0.95)": "Compat", "Compat(p=0.8)": "Compat(p=0.8)"}
 
 
 @given(untied_runs())
-@settings(max_examples=60)
 def test_compat_of_ir_measures(case: tuple[Grades, Scores]) -> None:
     # It takes the score of a document that was not retrieved as 0, so ours are all above that;
     # and it puts documents with equal scores by id ascending, so there are none.
@@ -274,7 +269,6 @@ PAIRS = ("Accuracy", "Accuracy@3", "Accuracy(rel=2)")
 
 
 @given(untied_runs())
-@settings(max_examples=60)
 def test_accuracy_of_ir_measures(case: tuple[Grades, Scores]) -> None:
     # Where there is no pair it has no value, or divides by 0; there a query is left out.
     qrels, run = case
@@ -357,7 +351,6 @@ DIVERSE = {
     st.sampled_from((0.5, 0.3, 1.0)),
     st.sampled_from((1, 2)),
 )
-@settings(max_examples=80)
 def test_pyndeval(
     judged: dict[str, Judged], case: tuple[Grades, Scores], alpha: float, rel: int
 ) -> None:

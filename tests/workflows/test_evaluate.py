@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
@@ -383,7 +383,6 @@ SCORES = st.dictionaries(DOCS, st.sampled_from((0.0, 1.0, 2.0, math.inf)), max_s
 NAMES = ["nDCG@3", "RR", "AP", "Judged@2", "Bpref", "GMAP", "NumRet", "SetF", "IPrec@0.5"]
 
 
-@settings(max_examples=60)
 @given(
     qrels=st.dictionaries(st.sampled_from("1234"), GRADES, min_size=1),
     run=st.dictionaries(st.sampled_from("12345"), st.none() | SCORES),

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.errors import InputError
@@ -55,7 +55,6 @@ def told(rows: Any) -> list[Any]:
     ]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     counted=st.lists(query, min_size=12, max_size=12),
     others=st.lists(query, min_size=1, max_size=7),

@@ -157,7 +157,7 @@ PATHS = (
 )
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(
     path=st.sampled_from(PATHS),
     params=st.lists(st.tuples(st.sampled_from(NAMES), VALUES), max_size=4),
@@ -172,7 +172,7 @@ def test_no_address_is_answered_with_an_error_of_ours(
         assert set(answer.json()["error"]) == {"code", "message", "where", "nearest", "fix"}
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(number=st.one_of(st.integers(), st.text(max_size=8).filter(lambda t: t not in {".", ".."})))
 def test_no_number_is_answered_with_an_error_of_ours(fuzzed: TestClient, number: int | str) -> None:
     part = quote(str(number).encode("utf-8", "replace"), safe="")
