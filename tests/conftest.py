@@ -15,6 +15,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import settings
 
+from karat.store.opening import open_store
 from karat.tables.certificate import Certificate, CertifiedQuery
 
 try:
@@ -145,24 +146,51 @@ def postgres() -> Iterator[sa.URL]:
                 server = pgserver.get_server(place)
             except Exception as error:  # noqa: BLE001 - whatever it is, the machine has none
                 pytest.skip(f"PostgreSQL does not start here: {error}")
+        url = sa.make_url(server.get_uri()).set(drivername="postgresql+psycopg")
         try:
-            yield sa.make_url(server.get_uri()).set(drivername="postgresql+psycopg")
+            _forget_power_cuts(url)
+            yield url
         finally:
             server.cleanup()
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
+def _forget_power_cuts(url: sa.URL) -> None:
+    """Let the server wait for no disk: tests kill karat, and never the machine."""
+    admin = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    with admin.connect() as c:
+        for name in ("fsync", "synchronous_commit", "full_page_writes"):
+            c.exec_driver_sql(f"ALTER SYSTEM SET {name} = off")
+        c.exec_driver_sql("SELECT pg_reload_conf()")
+    admin.dispose()
+
+
+@pytest.fixture(scope="session")
+def new_store(postgres: sa.URL) -> Iterator[str]:
+    """The name of a database that holds a new store, to copy: migrations take a second or two."""
+    name = f"karat_new_{uuid.uuid4().hex}"
+    admin = sa.create_engine(postgres, isolation_level="AUTOCOMMIT")
+    with admin.connect() as c:
+        c.exec_driver_sql(f"CREATE DATABASE {name}")
+    url = postgres.set(database=name).render_as_string(hide_password=False)
+    open_store(url, make=True).dispose()
+    yield name
+    with admin.connect() as c:
+        c.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+    admin.dispose()
+
+
 @pytest.fixture
-def database(postgres: sa.URL) -> Iterator[Callable[[], str]]:
-    """Makes empty databases on PostgreSQL, returns their URLs, and drops them afterwards."""
+def database(postgres: sa.URL) -> Iterator[Callable[..., str]]:
+    """Makes databases on PostgreSQL, empty or copies, returns their URLs, and drops them later."""
     admin = sa.create_engine(postgres, isolation_level="AUTOCOMMIT")
     made: list[str] = []
 
-    def make() -> str:
+    def make(copied: str = "template1") -> str:
         made.append(f"karat_test_{uuid.uuid4().hex}")
         with admin.connect() as c:
-            c.exec_driver_sql(f"CREATE DATABASE {made[-1]}")
+            c.exec_driver_sql(f"CREATE DATABASE {made[-1]} TEMPLATE {copied}")
         return postgres.set(database=made[-1]).render_as_string(hide_password=False)
 
     yield make

@@ -28,12 +28,15 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Empty]:
     yield request.getfixturevalue("database")
 
 
-@pytest.fixture
-def url(empty: Empty) -> str:
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a new store."""
-    made = empty()
-    open_store(made, make=True).dispose()
-    return made
+    if request.param == "sqlite":
+        made = f"sqlite:///{tmp_path / uuid.uuid4().hex}.db"
+        open_store(made, make=True).dispose()
+        return made
+    copied: str = request.getfixturevalue("database")(request.getfixturevalue("new_store"))
+    return copied
 
 
 @pytest.fixture
