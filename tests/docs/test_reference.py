@@ -404,7 +404,7 @@ def test_the_formats_page_has_every_format() -> None:
 
 
 def test_the_formats_page_has_every_spelling_of_a_column() -> None:
-    from karat.formats.columns import SPELLINGS
+    from karat.tables.column_names import SPELLINGS
 
     text = (REFERENCE / "formats.md").read_text(encoding="utf-8")
     rows = [

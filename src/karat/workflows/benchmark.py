@@ -31,6 +31,7 @@ _PATIENCE = 1.0  # seconds before anything moves on the screen
 _OWN = {"golden", "search", "measures", "k", "concurrency", "timeout", "retries", "warmup"} | {
     "progress",
     "name",
+    "k_values",
 }
 
 
@@ -38,8 +39,9 @@ def benchmark(
     golden: Any,
     search: Callable[[str], Any],
     measures: str | Iterable[str] | None = None,
-    k: int | Iterable[int] = (1, 3, 5, 10),
+    k: int | Iterable[int] | None = None,
     *,
+    k_values: int | Iterable[int] | None = None,
     concurrency: int = 1,
     timeout: float | None = None,
     retries: int = 0,
@@ -65,7 +67,9 @@ def benchmark(
         search: The search.
         measures: Name or names of measures; if None, nDCG, P, R and Success at every k, and RR
             at the largest.
-        k: Cutoff or cutoffs of the default measures; not used with ``measures``.
+        k: Cutoff or cutoffs of the default measures, 1, 3, 5 and 10 if None; not used with
+            ``measures``.
+        k_values: Another name of ``k``.
         concurrency: Calls at once. With 1 (and no timeout) a plain function is called in your own
             thread; times are then those of a system that does nothing else.
         timeout: Seconds for each call. A plain function cannot be stopped: it is left behind.
@@ -89,8 +93,11 @@ def benchmark(
         raise UsageError(
             f"the search is {_a(search)}, not a function", fix="benchmark(golden, search)"
         )
+    if k is not None and k_values is not None:
+        raise UsageError("k and k_values are the same argument; got both", fix="leave out one")
     manner = _manner(concurrency, timeout, retries, warmup)
-    asked = _defaults(k) if measures is None else _asked(measures)
+    cutoffs = next((each for each in (k, k_values) if each is not None), (1, 3, 5, 10))
+    asked = _defaults(cutoffs) if measures is None else _asked(measures)
     title = _title(search, name)
     held = _golden(golden)
     # Taken once: a golden set may be added to while it is asked.
@@ -323,13 +330,6 @@ def _notes(replies: Sequence[Reply]) -> Iterator[str]:
         yield (
             f"{counted(again, 'query', 'queries')} answered, but not at the first try: the time is "
             "that of the try that succeeded"
-        )
-    repeated = [r.ranking.repeated for r in replies if r.ranking and r.ranking.repeated]
-    if repeated:
-        yield (
-            f"documents returned twice in {counted(len(repeated), 'query', 'queries')}: the first "
-            "place counts, and "
-            f"{sum(repeated):,} further {'one is' if sum(repeated) == 1 else 'ones are'} left out"
         )
 
 

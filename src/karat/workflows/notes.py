@@ -148,6 +148,14 @@ def of_run(scores: Scores, rules: Rules) -> Iterator[str]:
             f"ranks contradict scores in {_queries(run.contradicted)}: scores decide, ranks do "
             "not count"
         )
+    if "repeated" in run.answers.columns:
+        repeated = run.answers["repeated"].drop_nulls()
+        more = int((repeated := repeated.filter(repeated > 0)).sum())
+        if more:
+            yield (
+                f"documents returned twice in {_queries(len(repeated))}: the first place counts, "
+                f"and {more:,} further {'one is' if more == 1 else 'ones are'} left out"
+            )
 
 
 def _marked(scores: Scores) -> np.ndarray:

@@ -160,9 +160,9 @@ def _unique_names(runs: Sequence[Run]) -> list[Run]:
 
 
 def _whole_grades(qrels: Qrels) -> Qrels:
-    """Grades as trec_eval's atol reads them: cut off at the point."""
+    """Judgments as trec_eval reads them: grades cut off at the point, no query without a row."""
     grade = qrels.frame["grade"]
     cut = grade.to_numpy().astype(np.int64).astype(np.float64)
-    if (cut == grade.to_numpy()).all():
+    if (cut == grade.to_numpy()).all() and not qrels.without:
         return qrels
     return Qrels(qrels.frame.with_columns(grade=cut), qrels.source, qrels.declared)

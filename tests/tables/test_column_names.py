@@ -8,7 +8,7 @@ import pytest
 
 from karat import formats
 from karat.errors import InputError
-from karat.formats.columns import choose
+from karat.tables.column_names import choose
 
 
 @pytest.mark.parametrize("query", ["query_id", "query-id", "qid", "topic", "q_id", "Query ID"])
