@@ -396,7 +396,11 @@ class Comparison:
     meant: Meant | None = field(default=None, compare=False, repr=False)
 
     def value(
-        self, measure: str, candidate: str | None = None, *, slice: str | None = None
+        self,
+        measure: str,
+        candidate: str | None = None,
+        *,
+        slice: str | None = None,  # noqa: A002 - as the field of a row
     ) -> float | None:
         """The difference of a candidate from the baseline, candidate minus baseline.
 

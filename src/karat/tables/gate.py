@@ -153,7 +153,12 @@ class Gate:
     scores: QueryScores | None = field(default=None, compare=False, repr=False)
     meant: Meant | None = field(default=None, compare=False, repr=False)
 
-    def value(self, measure: str, *, slice: str | None = None) -> float | None:
+    def value(
+        self,
+        measure: str,
+        *,
+        slice: str | None = None,  # noqa: A002 - as the field of a row
+    ) -> float | None:
         """The candidate's value of a measure of the policy, as a rule sees it.
 
         How much it dropped, and what was allowed, are in ``checks`` and ``frame``.

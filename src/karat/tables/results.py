@@ -253,7 +253,11 @@ class Results:
         return None if self.shown is None else self.shown(self)
 
     def value(
-        self, measure: str, run: str | None = None, *, slice: str | None = None
+        self,
+        measure: str,
+        run: str | None = None,
+        *,
+        slice: str | None = None,  # noqa: A002 - as the field of a row
     ) -> float | None:
         """The aggregate of one measure (of one run, if there are several).
 
