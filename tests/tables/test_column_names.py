@@ -27,6 +27,13 @@ def test_the_canonical_name_wins() -> None:
     assert found == {"query_id": "qid", "doc_id": "doc_id", "grade": "rel"}
 
 
+def test_the_number_of_pyterrier_is_not_the_document() -> None:
+    assert choose(["qid", "docid", "docno", "score"], "run", "x")["doc_id"] == "docno"
+    assert choose(["qid", "docid", "score"], "run", "x")["doc_id"] == "docid"
+    with pytest.raises(InputError, match="'docno' and 'pid' both mean doc_id"):
+        choose(["qid", "docno", "pid", "score"], "run", "x")
+
+
 def test_a_rank_alone_is_a_score(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("qid,docno,rank\n1,a,1\n1,b,2\n")
     assert formats.read_run(tmp_path / "x.csv").to_dict() == {"1": {"a": -1.0, "b": -2.0}}

@@ -27,6 +27,7 @@ from karat.workflows import given
 from karat.workflows.evaluate import evaluate
 from karat.workflows.golden_set import GoldenSet
 
+_CUTOFFS = (1, 3, 5, 10)
 _PATIENCE = 1.0  # seconds before anything moves on the screen
 _OWN = {"golden", "search", "measures", "k", "concurrency", "timeout", "retries", "warmup"} | {
     "progress",
@@ -39,7 +40,7 @@ def benchmark(
     golden: Any,
     search: Callable[[str], Any],
     measures: str | Iterable[str] | None = None,
-    k: int | Iterable[int] | None = None,
+    k: int | Iterable[int] = _CUTOFFS,
     *,
     k_values: int | Iterable[int] | None = None,
     concurrency: int = 1,
@@ -67,8 +68,7 @@ def benchmark(
         search: The search.
         measures: Name or names of measures; if None, nDCG, P, R and Success at every k, and RR
             at the largest.
-        k: Cutoff or cutoffs of the default measures, 1, 3, 5 and 10 if None; not used with
-            ``measures``.
+        k: Cutoff or cutoffs of the default measures; not used with ``measures``.
         k_values: Another name of ``k``.
         concurrency: Calls at once. With 1 (and no timeout) a plain function is called in your own
             thread; times are then those of a system that does nothing else.
@@ -93,11 +93,12 @@ def benchmark(
         raise UsageError(
             f"the search is {_a(search)}, not a function", fix="benchmark(golden, search)"
         )
-    if k is not None and k_values is not None:
-        raise UsageError("k and k_values are the same argument; got both", fix="leave out one")
+    if k_values is not None:
+        if k is not _CUTOFFS:
+            raise UsageError("k and k_values are the same argument; got both", fix="leave out one")
+        k = k_values
     manner = _manner(concurrency, timeout, retries, warmup)
-    cutoffs = next((each for each in (k, k_values) if each is not None), (1, 3, 5, 10))
-    asked = _defaults(cutoffs) if measures is None else _asked(measures)
+    asked = _defaults(k) if measures is None else _asked(measures)
     title = _title(search, name)
     held = _golden(golden)
     # Taken once: a golden set may be added to while it is asked.
