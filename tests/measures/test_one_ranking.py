@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import karat
 from karat.errors import InputError, UsageError
 from karat.measures import (
     average_precision,
@@ -27,6 +28,11 @@ from karat.tables import Qrels, Run
 
 K = (1, 2, 3, 5, 20)
 MEASURES = ["RR", "AP", *(f"{m}@{k}" for k in K for m in ("P", "R", "nDCG", "nDCG(gain=exp)"))]
+
+
+def test_they_are_found_in_the_package() -> None:
+    assert karat.__getattr__("measures").recall_at_k is recall_at_k
+    assert karat.measures.ndcg_at_k is ndcg_at_k
 
 
 def test_the_examples_of_the_docstrings() -> None:
