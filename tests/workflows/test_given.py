@@ -10,10 +10,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from karat.errors import InputError
+from karat.errors import InputError, UsageError
 from karat.tables import Documents, Qrels, Queries, Run
 from karat.workflows import given
 from karat.workflows.evaluate import evaluate
+from karat.workflows.explain import explain
+from karat.workflows.fingerprints import fingerprint
 
 FRAME = pl.DataFrame({"query_id": ["q"], "doc_id": ["a"], "grade": [1], "score": [1.0]})
 
@@ -96,6 +98,7 @@ def test_what_is_not_judgments_is_refused(qrels: Any, says: str) -> None:
         ({"q1": {"a", "b"}}, r"a set has no order.*\(query q1\)\n  fix: give a list, best first"),
         ({"bm25": {"q1": {"a", "b"}}}, "a set has no order"),
         ({"q1": ["a"], "q2": "b"}, r"the text 'b' where a ranking should be \(query q2\)"),
+        ({"q1": "b"}, r"b: there is no such file\n  fix: .*; a ranked list .* {\"q1\": \[\"b\"\]}"),
         ({"q1": [7]}, "id 7 is a int; ids are strings\n  fix: use str"),
         ({"q1": [(7, 1.5)]}, "id 7 is a int; ids are strings"),
         ({7: ["a"]}, "id 7 is a int; ids are strings"),
@@ -228,3 +231,18 @@ def test_runs_of_every_shape_may_come_with_names(run: Any) -> None:
         assert list(found[0].to_dict()["q1"]) == ["a", "b"]
     [alone] = given.runs(run)
     assert (alone.name, list(alone.to_dict()["q1"])) == ("run", ["a", "b"])
+
+
+def test_a_query_without_relevant_documents_has_no_value() -> None:
+    qrels: dict[str, set[str]] = {"q1": {"a"}, "q2": set()}
+    run = {"q1": ["a"], "q2": ["b"]}
+    found = evaluate(qrels, run, ["RR", "R@1"], per_query=True)
+    assert [(row.value, row.n, row.undefined) for row in found.results] == [(1.0, 1, 1)] * 2
+    states = {(row.query_id, row.value, row.state) for row in found.per_query}
+    assert states == {("q1", 1.0, "ok"), ("q2", None, "undefined")}
+    assert evaluate(qrels, run, "RR", complete=True).value("RR") == 0.5
+    # A file of trec_eval's cannot say so: pytrec_eval, too, leaves such a query out.
+    assert evaluate(qrels, run, "RR", compat="trec_eval-9").results[0].n == 1
+    assert fingerprint(given.qrels(qrels)) != fingerprint(given.qrels({"q1": {"a"}}))
+    with pytest.raises(UsageError, match="query 'q2' has no relevant document"):
+        explain(qrels, run, "q2", "RR")

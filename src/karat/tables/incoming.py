@@ -86,7 +86,7 @@ def ranking(value: Any, query_id: str, source: str) -> Ranked:
             f"{_a(value)} has no order, so it is not a ranking",
             file=source,
             query=query_id,
-            fix=f"give a list, best first: {fix}",
+            fix=f"give a list, best first: {fix} (judgments come before runs)",
         )
     items = _listed(value, "a ranking", query_id, source, fix)
     for one in items:
@@ -122,7 +122,7 @@ def _listed(value: Any, what: str, query_id: str, source: str, fix: str) -> list
     """A value that holds ids, as a list; text and tables do not."""
     if (
         isinstance(value, str | bytes | Mapping)
-        or hasattr(value, "columns")
+        or hasattr(type(value), "columns")
         or not isinstance(value, Iterable)
     ):
         shown = f"the text {value!r}" if isinstance(value, str) else _a(value)

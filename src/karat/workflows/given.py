@@ -43,7 +43,7 @@ def runs(value: Any) -> list[Run]:
     """One run, a list of them, or ``{name: run}``; always as a list."""
     value = _plain(value, "run")
     if isinstance(value, Mapping) and _names_runs(value):
-        return [_run(one).named(name) for name, one in value.items()]
+        return [_named(one, name) for name, one in value.items()]
     several = value if isinstance(value, list | tuple) else [value]
     return [_run(one) for one in several]
 
@@ -77,7 +77,7 @@ def _plain(value: Any, source: str) -> Any:
     rows = records(value, source)
     if rows is not None:
         return rows
-    if isinstance(value, Run | Qrels) or hasattr(value, "columns"):
+    if isinstance(value, Run | Qrels) or hasattr(type(value), "columns"):
         return value
     return value.to_dict() if callable(getattr(value, "to_dict", None)) else value
 
@@ -174,6 +174,17 @@ def collapsed(systems: list[Run], chunks: Any, column: str) -> list[Run]:
         )
     parents = table.parents(column)
     return [run.collapse(parents) for run in systems]
+
+
+def _named(value: Any, name: str) -> Run:
+    try:
+        return _run(value).named(name)
+    except InputError as error:
+        if not isinstance(value, str) or Path(value).exists():
+            raise
+        fix = f'a ranked list of one document is {{"{name}": ["{value}"]}}'
+        fix = f"{error.fix}; {fix}" if error.fix else fix
+        raise InputError(error.what, file=error.file, fix=fix) from None
 
 
 def _run(value: Any) -> Run:
