@@ -146,7 +146,7 @@ def test_pairs_and_dicts_keep_their_scores() -> None:
     assert run.contradicted == 0
     [run] = given.runs({"q1": [("a", 0.5), ("b", 1.5)], "q2": {"c": 1.0, "d": 2.0}})
     assert list(run.to_dict()["q1"]) == ["b", "a"]
-    assert run.contradicted == 1  # of a dict nobody expects an order
+    assert run.contradicted == 1  # q1: a dict has no order to contradict
 
 
 def test_the_first_place_of_a_document_counts() -> None:
