@@ -109,6 +109,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "measures":  # so that karat.measures.recall_at_k needs no import of its own
+        return importlib.import_module("karat.measures")
     if name not in _HOME:
         raise AttributeError(f"module 'karat' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)

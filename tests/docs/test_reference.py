@@ -134,6 +134,18 @@ def python() -> str:
         if isinstance(thing, type) and not issubclass(thing, Exception):
             members = list(_members(thing))
             out.append("\n".join(members) + "\n" if members else "")
+    for name in (
+        "recall_at_k",
+        "precision_at_k",
+        "reciprocal_rank",
+        "average_precision",
+        "dcg_at_k",
+        "ndcg_at_k",
+    ):
+        thing = getattr(karat.measures, name)
+        out.append(f"## karat.measures.{name}\n")
+        out.append(f"```text\n{name}{_signature(thing, 70)}\n```\n")
+        out.append(f"{_first_sentence(thing)}\n")
     return "\n".join(part for part in out if part)
 
 
@@ -404,7 +416,7 @@ def test_the_formats_page_has_every_format() -> None:
 
 
 def test_the_formats_page_has_every_spelling_of_a_column() -> None:
-    from karat.formats.columns import SPELLINGS
+    from karat.tables.column_names import SPELLINGS
 
     text = (REFERENCE / "formats.md").read_text(encoding="utf-8")
     rows = [

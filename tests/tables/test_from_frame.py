@@ -103,15 +103,45 @@ def test_numbers_written_as_text_are_read(frame_of: Callable[[Columns], Any]) ->
 
 
 def test_a_missing_column_names_the_nearest(frame_of: Callable[[Columns], Any]) -> None:
-    frame = frame_of({"qid": ["q"], "doc_id": ["a"], "score": [1.0]})
+    frame = frame_of({"queryno": ["q"], "doc_id": ["a"], "score": [1.0]})
     with pytest.raises(InputError) as caught:
         Run.from_frame(frame, name="mine")
     assert str(caught.value) == (
-        "mine: no column 'query_id'; there are qid, doc_id, score\n"
-        "  fix: rename 'qid' to 'query_id'"
+        "mine: no column 'query_id'; there are 'queryno', 'doc_id', 'score'\n"
+        "  fix: rename 'queryno' to 'query_id'"
     )
-    with pytest.raises(InputError, match="no column 'doc_id'; there are x"):
+    with pytest.raises(InputError, match="no column 'doc_id'; there are 'x'"):
         Documents.from_frame(frame_of({"x": ["a"]}))
+
+
+def test_frames_of_pyterrier(frame_of: Callable[[Columns], Any]) -> None:
+    # Its runs have Terrier's own number of each document as docid, and ranks from 0.
+    qrels = frame_of({"qid": ["q1", "q1"], "docno": ["a", "b"], "label": [2, 0]})
+    assert Qrels.from_frame(qrels).to_dict() == {"q1": {"a": 2.0, "b": 0.0}}
+    columns: Columns = {"qid": ["q1"] * 2, "docid": [70, 3], "docno": ["b", "a"]}
+    columns |= {"rank": [0, 1], "score": [2.5, 1.5], "query": ["red shoes"] * 2}
+    run = Run.from_frame(frame_of(columns))
+    assert run.to_dict() == {"q1": {"b": 2.5, "a": 1.5}}
+    assert run.contradicted == 0
+    del columns["score"]
+    assert list(Run.from_frame(frame_of(columns)).to_dict()["q1"]) == ["b", "a"]
+    topics = Queries.from_frame(frame_of({"qid": ["q1"], "query": ["red shoes"], "kind": ["x"]}))
+    assert (topics.texts(), topics.attributes) == ({"q1": "red shoes"}, ["kind"])
+    documents = Documents.from_frame(frame_of({"docno": ["a"], "body": ["A shoe"]}))
+    assert documents.frame.row(0, named=True) == {"doc_id": "a", "text": "A shoe"}
+
+
+def test_frames_of_ir_measures(frame_of: Callable[[Columns], Any]) -> None:
+    columns: Columns = {"query_id": ["q", "q"], "doc_id": ["a", "b"], "relevance": [1, 0]}
+    columns["iteration"] = ["0", "0"]
+    qrels = Qrels.from_frame(frame_of(columns))
+    assert (qrels.to_dict(), qrels.subtopics) == ({"q": {"a": 1.0, "b": 0.0}}, None)
+
+
+def test_a_rank_that_is_not_a_number_is_refused(frame_of: Callable[[Columns], Any]) -> None:
+    frame = frame_of({"qid": ["q", "q"], "docno": ["a", "b"], "rank": ["1", "second"]})
+    with pytest.raises(InputError, match="the score of document b is not a number"):
+        Run.from_frame(frame)
 
 
 def test_categories_are_text() -> None:

@@ -255,6 +255,15 @@ def test_what_is_misspelt_is_said_before_anything_is_asked(
     assert not asked
 
 
+def test_k_values_is_another_name_of_k() -> None:
+    expected = karat.benchmark(golden(), search, k=(1, 3)).results
+    assert karat.benchmark(golden(), search, k_values=[1, 3]).results == expected
+    with pytest.raises(UsageError, match="k and k_values are the same argument; got both"):
+        karat.benchmark(golden(), search, k=3, k_values=[3])
+    with pytest.raises(UsageError, match="k is 0, not whole numbers from 1"):
+        karat.benchmark(golden(), search, k_values=0)
+
+
 def test_whole_numbers_of_any_kind_will_do() -> None:
     results = karat.benchmark(
         golden(),

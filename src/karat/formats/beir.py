@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from karat.formats import delimited, jsonl
-from karat.formats.columns import is_header
 from karat.formats.format import Format, Place, Rows
 from karat.formats.outgoing import refuse_subtopics, whole
 from karat.formats.source import Source
 from karat.tables import Documents, Qrels, Queries
+from karat.tables.column_names import is_header
 
 _NAMES = ("query-id", "corpus-id", "score")
 

@@ -20,13 +20,13 @@ from karat.errors import InputError
 from karat.formats.advice import in_utf8
 from karat.formats.ahead import ahead
 from karat.formats.cells import NUMBERS, Careful, fast, run_rows
-from karat.formats.columns import SPELLINGS, choose, known
 from karat.formats.format import Format, Place, Rows
 from karat.formats.line_ends import WITHIN, only_crlf, return_advice
 from karat.formats.lines import FAULTS
 from karat.formats.outgoing import answered, refuse_unwritable
 from karat.formats.source import BOM, LONGEST_LINE, Chunk, Source
 from karat.tables import Documents, Qrels, Queries, Run
+from karat.tables.column_names import SPELLINGS, choose, known
 
 # The longest cell. The csv module has one bound for the whole process, 131,072 by default: too
 # short for a document. Lines are bounded by the source.

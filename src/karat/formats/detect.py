@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from karat.errors import Advice, InputError
-from karat.formats.columns import SPELLINGS, is_header, known, plain
 from karat.formats.line_ends import refuse_return
 from karat.formats.source import HEAD, NothingIn, Source
+from karat.tables.column_names import SPELLINGS, is_header, known, plain
 
 _SAMPLE = 200  # lines looked at
 _BLANKS = re.compile(r"[ \t\r\v\f]+")

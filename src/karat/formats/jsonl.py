@@ -16,11 +16,11 @@ from karat.errors import InputError
 from karat.formats.advice import in_utf8
 from karat.formats.ahead import ahead
 from karat.formats.cells import ANSWER, Careful, fast, run_rows
-from karat.formats.columns import choose, known, plain
 from karat.formats.format import Format, Place, Rows
 from karat.formats.lines import FAULTS
 from karat.formats.outgoing import frame_writers
 from karat.formats.source import Chunk, Source
+from karat.tables.column_names import choose, known, plain
 
 _INFER = 1000  # lines Polars looks at; a later line that does not fit is read with care
 

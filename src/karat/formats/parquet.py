@@ -10,11 +10,11 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.formats.cells import Careful, fast, run_rows
-from karat.formats.columns import choose
 from karat.formats.format import Format, Rows
 from karat.formats.outgoing import frame_writers
 from karat.formats.parquet_footer import Footer, odd_page, read_footer
 from karat.formats.source import BOMB_RATIO, Source
+from karat.tables.column_names import choose
 
 _BOMB_FROM = 1 << 28
 _CELL = 8  # bytes that a value takes in memory, about

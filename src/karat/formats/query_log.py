@@ -19,7 +19,6 @@ import polars as pl
 
 from karat.errors import Advice, InputError, nearest
 from karat.formats.advice import in_utf8
-from karat.formats.columns import plain
 from karat.formats.detect import refuse_binary
 from karat.formats.fields import finite
 from karat.formats.jsonl import parsed
@@ -27,6 +26,7 @@ from karat.formats.line_ends import WITHIN, refuse_return, return_advice
 from karat.formats.log_size import Most, measure
 from karat.formats.parquet import BROKEN, damaged, refuse_bomb, sound_footer, weight
 from karat.formats.source import Source
+from karat.tables.column_names import plain
 
 TEXT = ("text", "query", "query_text", "user_query", "q", "search_query", "search_term")
 """What the column of queries may be called; case, ``-`` and spaces do not matter."""

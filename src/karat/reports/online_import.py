@@ -131,12 +131,26 @@ def show_imported(found: Imported, out: Console) -> None:
             for reason, count in found.dropped.items()
         )
         _show("dropped", rows, out)
-    if found.unknown:
-        named = list(found.unknown.items())
-        said = ", ".join(f"{action} ({count:,})" for action, count in named[:_SHOWN])
-        more = f" and {len(named) - _SHOWN:,} more" if len(named) > _SHOWN else ""
-        show_notes([f"actions that are none of karat's, kept as other: {said}{more}"], out)
-    show_notes(found.assumed, out)
+    show_notes([*_unknown(found), *found.assumed], out)
+
+
+def imported_notes(found: Imported) -> list[str]:
+    """What an import left out and assumed, in sentences, what matters most first."""
+    dropped = []
+    for reason, count in found.dropped.items():
+        first = next(iter(found.examples.get(reason, ())), "").partition("\n")[0]
+        example = f" ({'the first: ' if count > 1 else ''}{first})" if first else ""
+        dropped.append(f"{counted(count, 'row', 'rows')} left out, {reason}{example}")
+    return [*found.warnings, *dropped, *_unknown(found), *found.assumed]
+
+
+def _unknown(found: Imported) -> list[str]:
+    if not found.unknown:
+        return []
+    named = list(found.unknown.items())
+    said = ", ".join(f"{action} ({count:,})" for action, count in named[:_SHOWN])
+    more = f" and {len(named) - _SHOWN:,} more" if len(named) > _SHOWN else ""
+    return [f"actions that are none of karat's, kept as other: {said}{more}"]
 
 
 def show_held(found: Held, out: Console) -> None:

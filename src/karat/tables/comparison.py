@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import polars as pl
 
+from karat.errors import UsageError, nearest
 from karat.tables.answer_changes import AnswerChange
+from karat.tables.asked import Meant, of_measure, of_slice
 from karat.tables.leaderboard import Order, Standing
 from karat.tables.pairs import Pairs
 
@@ -371,6 +373,8 @@ class Comparison:
         judge_next: Pairs to judge next for the first candidate and measure, the most telling
             first; empty unless asked for.
         notes: Sentences a reader must know.
+        answers: How each candidate answered, against the baseline: failures, latency.
+        meant: What other spellings of measures mean, for ``value``; in no JSON.
     """
 
     baseline: str
@@ -389,6 +393,47 @@ class Comparison:
     judge_next: list[NextJudgment] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     answers: list[AnswerChange] = field(default_factory=list)
+    meant: Meant | None = field(default=None, compare=False, repr=False)
+
+    def value(
+        self,
+        measure: str,
+        candidate: str | None = None,
+        *,
+        slice: str | None = None,  # noqa: A002 - as the field of a row
+    ) -> float | None:
+        """The difference of a candidate from the baseline, candidate minus baseline.
+
+        Args:
+            measure: Its name in any spelling: as asked (``ndcg@3``, ``MRR``) or as printed.
+            candidate: Name of the candidate; None if there is only one.
+            slice: ``category=howto`` for the difference in a slice; None for that over all queries.
+
+        Returns:
+            In the unit of the measure; None where no query has a value in both.
+
+        Raises:
+            UsageError: there is no such row, or several candidates have one and none was named.
+        """
+        rows = of_measure(of_slice(self.differences, self.slices, slice), measure, self.meant)
+        named = [row for row in rows if candidate in (None, row.candidate)]
+        if len(named) == 1:
+            return named[0].difference
+        names = list(dict.fromkeys(row.candidate for row in rows))
+        if named:
+            raise UsageError(
+                f"{len(named)} candidates have a difference in {measure}",
+                fix=f'.value("{measure}", "{names[0]}")',
+            )
+        raise UsageError(
+            f"there is no candidate {candidate!r}",
+            nearest=nearest(str(candidate), names) or names,
+        )
+
+    def frame(self) -> pl.DataFrame:
+        """The differences as a Polars frame: over all queries, then those of the slices."""
+        rows = [asdict(row) for row in [*self.differences, *self.slices]]
+        return pl.DataFrame(rows, infer_schema_length=None)
 
     def against_baseline(self, row: Standing) -> str:
         """What the comparison says of a run in the leaderboard; ``baseline`` of the baseline."""
@@ -415,7 +460,9 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat compare --format json`` (docs/reference/json.md)."""
-        return asdict(self)
+        rows = asdict(replace(self, meant=None))
+        del rows["meant"]
+        return rows
 
     def __repr__(self) -> str:
         """The verdicts and the notes, as text."""

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from karat.errors import InputError
+from karat.tables.column_names import renamed
 from karat.tables.incoming import conform, to_polars
 from karat.tables.schema import DOCUMENTS
 
@@ -33,8 +34,8 @@ class Documents:
 
     @classmethod
     def from_frame(cls, frame: Any, source: str = "documents") -> Documents:
-        """Documents from any data frame Narwhals reads."""
-        return cls(to_polars(frame, source), source)
+        """Documents from any data frame Narwhals reads; ``docno`` and such are renamed."""
+        return cls(renamed(to_polars(frame, source), "documents", source), source)
 
     def parents(self, column: str = "parent_id") -> pl.DataFrame:
         """``doc_id`` and ``parent``: the document each chunk folds into (itself if it has none).

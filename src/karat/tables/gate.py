@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+import polars as pl
+
+from karat.tables.asked import Meant, of_measure, of_slice
 from karat.tables.comparison import Move
 from karat.tables.results import QueryScores, Result
 
@@ -134,6 +137,7 @@ class Gate:
         results: The candidate by itself: each measure with its interval and counts, over all
             queries and in the slices of the rules.
         scores: What its means over all queries are of; for a history, and in no JSON.
+        meant: What other spellings of measures mean, for ``value``; in no JSON.
     """
 
     verdict: GateVerdict
@@ -147,6 +151,36 @@ class Gate:
     notes: list[str] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
     scores: QueryScores | None = field(default=None, compare=False, repr=False)
+    meant: Meant | None = field(default=None, compare=False, repr=False)
+
+    def value(
+        self,
+        measure: str,
+        *,
+        slice: str | None = None,  # noqa: A002 - as the field of a row
+    ) -> float | None:
+        """The candidate's value of a measure of the policy, as a rule sees it.
+
+        How much it dropped, and what was allowed, are in ``checks`` and ``frame``.
+
+        Args:
+            measure: Its name in any spelling, as ``ndcg@10``.
+            slice: ``category=howto`` for the value in a slice of a rule; None for all queries.
+
+        Returns:
+            The aggregate over the queries that count; None where there are none.
+
+        Raises:
+            UsageError: no rule is about such a measure or slice; the nearest is named.
+        """
+        overall = [row for row in self.results if row.attribute is None]
+        sliced = [row for row in self.results if row.attribute is not None]
+        return of_measure(of_slice(overall, sliced, slice), measure, self.meant)[0].value
+
+    def frame(self) -> pl.DataFrame:
+        """The checks as a Polars frame, the worst first."""
+        rows = [asdict(check) for check in self.checks]
+        return pl.DataFrame(rows, infer_schema_length=None)
 
     @property
     def exit_code(self) -> int:
@@ -155,6 +189,6 @@ class Gate:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat gate --format json`` (docs/reference/json.md)."""
-        rows = asdict(replace(self, scores=None))
-        del rows["scores"]
+        rows = asdict(replace(self, scores=None, meant=None))
+        del rows["scores"], rows["meant"]
         return rows | {"exit_code": self.exit_code}

@@ -1,13 +1,16 @@
-"""The door for anybody's frames: whatever Narwhals reads becomes a checked Polars frame."""
+"""The shapes data may come in: frames, dictionaries, ranked lists, sets of relevant ids."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from karat.errors import InputError, nearest
+from karat.tables.returned import Ranked, Unusable, ranked
 from karat.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -42,6 +45,91 @@ def to_polars(frame: Any, source: str) -> pl.DataFrame:
     return pl.DataFrame({name: _column(native[name]) for name in native.columns})
 
 
+def relevant_ids(value: Any, query_id: str, source: str) -> Mapping[Any, Any]:
+    """``{doc_id: 1}`` of the relevant documents of a query; a mapping as it is.
+
+    Args:
+        value: A set, list or tuple of ids, or ``{doc_id: grade}``.
+        query_id: The query, for messages.
+        source: What messages call the judgments.
+
+    Raises:
+        InputError: neither of these.
+    """
+    if isinstance(value, Mapping):
+        return value
+    fix = '{"q1": {"a", "c"}}, or with grades {"q1": {"a": 3, "c": 1}}'
+    ids = _listed(value, "the ids of relevant documents", query_id, source, fix)
+    if any(isinstance(one, tuple | list) for one in ids):
+        raise InputError(
+            "the relevant documents are pairs; expected ids, or {document: grade}",
+            file=source,
+            query=query_id,
+            fix=fix,
+        )
+    for one in ids:
+        _text(one, source)
+    return dict.fromkeys(ids, 1.0)
+
+
+def ranking(value: Any, query_id: str, source: str) -> Ranked:
+    """The ranking in a list of ids, of pairs of id and score, or of dicts with these; best first.
+
+    A document that is listed more than once counts at its first place.
+
+    Raises:
+        InputError: none of these, or an id that is not text.
+    """
+    fix = '{"q1": ["a", "b"]}, {"q1": [("a", 1.5), ("b", 0.5)]} or {"q1": {"a": 1.5, "b": 0.5}}'
+    if isinstance(value, AbstractSet):
+        raise InputError(
+            f"{_a(value)} has no order, so it is not a ranking",
+            file=source,
+            query=query_id,
+            fix=f"give a list, best first: {fix} (judgments come before runs)",
+        )
+    items = _listed(value, "a ranking", query_id, source, fix)
+    for one in items:
+        doc_id = one[0] if isinstance(one, tuple | list) and one else one
+        if isinstance(doc_id, Integral):
+            _text(doc_id, source)
+    try:
+        return ranked(items)
+    except Unusable as error:
+        raise InputError(str(error), file=source, query=query_id, fix=fix) from None
+
+
+def records(value: Any, source: str) -> pl.DataFrame | None:
+    """A list of namedtuples, such as ``ScoredDoc`` of ir_measures, as a frame; None of others.
+
+    Raises:
+        InputError: an id that is not text, or rows of different kinds.
+    """
+    if not isinstance(value, list | tuple) or not value or not hasattr(value[0], "_fields"):
+        return None
+    fields = value[0]._fields
+    if any(getattr(row, "_fields", None) != fields for row in value):
+        raise InputError("the list holds different kinds of rows", file=source)
+    columns = dict(zip(fields, map(list, zip(*value, strict=True)), strict=True))
+    for name, values in columns.items():
+        if name.endswith("_id"):
+            for one in values:
+                _text(one, source)
+    return pl.DataFrame(columns, strict=False)
+
+
+def _listed(value: Any, what: str, query_id: str, source: str, fix: str) -> list[Any]:
+    """A value that holds ids, as a list; text and tables do not."""
+    if (
+        isinstance(value, str | bytes | Mapping)
+        or hasattr(type(value), "columns")
+        or not isinstance(value, Iterable)
+    ):
+        shown = f"the text {value!r}" if isinstance(value, str) else _a(value)
+        raise InputError(f"{shown} where {what} should be", file=source, query=query_id, fix=fix)
+    return list(value)
+
+
 def from_pairs(values: Mapping[Any, Any], column: str, source: str) -> pl.DataFrame:
     """``{query_id: {doc_id: number}}`` as a frame; queries with None for a dict are left out.
 
@@ -53,12 +141,6 @@ def from_pairs(values: Mapping[Any, Any], column: str, source: str) -> pl.DataFr
         _text(query_id, source)
         if docs is None:
             continue
-        if not isinstance(docs, Mapping):
-            raise InputError(
-                f"a {type(docs).__name__} stands where {{document: {column}}} is wanted",
-                file=source,
-                query=query_id,
-            )
         for doc_id, value in docs.items():
             _text(doc_id, source)
             try:
@@ -80,6 +162,11 @@ def _text(value: Any, source: str) -> None:
             file=source,
             fix="use str(id), so that 007 stays 007",
         )
+
+
+def _a(value: Any) -> str:
+    kind = type(value).__name__
+    return "None" if value is None else f"{'an' if kind[:1] in 'aeiouAEIO' else 'a'} {kind}"
 
 
 def conform(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from karat.errors import InputError
-from karat.tables.incoming import conform, from_pairs, to_polars
+from karat.tables.column_names import renamed
+from karat.tables.incoming import conform, from_pairs, relevant_ids, to_polars
 from karat.tables.scale import Scale, read_scale
 from karat.tables.schema import QRELS
 
@@ -38,6 +39,7 @@ class Qrels:
             subtopics; sorted by query.
         subtopics: ``query_id``, ``subtopic``, ``doc_id`` and ``grade``, each triple once, sorted
             by query; None without subtopics.
+        without: Queries known to have no relevant document, and no judgment in ``frame``.
 
     Args:
         frame: Columns ``query_id``, ``doc_id``, ``grade`` (see ``schema.QRELS``) and perhaps
@@ -47,6 +49,7 @@ class Qrels:
         source: What messages call it: a path, usually.
         scale: Lowest and highest grade a judgment can give, ``(0, 3)`` or ``"0-3"``; if None,
             from 0 to the largest grade there is.
+        without: Queries that have no relevant document, for those without a row.
 
     Raises:
         InputError: a missing column, an empty id, a subtopic in some rows only, a grade that is
@@ -59,6 +62,7 @@ class Qrels:
         frame: pl.DataFrame,
         source: str = "qrels",
         scale: Any = None,
+        without: Iterable[str] = (),
     ) -> None:
         frame = conform(frame, QRELS, source)
         bad = ~frame["grade"].is_finite().fill_null(value=False)
@@ -79,6 +83,7 @@ class Qrels:
         frame = frame.select(*key, "grade").sort("query_id", maintain_order=True)
         self.subtopics = frame if told else None
         self.frame = _best(frame) if told else frame
+        self.without = tuple(sorted(set(without).difference(frame["query_id"])))
         self.source = source
         self.declared = None if scale is None else read_scale(scale)
         if self.declared is not None:
@@ -91,7 +96,7 @@ class Qrels:
             UsageError: that is no scale.
             InputError: a grade lies above it, or between 0 and its lower end.
         """
-        return self if scale is None else Qrels(self.rows, self.source, scale)
+        return self if scale is None else Qrels(self.rows, self.source, scale, self.without)
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -139,14 +144,31 @@ class Qrels:
             )
 
     @classmethod
-    def from_dict(cls, grades: Mapping[str, Mapping[str, float]], source: str = "qrels") -> Qrels:
-        """Qrels from ``{query_id: {doc_id: grade}}``."""
-        return cls(from_pairs(grades, "grade", source), source)
+    def from_dict(cls, grades: Mapping[str, Any], source: str = "qrels") -> Qrels:
+        """Qrels from ``{query_id: {doc_id: grade}}``, or from ids of relevant documents.
+
+        ``{query_id: {"a", "c"}}`` (a set, list or tuple) gives each of these grade 1; an empty one
+        is a query without relevant documents. An empty dict is a query without judgments, unless
+        other queries have sets: then it is the empty set that ``{}`` was meant to be.
+        """
+        graded = {
+            query: docs if docs is None else relevant_ids(docs, query, source)
+            for query, docs in grades.items()
+        }
+        frame = from_pairs(graded, "grade", source)
+        sets = [query for query, docs in grades.items() if graded[query] is not docs]
+        without = [
+            query for query, docs in graded.items() if sets and docs is not None and not docs
+        ]
+        return cls(frame, source, without=without)
 
     @classmethod
     def from_frame(cls, frame: Any, source: str = "qrels") -> Qrels:
-        """Qrels from any data frame Narwhals reads (Polars, pandas, PyArrow, DuckDB …)."""
-        return cls(to_polars(frame, source), source)
+        """Qrels from any data frame Narwhals reads (Polars, pandas, PyArrow, DuckDB …).
+
+        Columns may have the names of other tools: ``qid``, ``docno``, ``label``, ``relevance`` …
+        """
+        return cls(renamed(to_polars(frame, source), "qrels", source), source)
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """``{query_id: {doc_id: grade}}``."""
@@ -177,8 +199,9 @@ class Qrels:
 
     @property
     def query_ids(self) -> list[str]:
-        """The judged queries, sorted by bytes."""
-        return self.frame["query_id"].unique().sort().to_list()
+        """The judged queries and those ``without``, sorted by bytes."""
+        judged: list[str] = self.frame["query_id"].unique().sort().to_list()
+        return sorted([*judged, *self.without]) if self.without else judged
 
     def __len__(self) -> int:
         return self.frame.height

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from karat.errors import InputError, UsageError, nearest
+from karat.tables.column_names import renamed
 from karat.tables.incoming import conform, to_polars
 from karat.tables.schema import QUERIES
 
@@ -46,8 +47,8 @@ class Queries:
 
     @classmethod
     def from_frame(cls, frame: Any, source: str = "queries") -> Queries:
-        """Queries from any data frame Narwhals reads."""
-        return cls(to_polars(frame, source), source)
+        """Queries from any data frame Narwhals reads; ``qid``, ``query`` and such are renamed."""
+        return cls(renamed(to_polars(frame, source), "queries", source), source)
 
     @property
     def attributes(self) -> list[str]:

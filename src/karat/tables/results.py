@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from karat.errors import UsageError, nearest
+from karat.tables.asked import Meant, of_measure, of_slice
 from karat.tables.run import Run
 
 State = Literal["ok", "empty", "missing", "failed", "undefined", "unjudged"]
@@ -225,6 +226,7 @@ class Results:
         runs: The runs evaluated, by name: ``karat.write_run(results.runs["bm25"], "bm25.jsonl")``.
         shown: How a notebook shows it, given by the workflow that made it.
         scores: What the means over all queries are of, by the name of the run; for a history.
+        meant: What other spellings of measures mean, for ``value``.
     """
 
     results: list[Result]
@@ -237,6 +239,7 @@ class Results:
     runs: dict[str, Run] = field(default_factory=dict, compare=False, repr=False)
     shown: Callable[[Results], str] | None = field(default=None, compare=False, repr=False)
     scores: dict[str, QueryScores] = field(default_factory=dict, compare=False, repr=False)
+    meant: Meant | None = field(default=None, compare=False, repr=False)
 
     def __repr__(self) -> str:
         """The result rows and the notes, as text."""
@@ -249,25 +252,33 @@ class Results:
     def _repr_html_(self) -> str | None:
         return None if self.shown is None else self.shown(self)
 
-    def value(self, measure: str, run: str | None = None) -> float | None:
+    def value(
+        self,
+        measure: str,
+        run: str | None = None,
+        *,
+        slice: str | None = None,  # noqa: A002 - as the field of a row
+    ) -> float | None:
         """The aggregate of one measure (of one run, if there are several).
+
+        Args:
+            measure: Its name in any spelling: as asked (``ndcg@3``, ``MRR``) or as printed.
+            run: Name of the run; None if there is only one.
+            slice: ``category=howto`` for the value in a slice; None for that over all queries.
 
         Raises:
             UsageError: there is no such row, or several runs have one and none was named.
         """
-        rows = [row for row in self.results if row.measure == measure and run in (None, row.run)]
-        if len(rows) == 1:
-            return rows[0].value
-        measures = list(dict.fromkeys(row.measure for row in self.results))
-        runs = list(dict.fromkeys(row.run for row in self.results))
-        if rows:
+        rows = of_measure(of_slice(self.results, self.slices, slice), measure, self.meant)
+        named = [row for row in rows if run in (None, row.run)]
+        if len(named) == 1:
+            return named[0].value
+        runs = list(dict.fromkeys(row.run for row in rows))
+        if named:
             raise UsageError(
-                f"{len(rows)} runs have a value of {measure}",
+                f"{len(named)} runs have a value of {measure}",
                 fix=f'.value("{measure}", "{runs[0]}")',
             )
-        if measure not in measures:
-            near = nearest(measure, measures) or measures
-            raise UsageError(f"no value of {measure!r} was asked for", nearest=near)
         raise UsageError(f"there is no run {run!r}", nearest=nearest(str(run), runs) or runs)
 
     def to_dict(self) -> dict[str, Any]:

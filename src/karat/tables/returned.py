@@ -58,6 +58,11 @@ class Ranked:
     repeated: int
     scored: bool = False
 
+    @property
+    def by_doc(self) -> dict[str, float]:
+        """The score of each document, best first as it was returned."""
+        return dict(zip(self.doc_ids, self.scores, strict=True))
+
 
 def ranked(value: Any) -> Ranked:
     """The ranking in what a search function returned.

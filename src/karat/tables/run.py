@@ -12,7 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from karat.errors import InputError
-from karat.tables.incoming import conform, from_pairs, to_polars
+from karat.tables.column_names import renamed
+from karat.tables.incoming import conform, from_pairs, ranking, to_polars
 from karat.tables.ranking import Settled, settle
 from karat.tables.schema import ANSWERS, RANKINGS, Column
 
@@ -106,34 +107,61 @@ class Run:
     @classmethod
     def from_dict(
         cls,
-        scores: Mapping[str, Mapping[str, float] | None],
+        scores: Mapping[str, Any],
         name: str = "run",
         source: str | None = None,
     ) -> Run:
-        """A run from ``{query_id: {doc_id: score}}``.
+        """A run from ``{query_id: {doc_id: score}}``, or from ranked lists.
 
-        A query with an empty dict was answered with nothing (``empty``); ``None`` in place of
-        the dict means it got no answer (``failed``).
+        A list holds ids, ``(id, score)`` pairs, or dicts with ``id`` and perhaps ``score``, best
+        first. Ids without scores keep their order; a document listed more than once counts at its
+        first place. A query with an empty list or dict was answered with nothing (``empty``);
+        ``None`` means it got no answer (``failed``).
+
+        Raises:
+            InputError: an id that is not text, a score that is not a number, or a ranking that has
+                no order, such as a set.
         """
         source = source or name
-        frame = from_pairs(scores, "score", source)
-        states = {
-            query: "failed" if docs is None else "empty"
+        listed = {
+            query: ranking(docs, query, source)
             for query, docs in scores.items()
-            if not docs
+            if docs is not None and not isinstance(docs, Mapping)
+        }
+        paired = {query: found.by_doc for query, found in listed.items()}
+        frame = from_pairs({**scores, **paired}, "score", source)
+        if any(found.scored for found in listed.values()):
+            # Scores count, not the order; a note says where the two differ.
+            place = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("query_id")
+            frame = frame.with_columns(
+                rank=pl.when(pl.col("query_id").is_in(list(listed))).then(place)
+            )
+        states = {
+            query: "failed" if docs is None else "ok" if paired.get(query, docs) else "empty"
+            for query, docs in scores.items()
         }
         answers = pl.DataFrame(
-            {"query_id": list(states), "state": list(states.values())},
-            schema={"query_id": pl.String, "state": pl.String},
+            {
+                "query_id": list(states),
+                "state": list(states.values()),
+                "repeated": [listed[q].repeated or None if q in listed else None for q in states],
+            },
+            schema={"query_id": pl.String, "state": pl.String, "repeated": pl.Int64},
         )
+        if not answers["repeated"].count():
+            answers = answers.drop("repeated").filter(pl.col("state") != "ok")
         rows = conform(frame, _INCOMING, source)
         return cls.from_batches(name, [rows], answers=answers, source=source)
 
     @classmethod
     def from_frame(cls, frame: Any, name: str = "run", source: str | None = None) -> Run:
-        """A run from any data frame Narwhals reads, with the columns of ``schema.RANKINGS``."""
+        """A run from any data frame Narwhals reads, with the columns of ``schema.RANKINGS``.
+
+        Columns may have the names of other tools, such as ``qid`` and ``docno``. Without scores the
+        ranks decide.
+        """
         source = source or name
-        rows = conform(to_polars(frame, source), _INCOMING, source)
+        rows = conform(renamed(to_polars(frame, source), "run", source), _INCOMING, source)
         return cls(name, [settle(rows, source)] if rows.height else [], source=source)
 
     def frame(self) -> pl.DataFrame:

@@ -27,10 +27,12 @@ from karat.workflows import given
 from karat.workflows.evaluate import evaluate
 from karat.workflows.golden_set import GoldenSet
 
+_CUTOFFS = (1, 3, 5, 10)
 _PATIENCE = 1.0  # seconds before anything moves on the screen
 _OWN = {"golden", "search", "measures", "k", "concurrency", "timeout", "retries", "warmup"} | {
     "progress",
     "name",
+    "k_values",
 }
 
 
@@ -38,8 +40,9 @@ def benchmark(
     golden: Any,
     search: Callable[[str], Any],
     measures: str | Iterable[str] | None = None,
-    k: int | Iterable[int] = (1, 3, 5, 10),
+    k: int | Iterable[int] = _CUTOFFS,
     *,
+    k_values: int | Iterable[int] | None = None,
     concurrency: int = 1,
     timeout: float | None = None,
     retries: int = 0,
@@ -66,6 +69,7 @@ def benchmark(
         measures: Name or names of measures; if None, nDCG, P, R and Success at every k, and RR
             at the largest.
         k: Cutoff or cutoffs of the default measures; not used with ``measures``.
+        k_values: Another name of ``k``.
         concurrency: Calls at once. With 1 (and no timeout) a plain function is called in your own
             thread; times are then those of a system that does nothing else.
         timeout: Seconds for each call. A plain function cannot be stopped: it is left behind.
@@ -89,6 +93,10 @@ def benchmark(
         raise UsageError(
             f"the search is {_a(search)}, not a function", fix="benchmark(golden, search)"
         )
+    if k_values is not None:
+        if k is not _CUTOFFS:
+            raise UsageError("k and k_values are the same argument; got both", fix="leave out one")
+        k = k_values
     manner = _manner(concurrency, timeout, retries, warmup)
     asked = _defaults(k) if measures is None else _asked(measures)
     title = _title(search, name)
@@ -323,13 +331,6 @@ def _notes(replies: Sequence[Reply]) -> Iterator[str]:
         yield (
             f"{counted(again, 'query', 'queries')} answered, but not at the first try: the time is "
             "that of the try that succeeded"
-        )
-    repeated = [r.ranking.repeated for r in replies if r.ranking and r.ranking.repeated]
-    if repeated:
-        yield (
-            f"documents returned twice in {counted(len(repeated), 'query', 'queries')}: the first "
-            "place counts, and "
-            f"{sum(repeated):,} further {'one is' if sum(repeated) == 1 else 'ones are'} left out"
         )
 
 

@@ -195,6 +195,7 @@ def compare(
         else [],
         answers=[row for other in others for row in answer_changes(first, other)],
         judge_next=_judge_next(every[0], pairs[0], judge_next, weighing, texts),
+        meant=asked.meant,
     )
     return replace(found, notes=list(of_comparison(found, scored, asked, judge_next)))
 

@@ -49,9 +49,11 @@ def evaluate(
     """Evaluate one or more runs.
 
     Args:
-        qrels: The judgments: a path, ``{query: {document: grade}}``, a data frame, or Qrels.
-        runs: One run or a list of them: a path, ``{query: {document: score}}``, a data frame, or
-            a Run. Names that stand twice are made unique.
+        qrels: The judgments: a path, ``{query: {document: grade}}``, ``{query: {"a", "b"}}`` (ids
+            of relevant documents, each of grade 1), a data frame, or Qrels.
+        runs: One run, a list of them, or ``{name: run}``: a path, ``{query: {document: score}}``,
+            ``{query: ["a", "b"]}`` (ids, or pairs of id and score, best first), a data frame, or
+            a Run. Duplicate names are made unique.
         measures: Name or names of measures; ``karat.measures.DEFAULTS`` if None.
         queries: Weights, strata, attributes and ``no_answer`` marks of the queries: a path, a
             frame, or Queries; if None, those that come with ``qrels`` (a golden set, a BEIR
@@ -135,6 +137,7 @@ def evaluate(
         outcomes=correlated,
         runs={run.name: run for run in asked.runs},
         shown=_in_a_notebook,
+        meant=asked.meant,
         scores={
             of_run.scores.run.name: of_run.behind(
                 [row for row in results if row.run == of_run.scores.run.name],

@@ -66,6 +66,10 @@ def explain(
                     page="evaluate the run: that says what it did with such queries",
                 ),
             )
+        if query_id in qrels.without:
+            raise UsageError(
+                f"query {query_id!r} has no relevant document, so no document of it scores anything"
+            )
         where = "has no judgments" if query_id in known else "is in neither qrels nor run"
         raise UsageError(
             f"query {query_id!r} {where}, so there is nothing to explain",

@@ -29,6 +29,8 @@ def fingerprint(table: Qrels | Queries | Run | None) -> str | None:
     elif isinstance(table, Qrels):
         digest.update(repr(tuple(map(float, table.scale))).encode())
         _add(digest, table.rows)
+        if table.without:  # any other judgments keep the hash that saved baselines have of them
+            digest.update(repr(table.without).encode())
     else:
         _add(digest, table.frame.select(sorted(table.frame.columns)))
     return digest.hexdigest()

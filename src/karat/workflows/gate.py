@@ -168,6 +168,7 @@ def gate(
         ],
         results=own,
         scores=judged.behind(own),
+        meant=asked.meant,
     )
 
 

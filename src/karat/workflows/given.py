@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
 from karat import formats
 from karat.diagnosis.document_slices import of_documents
-from karat.errors import UsageError
+from karat.errors import InputError, UsageError
 from karat.tables import Documents, Qrels, Queries, Run
+from karat.tables.incoming import records
 from karat.workflows.golden_set import GoldenSet
 
 
@@ -25,24 +27,33 @@ def qrels(value: Any) -> Qrels:
         return value.qrels
     if isinstance(value, str | Path):
         return formats.read_qrels(value)
+    value = _plain(value, "qrels")
     if isinstance(value, Mapping):
         return Qrels.from_dict(value)
+    if isinstance(value, list | tuple | AbstractSet):
+        raise InputError(
+            f"a {type(value).__name__} does not say which query its judgments are of",
+            file="qrels",
+            fix='{"q1": {"a", "c"}}, or with grades {"q1": {"a": 3, "c": 1}}',
+        )
     return Qrels.from_frame(value)
 
 
 def runs(value: Any) -> list[Run]:
     """One run, a list of them, or ``{name: run}``; always as a list."""
+    value = _plain(value, "run")
     if isinstance(value, Mapping) and _names_runs(value):
-        return [_run(one).named(name) for name, one in value.items()]
+        return [_named(one, name) for name, one in value.items()]
     several = value if isinstance(value, list | tuple) else [value]
     return [_run(one) for one in several]
 
 
 def named_runs(baseline: Any, candidates: Any) -> list[Run]:
     """A baseline and one candidate or several; those without a name are called what they are."""
+    baseline, candidates = _plain(baseline, "run"), _plain(candidates, "run")
     first, others = runs(baseline), runs(candidates)
     if len(first) != 1:
-        raise UsageError(f"{len(first)} baselines, and one is wanted", fix="baseline=one run")
+        raise UsageError(f"expected one baseline, got {len(first)}", fix="baseline=one run")
     if _nameless(baseline):
         first = [first[0].named("baseline")]
     if not isinstance(candidates, list | tuple):
@@ -54,6 +65,23 @@ def named_runs(baseline: Any, candidates: Any) -> list[Run]:
     return first + called
 
 
+def _plain(value: Any, source: str) -> Any:
+    """The data in an object of another library: an iterator, a list of rows, ranx' Qrels and Run.
+
+    Args:
+        value: Anything; what is none of these is returned as it is.
+        source: What messages call it.
+    """
+    if isinstance(value, Iterator):
+        value = list(value)
+    rows = records(value, source)
+    if rows is not None:
+        return rows
+    if isinstance(value, Run | Qrels) or hasattr(type(value), "columns"):
+        return value
+    return value.to_dict() if callable(getattr(value, "to_dict", None)) else value
+
+
 def _nameless(value: Any) -> bool:
     """Whether nothing in what was given names the run."""
     if isinstance(value, Mapping):
@@ -62,11 +90,24 @@ def _nameless(value: Any) -> bool:
 
 
 def _names_runs(value: Mapping[Any, Any]) -> bool:
-    """Whether a mapping is ``{name: run}`` and not itself a run, ``{query: {document: score}}``."""
-    one = next(iter(value.values()), None)
-    if isinstance(one, Mapping):
-        return any(isinstance(docs, Mapping) for docs in one.values())
-    return one is not None
+    """Whether a mapping is ``{name: run}`` and not itself a run.
+
+    A run is ``{query: …}`` of ``{document: score}``, of a ranked list, or of None. So a value that
+    is itself ``{query: …}`` of these, or of another kind such as a path or a frame, is a run.
+    """
+    values = list(value.values())
+    if any(one is None or (_ranks(one) and records(one, "run") is None) for one in values):
+        return False
+    return any(
+        any(isinstance(docs, Mapping) or _ranks(docs) for docs in one.values())
+        if isinstance(one, Mapping)
+        else True
+        for one in values
+    )
+
+
+def _ranks(value: Any) -> bool:
+    return isinstance(value, list | tuple | AbstractSet)
 
 
 def queries(value: Any) -> Queries | None:
@@ -77,7 +118,7 @@ def queries(value: Any) -> Queries | None:
         return value.queries
     if isinstance(value, str | Path):
         return formats.read_queries(value)
-    return Queries.from_frame(value)
+    return Queries.from_frame(_plain(value, "queries"))
 
 
 def about(value: Any, qrels: Any) -> Queries | None:
@@ -135,11 +176,29 @@ def collapsed(systems: list[Run], chunks: Any, column: str) -> list[Run]:
     return [run.collapse(parents) for run in systems]
 
 
+def _named(value: Any, name: str) -> Run:
+    try:
+        return _run(value).named(name)
+    except InputError as error:
+        if not isinstance(value, str) or Path(value).exists():
+            raise
+        fix = f'a ranked list of one document is {{"{name}": ["{value}"]}}'
+        fix = f"{error.fix}; {fix}" if error.fix else fix
+        raise InputError(error.what, file=error.file, fix=fix) from None
+
+
 def _run(value: Any) -> Run:
     if isinstance(value, Run):
         return value
     if isinstance(value, str | Path):
         return formats.read_run(value)
+    value = _plain(value, "run")
     if isinstance(value, Mapping):
         return Run.from_dict(value)
+    if _ranks(value):
+        raise InputError(
+            f"a {type(value).__name__} does not say which query its documents were returned for",
+            file="run",
+            fix='{"q1": ["a", "b"]}, best first',
+        )
     return Run.from_frame(value)

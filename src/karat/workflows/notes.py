@@ -12,7 +12,7 @@ from karat.measures.scores import Rules, Scores
 from karat.reports.figures import DIGITS, counted, moves, percent
 from karat.stats.aggregation import Aggregation
 from karat.stats.intervals import TRUSTED_FROM
-from karat.tables import Qrels, Result
+from karat.tables import Qrels, Result, Run
 from karat.tables.comparison import Difference
 from karat.tables.results import NoAnswer, Silence
 from karat.workflows.foreign_ids import of_ids
@@ -35,7 +35,8 @@ def of(
     said = list(of_weights(scored[0]))
     for scores in scored:
         name = f"{scores.run.name}: " if len(scored) > 1 else ""
-        said += [name + note for note in (of_ids(scores, qrels), *of_run(scores, rules)) if note]
+        of_one = (of_ids(scores, qrels), *of_run(scores, rules), *_of_repeats(scores.run))
+        said += [name + note for note in of_one if note]
     whole = [row for row in results if row.attribute is None]
     said += _of_ties(scored, whole)
     said += _of_unjudged(qrels, whole)
@@ -147,6 +148,19 @@ def of_run(scores: Scores, rules: Rules) -> Iterator[str]:
         yield (
             f"ranks contradict scores in {_queries(run.contradicted)}: scores decide, ranks do "
             "not count"
+        )
+
+
+def _of_repeats(run: Run) -> Iterator[str]:
+    """Documents listed more than once; a gate and a comparison have rows of their own for them."""
+    if "repeated" not in run.answers.columns:
+        return
+    repeated = run.answers["repeated"].drop_nulls()
+    repeated = repeated.filter(repeated > 0)
+    if more := int(repeated.sum()):
+        yield (
+            f"documents returned twice in {_queries(len(repeated))}: the first place counts, and "
+            f"{more:,} further {'one is' if more == 1 else 'ones are'} left out"
         )
 
 

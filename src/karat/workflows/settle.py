@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,8 +13,9 @@ import numpy as np
 from karat.errors import UsageError, nearest
 from karat.measures import DEFAULTS, Measure, parse_all
 from karat.measures.scores import Rules, Scores, score
-from karat.measures.trec import COMPAT, as_in
+from karat.measures.trec import COMPAT, Compat, as_in
 from karat.tables import Qrels, Queries, Run
+from karat.tables.asked import Meant
 from karat.workflows import given
 
 
@@ -27,6 +29,7 @@ class Settled:
         runs: The runs, each under a name of its own.
         measures: What is to be computed.
         rules: How runs are read.
+        rel: Lowest relevant grade, as asked; None if it was not.
     """
 
     qrels: Qrels
@@ -34,6 +37,13 @@ class Settled:
     runs: list[Run]
     measures: list[Measure]
     rules: Rules
+    rel: float | None = None
+
+    @property
+    def meant(self) -> Meant:
+        """What the name of a measure means here: with the ``rel`` and the trec_eval asked for."""
+        compat = self.rules.compat.name if self.rules.compat else None
+        return partial(canonical_names, rel=self.rel, compat=compat)
 
     def scored(self) -> list[Scores]:
         """Every query of every run under every measure."""
@@ -77,7 +87,15 @@ def settle(
     systems = _unique_names(given.runs(runs))
     if collapse is not None:
         systems = given.collapsed(systems, documents, collapse)
-    return Settled(judgments, about, systems, asked, rules)
+    return Settled(judgments, about, systems, asked, rules, rel)
+
+
+def canonical_names(text: str, rel: float | None, compat: str | None) -> list[str]:
+    """The names under which results list the measures that a spelling stands for."""
+    try:
+        return [str(measure) for measure in _asked([text], rel, Rules(compat=_compat(compat)))]
+    except UsageError:
+        return []
 
 
 _TYPES: dict[str, tuple[type, str]] = {
@@ -135,8 +153,12 @@ def _rules(
         complete=complete,
         depth=None if depth is None else min(depth, 1 << 62),
         judged_only=judged_only,
-        compat=COMPAT[compat] if compat else None,
+        compat=_compat(compat),
     )
+
+
+def _compat(name: str | None) -> Compat | None:
+    return None if name is None else COMPAT[name]
 
 
 def _asked(measures: Iterable[str] | None, rel: float | None, rules: Rules) -> list[Measure]:
@@ -160,9 +182,9 @@ def _unique_names(runs: Sequence[Run]) -> list[Run]:
 
 
 def _whole_grades(qrels: Qrels) -> Qrels:
-    """Grades as trec_eval's atol reads them: cut off at the point."""
+    """Judgments as trec_eval reads them: grades cut off at the point, no query without a row."""
     grade = qrels.frame["grade"]
     cut = grade.to_numpy().astype(np.int64).astype(np.float64)
-    if (cut == grade.to_numpy()).all():
+    if (cut == grade.to_numpy()).all() and not qrels.without:
         return qrels
     return Qrels(qrels.frame.with_columns(grade=cut), qrels.source, qrels.declared)

@@ -20,13 +20,14 @@ from karat.formats.reading import read_documents, read_qrels, read_queries
 from karat.formats.source import Chunk
 from karat.formats.trec import QRELS, write_qrels
 from karat.tables import Documents, Qrels, Queries
+from karat.tables.column_names import DOC_ID, GRADE, QUERY_ID
 from karat.tables.exchange import Exchange
 
 _SPELT = {
-    "query_id": ("query_id", "qid", "queryid", "topic"),
+    "query_id": QUERY_ID,
     "text": ("query", "query_text", "text", "querytext"),
-    "doc_id": ("doc_id", "docid", "doc", "document", "document_id", "docno"),
-    "grade": ("grade", "rating", "relevance", "label", "judgment", "judgement", "rel"),
+    "doc_id": (*DOC_ID, "document"),
+    "grade": GRADE,
     "rater": ("rater", "grader", "judge", "assessor", "annotator", "user", "user_email"),
     "reason": ("reason", "explanation", "comment", "note"),
 }

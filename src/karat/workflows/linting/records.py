@@ -11,11 +11,11 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.formats.cells import NUMBERS
-from karat.formats.columns import choose, is_header, known
 from karat.formats.delimited import pointed, semicolons
 from karat.formats.jsonl import HALF, parsed, refuse_half
 from karat.formats.parquet import BROKEN, damaged, scan
 from karat.formats.source import LONGEST_LINE, Chunk, Source
+from karat.tables.column_names import choose, is_header, known
 from karat.tables.queries import YES
 from karat.workflows.linting.bytewise import LineEnds
 from karat.workflows.linting.fields import Piece, odd_ids, text_of

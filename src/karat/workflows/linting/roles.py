@@ -11,10 +11,10 @@ from statistics import median
 
 from karat.errors import InputError, UsageError, nearest
 from karat.formats import ROLES
-from karat.formats.columns import known, plain
 from karat.formats.detect import detect
 from karat.formats.parquet import scan
 from karat.formats.source import Source
+from karat.tables.column_names import known, plain
 
 _SHORT = 120  # characters: the text of half of all queries is shorter, of documents longer
 _PACKED = (".gz", ".zst", ".bz2")

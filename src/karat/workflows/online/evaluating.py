@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -122,7 +123,7 @@ def evaluate(
 
 
 def evaluate_online(
-    events: str | Path | EventLog,
+    events: Any,
     metrics: str | Iterable[str] | None = None,
     *,
     by: str | Sequence[str] = (),
@@ -133,11 +134,15 @@ def evaluate_online(
     engine: str = "polars",
     master: str | None = None,
     seed: int = 0,
+    mapping: str | Path | None = None,
+    timezone: str | None = None,
 ) -> OnlineResults:
     """What users did: online metrics of a log of events, with intervals, and in slices.
 
     Args:
-        events: The folder that keeps events (``karat online import`` fills it), or what it holds.
+        events: A log: a data frame, or the path of a file (CSV, JSON Lines, Parquet), a pattern
+            or a list of these; it is imported and not kept. Or the folder of an event store, which
+            ``karat online import`` fills and where a large log is read only once, or its EventLog.
         metrics: Name or names, as ``CTR``, ``Latency(p95)``; a usual set if None.
         by: What to slice by: ``day``, ``hour``, ``arm``, ``query``, ``class``, an attribute, or
             several at once as ``day,arm``.
@@ -148,20 +153,28 @@ def evaluate_online(
         engine: ``polars`` | ``duckdb`` | ``spark``; all give the same.
         master: Of Spark, as ``local[2]``.
         seed: Of the buckets drawn for intervals of quantiles and such.
+        mapping: What the columns and actions of a log mean: a TOML file, as ``karat online import
+            --mapping`` takes it.
+        timezone: Where a day of a log begins, as ``Europe/Berlin``; UTC if None.
+
+    Returns:
+        The results; of a log, ``notes`` begin with what its import left out and assumed.
 
     Raises:
-        UsageError: no metric, slice, rule or engine has such a name (the nearest is named), or the
-            log holds no events of these days.
-        InputError: there are no events in the folder.
+        UsageError: no metric, slice, rule or engine has such a name (the nearest is named), the
+            log holds no events of these days, or a mapping for events that are imported already.
+        InputError: there are no events in the folder, or nothing of the log could be read.
         MissingExtra: the engine is not installed.
     """
     from karat.formats.engines.opening import open_engine
-    from karat.store.events import read_event_log
+    from karat.workflows.online.logs import event_log
 
-    log = events if isinstance(events, EventLog) else read_event_log(Path(events))
     names = [metrics] if isinstance(metrics, str) else metrics
-    with open_engine(engine, master=master) as opened:
-        return evaluate(
+    with (
+        event_log(events, mapping=mapping, timezone=timezone) as (log, notes),
+        open_engine(engine, master=master) as opened,
+    ):
+        found = evaluate(
             log,
             opened,
             None if names is None else list(names),
@@ -172,6 +185,7 @@ def evaluate_online(
             rules=rules_from(rules),
             seed=seed,
         )
+    return replace(found, notes=[*notes, *found.notes])
 
 
 def _no_events(log: EventLog, first_day: int | None, last_day: int | None) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+import polars as pl
+
 from karat.errors import InputError, nearest
 
-_QUERY_ID = ("query_id", "qid", "q_id", "queryid", "topic", "topic_id")
-_DOC_ID = (
+QUERY_ID = ("query_id", "qid", "q_id", "queryid", "topic", "topic_id")
+DOC_ID = (
     "doc_id",
     "corpus_id",
     "docid",
@@ -18,18 +20,18 @@ _DOC_ID = (
     "document_id",
     "passage_id",
 )
-_GRADE = ("grade", "relevance", "rel", "label", "judgment", "judgement", "rating")
+GRADE = ("grade", "relevance", "rel", "label", "judgment", "judgement", "rating")
 
 SPELLINGS: dict[str, dict[str, tuple[str, ...]]] = {
     "qrels": {
-        "query_id": _QUERY_ID,
-        "doc_id": _DOC_ID,
-        "grade": (*_GRADE, "score"),
+        "query_id": QUERY_ID,
+        "doc_id": DOC_ID,
+        "grade": (*GRADE, "score"),
         "subtopic": ("subtopic", "subtopic_id", "subtopic_number", "iteration"),
     },
     "run": {
-        "query_id": _QUERY_ID,
-        "doc_id": _DOC_ID,
+        "query_id": QUERY_ID,
+        "doc_id": DOC_ID,
         "score": ("score", "sim", "similarity"),
         "rank": ("rank",),
         "state": ("state",),
@@ -38,11 +40,11 @@ SPELLINGS: dict[str, dict[str, tuple[str, ...]]] = {
         "repeated": ("repeated",),
     },
     "queries": {
-        "query_id": (*_QUERY_ID, "_id", "id"),
+        "query_id": (*QUERY_ID, "_id", "id"),
         "text": ("text", "query", "query_text"),
     },
     "documents": {
-        "doc_id": (*_DOC_ID, "_id", "id"),
+        "doc_id": (*DOC_ID, "_id", "id"),
         "title": ("title",),
         "text": ("text", "contents", "body", "passage"),
     },
@@ -56,6 +58,7 @@ _REQUIRED = {
     "documents": ("doc_id",),
 }
 _LAST_RESORT = {"score", "_id", "id"}  # taken only where no surer name stands
+_INTERNAL = {"docno": "docid"}  # PyTerrier's frames number each document again as docid
 
 
 def plain(name: str) -> str:
@@ -89,6 +92,8 @@ def choose(names: Sequence[str], role: str, file: str, line: int | None = None) 
     for column, spellings in SPELLINGS[role].items():
         there = [name for name in names if plain(name) in spellings]
         sure = [name for name in there if plain(name) not in _LAST_RESORT] or there
+        internal = {_INTERNAL.get(plain(name)) for name in sure}
+        sure = [name for name in sure if plain(name) not in internal]
         exact = [name for name in sure if plain(name) == column]
         if len(exact) == 1:
             sure = exact
@@ -112,6 +117,23 @@ def choose(names: Sequence[str], role: str, file: str, line: int | None = None) 
             fix=_rename(lacking[0], names, role, chosen),
         )
     return chosen
+
+
+def renamed(frame: pl.DataFrame, role: str, source: str) -> pl.DataFrame:
+    """A data frame with the usual spellings of its columns replaced by karat's names.
+
+    A run without scores gets them from its ranks, best first: score = -rank.
+
+    Raises:
+        InputError: a required column is missing, or two columns mean the same.
+    """
+    chosen = choose(frame.columns, role, source)
+    frame = frame.rename({name: column for column, name in chosen.items()})
+    if role == "run" and "score" not in chosen:
+        frame = frame.with_columns(score=-pl.col("rank").cast(pl.Float64, strict=False)).drop(
+            "rank"
+        )
+    return frame
 
 
 def _rename(lacking: str, names: Sequence[str], role: str, chosen: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from karat import formats
 from karat.errors import InputError
-from karat.formats.columns import choose
+from karat.tables.column_names import choose
 
 
 @pytest.mark.parametrize("query", ["query_id", "query-id", "qid", "topic", "q_id", "Query ID"])
@@ -25,6 +25,13 @@ def test_the_canonical_name_wins() -> None:
     names = ["doc", "doc_id", "qid", "rel", "score"]
     found = choose(names, "qrels", "x")
     assert found == {"query_id": "qid", "doc_id": "doc_id", "grade": "rel"}
+
+
+def test_the_number_of_pyterrier_is_not_the_document() -> None:
+    assert choose(["qid", "docid", "docno", "score"], "run", "x")["doc_id"] == "docno"
+    assert choose(["qid", "docid", "score"], "run", "x")["doc_id"] == "docid"
+    with pytest.raises(InputError, match="'docno' and 'pid' both mean doc_id"):
+        choose(["qid", "docno", "pid", "score"], "run", "x")
 
 
 def test_a_rank_alone_is_a_score(tmp_path: Path) -> None:
