@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from functools import partial
@@ -47,7 +48,8 @@ def read_qrels(path: str | Path, input_format: str | None = None) -> Qrels:
         opened.unmarked(frame["query_id"])
         low, _, high = opened.about.get("scale", "").partition(" ")
         scale = (float(low), float(high)) if high else None
-        return Qrels(frame, source=opened.source.name, scale=scale)
+        without = json.loads(opened.about.get("without", "[]"))
+        return Qrels(frame, source=opened.source.name, scale=scale, without=without)
 
 
 def read_run(

@@ -14,7 +14,7 @@ from karat.diagnosis.movement import moves
 from karat.diagnosis.retrieval import finds, only_found, overlaps
 from karat.diagnosis.review import review_lists
 from karat.diagnosis.slices import Slice, slices_of
-from karat.errors import Advice, UsageError
+from karat.errors import Advice, InputError, UsageError
 from karat.measures import Measure
 from karat.measures.difference import DifferenceBounds, difference_bounds
 from karat.measures.evidence import Floats, Mask
@@ -202,6 +202,12 @@ def compare(
 def _check(asked: Settled) -> None:
     if len(asked.runs) < 2:
         raise UsageError("nothing to compare with the baseline", fix="name a second run")
+    if not asked.qrels.query_ids:
+        raise InputError(
+            "no query is judged yet, so there is nothing to compare",
+            file=asked.qrels.source,
+            fix=Advice("karat golden pool RUN…, then karat judge", page="judge what runs return"),
+        )
     for measure in asked.measures:
         if measure.aggregate != "mean":
             raise UsageError(
