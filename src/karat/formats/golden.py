@@ -50,7 +50,8 @@ VERSION = 1
 
 _MARK = "karat_golden_set"
 _OWN = re.compile(rb'\s*\{\s*"karat_golden_set"\s*:')
-_IDS = ("query_id", "qid", "id", "_id")
+IDS = ("query_id", "qid", "id", "_id")
+"""What the id of a query may be called."""
 _TEXTS = ("query", "text")
 _MISNAMED = {
     "relevant",
@@ -144,6 +145,31 @@ def to_bytes(held: GoldenFile) -> bytes:
     return f'{_dumped(kept)[:-1]}, "queries": [\n{lines}\n]}}\n'.encode()
 
 
+SIMPLE = ("query", "relevant_docs", "category", "difficulty")
+"""The keys of each object of the simple form."""
+
+
+def simple(queries: Iterable[GoldenQuery]) -> bytes:
+    """A JSON array of objects with the keys of ``SIMPLE`` and no others, a query to a line.
+
+    It is for programs that know nothing of karat. Queries that are not judged yet are left out, as
+    are ids, other attributes, sources and the scale; ``category`` and ``difficulty`` may be null.
+    """
+    lines = ",\n".join(
+        _dumped(
+            {
+                "query": query.text,
+                "relevant_docs": {doc: _whole(j.grade) for doc, j in query.judgments.items()},
+                "category": query.attributes.get("category"),
+                "difficulty": query.attributes.get("difficulty"),
+            }
+        )
+        for query in queries
+        if query.judged
+    )
+    return f"[\n{lines}\n]\n".encode()
+
+
 class _Object(dict[str, Any]):
     """An object that knows whether a key stood twice in it."""
 
@@ -198,7 +224,7 @@ def _of_item(
         raise where.wrong(f"{short(item)} stands where a query is wanted", fix=_AN_ITEM)
     if any(not isinstance(key, str) for key in item):
         raise where.wrong("a key is not text", fix=_AN_ITEM)
-    key = next((key for key in _IDS if item.get(key) is not None), None)
+    key = next((key for key in IDS if item.get(key) is not None), None)
     query_id = made if key is None else identifier(item[key], "query_id", where)
     _refuse_twice(item, where, query_id)
     texts = [key for key in _TEXTS if key in item]

@@ -42,6 +42,7 @@ from karat.tables.scale import Scale, read_scale
 
 CLICKS = "clicks"
 """The source of grades that come from a log."""
+_FORMS = ("karat", "list")
 CLICKED, PASSED_OVER = 2.0, 0.0
 """What a click is worth as a grade, and what being shown without a click is."""
 
@@ -473,23 +474,41 @@ class GoldenSet:
             scale = qrels.scale  # else these grades would be answers, once it stands alone
         return cls._of(found, name, scale)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, form: str = "karat") -> list[str]:
         """Write it as JSON: beside its place, then renamed, so that no file is half-written.
 
         The same golden set gives the same bytes, a query to a line.
 
+        Args:
+            path: The file.
+            form: ``karat``, which keeps everything; or ``list``, a JSON list of objects with
+                ``query``, ``relevant_docs`` (``{id: grade}``), ``category`` and ``difficulty``, for
+                programs that know nothing of karat.
+
+        Returns:
+            What the form has no place for, in sentences.
+
         Raises:
-            InputError: the file cannot be written.
-            UsageError: no path; ``-`` is none either.
+            InputError: the file cannot be written, or two queries have one text, by which alone a
+                list knows them.
+            UsageError: no path (``-`` is none either), or no such form.
         """
+        if form not in _FORMS:
+            raise UsageError(f"unknown form {form!r}", nearest=nearest(str(form), _FORMS) or _FORMS)
         if str(_path(path, "save")) == "-":
             raise UsageError(
                 "a golden set is saved to a file, not to standard output",
                 fix='golden.save("golden.json")',
             )
-        held = golden.GoldenFile(list(self), self.name, self.scale)
+        if form == "list":
+            self._refuse_one_text()
+            data, lost = golden.simple(self), list(self._lost_in_list())
+        else:
+            data = golden.to_bytes(golden.GoldenFile(list(self), self.name, self.scale))
+            lost = []
         with writing.beside(Path(path)) as stream:
-            stream.write(golden.to_bytes(held))
+            stream.write(data)
+        return lost
 
     @property
     def qrels(self) -> Qrels:
@@ -540,6 +559,33 @@ class GoldenSet:
         made = cls(name, scale)
         made._gathered = Gathered(queries)
         return made
+
+    def _refuse_one_text(self) -> None:
+        for text, ids in self._gathered.ids_of.items():
+            if len(ids) > 1:
+                raise InputError(
+                    f"queries {ids[0]} and {ids[1]} have one text, {text!r}, and a list knows "
+                    "queries by their text",
+                    file=self.name,
+                    fix='form="karat"',
+                )
+
+    def _lost_in_list(self) -> Iterator[str]:
+        """What a plain list has no place for."""
+        written = [query for query in self if query.judged]
+        if any(query.query_id != f"q{at}" for at, query in enumerate(written, 1)):
+            yield "the ids of queries: read again, they are q1, q2, … in order"
+        if waiting := self.to_judge:
+            yield f"{len(waiting):,} queries that are not judged yet"
+        if silent := sum(query.no_answer for query in self):
+            yield f"that {silent:,} queries have no right answer"
+        names = {name for query in self for name in query.attributes} - set(golden.SIMPLE)
+        if names:
+            yield f"attributes: {', '.join(sorted(names))}"
+        if any(j.source != PERSON for query in self for j in query.judgments.values()):
+            yield "where grades come from"
+        if self.scale is not None:
+            yield f"the scale {self.scale[0]:g}-{self.scale[1]:g}"
 
     def _of_text(self, text: str, query_id: str | int | None) -> str | None:
         """The query a log is about; None if it is new."""
