@@ -576,9 +576,9 @@ class GoldenSet:
         if any(query.query_id != f"q{at}" for at, query in enumerate(written, 1)):
             yield "the ids of queries: read again, they are q1, q2, … in order"
         if waiting := self.to_judge:
-            yield f"{len(waiting):,} queries that are not judged yet"
+            yield f"queries that are not judged yet: {len(waiting):,}"
         if silent := sum(query.no_answer for query in self):
-            yield f"that {silent:,} queries have no right answer"
+            yield f"the marks of queries without a right answer: {silent:,}"
         names = {name for query in self for name in query.attributes} - set(golden.SIMPLE)
         if names:
             yield f"attributes: {', '.join(sorted(names))}"
