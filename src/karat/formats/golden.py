@@ -136,6 +136,11 @@ def read(path: str | Path) -> GoldenFile:
         return parse(source.whole(), source.name)
 
 
+def is_own(data: bytes, name: str) -> bool:
+    """Whether the bytes of a golden set are of karat's own shape, and not a plain list."""
+    return not data.lstrip().startswith(b"[") and _own(data, name) is not None
+
+
 def to_bytes(held: GoldenFile) -> bytes:
     """The shape of karat, a query to a line: the same golden set gives the same bytes."""
     scale = None if held.scale is None else [_whole(value) for value in held.scale]

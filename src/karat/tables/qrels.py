@@ -39,6 +39,7 @@ class Qrels:
         subtopics: ``query_id``, ``subtopic``, ``doc_id`` and ``grade``, each triple once, sorted
             by query; None without subtopics.
         without: Queries that were judged and have no row: no document is relevant to them.
+        file: The file of the golden set they are of; None if nothing says so.
 
     Args:
         frame: Columns ``query_id``, ``doc_id``, ``grade`` (see ``schema.QRELS``) and perhaps
@@ -56,6 +57,8 @@ class Qrels:
             not finite, a pair that is judged twice (for one subtopic), or a grade above the
             scale.
     """
+
+    file: str | None = None
 
     def __init__(
         self,

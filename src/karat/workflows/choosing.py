@@ -16,6 +16,7 @@ from karat.formats.log_size import Most
 from karat.formats.query_log import read_query_log
 from karat.golden.composition import Composition, composition
 from karat.golden.sampling import Quota, Sample, choose, refreshed
+from karat.golden.splitting import PART, SHARE, Split, split
 from karat.golden.traffic import THIRDS, Cleaned, clean, with_bands
 from karat.store import audit, golden_sets, judgments, queries
 from karat.store.putting import Put
@@ -237,6 +238,33 @@ def put_sample(
             audit.note(connection, person, "choose queries", golden.name, now, about)
         after = queries.frame(connection, golden.id)
     return Placed(composition(after), put.added, put.changed + put.same, against.gone)
+
+
+def split_queries(opened: Opened, share: float = SHARE, *, now: int) -> Split:
+    """Give each query of a golden set its part, ``dev`` or ``held_out``, as an attribute.
+
+    The salt is the golden set's: a query that comes later gets its part without moving others, and
+    one that has its part keeps it.
+
+    Args:
+        opened: The workspace.
+        share: Of the queries that are to be ``dev``.
+        now: Microseconds UTC.
+
+    Raises:
+        InputError: there are no queries, or ``part`` is another attribute of them.
+        UsageError: the share is not between 0 and 1.
+    """
+    golden = opened.golden
+    with opened.store.begin() as connection:
+        golden_sets.hold(connection, golden.id)
+        frame = queries.frame(connection, golden.id)
+        before = frame[PART].to_list() if PART in frame.columns else [None] * frame.height
+        of_query = dict(zip(frame["query_id"], before, strict=True))
+        made = split(of_query, share, golden.salt, source=golden.name)
+        parts = pl.Series(PART, list(made.parts.values()), dtype=pl.String)
+        put_queries(connection, golden.id, frame.with_columns(parts), now)
+    return made
 
 
 class _Against(NamedTuple):

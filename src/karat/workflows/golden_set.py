@@ -35,6 +35,7 @@ from karat.golden.query import (
     text_of,
     without_relevant,
 )
+from karat.golden.splitting import PART, SALT, SHARE, Split, in_part, split
 from karat.golden.traffic import folded
 from karat.tables import Qrels, Queries
 from karat.tables.incoming import to_polars
@@ -110,6 +111,7 @@ class GoldenSet:
         self, name: str = "golden set", scale: str | Sequence[float] | None = None
     ) -> None:
         self._gathered = Gathered()
+        self._file: Path | None = None
         self.name = name
         self.scale = scale
 
@@ -398,6 +400,29 @@ class GoldenSet:
         """
         self._gathered.drop(self[query_id].query_id)
 
+    def split(self, share: float = SHARE, salt: str = SALT) -> Split:
+        """Give each query its part, ``dev`` or ``held_out``, as the attribute ``part``.
+
+        A query's part is made of the salt and its id: queries that are added later move no other.
+        One that has its part keeps it, whatever the share is now.
+
+        Args:
+            share: Of the queries that are to be ``dev``, above 0 and below 1.
+            salt: The same salt gives the same parts.
+
+        Returns:
+            The part of each query, and how many are in each.
+
+        Raises:
+            UsageError: the share is not between 0 and 1.
+            InputError: there are no queries, or ``part`` is another attribute of them.
+        """
+        before = {query.query_id: query.attributes.get(PART) for query in self}
+        made = split(before, share, salt, source=self.name)
+        for query in self:
+            self._gathered.put(in_part(query, made))
+        return made
+
     @classmethod
     def load(cls, path: str | Path) -> GoldenSet:
         """Read a golden set: what ``save`` wrote, or a plain list.
@@ -415,7 +440,8 @@ class GoldenSet:
             UsageError: no path.
         """
         held = golden.read(_path(path, "load"))
-        return cls._of(held.queries, held.name or Path(path).name, held.scale)
+        file = Path(path) if Path(path).is_file() else None
+        return cls._of(held.queries, held.name or Path(path).name, held.scale, file)
 
     @classmethod
     def from_list(cls, items: Sequence[Mapping[str, Any]], name: str = "golden set") -> GoldenSet:
@@ -508,12 +534,15 @@ class GoldenSet:
             lost = []
         with writing.beside(Path(path)) as stream:
             stream.write(data)
+        self._file = Path(path)
         return lost
 
     @property
     def qrels(self) -> Qrels:
         """The judgments, on the scale of the golden set."""
-        return Qrels(judgment_frame(self), self.name, self.scale, without_relevant(self))
+        made = Qrels(judgment_frame(self), self.name, self.scale, without_relevant(self))
+        made.file = None if self._file is None else str(self._file)
+        return made
 
     @property
     def to_judge(self) -> list[str]:
@@ -554,10 +583,14 @@ class GoldenSet:
 
     @classmethod
     def _of(
-        cls, queries: Iterable[GoldenQuery], name: str, scale: tuple[float, float] | None
+        cls,
+        queries: Iterable[GoldenQuery],
+        name: str,
+        scale: tuple[float, float] | None,
+        file: Path | None = None,
     ) -> GoldenSet:
         made = cls(name, scale)
-        made._gathered = Gathered(queries)
+        made._gathered, made._file = Gathered(queries), file
         return made
 
     def _refuse_one_text(self) -> None:
