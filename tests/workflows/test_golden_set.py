@@ -193,6 +193,18 @@ def test_queries_without_judgments_are_carried_and_count_in_nothing(tmp_path: Pa
     assert not golden.to_judge
 
 
+def test_of_a_folder_with_several_splits_only_the_judged_queries_are_asked(tmp_path: Path) -> None:
+    (tmp_path / "qrels").mkdir()
+    lines = [json.dumps({"_id": f"q{n}", "text": f"text {n}"}) for n in (1, 2)]
+    (tmp_path / "queries.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    head = "query-id\tcorpus-id\tscore\n"
+    (tmp_path / "qrels/test.tsv").write_text(f"{head}q1\ta\t1\n", encoding="utf-8")
+    asked = karat.benchmark(tmp_path, lambda _: ["a"], ["RR"]).runs["search"].query_ids
+    assert asked == ["q1", "q2"]  # q2 is to be judged
+    (tmp_path / "qrels/train.tsv").write_text(f"{head}q2\ta\t1\n", encoding="utf-8")
+    assert karat.benchmark(tmp_path, lambda _: ["a"], ["RR"]).runs["search"].query_ids == ["q1"]
+
+
 def test_a_set_without_any_judgment_is_asked_and_passes_nothing(tmp_path: Path) -> None:
     golden = karat.GoldenSet("docs")
     golden.add("x")

@@ -20,6 +20,7 @@ from karat.golden.splitting import PART, SHARE, Split, split
 from karat.golden.traffic import THIRDS, Cleaned, clean, with_bands
 from karat.store import audit, golden_sets, judgments, queries
 from karat.store.putting import Put
+from karat.workflows.hard_queries import Hard
 from karat.workflows.known_queries import over, same_queries
 from karat.workflows.workspace import Opened
 
@@ -63,6 +64,7 @@ class Chosen:
         added: Queries that are new in the golden set.
         kept: Queries of the sample that were in it.
         gone: Queries of an earlier sample that were dropped, with the reason; their judgments stay.
+        hard: The hard queries of a run that were taken on top; None if none were asked for.
     """
 
     log: Cleaned
@@ -71,6 +73,7 @@ class Chosen:
     added: int
     kept: int
     gone: pl.DataFrame
+    hard: Hard | None = None
 
 
 @dataclass(frozen=True)
@@ -158,6 +161,7 @@ def choose_queries(
     now: int,
     replace: bool = False,
     person: str | None = None,
+    hard_from: Hard | None = None,
     **how: Any,
 ) -> Chosen:
     """Draw queries from a log and put them into the golden set.
@@ -176,6 +180,7 @@ def choose_queries(
         replace: Whether more than half of an earlier sample may be dropped, and judged queries may
             count no more.
         person: Who chose, for the audit; None at the command line.
+        hard_from: Hard queries of a run (``workflows.hard_queries``), taken as those of ``hard``.
         **how: ``bands`` (name to share of all searches, most asked first; the rest is the tail;
             thirds if None), ``quotas`` (least numbers by attribute), ``hard`` (texts of queries
             known to be hard: on top, and reported apart), ``mask`` (replace what is personal by
@@ -187,6 +192,8 @@ def choose_queries(
         UsageError: a size, band or quota that cannot be met; or more than half of an earlier
             sample would be dropped, or judged queries count no more, and that was not asked for.
     """
+    if hard_from is not None:
+        how["hard"] = [*how.get("hard", ()), *hard_from.frame["text"]]
     drawn = draw_queries(opened, log, size, **how)
     put = put_sample(
         opened,
@@ -196,7 +203,7 @@ def choose_queries(
         replace=replace,
         person=person,
     )
-    return Chosen(drawn.log, drawn.sample, put.made_of, put.added, put.kept, put.gone)
+    return Chosen(drawn.log, drawn.sample, put.made_of, put.added, put.kept, put.gone, hard_from)
 
 
 def put_sample(

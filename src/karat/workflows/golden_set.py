@@ -453,7 +453,9 @@ class GoldenSet:
         return cls._of(golden.listed(items, name), name, None)
 
     @classmethod
-    def from_tables(cls, queries: Queries, qrels: Qrels, name: str = "golden set") -> GoldenSet:
+    def from_tables(
+        cls, queries: Queries, qrels: Qrels, name: str = "golden set", *, unjudged: bool = True
+    ) -> GoldenSet:
         """A golden set from queries and judgments (``karat.read_queries``, ``read_qrels``).
 
         Queries without judgments have not been judged yet, and are in ``to_judge``. Of several
@@ -491,7 +493,7 @@ class GoldenSet:
                 },
             )
             for row in queries.frame.iter_rows(named=True)
-            for query_id in [row["query_id"]]
+            if (query_id := row["query_id"]) in grades or query_id in unanswered or unjudged
         ]
         scale = qrels.declared
         if scale is None and any(
