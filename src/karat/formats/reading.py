@@ -46,9 +46,14 @@ def read_qrels(path: str | Path, input_format: str | None = None) -> Qrels:
             )
         frame = opened.frame()
         opened.unmarked(frame["query_id"])
-        low, _, high = opened.about.get("scale", "").partition(" ")
-        scale = (float(low), float(high)) if high else None
-        without = json.loads(opened.about.get("without", "[]"))
+        try:
+            low, _, high = opened.about.get("scale", "").partition(" ")
+            scale = (float(low), float(high)) if high else None
+            without = [str(query) for query in json.loads(opened.about.get("without", "[]"))]
+        except (TypeError, ValueError):
+            raise InputError(
+                "what the file says of its scale cannot be read", file=opened.source.name
+            ) from None
         return Qrels(frame, source=opened.source.name, scale=scale, without=without)
 
 

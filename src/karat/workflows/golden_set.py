@@ -464,6 +464,12 @@ class GoldenSet:
         better, the largest grade there is becomes the top of the scale: below it are related
         documents, not answers.
 
+        Args:
+            queries: The queries.
+            qrels: The judgments.
+            name: What messages call it.
+            unjudged: Whether queries without judgments are in it too.
+
         Raises:
             InputError: the queries have no text, or one that is judged is not among them.
         """
