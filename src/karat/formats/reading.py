@@ -251,7 +251,13 @@ class _Opened:
 
     def nothing(self) -> NothingIn:
         what = {"run": "no ranking", "qrels": "no judgment"}.get(self.role, "no row")
-        return NothingIn(f"the file holds {what}", file=self.source.name)
+        fix = None
+        if self.format.name == "golden" and self.role == "qrels":
+            fix = Advice(
+                "judge what a run returns for its queries: karat golden import, pool and judge",
+                page="import it into a golden set, and judge what a run returns for its queries",
+            )
+        return NothingIn(f"the file holds {what}", file=self.source.name, fix=fix)
 
     def unmarked(self, ids: pl.Series) -> None:
         """Refuse an id that begins with a byte order mark: it would match nothing."""
