@@ -245,20 +245,16 @@ def test_what_is_no_rating_is_said_to_be_left_out(said: Opened, tick: Tick, tmp_
     assert told.lost[1:] == ["1 adjudication", "1 gold judgment", "2 repeated judgments"]
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, peer in EXCHANGES.items() if peer.write and peer.holds.judgments]
-)
-def test_the_scale_survives_an_export_or_is_named_as_lost(
-    name: str, said: Opened, tick: Tick, tmp_path: Path
-) -> None:
+def test_the_scale_survives_an_export_or_is_named_as_lost(said: Opened, tmp_path: Path) -> None:
     lost = "the scale 0-3: the largest grade in it is 2; evaluate with --scale 0-3"
-    told = give_out(said, tmp_path / "out", name)
-    assert (lost in told.lost) == (name != "golden")
-    if name == "golden":
-        assert read_qrels(tmp_path / "out").scale == (0, 3)
-    if name in ("beir", "trec"):  # and evaluate says that it goes by the largest grade
-        run = Run.from_dict({"q1": {"d9": 2.0, "d1": 1.0}})
-        notes = evaluate(tmp_path / "out", run, ["nDCG@10"]).notes
+    for name, peer in EXCHANGES.items():
+        if peer.write and peer.holds.judgments:
+            told = give_out(said, tmp_path / name, name)
+            assert (lost in told.lost) == (name != "golden"), name
+    assert read_qrels(tmp_path / "golden").scale == (0, 3)
+    run = Run.from_dict({"q1": {"d9": 2.0, "d1": 1.0}})
+    for name in ("beir", "trec"):  # and evaluate says that it goes by the largest grade
+        notes = evaluate(tmp_path / name, run, ["nDCG@10"]).notes
         assert any("the largest there is; --scale declares it" in note for note in notes)
 
 
