@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from karat.connectors.server import Client
-    from karat.errors import InputError, KaratError, MissingExtra, UsageError
+    from karat.errors import InputError, KaratError, MissingExtra, PolicyRefused, UsageError
     from karat.formats import (
         read_certificate,
         read_documents,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "karat.connectors.server": ("Client",),
-    "karat.errors": ("InputError", "KaratError", "MissingExtra", "UsageError"),
+    "karat.errors": ("InputError", "KaratError", "MissingExtra", "PolicyRefused", "UsageError"),
     "karat.formats": (
         "read_certificate",
         "read_documents",
@@ -77,6 +77,7 @@ __all__ = [
     "KaratError",
     "MissingExtra",
     "Pairs",
+    "PolicyRefused",
     "Qrels",
     "Queries",
     "Results",

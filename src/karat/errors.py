@@ -3,7 +3,8 @@
     KaratError                 exit 4   something failed that is nobody's typing mistake
     ├── InputError             exit 2   the data is wrong: file, line, query, and the fix
     ├── UsageError             exit 2   what was asked is wrong: the nearest choice, and the fix
-    │   └── LeaseLost          exit 2   another rater has the pair now (karat.store.judgments)
+    │   ├── LeaseLost          exit 2   another rater has the pair now (karat.store.judgments)
+    │   └── PolicyRefused      exit 1   a policy that was set refuses this: a verdict, "fail"
     └── MissingExtra           exit 2   an optional dependency is not installed
 
 The text of an error is ready to print; the command line adds nothing but "karat: ". Whoever types a
@@ -108,6 +109,12 @@ class UsageError(KaratError):
         self.what, self.nearest, self.fix = what, tuple(nearest), fix
         meant = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
         super().__init__(what + meant + _fix_line(fix))
+
+
+class PolicyRefused(UsageError):
+    """What was asked is right, and a policy that was set refuses it: the verdict is "fail"."""
+
+    exit_code = 1
 
 
 class MissingExtra(KaratError):

@@ -37,6 +37,7 @@ LINES = {
     "golden queue": "pairs.csv",
     "golden source": "ann llm",
     "golden stale": "",
+    "golden split": "g.json",
     "golden status": "",
     "init": "made",
     "judge": "--terminal",
@@ -61,8 +62,8 @@ LINES = {
     "trend": "h.jsonl",
 }
 CORE = {
-    "compare", "evaluate", "explain", "fuse", "gate", "golden plan", "lint", "measures",
-    "online metrics", "online simulate", "trend",
+    "compare", "evaluate", "explain", "fuse", "gate", "golden plan", "golden split", "lint",
+    "measures", "online metrics", "online simulate", "trend",
 }  # fmt: skip
 """What does its work with the core alone."""
 _RUN = """
@@ -99,6 +100,7 @@ def test_every_command_works_or_names_the_extra(tmp_path: Path) -> None:
         (tmp_path / run).write_text("1 Q0 a 1 2 x\n2 Q0 a 1 2 x\n")
     (tmp_path / "p.toml").write_text('[[rule]]\nmeasure = "nDCG@10"\nmax_drop = "5%"\n')
     (tmp_path / "log.csv").write_text("query,count\nfoo,3\n")
+    (tmp_path / "g.json").write_text('[{"query": "foo", "relevant_docs": ["a"]}]')
     (tmp_path / "events.jsonl").write_text('{"type": "search", "time": 1, "user_id": "u"}\n')
     (tmp_path / "karat.toml").write_text("")  # or they would stop for want of a workspace
     done = subprocess.run(

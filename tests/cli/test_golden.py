@@ -71,6 +71,12 @@ def test_from_a_log_to_an_edition(typed: Typed, ids: dict[str, str], tmp_path: P
     frozen = typed("golden freeze 2026-03 -w shop")
     assert "2026-03: 3 queries, 12 grades" in frozen.out
     assert "karat: warning: κ" in frozen.err
+    policy = tmp_path / "shop/karat.toml"
+    text = policy.read_text(encoding="utf-8")
+    policy.write_text(text.replace("refuse = false", "refuse = true"), encoding="utf-8")
+    failed = typed("golden freeze strict -w shop", code=1)  # a verdict, and not wrong usage
+    assert "karat: κ" in failed.err
+    policy.write_text(text, encoding="utf-8")
     again = typed("golden freeze 2026-03 -w shop", code=2)
     assert "fix: " in again.err
     assert "2026-03" in typed("golden editions -w shop").out

@@ -115,6 +115,7 @@ def test_the_name_of_an_export_asks_for_its_format(
         ("judged.csv", "query_id,query,doc_id,grade"),
         ("judged.qrels", "q1 0 d1 2"),
         ("judged.TREC", "q1 0 d1 2"),
+        ("judged.json", '{"karat_golden_set": 1'),
     ):
         typed(f"golden export {name} -w shop")
         assert (tmp_path / name).read_text(encoding="utf-8").startswith(first)
@@ -123,7 +124,7 @@ def test_the_name_of_an_export_asks_for_its_format(
     typed("golden export folder -w shop")
     assert (tmp_path / "folder/qrels/test.tsv").is_file()
     typed("golden export folder -w shop --force")
-    for name, fix in (("q.json", "--format quepid-book"), ("v.2", "--format beir"), ("-", "trec")):
+    for name, fix in (("q.jsonl", "--format quepid-book"), ("v.2", "--format beir"), ("-", "trec")):
         assert fix in typed("golden export -w shop", name, code=2).err
         assert not (tmp_path / name).exists()
 

@@ -287,7 +287,13 @@ CASES: list[tuple[str, str, bytes, int | None, str]] = [
     ("json", "qrels", b'{\n"1": null\n}', 2, "no object of documents"),
     ("json", "run", b'{"1": ' * 100_000, 1, "nested too deeply|not JSON"),
     # More of these in tests/formats/test_golden.py.
-    ("golden", "qrels", b'[{"query": "x"}]', None, "item 1: there is no 'relevant_docs'"),
+    (
+        "golden",
+        "qrels",
+        b'[{"query": "x", "qrels": {}}]',
+        None,
+        "item 1: there is no 'relevant_docs'",
+    ),
     ("golden", "queries", b'[\n{"query": "x", "relevant_docs": ["a"', 2, "not JSON"),
     ("parquet", "run", WHOLE[:500], None, "damaged or ends early"),
     ("parquet", "run", WHOLE[:-1], None, "damaged or ends early"),

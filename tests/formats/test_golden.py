@@ -94,7 +94,8 @@ DAMAGED: list[tuple[str, int | None, str]] = [
     ("query;docs\n", 1, "no golden set"),
     ("[", 1, "not JSON"),
     ('[\n{"query": "x",\n "relevant_docs": ["a"', 3, "not JSON"),
-    ('[{"query": "x"}, 3]', None, r"item 1: there is no 'relevant_docs' in it, only 'query'"),
+    ('[{"query": "x"}, 3]', None, "item 2: 3 stands where a query is wanted"),
+    (array([{"query": "x", "relevance": {"a": 1}}]), None, "rename 'relevance' to"),
     (array([ONE, 3]), None, "item 2: 3 stands where a query is wanted"),
     (array([{**ONE, "query": ""}]), None, "item 1: the query is empty.*q1"),
     (array([{**ONE, "query": ["x"]}]), None, "not text"),
@@ -102,8 +103,6 @@ DAMAGED: list[tuple[str, int | None, str]] = [
     (array([{**ONE, "text": "y"}]), None, "'query' and 'text' both mean"),
     (array([{"query": "x", "relevant_doc": ["a"]}]), None, "rename 'relevant_doc' to"),
     (array([{"query": "x", "relevant_docs": "a"}]), None, "the judged documents are 'a', not ids"),
-    (array([{"query": "x", "relevant_docs": None}]), None, "the judged documents are None"),
-    (array([{"query": "x", "relevant_docs": []}]), None, "no document is judged.*no_answer"),
     (array([{"query": "x", "relevant_docs": [["a"]]}]), None, "doc_id is .'a'., not text"),
     (array([{"query": "x", "relevant_docs": [""]}]), None, "doc_id is empty"),
     (array([{"query": "x", "relevant_docs": [1.5]}]), None, "doc_id is 1.5, not text"),
@@ -157,6 +156,33 @@ def test_damage_is_named_with_its_place_and_nothing_is_half_read(
         for read in (formats.read_qrels, formats.read_queries):
             with pytest.raises(InputError, match=r"golden\.json"):
                 read(path)
+
+
+def test_judged_without_a_relevant_document_and_not_judged_are_different(tmp_path: Path) -> None:
+    items = [
+        {"query": "not judged", "category": "task"},
+        {"query": "judged", "relevant_docs": ["a"]},
+        {"query": "nothing is relevant", "relevant_docs": {}},
+        {"query": "nor here", "relevant_docs": []},
+        {"query": "null is not judged", "relevant_docs": None},
+    ]
+    for spelt in (array, lines, own):
+        (tmp_path / "g").write_text(spelt(items))
+        held = golden.read(tmp_path / "g").queries
+        assert [q.judged for q in held] == [False, True, True, True, False]
+        qrels = formats.read_qrels(tmp_path / "g")
+        assert qrels.without == {"q3", "q4"}
+        assert qrels.query_ids == ["q2", "q3", "q4"]
+        assert len(formats.read_queries(tmp_path / "g")) == 5
+        again = golden.parse(golden.to_bytes(golden.GoldenFile(held)), "again").queries
+        assert again == held
+
+
+def test_lines_of_beirs_queries_are_queries_to_judge() -> None:
+    line = b'{"_id": "7", "text": "x", "metadata": {"lang": "en"}}\n'
+    (query,) = golden.parse(line, "f").queries
+    assert (query.query_id, query.text, query.attributes) == ("7", "x", {"lang": "en"})
+    assert not query.judged
 
 
 def test_latin_1_is_refused(tmp_path: Path) -> None:

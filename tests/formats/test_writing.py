@@ -129,3 +129,18 @@ def test_an_empty_file_is_a_run_without_a_query_only_for_who_asks(
     assert (run.name, len(run), run.answers.height) == ("x", 0, 0)
     with pytest.raises(InputError, match="no such file"):
         formats.read_run(tmp_path / "y.csv", may_be_empty=True)
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".parquet.gz", ".trec", ".csv", ".jsonl", ".json"])
+def test_a_scale_is_kept_or_named_as_lost(ending: str, tmp_path: Path) -> None:
+    grades = pl.DataFrame({"query_id": ["q1"], "doc_id": ["a"], "grade": [2.0]})
+    qrels = Qrels(grades, scale=(0, 3), without=["q2"])
+    lost = formats.write_qrels(qrels, tmp_path / f"x{ending}")
+    again = formats.read_qrels(tmp_path / f"x{ending}")
+    if "parquet" in ending:
+        assert (lost, again.declared, again.without) == ([], (0.0, 3.0), {"q2"})
+    else:
+        assert lost == ["the scale 0-3", "queries without a relevant document: 1"]
+        assert (again.declared, again.without) == (None, frozenset())
+    assert formats.write_qrels(Qrels(grades), tmp_path / f"y{ending}") == []
+    assert formats.read_qrels(tmp_path / f"y{ending}").declared is None

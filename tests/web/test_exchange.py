@@ -72,6 +72,17 @@ def test_a_file_comes_in_and_is_noted(client_of: ClientOf) -> None:
     assert "<b>" not in page.replace("<bdi>", "")
 
 
+def test_a_golden_set_with_queries_to_judge_comes_in(client_of: ClientOf) -> None:
+    browser = client_of("engineer")
+    queries, judged = held(browser)
+    items = b'[{"query": "brand new", "relevant_docs": {"d1": 2}}, {"query": "to be judged"}]'
+    status, text = send(browser, "golden.json", items)
+    assert status == 200, text
+    assert "(golden-list) was taken in: 2 new queries" in text
+    assert "1 of the queries: not judged yet" in text
+    assert held(browser) == (queries + 2, judged + 1)
+
+
 def test_grades_of_a_model_say_so(client_of: ClientOf) -> None:
     browser, machine = client_of("engineer"), CSV.replace(b"ann", b"gpt-5")
     status, text = send(browser, "m.csv", machine)

@@ -34,6 +34,7 @@ def lived_in(shop: Opened) -> Opened:
     (shop.workspace.root / "history.jsonl").write_text("{}\n")
     (shop.workspace.runs / ".half.parquet.part").write_text("half")
     (shop.workspace.root / "gate.toml").write_text("[[rule]]\n")
+    (shop.workspace.root / "held_out.jsonl").write_text("{}\n")
     (shop.workspace.root / "corpus.jsonl").write_text("{}\n")
     (shop.workspace.root / "secret.env").write_text("not karat's")
     return shop
@@ -47,13 +48,15 @@ def test_what_belongs_to_a_workspace_is_there_again(
     made = back_up(lived_in, path, now=NOW)
     assert path.stat().st_mode & 0o077 == 0
     assert made.rows["golden_set"] == 1
-    assert made.files == 5  # karat.toml, guideline.md, gate.toml, history.jsonl, the run
+    # karat.toml, guideline.md, gate.toml, history.jsonl, held_out.jsonl, the run
+    assert made.files == 6
     held, workspace = restore(path, tmp_path / "new", environment={})
-    assert (held.rows, held.files) == (made.rows, 5)
+    assert (held.rows, held.files) == (made.rows, 6)
     assert {each.name for each in (tmp_path / "new").iterdir()} == {
         "karat.toml",
         "guideline.md",
         "gate.toml",
+        "held_out.jsonl",
         "history.jsonl",
         "karat.db",
         "runs",

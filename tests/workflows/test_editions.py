@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from karat.errors import InputError, UsageError
+from karat.errors import InputError, PolicyRefused, UsageError
 from karat.store import golden_sets, queries
 from karat.store.opening import Store
 from karat.tables import Run
@@ -89,7 +89,7 @@ def test_what_cannot_be_frozen_is_refused(shop: Opened, tick: Tick, tmp_path: Pa
     path.write_text(text, encoding="utf-8")
     with (
         open_workspace(shop.workspace.root, now=tick()) as strict,
-        pytest.raises(UsageError, match="κ"),
+        pytest.raises(PolicyRefused, match="κ"),
     ):
         freeze(strict, "one", now=tick())
     assert list_editions(shop) == []

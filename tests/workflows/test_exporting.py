@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,14 +10,16 @@ import polars as pl
 import pytest
 
 from karat.errors import InputError, UsageError
-from karat.formats import read_run
+from karat.formats import read_qrels, read_run
 from karat.formats.exchange.catalogue import EXCHANGES
 from karat.store import judgments
 from karat.store.opening import Store
 from karat.tables import Run
 from karat.workflows.editions import content_of
+from karat.workflows.evaluate import evaluate
 from karat.workflows.exchanging import take_in
-from karat.workflows.exporting import give_out
+from karat.workflows.exporting import give_out, named_format
+from karat.workflows.golden_set import GoldenSet
 from karat.workflows.kept_runs import keep_runs, kept_runs
 from karat.workflows.workspace import Opened, make_workspace, open_workspace
 
@@ -50,7 +53,9 @@ def test_what_goes_out_comes_back_in(
     (tmp_path / "said.csv").write_text(HEAD + rows, encoding="utf-8")
     take_in(shop, tmp_path / "said.csv", now=tick())
     told = give_out(shop, tmp_path / "out.csv", "csv", each_rater=each_rater)
+    scale = "the scale 0-3: the largest grade in it is 2; evaluate with --scale 0-3"
     made_one = [
+        scale,
         "who judged: 2 raters; --each-rater keeps them apart",
         "the reasons of 2 judgments; --each-rater writes them",
         "that 1 document could not be judged",
@@ -114,11 +119,13 @@ def test_what_is_no_raters_is_said_to_be_left_out(shop: Opened, tick: Tick, tmp_
         )
         judgments.record(c, shop.golden.id, facts, None)
     told = give_out(shop, tmp_path / "out.csv", "csv", each_rater=True)
-    assert told.lost == [
+    assert told.lost[0].startswith("the scale 0-3: the largest grade in it is 2")  # ann's
+    assert told.lost[1:] == [
         "1 judgment of no rater: of clicks",
         "2 judgments of no rater: imported, with nobody named",
     ]
     made_one = give_out(shop, tmp_path / "one.csv", "csv").lost
+    # ann's 2, and 3 of nobody: the largest grade is the top of the scale, so that is not lost.
     assert made_one == ["who judged: 1 rater; --each-rater keeps them apart"]
 
 
@@ -234,7 +241,57 @@ def test_what_is_no_rating_is_said_to_be_left_out(said: Opened, tick: Tick, tmp_
         judgments.record(c, said.golden.id, facts, None)
     told = give_out(said, tmp_path / "x.csv", "csv", each_rater=True)
     assert told.kept[0] == "4 judgments of 3 queries"
-    assert told.lost == ["1 adjudication", "1 gold judgment", "2 repeated judgments"]
+    assert told.lost[0].startswith("the scale 0-3: the largest grade in it is 2")
+    assert told.lost[1:] == ["1 adjudication", "1 gold judgment", "2 repeated judgments"]
+
+
+def test_the_scale_survives_an_export_or_is_named_as_lost(said: Opened, tmp_path: Path) -> None:
+    lost = "the scale 0-3: the largest grade in it is 2; evaluate with --scale 0-3"
+    for name, peer in EXCHANGES.items():
+        if peer.write and peer.holds.judgments:
+            told = give_out(said, tmp_path / name, name)
+            assert (lost in told.lost) == (name != "golden"), name
+    assert read_qrels(tmp_path / "golden").scale == (0, 3)
+    run = Run.from_dict({"q1": {"d9": 2.0, "d1": 1.0}})
+    for name in ("beir", "trec"):  # and evaluate says that it goes by the largest grade
+        notes = evaluate(tmp_path / name, run, ["nDCG@10"]).notes
+        assert any("the largest there is; --scale declares it" in note for note in notes)
+
+
+def test_a_golden_set_goes_through_a_workspace(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+    golden = GoldenSet("docs", scale=(0, 3))
+    golden.add("door", {"d1": 2, "d2": 0}, category="thing", difficulty=2)
+    golden.add("not judged yet", category="task")
+    golden.add("nothing is relevant", {})
+    golden.add_from_log("wall", ["d3"], ["d3", "d4"])
+    golden.save(tmp_path / "golden.json")
+    taken = take_in(shop, tmp_path / "golden.json", now=tick())
+    assert (taken.queries, taken.judgments) == (4, 4)
+    assert taken.exchange.format == "golden"
+    assert "1 of the queries: not judged yet" in taken.exchange.kept
+    assert taken.exchange.lost == ["that no document is relevant to 1 query"]
+    with shop.store.read() as c:
+        facts = judgments.current(c, shop.golden.id).frame
+    # Clicks stay clicks: they count in no edition.
+    assert set(facts.filter(pl.col("doc_id") == "d3")["source"]) == {"clicks"}
+
+    told = give_out(shop, tmp_path / "again.json", named_format("again.json"))
+    assert told.format == "golden"
+    again = GoldenSet.load(tmp_path / "again.json")
+    assert again.scale == (0, 3)
+    assert again["q1"].grades == {"d1": 2.0, "d2": 0.0}
+    assert again["q1"].attributes == {"category": "thing", "difficulty": 2}
+    assert again.to_judge == ["q2", "q3", "q4"]
+
+    told = give_out(shop, tmp_path / "list.json", "golden-list")
+    assert "3 queries for which nothing is judged" in told.lost
+    (item,) = json.loads((tmp_path / "list.json").read_text(encoding="utf-8"))
+    assert item == {
+        "query": "door",
+        "relevant_docs": {"d1": 2, "d2": 0},
+        "category": "thing",
+        "difficulty": 2,
+    }
 
 
 def test_a_run_goes_out_under_the_ids_of_the_golden_set(

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import karat
 from karat.errors import InputError, UsageError
 from karat.workflows import given
+from karat.workflows.fingerprints import fingerprint
 
 
 def small() -> karat.GoldenSet:
@@ -59,8 +60,6 @@ def test_an_empty_golden_set_has_empty_tables() -> None:
     [
         ("join two lists", ["a"], {}, "the query 'join two lists' is there already, as q1"),
         ("new", ["a"], {"query_id": "q1"}, "'q1' is taken by 'join two lists'"),
-        ("new", {}, {}, "no document is judged for it"),
-        ("new", [], {}, "no document is judged for it"),
         ("new", "abc", {}, "the judged documents are 'abc', not ids"),
         ("new", 7, {}, "the judged documents are 7, not ids"),
         ("new", {"a": 4}, {}, "grade 4 of document a is not on the scale 0 to 3"),
@@ -145,7 +144,7 @@ def test_a_log_of_a_text_that_two_queries_have_says_which() -> None:
     ("clicked", "shown", "says"),
     [
         (["z"], ["a"], "document z was clicked and not shown, for the query 'x'"),
-        ([], [], "no document is judged"),
+        ([], [], "no document was shown for the query 'x'"),
         ("a", ["a"], "clicked is a str, not a list"),
         (["a"], {"a": 1}, "shown is a dict, not a list"),
         ([None], ["a"], "doc_id is None"),
@@ -163,6 +162,156 @@ def test_a_click_on_a_query_without_an_answer_is_refused() -> None:
     with pytest.raises(InputError, match="marked no_answer, and document a was clicked"):
         golden.add_from_log("bake a cake", ["a"], ["a"])
     assert golden.add_from_log("bake a cake", [], ["a"]).added == ["a"]
+
+
+def test_queries_without_judgments_are_carried_and_count_in_nothing(tmp_path: Path) -> None:
+    golden = karat.GoldenSet("docs")
+    golden.add("join two lists", ["a"])
+    assert golden.add("not judged yet", category="task") == "q2"
+    golden.add("nothing is relevant", {})
+    assert golden.to_judge == ["q2"]
+    assert repr(golden) == "<GoldenSet docs: 3 queries (1 to judge), 1 judgments>"
+    golden.save(tmp_path / "g.json")
+    again = karat.GoldenSet.load(tmp_path / "g.json")
+    assert (list(again), again.to_judge) == (list(golden), ["q2"])
+    tables = karat.GoldenSet.from_tables(golden.queries, golden.qrels, "docs")
+    assert list(tables) == list(golden)
+
+    results = karat.benchmark(golden, lambda _: ["b", "a"], ["RR"], per_query=True)
+    (row,) = results.results
+    # Only q1 has a value: its document is second. q2 and q3 are counted, each as what it is.
+    assert (row.value, row.n, row.undefined, row.unjudged) == (0.5, 1, 1, 1)
+    assert {(each.query_id, each.state) for each in results.per_query} == {
+        ("q1", "ok"),
+        ("q2", "unjudged"),
+        ("q3", "undefined"),
+    }
+    assert results.runs["search"].query_ids == ["q1", "q2", "q3"]  # all were asked: to be pooled
+    assert karat.evaluate(tmp_path / "g.json", results.runs["search"], ["RR"]).results == [row]
+
+    golden.judge("q2", {"b": 1})
+    assert not golden.to_judge
+
+
+def test_of_a_folder_with_several_splits_only_the_judged_queries_are_asked(tmp_path: Path) -> None:
+    (tmp_path / "qrels").mkdir()
+    lines = [json.dumps({"_id": f"q{n}", "text": f"text {n}"}) for n in (1, 2)]
+    (tmp_path / "queries.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    head = "query-id\tcorpus-id\tscore\n"
+    (tmp_path / "qrels/test.tsv").write_text(f"{head}q1\ta\t1\n", encoding="utf-8")
+    asked = karat.benchmark(tmp_path, lambda _: ["a"], ["RR"]).runs["search"].query_ids
+    assert asked == ["q1", "q2"]  # q2 is to be judged
+    (tmp_path / "qrels/train.tsv").write_text(f"{head}q2\ta\t1\n", encoding="utf-8")
+    assert karat.benchmark(tmp_path, lambda _: ["a"], ["RR"]).runs["search"].query_ids == ["q1"]
+
+
+def test_a_set_without_any_judgment_is_asked_and_passes_nothing(tmp_path: Path) -> None:
+    golden = karat.GoldenSet("docs")
+    golden.add("x")
+    golden.add("y")
+    results = karat.benchmark(golden, lambda _: ["a"], ["RR"])
+    assert [(row.value, row.n, row.unjudged) for row in results.results] == [(None, 0, 2)]
+    run = results.runs["search"]
+    policy = {"rule": [{"measure": "RR", "min": 0.1}]}
+    assert karat.gate(policy, golden, None, run).verdict not in ("pass", "error")
+    with pytest.raises(InputError, match="no query is judged yet"):
+        karat.compare(golden, run, run)
+    golden.save(tmp_path / "g.json")
+    with pytest.raises(InputError, match=r"holds no judgment\n  fix: judge what a run returns"):
+        karat.evaluate(tmp_path / "g.json", run)
+
+
+def test_a_fingerprint_knows_queries_without_a_relevant_document() -> None:
+    grades = pl.DataFrame({"query_id": ["q1"], "doc_id": ["a"], "grade": [1.0]})
+    plain, more = karat.Qrels(grades), karat.Qrels(grades, without=["q2"])
+    assert fingerprint(plain) != fingerprint(more)
+    assert fingerprint(plain) == fingerprint(karat.Qrels(grades, without=["q1"]))  # it has a row
+
+
+def test_a_whole_log_counts_a_click_only_if_the_user_stayed() -> None:
+    golden = karat.GoldenSet("docs")
+    golden.add("Wing", {"z": 3})
+    golden.add("cake", no_answer=True)
+    rows = [
+        # Two spellings of one query. a: back after 5 s, then 30 s on it: one click counts.
+        {"query": "wing", "doc_id": "a", "clicked": True, "dwell_s": 5},
+        {"query": "wing", "doc_id": "b", "clicked": False},
+        {"query": "WING ", "doc_id": "a", "clicked": True, "dwell_s": 30},
+        {"query": "wing", "doc_id": "z", "clicked": True, "dwell_s": 90},
+        {"query": "flap", "doc_id": "c", "clicked": True},  # nobody knows for how long
+        {"query": "flap", "doc_id": "d", "clicked": True, "dwell_s": 29.9},
+        {"query": "flap", "doc_id": "e", "clicked": True, "dwell_s": 60, "is_bot": True},
+        {"query": "anna@example.org", "doc_id": "a", "clicked": False},
+        {"query": "cake", "doc_id": "a", "clicked": True, "dwell_s": 60},
+        {"query": " ", "doc_id": "a", "clicked": False},
+    ]
+    done = golden.add_from_logs(rows, dwell_s=30)
+    assert golden["q1"].grades == {"z": 3.0, "a": 2.0, "b": 0.0}
+    assert golden["q3"].grades == {"c": 2.0, "d": 0.0}
+    assert (done.queries, done.new) == (["q1", "q3"], ["q3"])
+    assert (done.added, done.raised, done.kept) == (4, 0, 1)  # z keeps the grade of a person
+    # Counted: a, z, c and the one on cake. Too short: a once, and d. Without a dwell: c.
+    assert (done.clicks, done.short_clicks, done.unknown_dwell) == (4, 2, 1)
+    assert done.left_out == {
+        "bot": 1,
+        "e-mail address": 1,
+        "no query": 1,
+        "clicks on a query marked no_answer": 1,
+    }
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "frame", "parquet"])
+def test_a_log_may_be_a_file_or_a_frame(kind: str, tmp_path: Path) -> None:
+    shown = {"query": ["x", "x"], "doc_id": ["a", "b"], "clicked": [True, False]}
+    frame = pl.DataFrame({**shown, "dwell_s": [40.0, None]})
+    log: object = frame
+    if kind != "frame":
+        log = tmp_path / f"log.{kind}"
+        write = {"csv": frame.write_csv, "parquet": frame.write_parquet}
+        write.get(kind, frame.write_ndjson)(log)  # type: ignore[operator]
+    golden = karat.GoldenSet()
+    done = golden.add_from_logs(log)
+    assert golden["q1"].grades == {"a": 2.0, "b": 0.0}
+    assert done.left_out == {}
+    assert done.notes == ["Nothing in the log tells bots from people: none were left out."]
+
+
+def test_a_log_may_have_a_row_for_each_search(tmp_path: Path) -> None:
+    rows = [
+        {"query": "x", "clicked_docs": ["a"], "shown_docs": ["a", "b"]},
+        {"query": "x", "clicked_docs": {"b": 12.0, "c": 31}, "shown_docs": ["b", "c"]},
+        {"query": "y", "clicked_docs": [], "shown_docs": []},
+    ]
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for log in (rows, path):
+        golden = karat.GoldenSet()
+        done = golden.add_from_logs(log)
+        assert golden["q1"].grades == {"a": 2.0, "b": 0.0, "c": 2.0}
+        assert done.left_out == {"no document": 1}
+
+
+@pytest.mark.parametrize(
+    ("log", "says"),
+    [
+        ([{"query": "x", "doc": "a"}], "no column 'clicked'; there are 'query', 'doc'"),
+        ([{"doc_id": "a", "clicked": 1}], "no column 'query'"),
+        ([{"query": "x", "clicked_docs": ["a"]}], "no column 'shown_docs'"),
+        ([{"query": "x", "doc_id": "a", "clicked": "often"}], r"row 1 \(query 'x'\): clicked is"),
+        ([{"query": "x", "doc_id": "a", "clicked": 1, "dwell_s": "-3"}], "dwell_s is '-3', not"),
+        ([{"query": "x", "doc_id": "a", "clicked": 1, "dwell_s": "soon"}], "dwell_s is 'soon'"),
+        ([], "the log is an empty list"),
+        (["x"], "a row of the log is not a dictionary"),
+    ],
+)
+def test_a_log_that_cannot_be_read_changes_nothing(log: list[object], says: str) -> None:
+    golden = small()
+    before = list(golden)
+    with pytest.raises((InputError, UsageError), match=says):
+        golden.add_from_logs(log)
+    with pytest.raises(UsageError, match="dwell_s is -1"):
+        golden.add_from_logs([{"query": "x", "doc_id": "a", "clicked": 1}], dwell_s=-1)
+    assert list(golden) == before
 
 
 LOG = st.tuples(st.sets(st.sampled_from("abcde"), min_size=1), st.sets(st.sampled_from("abcde")))
@@ -246,12 +395,11 @@ def test_tables_become_a_golden_set(tmp_path: Path) -> None:
     assert list(again) == list(golden)
     assert again.scale == (0.0, 3.0)
     queries = pl.DataFrame({"query_id": ["1", "2", "3"], "text": ["x", "y", "z"]})
-    assert [
-        q.text
-        for q in karat.GoldenSet.from_tables(
-            karat.Queries(queries), karat.Qrels.from_dict({"2": {"a": 1}})
-        )
-    ] == ["y"]
+    one = karat.GoldenSet.from_tables(
+        karat.Queries(queries), karat.Qrels.from_dict({"2": {"a": 1}})
+    )
+    assert [q.text for q in one] == ["x", "y", "z"]
+    assert one.to_judge == ["1", "3"]  # they have no judgments yet
     odd = queries.with_columns(
         day=pl.lit("2026-01-31").str.to_date(), cost=pl.lit(float("nan")), hard=pl.lit(value=True)
     )

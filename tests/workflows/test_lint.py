@@ -311,7 +311,7 @@ def test_a_golden_set_is_judgments_and_queries(text: str, packed: bool, tmp_path
 @pytest.mark.parametrize(
     ("text", "says", "lines"),
     [
-        ('[{"query": "x"}]', "item 1: there is no 'relevant_docs' in it, only 'query'", ()),
+        ('[{"query": "x", "qrels": {}}]', "item 1: there is no 'relevant_docs' in it, only", ()),
         ('[\n{"query": "x",,}]', "", (2,)),
         ("[1]", "item 1: 1 stands where a query is wanted", ()),
         ('{"karat_golden_set": 2, "queries": []}', "a golden set of version 2", ()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,6 +31,7 @@ CANNOT_TELL = 3
     help="A measure such as nDCG@10; repeat for more.  [default: nDCG@10 RR@10 P@10 R@100 AP]",
 )
 @options.by
+@options.part
 @options.queries
 @click.option(
     "--test",
@@ -118,6 +120,7 @@ def compare(
     plot: str | None,
     input_format: str | None,
     qrels_format: str | None,
+    part: str | None,
     **settings: Any,
 ) -> int:
     """Compare runs with a baseline, query by query: is the difference real, and where.
@@ -150,7 +153,17 @@ def compare(
     judgments = formats.read_qrels(qrels, qrels_format)
     if not settings["queries"] and formats.holds_queries(qrels):
         settings["queries"] = qrels
+    held = None
+    if part is not None:
+        from karat.workflows.parts import within
+
+        held = within(part, judgments, runs, settings["queries"])
+        judgments, runs, settings["queries"] = held.qrels, held.runs, held.queries
     found = compared(judgments, runs[0], runs[1:], measures or None, full=full, **settings)
+    if held is not None:
+        from karat.cli.trend import commit
+
+        found.notes[:0] = held.used(commit=commit(None, os.environ))
     if judge_file is not None:
         formats.write_pairs(found.to_judge(), judge_file)
     if output == "json":

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("-q", "--per-query", is_flag=True, help="Each query's value too (trec_eval -q).")
 @options.by
+@options.part
 @options.queries
 @click.option(
     "--outcome",
@@ -105,6 +106,7 @@ def evaluate(
     run_names: tuple[str, ...],
     input_format: str | None,
     qrels_format: str | None,
+    part: str | None,
     **settings: Any,
 ) -> None:
     """Evaluate runs: numbers with intervals, counts and notes.
@@ -135,6 +137,12 @@ def evaluate(
     judgments = formats.read_qrels(qrels, qrels_format)
     if not settings["queries"] and formats.holds_queries(qrels):
         settings["queries"] = qrels
+    held = None
+    if part is not None:
+        from karat.workflows.parts import within
+
+        held = within(part, judgments, read, settings["queries"])
+        judgments, read, settings["queries"] = held.qrels, held.runs, held.queries
     if output == "trec":
         settings["interval"] = "none"  # trec_eval prints none
     if history is not None:
@@ -142,6 +150,10 @@ def evaluate(
 
         settings["queries"] = given.queries(settings["queries"])
     results = evaluated(judgments, read, names if measures else None, **settings)
+    if held is not None:
+        from karat.cli.trend import commit as code
+
+        results.notes[:0] = held.used(commit=code(commit, os.environ))
     if history is not None:
         from karat.cli import trend
         from karat.workflows.trend import keep, rules_text
@@ -154,7 +166,7 @@ def evaluate(
             queries=settings["queries"],
             commit=trend.commit(commit, os.environ),
             corpus=corpus,
-            rules=rules_text(settings),
+            rules=rules_text({**settings, "part": part}),
             series=series,
         )
     if output == "trec":

@@ -46,6 +46,7 @@ _STARTING = ("qrels", "runs", "policy", "queries", "input_format", "qrels_format
     multiple=True,
     help="With --save-baseline: a measure to save; repeat for more.",
 )
+@options.part
 @options.queries
 @options.rel
 @options.scale
@@ -141,6 +142,7 @@ def _gate(
     notify: str | None,
     input_format: str | None,
     qrels_format: str | None,
+    part: str | None,
     **settings: Any,
 ) -> int:
     from karat import formats
@@ -173,19 +175,31 @@ def _gate(
         judgments = formats.read_qrels(qrels, qrels_format)
     if not settings["queries"] and formats.holds_queries(qrels):
         settings["queries"] = qrels
+    part_of = None
+    if part is not None:
+        from karat.workflows.parts import within
+
+        part_of = within(part, judgments, read, settings["queries"])
+        judgments, read, settings["queries"] = part_of.qrels, part_of.runs, part_of.queries
     if save_baseline is not None:
         wanted = [str(measure) for measure in held.measures] if held else list(measures) or None
         saved = baselines.save_baseline(save_baseline, judgments, read[0], wanted, **settings)
         what = f"{', '.join(saved.measures)} of {saved.run}"
-        for said in (f"{save_baseline} holds {what}", *saved.notes):
+        uses = [] if part_of is None else part_of.used()
+        for said in (f"{save_baseline} holds {what}", *uses, *saved.notes):
             print(f"karat: {said}", file=sys.stderr)
         return 0
     found = hold(held, judgments, *([None] * (len(read) == 1)), *read, **settings)
+    if part_of is not None:
+        from karat.cli import trend
+
+        found.notes[:0] = part_of.used(commit=trend.commit(commit, os.environ))
     _print(found, output)
     sys.stdout.flush()  # the verdict first, whatever the rest does
     further = []
     if history is not None:
-        further.append(lambda: _keep(history, found, commit, corpus, settings, series))
+        rules = {**settings, "part": part}
+        further.append(lambda: _keep(history, found, commit, corpus, rules, series))
     if report is not None:
         further.append(lambda: _report(report, found, held, read, judgments, qrels, settings))
     if notify is not None:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from karat.cli import golden_editions, golden_exchange, golden_queries, golden_queue, options
+from karat.cli import (
+    golden_editions,
+    golden_exchange,
+    golden_queries,
+    golden_queue,
+    golden_split,
+    options,
+)
 from karat.cli.workspace import clock, folder, opened, tell
 
 if TYPE_CHECKING:
@@ -72,6 +79,7 @@ def _show(stands: Status, out: Console) -> None:
 for command in (
     golden_queries.choose,
     golden_queries.plan,
+    golden_split.split,
     golden_queue.pool,
     golden_queue.queue,
     golden_queue.agreement,

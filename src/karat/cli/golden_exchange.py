@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from karat.workflows.exchanging import TakenIn
 
 _FORMATS = (
-    "trec, beir, csv, quepid-csv, quepid-book, rre, rank-eval, opensearch-judgments and others; "
-    "a wrong name lists them all"
+    "trec, beir, csv, golden, golden-list, quepid-csv, quepid-book, rre, rank-eval, "
+    "opensearch-judgments and others; a wrong name lists them all"
 )
 _json = click.option(
     "--json", "as_json", is_flag=True, help="Print what was done as JSON; --format is the file's."
@@ -162,8 +162,8 @@ def _show(row: dict[str, Any]) -> None:
     "name",
     metavar="NAME",
     help=f"{_FORMATS}; run: one run alone, in the format that FILE's name asks for.  "
-    "[default: by FILE's name: .csv and .tsv csv, .qrels and .trec trec, without an ending beir; "
-    "with --run: run]",
+    "[default: by FILE's name: .csv and .tsv csv, .qrels and .trec trec, .json golden, without an "
+    "ending beir; with --run: run]",
 )
 @click.option("--edition", metavar="NAME", help="An edition.  [default: as it stands]")
 @click.option("--each-rater", is_flag=True, help="Every rater's judgment, not the grade of all.")

@@ -9,11 +9,14 @@ import click
 
 from karat.cli import options
 from karat.cli.workspace import clock, folder, opened, tell
+from karat.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from karat.workflows.choosing import Chosen
+
+_OF_HARD_FROM = ("hard_most", "hard_measure", "qrels")
 
 
 @click.command()
@@ -40,6 +43,23 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Queries known to be hard, one a line: taken on top, and reported apart.",
 )
+@click.option(
+    "--hard-from",
+    metavar="RUN",
+    help="Take the queries that this run answers worst as hard ones, by the workspace's grades or "
+    "--qrels; those without an answer come first.",
+)
+@click.option(
+    "--hard-most", type=int, default=20, show_default=True, help="Queries of --hard-from at most."
+)
+@click.option(
+    "--hard-measure",
+    metavar="MEASURE",
+    default="nDCG@10",
+    show_default=True,
+    help="What --hard-from ranks by.",
+)
+@click.option("--qrels", metavar="FILE", help="Judgments for --hard-from.")
 @click.option("--mask", is_flag=True, help="Replace e-mail addresses, numbers and such.")
 @click.option("--text", metavar="COLUMN", help="The column of queries, if it has another name.")
 @click.option("--count", metavar="COLUMN", help="The column of counts, if it has another name.")
@@ -56,6 +76,10 @@ def choose(
     bands: tuple[str, ...],
     quotas: tuple[str, ...],
     hard: str | None,
+    hard_from: str | None,
+    hard_most: int,
+    hard_measure: str,
+    qrels: str | None,
     mask: bool,
     text: str | None,
     count: str | None,
@@ -68,8 +92,19 @@ def choose(
     query with its count. Drawn again from next month's log, what is still asked stays.
     """
     from karat.workflows.choosing import choose_queries, read_bands, read_quota
+    from karat.workflows.hard_queries import hard_queries
 
+    context = click.get_current_context()
+    others = {str(option.name) for option in context.command.params} - set(_OF_HARD_FROM)
+    typed = options.typed_besides(context, others)
+    if typed and hard_from is None:
+        raise UsageError(f"{typed[0]} is about --hard-from, which is not given")
     with opened(start) as found:
+        of_run = None
+        if hard_from is not None:
+            of_run = hard_queries(
+                found, hard_from, qrels=qrels, measure=hard_measure, most=hard_most
+            )
         chosen = choose_queries(
             found,
             log,
@@ -78,6 +113,7 @@ def choose(
             bands=read_bands(bands),
             quotas=[read_quota(quota) for quota in quotas],
             hard=_lines(hard),
+            hard_from=of_run,
             mask=mask,
             text=text,
             count=count,
@@ -91,6 +127,8 @@ def _show(chosen: Chosen, out: Console) -> None:
     from karat.reports import golden as reports
 
     reports.show_chosen(chosen.log, chosen.sample, chosen.made_of, out)
+    if chosen.hard is not None:
+        reports.show_hard(chosen.hard.run, chosen.hard.frame, chosen.hard.notes, out)
     reports.show_gone(chosen.gone, out)
 
 

@@ -45,6 +45,12 @@ by = click.option(
 queries = click.option(
     "--queries", metavar="FILE", help="Attributes, weights and strata of the queries."
 )
+part = click.option(
+    "--part",
+    metavar="NAME",
+    help="Only queries of this part of the golden set: dev or held_out (see karat golden split). "
+    "Each use of held_out is counted.",
+)
 complete = click.option(
     "-c", "--complete", is_flag=True, help="Every query of QRELS counts (trec_eval -c)."
 )

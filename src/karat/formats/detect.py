@@ -164,8 +164,11 @@ def _json(source: Source, role: str) -> str:
         row = json.loads(first)
     except (ValueError, RecursionError):
         row = None
-    if judged and isinstance(row, dict) and "relevant_docs" in row:
-        return "golden"
+    if judged and isinstance(row, dict):
+        # The first query of a golden set may be one that nobody has judged yet.
+        later = "query" in row and b'"relevant_docs"' in rest
+        if later or "relevant_docs" in row:
+            return "golden"
     if isinstance(row, dict) and not (rest.strip() and row):
         # A single line: nested if it holds queries with their documents, else a record.
         kind = "json" if all(v is None or isinstance(v, dict) for v in row.values()) else "jsonl"

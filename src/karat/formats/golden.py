@@ -8,10 +8,11 @@ and a plain list of items, as a JSON array or as one object to a line. An item i
 
     {"query": "join two lists", "relevant_docs": {"a": 3, "b": 0}, "category": "task"}
 
-``relevant_docs`` may be a list of ids, which have grade 1 each. ``query_id`` may be left out in
-all items of a plain list: they are then q1, q2, … in order. ``no_answer: true`` marks a query
-without a right answer, ``sources`` says of documents where their grade comes from if it is not
-from a person, and every other key is an attribute.
+``relevant_docs`` may be a list of ids, which have grade 1 each. Empty, it says that the query was
+judged and has no relevant document; without it, or with null, the query has not been judged yet.
+``query_id`` may be left out in all items of a plain list: they are then q1, q2, … in order.
+``no_answer: true`` marks a query without a right answer, ``sources`` says of documents where their
+grade comes from if it is not from a person, and every other key is an attribute.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from karat.golden.query import (
     query_frame,
     short,
     text_of,
+    without_relevant,
 )
 from karat.tables.scale import Scale, read_scale
 
@@ -48,8 +50,25 @@ VERSION = 1
 
 _MARK = "karat_golden_set"
 _OWN = re.compile(rb'\s*\{\s*"karat_golden_set"\s*:')
-_IDS = ("query_id", "qid", "id", "_id")
+IDS = ("query_id", "qid", "id", "_id")
+"""What the id of a query may be called."""
 _TEXTS = ("query", "text")
+_MISNAMED = {
+    "relevant",
+    "relevance",
+    "relevances",
+    "relevant_documents",
+    "relevant_ids",
+    "relevant_doc_ids",
+    "docs",
+    "documents",
+    "grades",
+    "labels",
+    "ratings",
+    "judgments",
+    "judgements",
+    "qrels",
+}  # a query with one of these was judged, under a name that is not read
 _AN_ITEM = '{"query": "join two lists", "relevant_docs": {"a": 3, "b": 0}}'
 
 
@@ -117,6 +136,11 @@ def read(path: str | Path) -> GoldenFile:
         return parse(source.whole(), source.name)
 
 
+def is_own(data: bytes, name: str) -> bool:
+    """Whether the bytes of a golden set are of karat's own shape, and not a plain list."""
+    return not data.lstrip().startswith(b"[") and _own(data, name) is not None
+
+
 def to_bytes(held: GoldenFile) -> bytes:
     """The shape of karat, a query to a line: the same golden set gives the same bytes."""
     scale = None if held.scale is None else [_whole(value) for value in held.scale]
@@ -124,6 +148,31 @@ def to_bytes(held: GoldenFile) -> bytes:
     kept = {key: value for key, value in head.items() if value is not None}
     lines = ",\n".join(f"  {_dumped(_item(query))}" for query in held.queries)
     return f'{_dumped(kept)[:-1]}, "queries": [\n{lines}\n]}}\n'.encode()
+
+
+SIMPLE = ("query", "relevant_docs", "category", "difficulty")
+"""The keys of each object of the simple form."""
+
+
+def simple(queries: Iterable[GoldenQuery]) -> bytes:
+    """A JSON array of objects with the keys of ``SIMPLE`` and no others, a query to a line.
+
+    It is for programs that know nothing of karat. Queries that are not judged yet are left out, as
+    are ids, other attributes, sources and the scale; ``category`` and ``difficulty`` may be null.
+    """
+    lines = ",\n".join(
+        _dumped(
+            {
+                "query": query.text,
+                "relevant_docs": {doc: _whole(j.grade) for doc, j in query.judgments.items()},
+                "category": query.attributes.get("category"),
+                "difficulty": query.attributes.get("difficulty"),
+            }
+        )
+        for query in queries
+        if query.judged
+    )
+    return f"[\n{lines}\n]\n".encode()
 
 
 class _Object(dict[str, Any]):
@@ -180,7 +229,7 @@ def _of_item(
         raise where.wrong(f"{short(item)} stands where a query is wanted", fix=_AN_ITEM)
     if any(not isinstance(key, str) for key in item):
         raise where.wrong("a key is not text", fix=_AN_ITEM)
-    key = next((key for key in _IDS if item.get(key) is not None), None)
+    key = next((key for key in IDS if item.get(key) is not None), None)
     query_id = made if key is None else identifier(item[key], "query_id", where)
     _refuse_twice(item, where, query_id)
     texts = [key for key in _TEXTS if key in item]
@@ -188,23 +237,29 @@ def _of_item(
         raise where.wrong("'query' and 'text' both mean what was typed", query_id, fix="keep one")
     if not texts:
         raise where.wrong(f"there is no 'query' in it, only {_names(item)}", fix=_AN_ITEM)
+    if "relevant_docs" not in item:
+        wrong = [name for name in item if name.casefold() in _MISNAMED]
+        wrong += [name for name in nearest("relevant_docs", item, 1) if _like(name)]
+        if wrong:
+            raise where.wrong(
+                f"there is no 'relevant_docs' in it, only {_names(item)}",
+                query_id,
+                fix=f"rename {wrong[0]!r} to 'relevant_docs', or to something else if it does not "
+                "hold judged documents",
+            )
     no_answer = item.get("no_answer", False)
-    if "relevant_docs" not in item and no_answer is not True:
-        near = nearest("relevant_docs", item, 1)
-        raise where.wrong(
-            f"there is no 'relevant_docs' in it, only {_names(item)}",
-            query_id,
-            fix=f"rename {near[0]!r} to 'relevant_docs'" if near else _AN_ITEM,
-        )
     relevant = item.get("relevant_docs")
     _refuse_twice(relevant, where, query_id)
     _refuse_twice(item.get("sources"), where, query_id)
     used = {key, *texts, "relevant_docs", "sources", "no_answer"}
+    others = {name: value for name, value in item.items() if name not in used}
+    if key == "_id" and isinstance(others.get("metadata"), Mapping):  # a line of BEIR's queries
+        others = {**others.pop("metadata"), **others}
     query = golden_query(
         where,
         query_id,
         item[texts[0]],
-        {} if relevant is None and no_answer is True else relevant,
+        relevant,
         no_answer=no_answer,
         sources=item.get("sources"),
         scale=scale,
@@ -212,8 +267,7 @@ def _of_item(
             name: json.dumps(value, ensure_ascii=False, default=str)
             if isinstance(value, dict | list)
             else value
-            for name, value in item.items()
-            if name not in used
+            for name, value in others.items()
         },
     )
     return query, key is not None
@@ -223,7 +277,8 @@ def _item(query: GoldenQuery) -> dict[str, Any]:
     out: dict[str, Any] = {"query_id": query.query_id, "query": query.text, **query.attributes}
     if query.no_answer:
         out["no_answer"] = True
-    out["relevant_docs"] = {doc: _whole(j.grade) for doc, j in query.judgments.items()}
+    if query.judged:
+        out["relevant_docs"] = {doc: _whole(j.grade) for doc, j in query.judgments.items()}
     sources = {doc: j.source for doc, j in query.judgments.items() if j.source != PERSON}
     return out | ({"sources": sources} if sources else {})
 
@@ -247,6 +302,11 @@ def _dumped(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
+def _like(name: str) -> bool:
+    """Whether a key is a misspelling of ``relevant_docs``, and not merely a word near it."""
+    return "rel" in name.casefold() and "doc" in name.casefold()
+
+
 def _names(item: Mapping[str, Any]) -> str:
     return ", ".join(repr(name) for name in list(item)[:12]) or "nothing"
 
@@ -255,8 +315,10 @@ def _rows(source: Source, role: str) -> Rows:
     held = parse(source.whole(), source.name)
     if role == "queries":
         return Rows([query_frame(held.queries, source.name)])
-    scale = {} if held.scale is None else {"scale": f"{held.scale[0]!r} {held.scale[1]!r}"}
-    return Rows([judgment_frame(held.queries)], about=lambda: scale)
+    about = {} if held.scale is None else {"scale": f"{held.scale[0]!r} {held.scale[1]!r}"}
+    if without := without_relevant(held.queries):
+        about["without"] = json.dumps(without)
+    return Rows([judgment_frame(held.queries)], about=lambda: about)
 
 
 GOLDEN = Format(

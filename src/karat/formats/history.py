@@ -60,7 +60,7 @@ def append(path: str | Path, *points: Point) -> None:
     if path.exists() and not path.is_file():
         raise InputError("a history is a file", file=str(path), fix="name a file, as trend.jsonl")
     added = b"".join(_line(point) for point in points)
-    with _locked(path):
+    with locked(path):
         before = _held(path)
         if before and not before.endswith(b"\n"):
             before += b"\n"
@@ -145,8 +145,12 @@ def _no_history(name: str) -> InputError:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """No other karat writes the file meanwhile (on Windows: none of the same user)."""
+def locked(path: Path) -> Iterator[None]:
+    """A block in which no other karat writes a file (on Windows: none of the same user).
+
+    Raises:
+        InputError: the file cannot be written.
+    """
     if sys.platform == "win32":
         # A file that is open cannot be renamed onto there, so another one stands for it.
         import msvcrt

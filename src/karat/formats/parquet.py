@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator
 from typing import IO, Any, BinaryIO
 
@@ -14,9 +15,12 @@ from karat.formats.format import Format, Rows
 from karat.formats.outgoing import frame_writers
 from karat.formats.parquet_footer import Footer, odd_page, read_footer
 from karat.formats.source import BOMB_RATIO, Source
+from karat.tables import Qrels
 from karat.tables.column_names import choose
 
 _BOMB_FROM = 1 << 28
+_OWN = "karat_"
+"""How the keys begin that karat puts into the footer of judgments."""
 _CELL = 8  # bytes that a value takes in memory, about
 BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 """What Polars raises where a file cannot be read."""
@@ -30,7 +34,9 @@ def read_table(source: Source, role: str) -> Rows:
     for column in ("query_id", "doc_id"):
         _refuse_floats(schema[chosen[column]], chosen[column], source)
     frames = _parts(plan.select(*dict.fromkeys(chosen.values())), chosen, source)
-    return run_rows(frames, chosen) if role == "run" else Rows(frames)
+    if role == "run":
+        return run_rows(frames, chosen)
+    return Rows(frames, about=lambda: _about(source))
 
 
 def read_attributes(source: Source, role: str) -> Rows:
@@ -168,6 +174,25 @@ def _refuse_floats(dtype: pl.DataType, name: str, source: Source) -> None:
         )
 
 
+def _about(source: Source) -> dict[str, str]:
+    """What a file of judgments says besides its rows: the scale, and queries without a row."""
+    whole_path = source.again if source.compressed is None else None
+    try:
+        held = pl.read_parquet_metadata(whole_path or io.BytesIO(source.whole()))
+    except BROKEN:
+        return {}
+    return {key: held[f"{_OWN}{key}"] for key in ("scale", "without") if f"{_OWN}{key}" in held}
+
+
+def _judgments(qrels: Qrels, stream: IO[Any]) -> None:
+    about = {}
+    if qrels.declared is not None:
+        about[f"{_OWN}scale"] = f"{qrels.declared[0]!r} {qrels.declared[1]!r}"
+    if qrels.without:
+        about[f"{_OWN}without"] = json.dumps(sorted(qrels.without))
+    qrels.rows.write_parquet(stream, metadata=about or None)
+
+
 def _written(frame: pl.DataFrame, stream: IO[Any]) -> None:
     frame.write_parquet(stream)
 
@@ -182,5 +207,5 @@ PARQUET = Format(
         "queries": lambda source: read_attributes(source, "queries"),
         "documents": lambda source: read_attributes(source, "documents"),
     },
-    writers=frame_writers(_written),
+    writers={**frame_writers(_written), "qrels": _judgments},
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from functools import partial
@@ -45,9 +46,15 @@ def read_qrels(path: str | Path, input_format: str | None = None) -> Qrels:
             )
         frame = opened.frame()
         opened.unmarked(frame["query_id"])
-        low, _, high = opened.about.get("scale", "").partition(" ")
-        scale = (float(low), float(high)) if high else None
-        return Qrels(frame, source=opened.source.name, scale=scale)
+        try:
+            low, _, high = opened.about.get("scale", "").partition(" ")
+            scale = (float(low), float(high)) if high else None
+            without = [str(query) for query in json.loads(opened.about.get("without", "[]"))]
+        except (TypeError, ValueError):
+            raise InputError(
+                "what the file says of its scale cannot be read", file=opened.source.name
+            ) from None
+        return Qrels(frame, source=opened.source.name, scale=scale, without=without)
 
 
 def read_run(
@@ -244,7 +251,13 @@ class _Opened:
 
     def nothing(self) -> NothingIn:
         what = {"run": "no ranking", "qrels": "no judgment"}.get(self.role, "no row")
-        return NothingIn(f"the file holds {what}", file=self.source.name)
+        fix = None
+        if self.format.name == "golden" and self.role == "qrels":
+            fix = Advice(
+                "judge what a run returns for its queries: karat golden import, pool and judge",
+                page="import it into a golden set, and judge what a run returns for its queries",
+            )
+        return NothingIn(f"the file holds {what}", file=self.source.name, fix=fix)
 
     def unmarked(self, ids: pl.Series) -> None:
         """Refuse an id that begins with a byte order mark: it would match nothing."""

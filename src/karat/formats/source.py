@@ -51,11 +51,12 @@ class NothingIn(InputError):
     Args:
         what: What is wrong.
         file: The file.
+        fix: What to do about it; write it again if None.
     """
 
-    def __init__(self, what: str, *, file: str | None) -> None:
-        fix = "write it again: the program that made it may have failed"
-        super().__init__(what, file=file, fix=fix)
+    def __init__(self, what: str, *, file: str | None, fix: str | None = None) -> None:
+        again = "write it again: the program that made it may have failed"
+        super().__init__(what, file=file, fix=fix or again)
 
 
 class Chunk:

@@ -38,7 +38,7 @@ _PACKED: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
 }
 
 
-def write_qrels(qrels: Qrels, path: str | Path, output_format: str | None = None) -> None:
+def write_qrels(qrels: Qrels, path: str | Path, output_format: str | None = None) -> list[str]:
     """Write judgments.
 
     Args:
@@ -46,11 +46,24 @@ def write_qrels(qrels: Qrels, path: str | Path, output_format: str | None = None
         path: The file; ``.gz``, ``.zst`` and ``.bz2`` compress it; ``-`` is standard output.
         output_format: A name of ``FORMATS``; by the file's name if None (TREC on ``-``).
 
+    Returns:
+        What the format has no place for, in sentences: a declared scale and queries without a
+        relevant document, except in Parquet.
+
     Raises:
         UsageError: no such format, or a file name that tells none.
         InputError: the format cannot hold the table, or the file cannot be written.
     """
     _write(qrels, "qrels", path, output_format)
+    if (output_format or _named(path, "qrels")) == "parquet":
+        return []
+    lost = []
+    if qrels.declared is not None:
+        low, high = qrels.declared
+        lost.append(f"the scale {low:g}-{high:g}")
+    if qrels.without:
+        lost.append(f"queries without a relevant document: {len(qrels.without):,}")
+    return lost
 
 
 def write_run(run: Run, path: str | Path, output_format: str | None = None) -> None:

@@ -45,6 +45,8 @@ class GoldenQuery:
         judgments: The judged documents.
         no_answer: Whether it has no right answer: a good system says nothing.
         attributes: Category, difficulty, need, origin, weight, and any others.
+        judged: False for a query that has not been judged yet. A query that is judged and has no
+            judgments has no relevant document.
     """
 
     query_id: str
@@ -52,8 +54,11 @@ class GoldenQuery:
     judgments: Mapping[str, Judgment] = field(default_factory=dict)
     no_answer: bool = False
     attributes: Mapping[str, Scalar] = field(default_factory=dict)
+    judged: bool = True
 
     def __post_init__(self) -> None:
+        if self.judgments or self.no_answer:
+            object.__setattr__(self, "judged", True)
         object.__setattr__(self, "judgments", Fixed(self.judgments))
         object.__setattr__(self, "attributes", Fixed(self.attributes))
 
@@ -152,7 +157,8 @@ def golden_query(
         where: Where it stands, for errors.
         query_id: Text or a whole number.
         text: What is typed.
-        relevant: ``{document: grade}``, or documents, which have grade 1 each.
+        relevant: ``{document: grade}``, or documents, which have grade 1 each. Empty: the query
+            has no relevant document. None: it has not been judged yet.
         no_answer: Whether it has no right answer.
         source: Where the grades come from, unless ``sources`` says so.
         sources: ``{document: source}``, or None.
@@ -166,7 +172,7 @@ def golden_query(
     text = text_of(text, "query", where, query_id)
     if not isinstance(no_answer, bool):
         raise where.wrong(f"no_answer is {short(no_answer)}, not true or false", query_id)
-    grades = graded(relevant, where, query_id, scale)
+    grades = {} if relevant is None else graded(relevant, where, query_id, scale)
     # The highest grade is an answer; lower ones may be related documents.
     top = scale[1] if scale else 1.0
     if no_answer and (found := next((doc for doc in grades if grades[doc] >= top), None)):
@@ -176,12 +182,6 @@ def golden_query(
             found,
             "leave out the mark, or declare a scale on which this is not the highest grade",
         )
-    if not grades and not no_answer:
-        raise where.wrong(
-            "no document is judged for it",
-            query_id,
-            fix="judge at least one, or mark it no_answer if it has no right answer",
-        )
     told = _sources(sources, grades, where, query_id)
     source = text_of(source, "source", where, query_id)
     judgments = {doc: Judgment(grade, told.get(doc, source)) for doc, grade in grades.items()}
@@ -190,7 +190,7 @@ def golden_query(
         for name, value in attributes.items()
         if value is not None
     }
-    return GoldenQuery(query_id, text, judgments, no_answer, kept)
+    return GoldenQuery(query_id, text, judgments, no_answer, kept, relevant is not None)
 
 
 def graded(
@@ -252,6 +252,14 @@ def judgment_frame(queries: Iterable[GoldenQuery]) -> pl.DataFrame:
     rows = [(q.query_id, doc, j.grade) for q in queries for doc, j in q.judgments.items()]
     schema = {"query_id": pl.String, "doc_id": pl.String, "grade": pl.Float64}
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def without_relevant(queries: Iterable[GoldenQuery]) -> list[str]:
+    """Ids of the queries that were judged and have no document, relevant or not.
+
+    Queries marked ``no_answer`` are not among them: they have a row of their own in results.
+    """
+    return [q.query_id for q in queries if q.judged and not q.judgments and not q.no_answer]
 
 
 def query_frame(queries: Sequence[GoldenQuery], source: str = "golden set") -> pl.DataFrame:

@@ -106,7 +106,7 @@ def clean(log: pl.DataFrame, *, mask: bool = False, source: str = "the log") -> 
     searches = int(log["count"].sum())
     never = int((log["count"] == 0).sum())
     columns = log.columns
-    log, bots, told = _without_bots(log.filter(pl.col("count") > 0))
+    log, bots, told = without_bots(log.filter(pl.col("count") > 0))
     notes = [] if told else ["Nothing in the log tells robots from people: none were dropped."]
     notes += _absurd_clients(log)
     control = log.height and int(log["text"].str.contains(_CONTROL).sum())
@@ -247,7 +247,17 @@ def _named(log: pl.DataFrame, names: Iterable[str]) -> list[str]:
     return [column for column in log.columns if _plain(column) in wanted]
 
 
-def _without_bots(log: pl.DataFrame) -> tuple[pl.DataFrame, int, tuple[str, ...]]:
+def without_bots(log: pl.DataFrame) -> tuple[pl.DataFrame, int, tuple[str, ...]]:
+    """A log without the searches of bots.
+
+    Args:
+        log: ``count``, and perhaps columns that flag bots (``BOT_FLAGS``) or name user agents
+            (``AGENTS``).
+
+    Returns:
+        The rows that are left, without those columns; how many searches were left out; and which
+        columns said so, none if the log cannot say.
+    """
     flags, agents = _named(log, BOT_FLAGS), _named(log, AGENTS)
     told = tuple(name for name in (*flags, *agents) if log[name].null_count() < log.height)
     robot = pl.lit(value=False)

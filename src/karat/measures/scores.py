@@ -171,6 +171,7 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
     unjudged = [query for query in unjudged if query not in rules.no_answer]
     if (
         unjudged
+        and evidence.n  # where nothing is judged at all, the ids are not to blame
         and len(unjudged) == len(set(run.answers["query_id"]) - rules.no_answer)
         and len(run)
     ):

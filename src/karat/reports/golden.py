@@ -93,6 +93,14 @@ def show_chosen(log: Cleaned, sample: Sample, made_of: Composition, out: Console
     show_notes([*log.notes, *sample.notes], out)
 
 
+def show_hard(run: str, found: pl.DataFrame, notes: Sequence[str], out: Console) -> None:
+    """Print the hard queries of a run (``text``, ``reason``), and why each is one."""
+    out.print(
+        _table(f"hard for {run}", ["query", "why"], found.select("text", "reason").rows(), left=2)
+    )
+    show_notes(notes, out)
+
+
 def show_plan(found: Plan, out: Console) -> None:
     """Print what it takes to see a difference, and what other sizes would see."""
     if found.needed is None or found.needed.queries > _MANY:

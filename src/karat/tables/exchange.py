@@ -18,6 +18,9 @@ class Exchange:
         judgments: ``query_id``, ``doc_id``, ``grade`` (null: could not be judged), ``rater`` (null:
             nobody is named), ``reason``; None likewise.
         runs: Rankings by name: ``query_id``, ``doc_id``, ``score``.
+        scale: Lowest and highest grade that a judgment can give; None if nothing says so.
+        sources: Where the judgments of a rater come from (``tables.judgments.SOURCES``), where the
+            file says so.
         lines: Where judgments stand, by query, document and rater; empty where a format has no
             lines.
         kept: What was taken over, in sentences with counts.
@@ -30,6 +33,8 @@ class Exchange:
     documents: pl.DataFrame | None = None
     judgments: pl.DataFrame | None = None
     runs: dict[str, pl.DataFrame] = field(default_factory=dict)
+    scale: tuple[float, float] | None = None
+    sources: dict[str, str] = field(default_factory=dict)
     lines: dict[tuple[str, str, str | None], int] = field(default_factory=dict)
     kept: list[str] = field(default_factory=list)
     assumed: list[str] = field(default_factory=list)

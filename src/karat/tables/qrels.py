@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -39,7 +39,8 @@ class Qrels:
             subtopics; sorted by query.
         subtopics: ``query_id``, ``subtopic``, ``doc_id`` and ``grade``, each triple once, sorted
             by query; None without subtopics.
-        without: Queries known to have no relevant document, and no judgment in ``frame``.
+        without: Queries that were judged and have no row: no document is relevant to them.
+        file: The file of the golden set they are of; None if nothing says so.
 
     Args:
         frame: Columns ``query_id``, ``doc_id``, ``grade`` (see ``schema.QRELS``) and perhaps
@@ -49,13 +50,16 @@ class Qrels:
         source: What messages call it: a path, usually.
         scale: Lowest and highest grade a judgment can give, ``(0, 3)`` or ``"0-3"``; if None,
             from 0 to the largest grade there is.
-        without: Queries that have no relevant document, for those without a row.
+        without: Queries that were judged and for which no document was found relevant. Measures
+            are undefined for them; queries that have rows are ignored here.
 
     Raises:
         InputError: a missing column, an empty id, a subtopic in some rows only, a grade that is
             not finite, a pair that is judged twice (for one subtopic), or a grade above the
             scale.
     """
+
+    file: str | None = None
 
     def __init__(
         self,
@@ -83,7 +87,7 @@ class Qrels:
         frame = frame.select(*key, "grade").sort("query_id", maintain_order=True)
         self.subtopics = frame if told else None
         self.frame = _best(frame) if told else frame
-        self.without = tuple(sorted(set(without).difference(frame["query_id"])))
+        self.without = frozenset(without) - set(self.frame["query_id"])
         self.source = source
         self.declared = None if scale is None else read_scale(scale)
         if self.declared is not None:
@@ -199,9 +203,17 @@ class Qrels:
 
     @property
     def query_ids(self) -> list[str]:
-        """The judged queries and those ``without``, sorted by bytes."""
-        judged: list[str] = self.frame["query_id"].unique().sort().to_list()
-        return sorted([*judged, *self.without]) if self.without else judged
+        """The judged queries, sorted by bytes."""
+        with_rows = self.frame["query_id"].unique()
+        if not self.without:
+            return with_rows.sort().to_list()
+        return sorted({*with_rows, *self.without}, key=str.encode)
+
+    def only(self, query_ids: Collection[str]) -> Qrels:
+        """The judgments of some queries, on the same scale."""
+        chosen = pl.Series(list(query_ids), dtype=pl.String)
+        rows = self.rows.filter(pl.col("query_id").is_in(chosen.implode()))
+        return Qrels(rows, self.source, self.scale, self.without & set(query_ids))
 
     def __len__(self) -> int:
         return self.frame.height

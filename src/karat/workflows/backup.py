@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from karat.errors import InputError, UsageError
-from karat.formats import bundle, toml
+from karat.formats import bundle, held_out, toml
 from karat.formats.workspace import NAME, STORE, read_workspace, without_password
 from karat.store import copying
 from karat.store.opening import VERSIONS, Store, open_store
@@ -35,8 +35,8 @@ class Backup:
     Attributes:
         path: Its file.
         rows: Rows of each table.
-        files: Files of the workspace: ``karat.toml``, the guideline, ``gate.toml``, histories
-            and runs.
+        files: Files of the workspace: ``karat.toml``, the guideline, ``gate.toml``, the ledger of
+            the held-out part, histories and runs.
         notes: What is to be known, in sentences.
     """
 
@@ -224,7 +224,7 @@ def _files(workspace: Workspace) -> Iterator[tuple[str, Path]]:
     """Name in the backup and place of each file of the workspace."""
     root = workspace.root
     yield NAME, root / NAME
-    for path in (workspace.guideline, root / POLICY):
+    for path in (workspace.guideline, root / POLICY, root / held_out.NAME):
         if path.is_file():
             yield path.name, path
     for history in workspace.histories:

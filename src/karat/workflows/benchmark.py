@@ -150,7 +150,9 @@ def _golden(value: Any) -> GoldenSet:
     if isinstance(value, GoldenSet):
         held = value
     elif isinstance(value, str | Path) and Path(value).is_dir():
-        held = _tables(value, value, Path(value).name)
+        # Of several splits one is read: the queries of the others are not without judgments.
+        alone = len(list(Path(value).glob("qrels/*.tsv*"))) < 2
+        held = _tables(value, value, Path(value).name, unjudged=alone)
     elif isinstance(value, str | Path):
         held = GoldenSet.load(value)
     elif isinstance(value, tuple) and len(value) == 2:
@@ -169,7 +171,9 @@ def _golden(value: Any) -> GoldenSet:
     return held
 
 
-def _tables(queries: Any, qrels: Any, name: str = "golden set") -> GoldenSet:
+def _tables(
+    queries: Any, qrels: Any, name: str = "golden set", *, unjudged: bool = True
+) -> GoldenSet:
     if isinstance(queries, Qrels) or isinstance(qrels, Queries):
         raise UsageError(
             "the judgments stand before the queries", fix="benchmark((queries, qrels), search)"
@@ -179,7 +183,7 @@ def _tables(queries: Any, qrels: Any, name: str = "golden set") -> GoldenSet:
         raise UsageError(f"there are no {lacking}", fix="benchmark((queries, qrels), search)")
     asked = given.queries(queries)
     assert asked is not None
-    return GoldenSet.from_tables(asked, given.qrels(qrels), name)
+    return GoldenSet.from_tables(asked, given.qrels(qrels), name, unjudged=unjudged)
 
 
 def _asked(measures: Any) -> list[str]:

@@ -16,9 +16,11 @@ from karat.formats.log_size import Most
 from karat.formats.query_log import read_query_log
 from karat.golden.composition import Composition, composition
 from karat.golden.sampling import Quota, Sample, choose, refreshed
+from karat.golden.splitting import PART, SHARE, Split, split
 from karat.golden.traffic import THIRDS, Cleaned, clean, with_bands
 from karat.store import audit, golden_sets, judgments, queries
 from karat.store.putting import Put
+from karat.workflows.hard_queries import Hard
 from karat.workflows.known_queries import over, same_queries
 from karat.workflows.workspace import Opened
 
@@ -62,6 +64,7 @@ class Chosen:
         added: Queries that are new in the golden set.
         kept: Queries of the sample that were in it.
         gone: Queries of an earlier sample that were dropped, with the reason; their judgments stay.
+        hard: The hard queries of a run that were taken on top; None if none were asked for.
     """
 
     log: Cleaned
@@ -70,6 +73,7 @@ class Chosen:
     added: int
     kept: int
     gone: pl.DataFrame
+    hard: Hard | None = None
 
 
 @dataclass(frozen=True)
@@ -157,6 +161,7 @@ def choose_queries(
     now: int,
     replace: bool = False,
     person: str | None = None,
+    hard_from: Hard | None = None,
     **how: Any,
 ) -> Chosen:
     """Draw queries from a log and put them into the golden set.
@@ -175,6 +180,7 @@ def choose_queries(
         replace: Whether more than half of an earlier sample may be dropped, and judged queries may
             count no more.
         person: Who chose, for the audit; None at the command line.
+        hard_from: Hard queries of a run (``workflows.hard_queries``), taken as those of ``hard``.
         **how: ``bands`` (name to share of all searches, most asked first; the rest is the tail;
             thirds if None), ``quotas`` (least numbers by attribute), ``hard`` (texts of queries
             known to be hard: on top, and reported apart), ``mask`` (replace what is personal by
@@ -186,6 +192,8 @@ def choose_queries(
         UsageError: a size, band or quota that cannot be met; or more than half of an earlier
             sample would be dropped, or judged queries count no more, and that was not asked for.
     """
+    if hard_from is not None:
+        how["hard"] = [*how.get("hard", ()), *hard_from.frame["text"]]
     drawn = draw_queries(opened, log, size, **how)
     put = put_sample(
         opened,
@@ -195,7 +203,7 @@ def choose_queries(
         replace=replace,
         person=person,
     )
-    return Chosen(drawn.log, drawn.sample, put.made_of, put.added, put.kept, put.gone)
+    return Chosen(drawn.log, drawn.sample, put.made_of, put.added, put.kept, put.gone, hard_from)
 
 
 def put_sample(
@@ -237,6 +245,33 @@ def put_sample(
             audit.note(connection, person, "choose queries", golden.name, now, about)
         after = queries.frame(connection, golden.id)
     return Placed(composition(after), put.added, put.changed + put.same, against.gone)
+
+
+def split_queries(opened: Opened, share: float = SHARE, *, now: int) -> Split:
+    """Give each query of a golden set its part, ``dev`` or ``held_out``, as an attribute.
+
+    The salt is the golden set's: a query that comes later gets its part without moving others, and
+    one that has its part keeps it.
+
+    Args:
+        opened: The workspace.
+        share: Of the queries that are to be ``dev``.
+        now: Microseconds UTC.
+
+    Raises:
+        InputError: there are no queries, or ``part`` is another attribute of them.
+        UsageError: the share is not between 0 and 1.
+    """
+    golden = opened.golden
+    with opened.store.begin() as connection:
+        golden_sets.hold(connection, golden.id)
+        frame = queries.frame(connection, golden.id)
+        before = frame[PART].to_list() if PART in frame.columns else [None] * frame.height
+        of_query = dict(zip(frame["query_id"], before, strict=True))
+        made = split(of_query, share, golden.salt, source=golden.name)
+        parts = pl.Series(PART, list(made.parts.values()), dtype=pl.String)
+        put_queries(connection, golden.id, frame.with_columns(parts), now)
+    return made
 
 
 class _Against(NamedTuple):

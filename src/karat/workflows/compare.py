@@ -14,7 +14,7 @@ from karat.diagnosis.movement import moves
 from karat.diagnosis.retrieval import finds, only_found, overlaps
 from karat.diagnosis.review import review_lists
 from karat.diagnosis.slices import Slice, slices_of
-from karat.errors import Advice, UsageError
+from karat.errors import Advice, InputError, UsageError
 from karat.measures import Measure
 from karat.measures.difference import DifferenceBounds, difference_bounds
 from karat.measures.evidence import Floats, Mask
@@ -40,6 +40,7 @@ from karat.tables.comparison import (
 from karat.workflows import given
 from karat.workflows.answer_changes import answer_changes
 from karat.workflows.comparison_notes import of_comparison
+from karat.workflows.parts import of_parts, within
 from karat.workflows.settle import Settled, check_types, names, settle
 
 INTERVALS = ("t", "bca")
@@ -71,6 +72,7 @@ def compare(
     judged_only: bool = False,
     collapse: str | None = None,
     scale: str | tuple[float, float] | None = None,
+    part: str | None = None,
 ) -> Comparison:
     """Compare runs with a baseline, query by query.
 
@@ -102,6 +104,7 @@ def compare(
         judged_only: Drop unjudged documents.
         collapse: Fold chunks into the document named in this column of ``documents``.
         scale: Lowest and highest grade that a judgment can give.
+        part: Only queries of this part of the golden set, as in ``evaluate``.
 
     Raises:
         UsageError: an unknown measure, attribute, test or interval, or a margin not above 0.
@@ -118,9 +121,13 @@ def compare(
         raise UsageError(f"there is no interval called {interval!r}", nearest=INTERVALS)
     wanted = list(dict.fromkeys(names(by, "by") or ()))
     held = given.documents_for(wanted, documents, qrels)
+    runs, part_of = given.named_runs(baseline, candidates), None
+    if part is not None:
+        part_of = within(part, qrels, runs, queries)
+        qrels, runs, queries = part_of.qrels, part_of.runs, part_of.queries
     asked = settle(
         qrels,
-        given.named_runs(baseline, candidates),
+        runs,
         measures,
         queries=queries,
         documents=documents if held is None else held,
@@ -197,12 +204,20 @@ def compare(
         judge_next=_judge_next(every[0], pairs[0], judge_next, weighing, texts),
         meant=asked.meant,
     )
-    return replace(found, notes=list(of_comparison(found, scored, asked, judge_next)))
+    said = of_comparison(found, scored, asked, judge_next)
+    used = () if part_of is None else part_of.used()
+    return replace(found, notes=[*used, *said, *of_parts(asked.about)])
 
 
 def _check(asked: Settled) -> None:
     if len(asked.runs) < 2:
         raise UsageError("nothing to compare with the baseline", fix="name a second run")
+    if not asked.qrels.query_ids:
+        raise InputError(
+            "no query is judged yet, so there is nothing to compare",
+            file=asked.qrels.source,
+            fix=Advice("karat golden pool RUN…, then karat judge", page="judge what runs return"),
+        )
     for measure in asked.measures:
         if measure.aggregate != "mean":
             raise UsageError(

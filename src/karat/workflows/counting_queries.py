@@ -39,7 +39,7 @@ def without(
             fix="leave --report out",
         )
     return (
-        Qrels(judged, qrels.source, qrels.scale, set(qrels.without).difference(query_ids)),
+        Qrels(judged, qrels.source, qrels.scale, qrels.without - set(query_ids)),
         None if queries is None else Queries(queries.frame.filter(others), queries.source),
         [
             Run.from_batches(

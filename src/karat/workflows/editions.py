@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import sqlalchemy as sa
 
-from karat.errors import Advice, InputError, UsageError
+from karat.errors import Advice, InputError, PolicyRefused, UsageError
 from karat.formats import read_run
 from karat.golden import coverage as covering
 from karat.golden.aggregation import RULE, grades
@@ -139,8 +139,8 @@ def freeze(opened: Opened, name: str, *, now: int, person: str | None = None) ->
         person: Who makes it, for the audit; None at the command line.
 
     Raises:
-        UsageError: raters do not agree enough, and the policy refuses; or the name is taken, too
-            long, or none.
+        PolicyRefused: raters do not agree enough, and the policy refuses.
+        UsageError: the name is taken, too long, or none.
         InputError: there is nothing to freeze.
     """
     _check_name(name)
@@ -159,7 +159,7 @@ def freeze(opened: Opened, name: str, *, now: int, person: str | None = None) ->
             "judge more, or change [agreement] in karat.toml",
             page="judge more, or settle what raters disagree on",
         )
-        raise UsageError(verdict.sentence, fix=fix)
+        raise PolicyRefused(verdict.sentence, fix=fix)
     about = {**found.about, "agreement": agreed.sentence, "policy": verdict.sentence}
     contradicted = disagreements_at(held).filter(pl.col("between") == IMPORT).height
     if contradicted:

@@ -19,6 +19,7 @@ from karat.tables import QueryValue, Results
 from karat.tables.results import NoAnswer
 from karat.workflows import given, notes
 from karat.workflows.outcomes import Values, correlate, outcome_values
+from karat.workflows.parts import of_parts, within
 from karat.workflows.settle import check_types, names, settle
 
 INTERVALS = ("t", "bca", "none")
@@ -45,6 +46,7 @@ def evaluate(
     bounds: bool | None = None,
     threshold: float | None = None,
     outcomes: str | Sequence[str] | Mapping[str, Mapping[str, Any]] = (),
+    part: str | None = None,
 ) -> Results:
     """Evaluate one or more runs.
 
@@ -80,6 +82,9 @@ def evaluate(
             as silence.
         outcomes: Attribute or attributes of the queries to correlate with each measure, or
             ``{name: {query: value}}``; numbers, or yes and no.
+        part: Only queries of this part of the golden set, ``dev`` or ``held_out``
+            (``GoldenSet.split``, ``karat golden split``). Each use of the held-out part is recorded
+            beside the golden set's file, and a note says which use it is.
 
     Raises:
         UsageError: an unknown measure, attribute, interval or version.
@@ -92,6 +97,10 @@ def evaluate(
         raise UsageError(f"a seed of {seed} is below 0", fix="--seed 0, for example")
     by = names(by, "by") or ()
     about_documents = given.documents_for(by, documents, qrels)
+    held = None
+    if part is not None:
+        held = within(part, qrels, given.runs(runs), queries)
+        qrels, runs, queries = held.qrels, held.runs, held.queries
     asked = settle(
         qrels,
         runs,
@@ -131,7 +140,13 @@ def evaluate(
         results,
         slices,
         values,
-        [*said, *notes.of_silence(silent), *lacking],
+        [
+            *(held.used() if held else ()),
+            *said,
+            *notes.of_silence(silent),
+            *lacking,
+            *of_parts(about),
+        ],
         no_answer=silent,
         latency=[found for run in asked.runs if (found := latency_of(run)) is not None],
         outcomes=correlated,

@@ -169,7 +169,9 @@ def take_exchange(
         facts = None
         if said.height:
             by_rater = judgment_sources.sources(connection, golden.id)
-            facts = sourced(said, rater, by_rater, sources or {}, file).with_columns(time_us=now)
+            facts = sourced(
+                said, rater, by_rater, found.sources | dict(sources or {}), file
+            ).with_columns(time_us=now)
             # Else one of them may judge between what is read here and what is written.
             hold_raters(connection, golden.id, facts["rater"].unique())
             there = judgments.current(connection, golden.id).frame

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -15,6 +16,7 @@ from karat.formats.writing import write_run
 from karat.store import documents, imports, judgments, queries
 from karat.tables import Run
 from karat.tables.exchange import Exchange
+from karat.tables.scale import Scale
 from karat.workflows.editions import NOW, standing_in, weighed
 from karat.workflows.kept_runs import find_kept, names_of_kept, read_kept
 from karat.workflows.known_queries import following
@@ -22,7 +24,14 @@ from karat.workflows.workspace import Opened
 
 _SOURCES = {"import": "imported, with nobody named", "llm": "a model's", "clicks": "of clicks"}
 _KINDS = {"adjudication": "adjudication", "gold": "gold judgment", "repeat": "repeated judgment"}
-_BY_ENDING = {".csv": "csv", ".tsv": "csv", ".qrels": "trec", ".trec": "trec", "": "beir"}
+_BY_ENDING = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".qrels": "trec",
+    ".trec": "trec",
+    ".json": "golden",
+    "": "beir",
+}
 _BEIR, _JSON = "--format beir, which makes a folder", "--format quepid-book, for example"
 RUN = "run"
 """The format of an export that is one run alone."""
@@ -51,7 +60,7 @@ def named_format(path: str | Path, runs: Sequence[str] = ()) -> str:
     if ending not in _BY_ENDING:
         raise UsageError(
             f"the name {name.name} does not say in which format to export",
-            fix=_JSON if ending in (".json", ".jsonl", ".ndjson") else f"--format trec, or {_BEIR}",
+            fix=_JSON if ending in (".jsonl", ".ndjson") else f"--format trec, or {_BEIR}",
         )
     return _BY_ENDING[ending]
 
@@ -142,6 +151,7 @@ def give_out(
             documents=named if named.height else None,
             judgments=facts,
             runs=rankings,
+            scale=_scale(content.about, opened.golden.scale),
         ),
         path,
         format,
@@ -159,6 +169,12 @@ def give_out(
             f"weight 0 of {some} that no log counted: they count in slices of their own kind only"
         )
     return told
+
+
+def _scale(about: Mapping[str, Any], now: Scale) -> Scale:
+    """The scale of an edition, which it keeps; of the golden set if it does not say."""
+    low, high = about.get("scale") or now
+    return float(low), float(high)
 
 
 _BY_PEOPLE = (pl.col("kind") == "rating") & (pl.col("source") == "human")

@@ -13,9 +13,9 @@ from karat.tables import Qrels, Queries, Run
 def fingerprint(table: Qrels | Queries | Run | None) -> str | None:
     """SHA-256 of a table, whatever file or order it came in; None for none.
 
-    Judgments count with their scale, queries with all their columns, runs with their ranking and
-    with how each query was answered (documents returned twice included), not with how long that
-    took.
+    Judgments count with their scale and with the queries that have no relevant document, queries
+    with all their columns, runs with their ranking and with how each query was answered (documents
+    returned twice included), not with how long that took.
     """
     if table is None:
         return None
@@ -30,7 +30,7 @@ def fingerprint(table: Qrels | Queries | Run | None) -> str | None:
         digest.update(repr(tuple(map(float, table.scale))).encode())
         _add(digest, table.rows)
         if table.without:  # any other judgments keep the hash that saved baselines have of them
-            digest.update(repr(table.without).encode())
+            digest.update(repr(sorted(table.without)).encode())
     else:
         _add(digest, table.frame.select(sorted(table.frame.columns)))
     return digest.hexdigest()

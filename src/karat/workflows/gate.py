@@ -48,6 +48,7 @@ from karat.workflows.baseline import changed, folded, renewal, restored, save_ba
 from karat.workflows.fingerprints import fingerprint
 from karat.workflows.lost import lost
 from karat.workflows.notes import of_run, of_weights
+from karat.workflows.parts import within
 from karat.workflows.settle import Settled, check_types, settle
 from karat.workflows.uncounted import Uncounted
 
@@ -67,6 +68,7 @@ def gate(
     depth: int | None = None,
     collapse: str | None = None,
     scale: Any = None,
+    part: str | None = None,
 ) -> Gate:
     """Hold a candidate against a policy.
 
@@ -83,6 +85,7 @@ def gate(
         depth: Cut rankings after so many documents.
         collapse: Fold chunks into the document named in this column of ``documents``.
         scale: Lowest and highest grade that a judgment can give.
+        part: As in ``evaluate``; a saved baseline must be of the same part.
 
     Raises:
         InputError: the policy is none, or runs and judgments do not belong together.
@@ -96,7 +99,10 @@ def gate(
     chunks = held
     if chunks is None and collapse is not None:
         chunks = given.documents(documents)
-    runs = _runs(candidate, baseline if saved is None else None)
+    runs, part_of = _runs(candidate, baseline if saved is None else None), None
+    if part is not None:
+        part_of = within(part, qrels, runs, queries)
+        qrels, runs, queries = part_of.qrels, part_of.runs, part_of.queries
     asked = settle(
         qrels,
         runs,
@@ -157,6 +163,7 @@ def gate(
         known_failures=list(judged.known_failures()),
         hashes=hashes,
         notes=[
+            *([] if part_of is None else part_of.used()),
             *of_weights(now),
             *(f"{s.run.name}: {note}" for s in scored for note in of_run(s, asked.rules)),
             *([doubt.reason + renewed] if renewed and doubt and stale is None else []),

@@ -6,15 +6,20 @@ What a query is and what is refused stands in ``karat.golden.query``; the file, 
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import polars as pl
+
 from karat.errors import InputError, UsageError, nearest
 from karat.formats import golden, writing
+from karat.formats.query_log import read_query_log
+from karat.golden.clicks import Searched, clicks_of
 from karat.golden.query import (
     PERSON,
     Gathered,
@@ -24,14 +29,21 @@ from karat.golden.query import (
     graded,
     identifier,
     judgment_frame,
+    number_of,
     query_frame,
+    short,
     text_of,
+    without_relevant,
 )
+from karat.golden.splitting import PART, SALT, SHARE, Split, in_part, split
+from karat.golden.traffic import folded
 from karat.tables import Qrels, Queries
+from karat.tables.incoming import to_polars
 from karat.tables.scale import Scale, read_scale
 
 CLICKS = "clicks"
 """The source of grades that come from a log."""
+_FORMS = ("karat", "list")
 CLICKED, PASSED_OVER = 2.0, 0.0
 """What a click is worth as a grade, and what being shown without a click is."""
 
@@ -52,6 +64,37 @@ class Logged(NamedTuple):
     kept: list[str]
 
 
+@dataclass(frozen=True)
+class AddedLogs:
+    """What a whole log added.
+
+    Attributes:
+        rows: Rows of the log.
+        queries: Ids of the queries it is about.
+        new: Those that were not in the golden set.
+        added: Documents that had no grade before.
+        raised: Documents that a log had shown before, and that are clicked now.
+        kept: Documents that keep the grade a person gave.
+        clicks: Clicks that count.
+        short_clicks: Clicks that do not, as the user came back too soon.
+        unknown_dwell: Clicks that count though nothing says how long the user stayed.
+        left_out: Rows that were left out, by the reason.
+        notes: What a person should know of it, in sentences.
+    """
+
+    rows: int
+    queries: list[str]
+    new: list[str]
+    added: int
+    raised: int
+    kept: int
+    clicks: int
+    short_clicks: int
+    unknown_dwell: int
+    left_out: dict[str, int]
+    notes: list[str]
+
+
 class GoldenSet:
     """Queries with their judged documents, to measure a search by.
 
@@ -68,6 +111,7 @@ class GoldenSet:
         self, name: str = "golden set", scale: str | Sequence[float] | None = None
     ) -> None:
         self._gathered = Gathered()
+        self._file: Path | None = None
         self.name = name
         self.scale = scale
 
@@ -97,7 +141,7 @@ class GoldenSet:
                 Where(self.name),
                 query.query_id,
                 query.text,
-                query.grades,
+                query.grades if query.judged else None,
                 no_answer=query.no_answer,
                 scale=wanted,
                 attributes={},
@@ -107,7 +151,7 @@ class GoldenSet:
     def add(
         self,
         query: str,
-        judgments: Mapping[str, float] | Iterable[str] = (),
+        judgments: Mapping[str, float] | Iterable[str] | None = None,
         *,
         query_id: str | int | None = None,
         no_answer: bool = False,
@@ -119,7 +163,8 @@ class GoldenSet:
         Args:
             query: What is typed.
             judgments: ``{document: grade}``, or the relevant documents, which get grade 1.
-                Grade 0 is judged and not relevant.
+                Grade 0 is judged and not relevant. None if the query has not been judged yet;
+                empty if it was, and no document is relevant.
             query_id: Its id; q1, q2, … if None.
             no_answer: It has no right answer: a good system says nothing.
             source: Who or what the grades come from.
@@ -131,8 +176,8 @@ class GoldenSet:
 
         Raises:
             InputError: the text is there already and no ``query_id`` tells the two apart, an id
-                is taken, nothing is judged, a grade is not finite or off the scale, or a
-                no-answer query has a document of grade 1 or better.
+                is taken, a grade is not finite or off the scale, or a no-answer query has a
+                document of grade 1 or better.
         """
         where = Where(self.name)
         made = self._gathered.fresh() if query_id is None else query_id
@@ -149,6 +194,104 @@ class GoldenSet:
         self._gathered.refuse(new.query_id, new.text, named=query_id is not None, where=where)
         self._gathered.put(new)
         return new.query_id
+
+    def add_manual(
+        self,
+        query: str,
+        relevance: Mapping[str, float] | Iterable[str] | None,
+        category: str | None = None,
+        difficulty: str | float | None = None,
+        **settings: Any,
+    ) -> str:
+        """Add a query that a person judged: ``add``, under the name that tutorials use.
+
+        Args:
+            query: What is typed.
+            relevance: ``{document: grade}``; as the ``judgments`` of ``add``.
+            category: What kind of query it is.
+            difficulty: How hard it is.
+            **settings: Further arguments of ``add``.
+
+        Returns:
+            The id of the query.
+
+        Raises:
+            InputError: as for ``add``.
+        """
+        return self.add(query, relevance, category=category, difficulty=difficulty, **settings)
+
+    def add_from_query_log(
+        self, query: str, clicked_docs: Iterable[str], shown_docs: Iterable[str], **settings: Any
+    ) -> Logged:
+        """Add one search of a log: ``add_from_log``, under the name that tutorials use.
+
+        Args:
+            query: What was typed.
+            clicked_docs: Documents clicked, which get grade 2.
+            shown_docs: Documents shown; those that were not clicked get grade 0.
+            **settings: Further arguments of ``add_from_log``.
+        """
+        return self.add_from_log(query, clicked_docs, shown_docs, **settings)
+
+    def add_from_logs(self, log: Any, dwell_s: float = 30.0) -> AddedLogs:
+        """Add a whole log of searches and clicks, as ``add_from_log`` adds one search.
+
+        A click counts only if the user stayed on the document for ``dwell_s`` seconds or longer:
+        who comes back sooner did not find it useful, and the document counts as shown and not
+        clicked. A click whose dwell is not known counts. Searches that differ only in case or
+        white space are one query. Searches of bots, and those in which somebody typed an e-mail
+        address, a phone, card or account number, are left out and counted.
+
+        Args:
+            log: A path (CSV, TSV, JSONL, Parquet), a data frame or a list of dictionaries. Either
+                a row for each document shown: ``query``, ``doc_id``, ``clicked`` (true, false),
+                ``dwell_s`` (seconds, empty if not known). Or a row for each search: ``query``,
+                ``clicked_docs`` (ids, or ``{id: seconds}``) and ``shown_docs``. A column
+                ``is_bot`` or ``user_agent`` shows which searches are of bots.
+            dwell_s: Seconds; 0 counts every click.
+
+        Returns:
+            What was added, and what was left out and why.
+
+        Raises:
+            InputError: the log cannot be read or lacks a column; nothing is added then.
+            UsageError: ``dwell_s`` is not a number from 0 up.
+        """
+        if isinstance(dwell_s, bool) or not 0 <= number_of(dwell_s) < math.inf:
+            raise UsageError(f"dwell_s is {short(dwell_s)}, not a number of seconds from 0 up")
+        rows, source, notes = _log_rows(log)
+        clicks = clicks_of(rows, dwell_s=float(dwell_s), source=source)
+        before, left_out = self._gathered, dict(clicks.left_out)
+        ids_of: dict[str, list[str]] = {}
+        for query_id, key in zip(before.queries, folded(q.text for q in self), strict=True):
+            ids_of.setdefault(key, []).append(query_id)
+        done: list[Logged] = []
+        self._gathered = Gathered(before.queries.values())
+        try:
+            for each in clicks.queries:
+                ids = ids_of.get(each.key, [])
+                if why := self._cannot(ids, each):
+                    left_out[why] = left_out.get(why, 0) + each.rows
+                    continue
+                text = before.queries[ids[0]].text if ids else each.text
+                known = {"query_id": ids[0]} if ids else {}
+                done.append(self.add_from_log(text, each.clicked, each.shown, **known))
+        except BaseException:
+            self._gathered = before
+            raise
+        return AddedLogs(
+            rows=clicks.rows,
+            queries=[each.query_id for each in done],
+            new=[each.query_id for each in done if each.query_id not in before.queries],
+            added=sum(len(each.added) for each in done),
+            raised=sum(len(each.raised) for each in done),
+            kept=sum(len(each.kept) for each in done),
+            clicks=clicks.clicks,
+            short_clicks=clicks.short_clicks,
+            unknown_dwell=clicks.unknown_dwell,
+            left_out=left_out,
+            notes=[*notes, *clicks.notes],
+        )
 
     def add_from_log(
         self,
@@ -194,6 +337,11 @@ class GoldenSet:
         text = text_of(query, "query", where, None)
         clicks = {identifier(doc, "doc_id", where): CLICKED for doc in _listed(clicked, "clicked")}
         seen = [identifier(doc, "doc_id", where) for doc in _listed(shown, "shown")]
+        if not seen and not clicks:
+            raise where.wrong(
+                f"no document was shown for the query {text!r}",
+                fix="leave the search out: it says nothing about any document",
+            )
         unseen = next((doc for doc in clicks if doc not in set(seen)), None)
         if unseen is not None:
             raise where.wrong(
@@ -252,13 +400,37 @@ class GoldenSet:
         """
         self._gathered.drop(self[query_id].query_id)
 
+    def split(self, share: float = SHARE, salt: str = SALT) -> Split:
+        """Give each query its part, ``dev`` or ``held_out``, as the attribute ``part``.
+
+        A query's part is made of the salt and its id: queries that are added later move no other.
+        One that has its part keeps it, whatever the share is now.
+
+        Args:
+            share: Of the queries that are to be ``dev``, above 0 and below 1.
+            salt: The same salt gives the same parts.
+
+        Returns:
+            The part of each query, and how many are in each.
+
+        Raises:
+            UsageError: the share is not between 0 and 1.
+            InputError: there are no queries, or ``part`` is another attribute of them.
+        """
+        before = {query.query_id: query.attributes.get(PART) for query in self}
+        made = split(before, share, salt, source=self.name)
+        for query in self:
+            self._gathered.put(in_part(query, made))
+        return made
+
     @classmethod
     def load(cls, path: str | Path) -> GoldenSet:
         """Read a golden set: what ``save`` wrote, or a plain list.
 
         A plain list is a JSON array, or JSONL, of ``{"query": text, "relevant_docs": …}``, where
-        ``relevant_docs`` are ids (grade 1) or ``{id: grade}``; other keys are attributes. Without
-        ids, queries are called q1, q2, … in order.
+        ``relevant_docs`` are ids (grade 1) or ``{id: grade}``; other keys are attributes. Empty
+        ``relevant_docs`` mean that no document is relevant; without the key the query has not been
+        judged yet. Without ids, queries are called q1, q2, … in order.
 
         Args:
             path: The file, plain or compressed; ``-`` for standard input.
@@ -268,7 +440,8 @@ class GoldenSet:
             UsageError: no path.
         """
         held = golden.read(_path(path, "load"))
-        return cls._of(held.queries, held.name or Path(path).name, held.scale)
+        file = Path(path) if Path(path).is_file() else None
+        return cls._of(held.queries, held.name or Path(path).name, held.scale, file)
 
     @classmethod
     def from_list(cls, items: Sequence[Mapping[str, Any]], name: str = "golden set") -> GoldenSet:
@@ -280,14 +453,22 @@ class GoldenSet:
         return cls._of(golden.listed(items, name), name, None)
 
     @classmethod
-    def from_tables(cls, queries: Queries, qrels: Qrels, name: str = "golden set") -> GoldenSet:
+    def from_tables(
+        cls, queries: Queries, qrels: Qrels, name: str = "golden set", *, unjudged: bool = True
+    ) -> GoldenSet:
         """A golden set from queries and judgments (``karat.read_queries``, ``read_qrels``).
 
-        Queries that nobody judged are left out, unless they are marked ``no_answer``. Of several
+        Queries without judgments have not been judged yet, and are in ``to_judge``. Of several
         grades for subtopics the best is taken, and attributes that are neither text nor numbers
         (dates, for example) become text. If a ``no_answer`` query has a document of grade 1 or
         better, the largest grade there is becomes the top of the scale: below it are related
         documents, not answers.
+
+        Args:
+            queries: The queries.
+            qrels: The judgments.
+            name: What messages call it.
+            unjudged: Whether queries without judgments are in it too.
 
         Raises:
             InputError: the queries have no text, or one that is judged is not among them.
@@ -304,12 +485,13 @@ class GoldenSet:
                 fix="give the queries these judgments are for",
             )
         unanswered, grades = queries.no_answer(), qrels.to_dict()
+        grades |= {query_id: {} for query_id in qrels.without}
         found = [
             golden_query(
                 Where(queries.source),
                 row.pop("query_id"),
                 row.pop("text"),
-                grades.get(query_id, {}),
+                grades.get(query_id),
                 no_answer=query_id in unanswered,
                 scale=qrels.scale,
                 attributes={
@@ -317,7 +499,7 @@ class GoldenSet:
                 },
             )
             for row in queries.frame.iter_rows(named=True)
-            if (query_id := row["query_id"]) in grades or query_id in unanswered
+            if (query_id := row["query_id"]) in grades or query_id in unanswered or unjudged
         ]
         scale = qrels.declared
         if scale is None and any(
@@ -326,28 +508,54 @@ class GoldenSet:
             scale = qrels.scale  # else these grades would be answers, once it stands alone
         return cls._of(found, name, scale)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, form: str = "karat") -> list[str]:
         """Write it as JSON: beside its place, then renamed, so that no file is half-written.
 
         The same golden set gives the same bytes, a query to a line.
 
+        Args:
+            path: The file.
+            form: ``karat``, which keeps everything; or ``list``, a JSON list of objects with
+                ``query``, ``relevant_docs`` (``{id: grade}``), ``category`` and ``difficulty``, for
+                programs that know nothing of karat.
+
+        Returns:
+            What the form has no place for, in sentences.
+
         Raises:
-            InputError: the file cannot be written.
-            UsageError: no path; ``-`` is none either.
+            InputError: the file cannot be written, or two queries have one text, by which alone a
+                list knows them.
+            UsageError: no path (``-`` is none either), or no such form.
         """
+        if form not in _FORMS:
+            raise UsageError(f"unknown form {form!r}", nearest=nearest(str(form), _FORMS) or _FORMS)
         if str(_path(path, "save")) == "-":
             raise UsageError(
                 "a golden set is saved to a file, not to standard output",
                 fix='golden.save("golden.json")',
             )
-        held = golden.GoldenFile(list(self), self.name, self.scale)
+        if form == "list":
+            self._refuse_one_text()
+            data, lost = golden.simple(self), list(self._lost_in_list())
+        else:
+            data = golden.to_bytes(golden.GoldenFile(list(self), self.name, self.scale))
+            lost = []
         with writing.beside(Path(path)) as stream:
-            stream.write(golden.to_bytes(held))
+            stream.write(data)
+        self._file = Path(path)
+        return lost
 
     @property
     def qrels(self) -> Qrels:
         """The judgments, on the scale of the golden set."""
-        return Qrels(judgment_frame(self), self.name, self.scale)
+        made = Qrels(judgment_frame(self), self.name, self.scale, without_relevant(self))
+        made.file = None if self._file is None else str(self._file)
+        return made
+
+    @property
+    def to_judge(self) -> list[str]:
+        """Ids of the queries that have not been judged yet; they count in no measure."""
+        return [query.query_id for query in self if not query.judged]
 
     @property
     def queries(self) -> Queries:
@@ -374,16 +582,51 @@ class GoldenSet:
     def __repr__(self) -> str:
         judged = sum(len(query.judgments) for query in self)
         silent = sum(query.no_answer for query in self)
-        without = f" ({silent} without an answer)" if silent else ""
-        return f"<GoldenSet {self.name}: {len(self)} queries{without}, {judged} judgments>"
+        waiting = len(self.to_judge)
+        some = [f"{silent} without an answer"] * bool(silent) + [f"{waiting} to judge"] * bool(
+            waiting
+        )
+        more = f" ({', '.join(some)})" if some else ""
+        return f"<GoldenSet {self.name}: {len(self)} queries{more}, {judged} judgments>"
 
     @classmethod
     def _of(
-        cls, queries: Iterable[GoldenQuery], name: str, scale: tuple[float, float] | None
+        cls,
+        queries: Iterable[GoldenQuery],
+        name: str,
+        scale: tuple[float, float] | None,
+        file: Path | None = None,
     ) -> GoldenSet:
         made = cls(name, scale)
-        made._gathered = Gathered(queries)
+        made._gathered, made._file = Gathered(queries), file
         return made
+
+    def _refuse_one_text(self) -> None:
+        for text, ids in self._gathered.ids_of.items():
+            if len(ids) > 1:
+                raise InputError(
+                    f"queries {ids[0]} and {ids[1]} have one text, {text!r}, and a list knows "
+                    "queries by their text",
+                    file=self.name,
+                    fix='form="karat"',
+                )
+
+    def _lost_in_list(self) -> Iterator[str]:
+        """What a plain list has no place for."""
+        written = [query for query in self if query.judged]
+        if any(query.query_id != f"q{at}" for at, query in enumerate(written, 1)):
+            yield "the ids of queries: read again, they are q1, q2, … in order"
+        if waiting := self.to_judge:
+            yield f"queries that are not judged yet: {len(waiting):,}"
+        if silent := sum(query.no_answer for query in self):
+            yield f"the marks of queries without a right answer: {silent:,}"
+        names = {name for query in self for name in query.attributes} - set(golden.SIMPLE)
+        if names:
+            yield f"attributes: {', '.join(sorted(names))}"
+        if any(j.source != PERSON for query in self for j in query.judgments.values()):
+            yield "where grades come from"
+        if self.scale is not None:
+            yield f"the scale {self.scale[0]:g}-{self.scale[1]:g}"
 
     def _of_text(self, text: str, query_id: str | int | None) -> str | None:
         """The query a log is about; None if it is new."""
@@ -398,6 +641,14 @@ class GoldenSet:
             )
         return ids[0] if ids else None
 
+    def _cannot(self, ids: Sequence[str], searched: Searched) -> str | None:
+        """Why a log says nothing about the queries of its text; None if it does."""
+        if len(ids) > 1:
+            return "several queries of the golden set have this text"
+        if ids and searched.clicked and self._gathered.queries[ids[0]].no_answer:
+            return "clicks on a query marked no_answer"
+        return None
+
     def _judge(self, query_id: str, grades: Mapping[str, float], source: str) -> None:
         old = self._gathered.queries[query_id]
         told = {doc: judgment.source for doc, judgment in old.judgments.items()}
@@ -411,7 +662,7 @@ class GoldenSet:
             scale=self.scale,
             attributes={},
         )
-        self._gathered.put(replace(old, judgments=checked.judgments))
+        self._gathered.put(replace(old, judgments=checked.judgments, judged=True))
 
 
 def _id(value: Any) -> Any:
@@ -425,6 +676,30 @@ def _path(path: Any, verb: str) -> str | Path:
         kind = "None" if path is None else f"of type {type(path).__name__}"
         raise UsageError(f"the path is {kind}", fix=f'GoldenSet.{verb}("golden.json")')
     return path
+
+
+def _log_rows(log: Any) -> tuple[pl.DataFrame, str, list[str]]:
+    """The rows of a log, as ``clicks_of`` takes them, what messages call it, and notes."""
+    notes: list[str] = []
+    if isinstance(log, str | Path):
+        return read_query_log(log, notes=notes), str(log), notes
+    if not isinstance(log, list):
+        return to_polars(log, "the log"), "the log", notes
+    if not log or any(not isinstance(row, Mapping) for row in log):
+        raise UsageError(
+            "the log is an empty list" if not log else "a row of the log is not a dictionary",
+            fix='[{"query": "wing", "clicked_docs": ["a"], "shown_docs": ["a", "b"]}]',
+        )
+    names = dict.fromkeys(str(name) for row in log for name in row)
+    cells = {name: [_cell(row.get(name)) for row in log] for name in names}
+    return pl.DataFrame(cells, schema=dict.fromkeys(cells, pl.String)), "the log", notes
+
+
+def _cell(value: Any) -> str | None:
+    """A value of a log as text: JSON where it is a list or an object."""
+    if isinstance(value, list | tuple | set | dict):
+        return json.dumps(sorted(value) if isinstance(value, set) else value, default=str)
+    return None if value is None else str(value)
 
 
 def _scalar(value: Any) -> Any:

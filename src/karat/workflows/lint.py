@@ -227,7 +227,8 @@ def _pieces(file: _File, source: Source, ends: LineEnds) -> Iterator[Piece]:
 def _golden(file: _File, source: Source) -> Iterator[Piece]:
     """A golden set, which is read as karat evaluate reads it: the first fault is an error."""
     held = golden.parse(source.whole(), source.name).queries
-    file.silent = {query.query_id for query in held if query.no_answer}
+    # A query that was judged and has no relevant document needs no judgment either.
+    file.silent = {q.query_id for q in held if q.no_answer or (q.judged and not q.judgments)}
     if file.role == "queries":
         rows = pl.DataFrame({"id": [query.query_id for query in held]}).with_columns(
             empty=pl.lit(value=False)

@@ -226,7 +226,8 @@ def check_series(series: str | None, runs: int) -> None:
 
 def rules_text(settings: Mapping[str, Any]) -> str:
     """What of the options of an evaluation is not by default and changes what a value means."""
-    names = ("rel", "scale", "complete", "depth", "judged_only", "collapse", "compat", "threshold")
+    names = ["rel", "scale", "complete", "depth", "judged_only", "collapse", "compat", "threshold"]
+    names += ["part"]
     return " ".join(f"{name}={settings[name]}" for name in names if settings.get(name))
 
 

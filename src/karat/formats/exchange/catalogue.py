@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from karat.errors import Advice, InputError, UsageError, nearest
-from karat.formats.exchange import plain as tables
 from karat.formats.exchange import (
+    golden_sets,
     quepid,
     quepid_books,
     quepid_cases,
@@ -21,6 +21,7 @@ from karat.formats.exchange import (
     rre,
     search_relevance,
 )
+from karat.formats.exchange import plain as tables
 from karat.formats.exchange.detect import detect
 from karat.formats.exchange.foreign import Foreign, open_foreign
 from karat.formats.exchange.gathering import held
@@ -208,6 +209,24 @@ EXCHANGES: Mapping[str, Peer] = {
             "Rankquest's test cases",
             _JUDGED,
             tables.read_rankquest,
+        ),
+        Peer(
+            "golden",
+            "a golden set of karat's own: queries, attributes, judgments and the scale",
+            _JUDGED,
+            golden_sets.reading("golden"),
+            _JUDGED,
+            golden_sets.write,
+            Holds(ids=True, columns=True, scale=True),
+        ),
+        Peer(
+            "golden-list",
+            "a JSON list of query, relevant_docs, category and difficulty",
+            _JUDGED,
+            golden_sets.reading("golden-list"),
+            _JUDGED,
+            golden_sets.write_list,
+            Holds(columns=("category", "difficulty"), bare=False),
         ),
         Peer(
             "beir",

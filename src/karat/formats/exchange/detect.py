@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from karat.errors import Advice, InputError
@@ -55,13 +56,19 @@ def _json(content: Foreign) -> str:
     line = content.data.lstrip().partition(b"\n")[0]
     if line.startswith(b"{") and line.rstrip().endswith(b"}") and b'"queryText"' in line:
         return "opensearch-queries"
+    if _golden(_object(line), content.data):
+        return "golden-list"
     root = content.json()
+    if isinstance(root.value, dict) and "karat_golden_set" in root.value:
+        return "golden"
     if isinstance(root.value, list):
         first = root.value[0] if root.value else None
         if isinstance(first, dict) and "searchContext" in first:
             return "rankquest"
         if isinstance(first, dict) and "queryText" in first:
             return "opensearch-queries"
+        if _golden(first, content.data):
+            return "golden-list"
         raise InputError("no format of another tool fits this array", file=root.file, fix=_FIX)
     if (name := _by_keys(root)) is not None:
         return name
@@ -69,6 +76,21 @@ def _json(content: Foreign) -> str:
     raise InputError(
         f"no format of another tool fits an object with {names}", file=root.file, fix=_FIX
     )
+
+
+def _golden(first: object, data: bytes) -> bool:
+    """Whether an object is the first query of a golden set."""
+    if not isinstance(first, dict) or not {"query", "text"} & first.keys():
+        return False
+    return "relevant_docs" in first or b'"relevant_docs"' in data
+
+
+def _object(line: bytes) -> object:
+    """What a line of JSON Lines holds; None if it is no whole object."""
+    try:
+        return json.loads(line) if line.startswith(b"{") else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def _by_keys(root: Node) -> str | None:

@@ -41,6 +41,7 @@ class Holds:
         reasons: Why.
         unjudged: That a document could not be judged.
         whole: Grades are whole numbers.
+        scale: The scale of the grades.
         documents: Columns of documents; True for any.
         corpus: Documents that stand in no judgment and no run.
         runs: Rankings.
@@ -56,6 +57,7 @@ class Holds:
     reasons: bool = False
     unjudged: bool = False
     whole: bool = False
+    scale: bool = False
     documents: tuple[str, ...] | bool = ()
     corpus: bool = False
     runs: bool = False
@@ -273,8 +275,26 @@ class Leaving:
             self.documents = {d: row for d, row in self.documents.items() if d not in rest}
         if not holds.runs and self.runs:
             self.lost.append(counted(len(self.runs), "run"))
+        if holds.judgments and not holds.scale:
+            self._lose_scale()
         self._lose_columns("query", self.queries, holds.columns, told)
         self._lose_columns("document", self.documents, holds.documents, set())
+
+    def _lose_scale(self) -> None:
+        """Note the scale where whoever reads the grades alone would take another for it."""
+        grades = [rated.grade for rated in self.judgments if rated.grade is not None]
+        if self.exchange.scale is None or not grades:
+            return
+        low, high = self.exchange.scale
+        if low == 0 and high <= max(grades):
+            return
+        what = f"the scale {low:g}-{high:g}: the largest grade in it is {max(grades):g}"
+        self.lost.append(
+            Advice(
+                f"{what}; evaluate with --scale {low:g}-{high:g}",
+                page=f"{what}; name the scale where you evaluate",
+            )
+        )
 
     def _named(self, part: int) -> set[str]:
         """The queries (part 0) or documents (part 1) of all that is written."""

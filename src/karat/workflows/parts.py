@@ -1,0 +1,205 @@
+"""Parts: a golden set split into development and held-out queries, and evaluation on one part."""
+
+from __future__ import annotations
+
+import getpass
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from karat.errors import InputError, UsageError, nearest
+from karat.formats import golden, held_out, writing
+from karat.formats.source import Source
+from karat.golden.splitting import DEV, HELD_OUT, PART, SALT, SHARE, Split, in_part, split
+from karat.tables import Qrels, Queries, Run
+from karat.workflows import given
+from karat.workflows.fingerprints import fingerprint
+
+NO_FILE = (
+    "the held-out part: this use is not recorded, as the judgments are of no file; evaluate with "
+    "the golden set's file to count it"
+)
+
+
+@dataclass(frozen=True)
+class Within:
+    """Judgments, queries and runs of one part.
+
+    Attributes:
+        part: Which part.
+        qrels: The judgments of its queries, on the scale of all.
+        queries: Its queries.
+        runs: The runs, with its queries alone; what is no run stays as it is.
+        whole: The runs as they were.
+        place: The ledger of the held-out part; None where the judgments are of no file.
+        golden: What the ledger calls the golden set.
+    """
+
+    part: str
+    qrels: Qrels
+    queries: Queries
+    runs: list[Any]
+    whole: list[Run]
+    place: Path | None
+    golden: str
+
+    def used(self, by: str | None = None, commit: str | None = None) -> list[str]:
+        """Record a use of the held-out part, and say which it is; nothing for other parts.
+
+        Call it when there are numbers, and before anybody sees them.
+
+        Args:
+            by: Who evaluates; the user of this process if None.
+            commit: Of which code.
+
+        Raises:
+            InputError: the ledger is damaged or cannot be written.
+        """
+        answering = [run for run in self.whole if run.answers.height]
+        if self.part != HELD_OUT or not answering:
+            return []
+        if self.place is None:
+            return [NO_FILE]
+        use = held_out.Use(
+            time=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            golden=self.golden,
+            queries=len(self.queries),
+            runs=tuple((run.name, str(fingerprint(run))) for run in answering),
+            by=_user() if by is None else by,
+            commit=commit,
+        )
+        before = held_out.append(self.place, use)
+        runs = len({sha256 for each in before for _, sha256 in each.runs})
+        some = "no run" if not runs else "1 run" if runs == 1 else f"{runs:,} runs"
+        return [f"held-out part: use {len(before) + 1} ({some} before; {self.place.name})"]
+
+
+def within(part: str, qrels: Any, runs: Sequence[Any], queries: Any = None) -> Within:
+    """The judgments, queries and runs of one part of a golden set.
+
+    Args:
+        part: ``dev``, ``held_out``, or another value of the attribute ``part`` of queries.
+        qrels: Judgments, as ``evaluate`` takes them.
+        runs: Runs; anything else among them (a saved baseline) stays as it is.
+        queries: As ``evaluate`` takes them; those that come with the judgments if None.
+
+    Raises:
+        UsageError: no queries were given, they have no parts, or none is in this one.
+    """
+    about = given.about(queries, qrels)
+    if about is None or PART not in about.attributes:
+        raise UsageError(
+            "the queries have no parts" if about else "no queries were given, which have parts",
+            fix="karat golden split GOLDEN gives each query its part",
+        )
+    of_query = about.attribute(PART)
+    ids = [query_id for query_id, its in of_query.items() if its == part]
+    if not ids:
+        there = sorted(set(of_query.values()))
+        near = nearest(part, there, 1)
+        raise UsageError(
+            f"no query is in the part {part!r}", nearest=near, fix=f"parts: {', '.join(there)}"
+        )
+    judgments = given.qrels(qrels)
+    file = judgments.file or judgments.source
+    asked = pl.col("query_id").is_in(pl.Series(ids, dtype=pl.String).implode())
+    return Within(
+        part,
+        judgments.only(ids),
+        Queries(about.frame.filter(asked), about.source),
+        [_only(run, asked) if isinstance(run, Run) else run for run in runs],
+        [run for run in runs if isinstance(run, Run)],
+        held_out.place(file) if Path(file).exists() else None,
+        Path(file).name,
+    )
+
+
+def of_parts(queries: Queries | None) -> list[str]:
+    """What must be said where both parts of a golden set are measured together."""
+    if queries is None or PART not in queries.attributes:
+        return []
+    counts = Counter(queries.attribute(PART).values())
+    if not (counts[DEV] and counts[HELD_OUT]):
+        return []
+    note = (
+        f"the {counts[HELD_OUT]:,} held-out queries are counted with the others, and this is not "
+        "recorded as a use of them: --part dev leaves them out"
+    )
+    return [note]
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container may have a user without a name
+        return "unknown"
+
+
+def _only(run: Run, asked: pl.Expr) -> Run:
+    """A run with some of its queries."""
+    rows = run.frame().filter(asked).drop("rank")
+    return Run.from_batches(
+        run.name, [rows], answers=run.answers.filter(asked), about=run.about, source=run.source
+    )
+
+
+def split_file(path: str | Path, share: float = SHARE, salt: str = SALT) -> Split:
+    """Write the part of each query into a golden set's file, which keeps its shape.
+
+    Args:
+        path: What ``GoldenSet.load`` reads.
+        share: As in ``golden.splitting.split``.
+        salt: As there.
+
+    Raises:
+        InputError: it cannot be read or written, or ``part`` is another attribute there.
+        UsageError: the share is not between 0 and 1.
+    """
+    with Source(path) as source:
+        data, name = source.whole(), source.name
+    held = golden.parse(data, name)
+    made = split(
+        {q.query_id: q.attributes.get(PART) for q in held.queries}, share, salt, source=name
+    )
+    if not made.new:
+        return made
+    own = golden.is_own(data, name)
+    written = (
+        golden.to_bytes(changed(held, queries=[in_part(q, made) for q in held.queries]))
+        if own
+        else _plain(data, list(made.parts.values()))
+    )
+    with writing.beside(Path(path)) as stream:
+        stream.write(written)
+    return made
+
+
+def _plain(data: bytes, of_item: Sequence[str]) -> bytes:
+    """A plain list, with the part of each item: an array stays an array, and lines lines."""
+    array = data.lstrip().startswith(b"[")
+    items = json.loads(data) if array else [json.loads(x) for x in data.split(b"\n") if x.strip()]
+    lines = [
+        json.dumps({**item, PART: part}, ensure_ascii=False)
+        for item, part in zip(items, of_item, strict=True)
+    ]
+    if array:
+        return ("[\n" + ",\n".join(lines) + "\n]\n").encode()
+    return ("\n".join(lines) + "\n").encode()
+
+
+def uses_of(path: str | Path) -> list[held_out.Use]:
+    """What the held-out part of a golden set's file was used for, the first use first.
+
+    Raises:
+        InputError: there is no such file, or the ledger is damaged.
+    """
+    if not Path(path).exists():
+        raise InputError("there is no such file", file=str(path))
+    return held_out.uses(held_out.place(path))
