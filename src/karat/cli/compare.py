@@ -98,7 +98,8 @@ CANNOT_TELL = 3
 @options.collapse
 @options.documents
 @options.output("table", "json", "md", "latex")
-@click.option("--full", is_flag=True, help="Every query that moved, every measure's leaderboard.")
+@click.option("--full", is_flag=True, help="Every query that moved, every leaderboard, every note.")
+@options.all_notes
 @click.option("--report", metavar="FILE", help="Write it as a page too: one .html file.")
 @click.option("--plot", metavar="FILE", help="Draw the differences: a .png or .svg file.")
 @options.input_format
@@ -111,6 +112,7 @@ def compare(
     measures: tuple[str, ...],
     output: str,
     full: bool,
+    all_notes: bool,
     judge_file: str | None,
     certificate: str | None,
     verify: str | None,
@@ -166,7 +168,7 @@ def compare(
         for note in found.notes:  # a table of a paper has no place for them
             print(f"karat: {note}", file=sys.stderr)
     else:
-        show_comparison(found, options.out(), full=full)
+        show_comparison(found, options.out(), full=full, all_notes=all_notes)
     if plot is not None:
         from karat.workflows.report import write_plot
 

@@ -75,7 +75,8 @@ if TYPE_CHECKING:
     "[default: for cutoffs up to 100; for all with --full, json, csv]",
 )
 @options.output(*options.FORMATS)
-@click.option("--full", is_flag=True, help="All digits, counts, bands and bounds.")
+@click.option("--full", is_flag=True, help="All digits, counts, bands, bounds and notes.")
+@options.all_notes
 @click.option("--report", metavar="FILE", help="Write it as a page too: one .html file.")
 @click.option("--plot", metavar="FILE", help="Draw the measures: a .png or .svg file.")
 @click.option(
@@ -96,6 +97,7 @@ def evaluate(
     measures: tuple[str, ...],
     output: str,
     full: bool,
+    all_notes: bool,
     report: str | None,
     plot: str | None,
     history: str | None,
@@ -162,7 +164,7 @@ def evaluate(
         wants_id = not measures or any(name.casefold() in lists for name in measures)
         _print_trec(results, read, settings["per_query"], wants_id)
     else:
-        _print(results, output, full)
+        _print(results, output, full=full, all_notes=all_notes)
     if plot is not None:
         from karat.workflows.report import write_plot
 
@@ -185,11 +187,11 @@ def _named(runs: tuple[str, ...], names: tuple[str, ...]) -> Sequence[str | None
     return names
 
 
-def _print(results: Results, output: str, full: bool) -> None:
+def _print(results: Results, output: str, *, full: bool, all_notes: bool) -> None:
     if output == "table":
         from karat.reports.terminal import show_results
 
-        show_results(results, options.out(), full=full)
+        show_results(results, options.out(), full=full, all_notes=all_notes)
         return
     from karat.reports import rows
 

@@ -26,6 +26,7 @@ from karat.cli import options
 @options.scale
 @options.measures_from
 @options.output("table", "json")
+@options.all_notes
 @options.input_format
 @options.qrels_format
 def explain(
@@ -40,6 +41,7 @@ def explain(
     rel: float | None,
     scale: str | None,
     output: str,
+    all_notes: bool,
     input_format: str | None,
     qrels_format: str | None,
 ) -> None:
@@ -68,4 +70,4 @@ def explain(
         return
     from karat.reports.terminal import show_explanation
 
-    show_explanation(found, options.out())
+    show_explanation(found, options.out(), all_notes=all_notes)

@@ -54,6 +54,7 @@ _STARTING = ("qrels", "runs", "policy", "queries", "input_format", "qrels_format
 @options.collapse
 @options.documents
 @options.output("table", "json", "junit", "github", "md")
+@options.all_notes
 @click.option("--report", metavar="FILE", help="Write it as a page too: one .html file.")
 @options.history
 @click.option(
@@ -133,6 +134,7 @@ def _gate(
     save_baseline: str | None,
     measures: tuple[str, ...],
     output: str,
+    all_notes: bool,
     report: str | None,
     history: str | None,
     commit: str | None,
@@ -181,7 +183,7 @@ def _gate(
             print(f"karat: {said}", file=sys.stderr)
         return 0
     found = hold(held, judgments, *([None] * (len(read) == 1)), *read, **settings)
-    _print(found, output)
+    _print(found, output, all_notes=all_notes)
     sys.stdout.flush()  # the verdict first, whatever the rest does
     further = []
     if history is not None:
@@ -324,11 +326,11 @@ def _documents(qrels: str, settings: dict[str, Any], attributes: list[str]) -> s
     return options.documents_in(qrels, settings | {"by": attributes})
 
 
-def _print(found: Gate, output: str) -> None:
+def _print(found: Gate, output: str, *, all_notes: bool) -> None:
     if output == "table":
         from karat.reports.gate import show_gate
 
-        show_gate(found, options.out())
+        show_gate(found, options.out(), all_notes=all_notes)
         return
     from karat.reports.gate import to_json
     from karat.reports.github import to_github

@@ -43,6 +43,7 @@ from karat.cli.progress import working
 @online_options.days
 @online_options.engine
 @options.output("table", "json", "csv", "md")
+@options.all_notes
 def evaluate(
     start: Path,
     events: Path | None,
@@ -57,6 +58,7 @@ def evaluate(
     engine: str,
     master: str | None,
     output: str,
+    all_notes: bool,
 ) -> None:
     """Online metrics with intervals, and how far the log can be trusted.
 
@@ -87,7 +89,7 @@ def evaluate(
             seed=seed,
             progress=progress,
         )
-    online_options.tell(shown, results, output)
+    online_options.tell(shown, results, output, all_notes=all_notes)
     if output == "csv":
         for note in (*results.health, *results.notes):
             print(f"karat: {note}", file=sys.stderr)

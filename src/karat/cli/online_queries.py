@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 @online_options.days
 @online_options.engine
 @options.output("table", "json", "csv", "md")
+@options.all_notes
 def queries_that_lose(
     start: Path,
     events: Path | None,
@@ -76,6 +77,7 @@ def queries_that_lose(
     engine: str,
     master: str | None,
     output: str,
+    all_notes: bool,
 ) -> None:
     """The queries that lose most searches, why they do, and what people search for instead.
 
@@ -110,7 +112,7 @@ def queries_that_lose(
         worst.write_log(found, export)
     if to_golden:
         _add(found, start)
-    online_options.tell(shown, found, output)
+    online_options.tell(shown, found, output, all_notes=all_notes)
 
 
 @click.command("against")
@@ -155,6 +157,7 @@ def queries_that_lose(
 @online_options.days
 @online_options.engine
 @options.output("table", "json", "csv", "md")
+@options.all_notes
 def against(
     qrels: str,
     run: str,
@@ -173,6 +176,7 @@ def against(
     engine: str,
     master: str | None,
     output: str,
+    all_notes: bool,
 ) -> None:
     """What judges say of a run beside what users did, and where the two disagree.
 
@@ -206,7 +210,7 @@ def against(
             rules=by_rules,
             progress=progress,
         )
-    online_options.tell(shown, found, output)
+    online_options.tell(shown, found, output, all_notes=all_notes)
 
 
 def _queries(qrels: str, queries: str | None, start: Path) -> object:

@@ -66,6 +66,7 @@ from karat.cli.progress import working
 @online_options.only
 @online_options.engine
 @options.output("table", "json")
+@options.all_notes
 def watch(
     start: Path,
     events: Path | None,
@@ -82,6 +83,7 @@ def watch(
     engine: str,
     master: str | None,
     output: str,
+    all_notes: bool,
 ) -> int:
     """Compare the latest window with earlier weeks, and say what moved: metric, slice, queries.
 
@@ -123,7 +125,7 @@ def watch(
             rules=by_rules,
             progress=progress,
         )
-    online_options.tell(shown, found, output)
+    online_options.tell(shown, found, output, all_notes=all_notes)
     if notify is not None:
         send(notify, watching.event(found, time=now()))
     return found.exit_code

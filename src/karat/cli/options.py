@@ -81,6 +81,11 @@ qrels_format = click.option(
 )
 
 
+all_notes = click.option(
+    "--notes", "all_notes", is_flag=True, help="All notes, and not only the three that matter most."
+)
+
+
 def history(command: Command) -> Command:
     """Options of what adds its result to a history."""
     for option in (

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     "[default: 20 in a table, 500 on a page, else all]",
 )
 @options.output("table", "json", "html")
+@options.all_notes
 @click.option("-o", "--output", "path", metavar="FILE", help="Write it to this file.")
 @click.option(
     "--notify",
@@ -69,6 +70,7 @@ def trend(
     series: str | None,
     last: int | None,
     output: str,
+    all_notes: bool,
     path: str | None,
     notify: str | None,
     fail_on_drift: bool,
@@ -88,7 +90,7 @@ def trend(
         webhook.checked(notify)
     shown = 20 if last is None and output == "table" else last
     found = trended(history, measures or None, slice=sliced, run=run, series=series, last=shown)
-    _print(found, output, path)
+    _print(found, output, path, all_notes=all_notes)
     if notify is not None:
         send(notify, event(found, time=now()))
     if output != "table" or path is not None:
@@ -151,7 +153,7 @@ def send(url: str, event: dict[str, Any] | None) -> None:
         print("".join(c if c.isprintable() else ascii(c)[1:-1] for c in said), file=sys.stderr)
 
 
-def _print(found: Trend, output: str, path: str | None) -> None:
+def _print(found: Trend, output: str, path: str | None, *, all_notes: bool) -> None:
     if output == "table":
         from io import StringIO
 
@@ -159,10 +161,10 @@ def _print(found: Trend, output: str, path: str | None) -> None:
         from karat.reports.trend import show_trend
 
         if path is None:
-            show_trend(found, options.out())
+            show_trend(found, options.out(), all_notes=all_notes)
             return
         text = StringIO()
-        show_trend(found, console(text, 80))
+        show_trend(found, console(text, 80), all_notes=True)
         _write(text.getvalue(), path)
     elif output == "json":
         text_of = json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)

@@ -22,6 +22,7 @@ from karat.reports.figures import (
 )
 from karat.reports.further import Sheet, curve, sheets
 from karat.tables import Result, Results
+from karat.tables.notes import first_notes, others
 
 if TYPE_CHECKING:
     import altair as alt
@@ -89,7 +90,9 @@ def to_html(results: Results) -> str:
                 f"<details><summary>{_text(drawn.title)}</summary>{_sheet(drawn)}</details>"
             )
     if results.notes:
-        notes = "".join(f"<li>{_text(note)}</li>" for note in results.notes)
+        first, more = first_notes(results.notes)
+        notes = "".join(f"<li>{_text(note)}</li>" for note in first)
+        notes += f"<li>{others(more)}: <code>.notes</code></li>" if more else ""
         parts.append(f'<ul class="quiet">{notes}</ul>')
     parts += [lacking] if lacking is not None else []
     return f'<div class="karat-results">{"".join(parts)}</div>'

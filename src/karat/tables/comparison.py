@@ -9,6 +9,7 @@ import polars as pl
 
 from karat.tables.answer_changes import AnswerChange
 from karat.tables.leaderboard import Order, Standing
+from karat.tables.notes import as_lines
 from karat.tables.pairs import Pairs
 
 ROUNDING = 1e-12
@@ -423,4 +424,4 @@ class Comparison:
             f"{row.candidate} against {row.baseline}, {row.measure}: {row.verdict} ({row.reason})"
             for row in self.differences
         ]
-        return "\n".join([*rows, *(f"· {note}" for note in self.notes)])
+        return "\n".join([*rows, *as_lines(self.notes)])

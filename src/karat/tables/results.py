@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from karat.errors import UsageError, nearest
+from karat.tables.notes import as_lines
 from karat.tables.run import Run
 
 State = Literal["ok", "empty", "missing", "failed", "undefined", "unjudged"]
@@ -218,7 +219,8 @@ class Results:
         results: One row for each run and measure, in the order asked.
         slices: The same for each value of each attribute asked for with ``by``.
         per_query: One row for each run, measure and query; empty unless asked for.
-        notes: Sentences a reader must know: what was left out, what differs, what is None.
+        notes: Sentences a reader must know, the most important first: what was left out, what
+            differs, what is None.
         no_answer: One row for each run, where queries are marked as having no right answer.
         latency: One row for each run whose answers have times.
         outcomes: One row for each run, measure and outcome asked for.
@@ -244,7 +246,7 @@ class Results:
         rows = [head, *(_as_text(row) for row in self.results)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        return "\n".join([*lines, *(f"· {note}" for note in self.notes)])
+        return "\n".join([*lines, *as_lines(self.notes)])
 
     def _repr_html_(self) -> str | None:
         return None if self.shown is None else self.shown(self)

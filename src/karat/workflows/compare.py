@@ -37,6 +37,7 @@ from karat.tables.comparison import (
     QueryDifference,
     Settings,
 )
+from karat.tables.notes import in_order
 from karat.workflows import given
 from karat.workflows.answer_changes import answer_changes
 from karat.workflows.comparison_notes import of_comparison
@@ -196,7 +197,7 @@ def compare(
         answers=[row for other in others for row in answer_changes(first, other)],
         judge_next=_judge_next(every[0], pairs[0], judge_next, weighing, texts),
     )
-    return replace(found, notes=list(of_comparison(found, scored, asked, judge_next)))
+    return replace(found, notes=in_order(of_comparison(found, scored, asked, judge_next)))
 
 
 def _check(asked: Settled) -> None:

@@ -16,6 +16,7 @@ from karat.stats.intervals import RESAMPLES
 from karat.stats.quantiles import latency_of
 from karat.stats.weighing import Weighing
 from karat.tables import QueryValue, Results
+from karat.tables.notes import in_order
 from karat.tables.results import NoAnswer
 from karat.workflows import given, notes
 from karat.workflows.outcomes import Values, correlate, outcome_values
@@ -129,7 +130,7 @@ def evaluate(
         results,
         slices,
         values,
-        [*said, *notes.of_silence(silent), *lacking],
+        in_order([*said, *notes.of_silence(silent), *lacking]),
         no_answer=silent,
         latency=[found for run in asked.runs if (found := latency_of(run)) is not None],
         outcomes=correlated,

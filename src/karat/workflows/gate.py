@@ -41,6 +41,7 @@ from karat.stats.weighing import Weighing
 from karat.tables import Documents, Run
 from karat.tables.baseline import SavedBaseline
 from karat.tables.gate import WORST_FIRST, Check, Gate, KnownFailure
+from karat.tables.notes import Concern, Note, in_order, prefixed
 from karat.tables.results import QueryScores, Result
 from karat.workflows import given
 from karat.workflows.answers import answers_of
@@ -144,6 +145,7 @@ def gate(
     stale = next((at for at, check in enumerate(checks) if check.verdict == "stale"), None)
     if stale is not None:  # said once, and not with every rule
         checks[stale] = replace(checks[stale], reason=checks[stale].reason + renewed)
+    stale_note = [doubt.reason + renewed] if renewed and doubt and stale is None else []
     own = list(judged.own(held_against))
     return Gate(
         verdict=overall(checks),
@@ -156,16 +158,18 @@ def gate(
         else list(lost(before, now, asked, held_against, documents=saved is None)),
         known_failures=list(judged.known_failures()),
         hashes=hashes,
-        notes=[
-            *of_weights(now),
-            *(f"{s.run.name}: {note}" for s in scored for note in of_run(s, asked.rules)),
-            *([doubt.reason + renewed] if renewed and doubt and stale is None else []),
-            *_same(hashes, *answers),
-            *wanted.notes,
-            *unheld(wanted.health, *answers),
-            *judged.left_out(),
-            *blind(checks),
-        ],
+        notes=in_order(
+            [
+                *of_weights(now),
+                *(prefixed(f"{s.run.name}: ", n) for s in scored for n in of_run(s, asked.rules)),
+                *(Note(each, Concern.INPUT) for each in stale_note),
+                *_same(hashes, *answers),
+                *wanted.notes,
+                *(Note(each, Concern.QUERIES) for each in unheld(wanted.health, *answers)),
+                *judged.left_out(),
+                *(Note(each, Concern.FEW) for each in blind(checks)),
+            ]
+        ),
         results=own,
         scores=judged.behind(own),
     )
@@ -223,9 +227,10 @@ def _same(
     shown = f"(SHA-256 {str(hashes['candidate'])[:12]}…)"
     known = not baseline.times_us or candidate.times_us == baseline.times_us
     if known and candidate.p95_us == baseline.p95_us:
-        yield (
+        yield Note(
             f"candidate and baseline are the same run {shown}: perhaps one of them is the wrong "
-            "file"
+            "file",
+            Concern.INPUT,
         )
     else:
         yield f"candidate and baseline returned the same for every query {shown}, in other times"

@@ -14,6 +14,7 @@ from karat.stats.aggregation import Aggregation
 from karat.stats.intervals import TRUSTED_FROM
 from karat.tables import Qrels, Result
 from karat.tables.comparison import Difference
+from karat.tables.notes import Concern, Note, prefixed
 from karat.tables.results import NoAnswer, Silence
 from karat.workflows.foreign_ids import of_ids
 
@@ -30,12 +31,12 @@ def of(
     interval: str,
     seed: int,
 ) -> list[str]:
-    """The notes of one evaluation, most important first."""
+    """The notes of one evaluation."""
     scored = [of_run.scores for of_run in rows]
     said = list(of_weights(scored[0]))
     for scores in scored:
         name = f"{scores.run.name}: " if len(scored) > 1 else ""
-        said += [name + note for note in (of_ids(scores, qrels), *of_run(scores, rules)) if note]
+        said += [prefixed(name, note) for note in (*of_ids(scores, qrels), *of_run(scores, rules))]
     whole = [row for row in results if row.attribute is None]
     said += _of_ties(scored, whole)
     said += _of_unjudged(qrels, whole)
@@ -47,8 +48,11 @@ def of(
     few = min((row.n for row in results if row.ci_low is not None), default=TRUSTED_FROM)
     if few < TRUSTED_FROM:
         said.append(
-            f"intervals over fewer than {TRUSTED_FROM} queries are not to be trusted "
-            f"(the least here is {few})"
+            Note(
+                f"intervals over fewer than {TRUSTED_FROM} queries are not to be trusted "
+                f"(the least here is {few})",
+                Concern.FEW,
+            )
         )
     if interval == "bca":
         said.append(f"BCa bootstrap intervals from 2,000 resamples, seed {seed}")
@@ -83,13 +87,14 @@ def of_silence(rows: Sequence[NoAnswer]) -> Iterator[str]:
                 "queries)"
             )
         if row.missing:
-            yield (
+            yield Note(
                 f"{_queries(row.missing)} marked no_answer not in the run{name}: counted as "
-                "answered with nothing"
+                "answered with nothing",
+                Concern.QUERIES,
             )
         failed = "" if not row.failed else f"{row.failed} got no answer and are not counted"
         if failed:
-            yield f"no_answer queries{name}: {failed}"
+            yield Note(f"no_answer queries{name}: {failed}", Concern.QUERIES)
 
 
 def _short(curve: Sequence[Silence], point: Silence) -> str:
@@ -112,9 +117,10 @@ def of_weights(scores: Scores) -> Iterator[str]:
         every = int(scores.topics.sum())
         count = "counts" if every - aside == 1 else "count"
         shown = "is shown in its" if aside == 1 else "are shown in their"
-        yield (
+        yield Note(
             f"{every - aside:,} of {_queries(every)} {count}; {aside:,} of weight 0 {shown} slices "
-            "only"
+            "only",
+            Concern.QUERIES,
         )
 
 
@@ -139,14 +145,18 @@ def of_run(scores: Scores, rules: Rules) -> Iterator[str]:
         elif state != "failed":
             held = held & scores.topics
         if held.any():
-            yield _counted(held, evidence.query_ids, what)
+            yield Note(_counted(held, evidence.query_ids, what), Concern.QUERIES)
     if unjudged := scores.unjudged_counting:
         listed = _list(unjudged)
-        yield f"{_queries(len(unjudged))} of the run without judgments: left out ({listed})"
+        yield Note(
+            f"{_queries(len(unjudged))} of the run without judgments: left out ({listed})",
+            Concern.QUERIES,
+        )
     if run.contradicted:
-        yield (
+        yield Note(
             f"ranks contradict scores in {_queries(run.contradicted)}: scores decide, ranks do "
-            "not count"
+            "not count",
+            Concern.ORDER,
         )
 
 
@@ -171,7 +181,8 @@ def _of_ties(scored: Sequence[Scores], rows: Sequence[Result]) -> Iterator[str]:
     yield f"tied in score with another document: {', '.join(shares)}; {rule}"
     spans = _first_moved(rows, lambda row: (row.tie_low, row.tie_high), DIGITS)
     if spans:
-        yield f"the order of tied documents could change printed digits: {spans}"
+        moved = f"the order of tied documents could change printed digits: {spans}"
+        yield Note(moved, Concern.ORDER)
 
 
 def _of_unjudged(qrels: Qrels, rows: Sequence[Result]) -> Iterator[str]:
@@ -179,10 +190,11 @@ def _of_unjudged(qrels: Qrels, rows: Sequence[Result]) -> Iterator[str]:
     if spans:
         low, high = qrels.scale
         whence = "as declared" if qrels.declared else "the largest there is; --scale declares it"
-        yield (
+        yield Note(
             f"unjudged documents could change this: {spans}; any grade from {low:g} to {high:g} "
             f"({whence}) is allowed to those that a run returned down to the cutoff, and what it "
-            "did not return counts as not relevant"
+            "did not return counts as not relevant",
+            Concern.UNJUDGED,
         )
 
 
@@ -252,11 +264,10 @@ def _of_all(qrels: Qrels, scored: Sequence[Scores], rules: Rules) -> Iterator[st
     overall = scored[0].overall
     bare = overall & ~scored[0].topics & ~_marked(scored[0])
     if bare.any() and not rules.compat:
-        yield _counted(
-            bare,
-            evidence.query_ids,
-            f"without a document of grade {scored[0].lowest_rel:g} or better: left out (undefined)",
+        what = (
+            f"without a document of grade {scored[0].lowest_rel:g} or better: left out (undefined)"
         )
+        yield Note(_counted(bare, evidence.query_ids, what), Concern.QUERIES)
     silent = any(
         (np.isin(scores.answered, ["missing", "empty"]) & scores.topics & overall).any()
         for scores in scored
