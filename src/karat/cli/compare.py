@@ -95,6 +95,7 @@ CANNOT_TELL = 3
 @options.complete
 @options.depth
 @options.judged_only
+@options.fully_judged
 @options.collapse
 @options.documents
 @options.output("table", "json", "md", "latex")
@@ -140,6 +141,12 @@ def compare(
         raise click.UsageError("QRELS, BASELINE and at least one CANDIDATE are needed.")
     if certificate is not None and settings["judged_only"]:
         raise UsageError("a certificate is about the unjudged, which --judged-only drops")
+    if certificate is not None and settings["fully_judged"]:
+        raise UsageError(
+            "a certificate is about unjudged documents, and --fully-judged declares that they are "
+            "not relevant",
+            fix="leave out one of the two",
+        )
     if judge_file is not None and not settings["judge_next"]:
         raise UsageError("--judge-file needs pairs to write", fix="--judge-next 20, for example")
     if judge_file == "-" and output == "json":

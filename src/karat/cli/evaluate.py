@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 @options.complete
 @options.depth
 @options.judged_only
+@options.fully_judged
 @options.collapse
 @options.documents
 @click.option(
@@ -119,7 +120,8 @@ def evaluate(
     from karat.workflows.evaluate import evaluate as evaluated
 
     names = [name for name in measures if name.casefold() != "runid"]
-    if settings["bounds"] is None and (full or output in {"json", "csv"}):
+    every = full or output in {"json", "csv"}
+    if settings["bounds"] is None and every and not settings["fully_judged"]:
         settings["bounds"] = True
     settings["documents"] = options.documents_in(qrels, settings)
     if measures and not names and output != "trec":

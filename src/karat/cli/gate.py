@@ -49,6 +49,7 @@ _STARTING = ("qrels", "runs", "policy", "queries", "input_format", "qrels_format
 @options.queries
 @options.rel
 @options.scale
+@options.fully_judged
 @options.complete
 @options.depth
 @options.collapse
@@ -176,6 +177,7 @@ def _gate(
     if not settings["queries"] and formats.holds_queries(qrels):
         settings["queries"] = qrels
     if save_baseline is not None:
+        del settings["fully_judged"]  # it changes no value
         wanted = [str(measure) for measure in held.measures] if held else list(measures) or None
         saved = baselines.save_baseline(save_baseline, judgments, read[0], wanted, **settings)
         what = f"{', '.join(saved.measures)} of {saved.run}"
@@ -253,7 +255,9 @@ def _report(
     from karat.tables import Run
     from karat.workflows.counting_queries import compare_as_held
 
-    rules = {name: settings[name] for name in ("rel", "complete", "depth", "collapse", "scale")}
+    names = ("rel", "complete", "depth", "collapse", "scale", "fully_judged")
+    settings = {**settings, "fully_judged": found.fully_judged}
+    rules = {name: settings[name] for name in names}
     runs = [run for run in read if isinstance(run, Run)]
     beside = None
     if policy is not None and len(runs) == 2:

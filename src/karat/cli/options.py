@@ -54,6 +54,11 @@ depth = click.option(
 judged_only = click.option(
     "-J", "--judged-only", is_flag=True, help="Drop unjudged documents (trec_eval -J)."
 )
+fully_judged = click.option(
+    "--fully-judged",
+    is_flag=True,
+    help="Declare that documents without a judgment are not relevant: no bounds, no judged shares.",
+)
 collapse = click.option(
     "--collapse",
     metavar="COLUMN",

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from karat.tables.comparison import Comparison
     from karat.tables.gate import Gate
 
-_RULES = ("rel", "complete", "depth", "judged_only", "collapse", "compat", "scale")
+_RULES = ("rel", "complete", "depth", "judged_only", "fully_judged", "collapse", "compat", "scale")
 
 
 def write_page(

@@ -52,7 +52,7 @@ def show_results(
 ) -> None:
     """Print result rows run by run, slices, per-query values, and the notes."""
     runs = list(dict.fromkeys(row.run for row in results.results))
-    out.print(_table(results.results))
+    out.print(_table(results.results, judged=not results.fully_judged))
     if full:
         out.print(_digits_table(results.results))
         out.print(_counts_table(results.results))
@@ -193,11 +193,12 @@ def _title(rows: Sequence[Result]) -> str:
     return "" if _several(rows) else rows[0].run
 
 
-def _table(rows: Sequence[Result]) -> Table:
-    table = _columns(_title(rows), rows, "value", "95 %", "n", "judged", close=False)
+def _table(rows: Sequence[Result], *, judged: bool) -> Table:
+    heads = ("value", "95 %", "n", *(["judged"] if judged else []))
+    table = _columns(_title(rows), rows, *heads, close=False)
     for labels, row, ends in _by_measure(rows):
         cells = (_value(row), _interval(row), f"{row.n:,}", percent(row.judged))
-        table.add_row(*labels, *cells, end_section=ends)
+        table.add_row(*labels, *cells[: len(heads)], end_section=ends)
     return table
 
 

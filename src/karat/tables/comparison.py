@@ -336,6 +336,7 @@ class Settings:
         rel: Lowest grade that counts as relevant there.
         all_pairs: Whether the family of the verdicts is every pair of runs under every measure;
             else it is every candidate against the baseline under every measure.
+        fully_judged: Whether documents without a judgment are declared not relevant.
     """
 
     test: str
@@ -346,6 +347,7 @@ class Settings:
     k: int
     rel: float
     all_pairs: bool = False
+    fully_judged: bool = False
 
 
 @dataclass(frozen=True, repr=False)

@@ -224,6 +224,7 @@ class Results:
         no_answer: One row for each run, where queries are marked as having no right answer.
         latency: One row for each run whose answers have times.
         outcomes: One row for each run, measure and outcome asked for.
+        fully_judged: Whether documents without a judgment are declared not relevant.
         runs: The runs evaluated, by name: ``karat.write_run(results.runs["bm25"], "bm25.jsonl")``.
         shown: How a notebook shows it, given by the workflow that made it.
         scores: What the means over all queries are of, by the name of the run; for a history.
@@ -236,6 +237,7 @@ class Results:
     no_answer: list[NoAnswer] = field(default_factory=list)
     latency: list[Latency] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
+    fully_judged: bool = False
     runs: dict[str, Run] = field(default_factory=dict, compare=False, repr=False)
     shown: Callable[[Results], str] | None = field(default=None, compare=False, repr=False)
     scores: dict[str, QueryScores] = field(default_factory=dict, compare=False, repr=False)
@@ -291,6 +293,8 @@ class Results:
         for name in ("no_answer", "latency", "outcomes"):
             if rows := getattr(self, name):
                 out[name] = [asdict(row) for row in rows]
+        if self.fully_judged:
+            out["fully_judged"] = True
         out["notes"] = list(self.notes)
         return out
 

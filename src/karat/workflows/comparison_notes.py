@@ -15,7 +15,7 @@ from karat.stats.weighing import Weighing
 from karat.tables.comparison import Comparison, Difference
 from karat.tables.notes import Concern, Note, prefixed
 from karat.workflows.foreign_ids import of_ids
-from karat.workflows.notes import of_cuts, of_run, of_weights, returned_and_tied
+from karat.workflows.notes import of_cuts, of_declared, of_run, of_weights, returned_and_tied
 from karat.workflows.settle import Settled
 
 _MOVED = 0.005  # what changes the second digit
@@ -37,6 +37,7 @@ def of_comparison(
     for scores in scored:
         said = (*of_ids(scores, asked.qrels), *of_run(scores, asked.rules))
         yield from (prefixed(f"{scores.run.name}: ", note) for note in said)
+    yield from of_declared(asked.rules)
     few = min((row.n for row in found.differences), default=0)
     if few < TRUSTED_FROM:
         yield Note(f"fewer than {TRUSTED_FROM} queries ({few}): {_too_few(few)}", Concern.FEW)

@@ -40,6 +40,7 @@ def evaluate(
     complete: bool = False,
     depth: int | None = None,
     judged_only: bool = False,
+    fully_judged: bool = False,
     collapse: str | None = None,
     compat: str | None = None,
     scale: str | tuple[float, float] | None = None,
@@ -69,6 +70,8 @@ def evaluate(
         complete: Every query of the qrels counts (trec_eval -c).
         depth: Cut rankings after so many documents (trec_eval -M).
         judged_only: Drop unjudged documents (trec_eval -J).
+        fully_judged: Declare that documents without a judgment are not relevant, as in a collection
+            that was judged completely: nothing is said of what they could change.
         collapse: Fold chunks into the document named in this column of ``documents``.
         compat: trec_eval-9 | trec_eval-10: that binary's numbers to the last printed digit.
         scale: Lowest and highest grade that a judgment can give, ``(0, 3)`` or ``"0-3"``; from 0
@@ -89,6 +92,12 @@ def evaluate(
         raise UsageError(f"there is no interval called {interval!r}", nearest=INTERVALS)
     if seed < 0:
         raise UsageError(f"a seed of {seed} is below 0", fix="--seed 0, for example")
+    if bounds and fully_judged:
+        raise UsageError(
+            "bounds are of what unjudged documents could change, and fully_judged declares that "
+            "they are not relevant",
+            fix="leave out one of the two",
+        )
     by = names(by, "by") or ()
     about_documents = given.documents_for(by, documents, qrels)
     asked = settle(
@@ -101,6 +110,7 @@ def evaluate(
         complete=complete,
         depth=depth,
         judged_only=judged_only,
+        fully_judged=fully_judged,
         collapse=collapse,
         compat=compat,
         scale=scale,
@@ -135,6 +145,7 @@ def evaluate(
         latency=[found for run in asked.runs if (found := latency_of(run)) is not None],
         outcomes=correlated,
         runs={run.name: run for run in asked.runs},
+        fully_judged=rules.fully_judged,
         shown=_in_a_notebook,
         scores={
             of_run.scores.run.name: of_run.behind(

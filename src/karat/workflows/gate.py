@@ -48,7 +48,7 @@ from karat.workflows.answers import answers_of
 from karat.workflows.baseline import changed, folded, renewal, restored, save_baseline, saved_in
 from karat.workflows.fingerprints import fingerprint
 from karat.workflows.lost import lost
-from karat.workflows.notes import of_run, of_weights
+from karat.workflows.notes import of_declared, of_run, of_weights
 from karat.workflows.settle import Settled, check_types, settle
 from karat.workflows.uncounted import Uncounted
 
@@ -68,6 +68,7 @@ def gate(
     depth: int | None = None,
     collapse: str | None = None,
     scale: Any = None,
+    fully_judged: bool = False,
 ) -> Gate:
     """Hold a candidate against a policy.
 
@@ -84,12 +85,19 @@ def gate(
         depth: Cut rankings after so many documents.
         collapse: Fold chunks into the document named in this column of ``documents``.
         scale: Lowest and highest grade that a judgment can give.
+        fully_judged: Declare that documents without a judgment are not relevant; the policy can do
+            so too.
 
     Raises:
         InputError: the policy is none, or runs and judgments do not belong together.
         UsageError: a rule needs a baseline and there is none, or a slice that there is not.
     """
     wanted = policy_from(policy, rel)
+    if fully_judged and wanted.health.min_judged is not None:
+        raise UsageError(
+            "the policy asks for min_judged, and fully_judged declares all documents judged",
+            fix="leave out one of the two",
+        )
     saved = saved_in(baseline)
     if baseline is None and wanted.needs_baseline:
         raise UsageError("there is no baseline, and the policy compares with one", fix="name one")
@@ -109,6 +117,7 @@ def gate(
         depth=depth,
         collapse=collapse,
         scale=scale,
+        fully_judged=fully_judged or wanted.fully_judged,
     )
     scored = asked.scored()
     now = scored[0]
@@ -161,6 +170,7 @@ def gate(
         notes=in_order(
             [
                 *of_weights(now),
+                *of_declared(asked.rules),
                 *(prefixed(f"{s.run.name}: ", n) for s in scored for n in of_run(s, asked.rules)),
                 *(Note(each, Concern.INPUT) for each in stale_note),
                 *_same(hashes, *answers),
@@ -171,6 +181,7 @@ def gate(
             ]
         ),
         results=own,
+        fully_judged=asked.rules.fully_judged,
         scores=judged.behind(own),
     )
 

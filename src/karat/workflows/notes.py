@@ -40,6 +40,7 @@ def of(
     whole = [row for row in results if row.attribute is None]
     said += _of_ties(scored, whole)
     said += _of_unjudged(qrels, whole)
+    said += of_declared(rules)
     said += _of_all(qrels, scored, rules)
     said += _unknown(rows[0], rules)
     for reason, measures in _merged(rows).items():
@@ -108,6 +109,15 @@ def _short(curve: Sequence[Silence], point: Silence) -> str:
         if least < float(text) <= point.threshold:
             return text
     return repr(point.threshold)
+
+
+def of_declared(rules: Rules) -> Iterator[str]:
+    """That unjudged documents are declared not relevant."""
+    if rules.fully_judged:
+        yield Note(
+            "declared fully judged: documents without a judgment count as not relevant",
+            Concern.UNJUDGED,
+        )
 
 
 def of_weights(scores: Scores) -> Iterator[str]:
