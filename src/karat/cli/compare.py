@@ -151,7 +151,6 @@ def compare(
         raise UsageError("--judge-file needs pairs to write", fix="--judge-next 20, for example")
     if judge_file == "-" and output == "json":
         raise UsageError("--judge-file - would print into the JSON", fix="--judge-file next.jsonl")
-    settings["documents"] = options.documents_in(qrels, settings)
     with watching() as watch:
         runs = [
             formats.read_run(path, input_format, watch=watch) for path in (baseline, *candidates)
@@ -159,7 +158,11 @@ def compare(
     judgments = formats.read_qrels(qrels, qrels_format)
     if not settings["queries"] and formats.holds_queries(qrels):
         settings["queries"] = qrels
-    found = compared(judgments, runs[0], runs[1:], measures or None, full=full, **settings)
+    settings["measures"] = measures or None
+    keys = ("measures", "by", "scale") if certificate is not None else None
+    options.fill_defaults(settings, qrels, judgments, keys)
+    settings["documents"] = options.documents_in(qrels, settings)
+    found = compared(judgments, runs[0], runs[1:], full=full, **settings)
     if judge_file is not None:
         formats.write_pairs(found.to_judge(), judge_file)
     if output == "json":

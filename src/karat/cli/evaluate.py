@@ -120,10 +120,6 @@ def evaluate(
     from karat.workflows.evaluate import evaluate as evaluated
 
     names = [name for name in measures if name.casefold() != "runid"]
-    every = full or output in {"json", "csv"}
-    if settings["bounds"] is None and every and not settings["fully_judged"]:
-        settings["bounds"] = True
-    settings["documents"] = options.documents_in(qrels, settings)
     if measures and not names and output != "trec":
         raise UsageError("runid is no measure", fix="--format trec prints it")
     named = _named(runs, run_names)
@@ -139,13 +135,21 @@ def evaluate(
     judgments = formats.read_qrels(qrels, qrels_format)
     if not settings["queries"] and formats.holds_queries(qrels):
         settings["queries"] = qrels
+    # trec_eval's output does not depend on where it is run.
+    settings["measures"] = names if measures else None
+    keys = () if output == "trec" or settings["compat"] else None
+    options.fill_defaults(settings, qrels, judgments, keys)
+    every = full or output in {"json", "csv"}
+    if settings["bounds"] is None and every and not settings["fully_judged"]:
+        settings["bounds"] = True
+    settings["documents"] = options.documents_in(qrels, settings)
     if output == "trec":
         settings["interval"] = "none"  # trec_eval prints none
     if history is not None:
         from karat.workflows import given
 
         settings["queries"] = given.queries(settings["queries"])
-    results = evaluated(judgments, read, names if measures else None, **settings)
+    results = evaluated(judgments, read, **settings)
     if history is not None:
         from karat.cli import trend
         from karat.workflows.trend import keep, rules_text

@@ -176,6 +176,9 @@ def _gate(
         judgments = formats.read_qrels(qrels, qrels_format)
     if not settings["queries"] and formats.holds_queries(qrels):
         settings["queries"] = qrels
+    demands = held is not None and (held.fully_judged or held.health.min_judged is not None)
+    keys = ("scale",) if demands else ("scale", "fully_judged")
+    options.fill_defaults(settings, qrels, judgments, keys)
     if save_baseline is not None:
         del settings["fully_judged"]  # it changes no value
         wanted = [str(measure) for measure in held.measures] if held else list(measures) or None
