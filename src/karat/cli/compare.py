@@ -10,14 +10,20 @@ from typing import Any
 import click
 
 from karat.cli import options
-from karat.cli.pages import write_page
+from karat.cli.pages import need_report, show_page, write_page
 from karat.cli.progress import watching
 from karat.errors import UsageError
 
 CANNOT_TELL = 3
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "karat compare qrels.txt bm25.trec dense.trec",
+        "karat compare qrels.txt bm25.trec dense.trec -m nDCG@10 --by category",
+        "karat compare qrels.txt bm25.trec dense.trec --report compare.html --open",
+    )
+)
 @click.argument("qrels", metavar="QRELS", required=False)
 @click.argument("baseline", metavar="BASELINE", required=False)
 @click.argument("candidates", metavar="CANDIDATE…", nargs=-1)
@@ -102,6 +108,7 @@ CANNOT_TELL = 3
 @click.option("--full", is_flag=True, help="Every query that moved, every leaderboard, every note.")
 @options.all_notes
 @click.option("--report", metavar="FILE", help="Write it as a page too: one .html file.")
+@options.open_page
 @click.option("--plot", metavar="FILE", help="Draw the differences: a .png or .svg file.")
 @options.input_format
 @options.qrels_format
@@ -118,6 +125,7 @@ def compare(
     certificate: str | None,
     verify: str | None,
     report: str | None,
+    open_page: bool,
     plot: str | None,
     input_format: str | None,
     qrels_format: str | None,
@@ -139,6 +147,7 @@ def compare(
         return _verified(verify, files, output, settings, input_format, qrels_format)
     if qrels is None or baseline is None or not candidates:
         raise click.UsageError("QRELS, BASELINE and at least one CANDIDATE are needed.")
+    need_report(report, opened=open_page)
     if certificate is not None and settings["judged_only"]:
         raise UsageError("a certificate is about the unjudged, which --judged-only drops")
     if certificate is not None and settings["fully_judged"]:
@@ -185,6 +194,8 @@ def compare(
         write_plot(plot, found)
     if report is not None:
         write_page(report, found, runs, judgments, qrels, settings)
+        if open_page:
+            show_page(report)
     if certificate is None:
         return 0
     from karat.workflows.certify import certify

@@ -27,7 +27,7 @@ NEXT, QUEUED = 3, 20
 """Pairs to judge next: that are shown, and that wait in the queue."""
 
 
-@click.command()
+@click.command(epilog=options.examples("karat demo", "karat demo demo-folder --serve"))
 @click.argument(
     "directory", metavar="[DIR]", type=click.Path(path_type=Path), default=Path("karat-demo")
 )

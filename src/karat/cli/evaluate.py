@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import options
-from karat.cli.pages import write_page
+from karat.cli.pages import need_report, show_page, write_page
 from karat.cli.progress import watching
 from karat.errors import UsageError
 
@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from karat.tables import Results, Run
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "karat evaluate qrels.txt bm25.trec",
+        "karat evaluate qrels.txt bm25.trec dense.trec -m nDCG@10 -m R@100",
+        "karat evaluate qrels.txt bm25.trec --by category --queries queries.csv",
+    )
+)
 @click.argument("qrels", metavar="QRELS")
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @click.option(
@@ -79,6 +85,7 @@ if TYPE_CHECKING:
 @click.option("--full", is_flag=True, help="All digits, counts, bands, bounds and notes.")
 @options.all_notes
 @click.option("--report", metavar="FILE", help="Write it as a page too: one .html file.")
+@options.open_page
 @click.option("--plot", metavar="FILE", help="Draw the measures: a .png or .svg file.")
 @click.option(
     "--name",
@@ -100,6 +107,7 @@ def evaluate(
     full: bool,
     all_notes: bool,
     report: str | None,
+    open_page: bool,
     plot: str | None,
     history: str | None,
     commit: str | None,
@@ -122,6 +130,7 @@ def evaluate(
     names = [name for name in measures if name.casefold() != "runid"]
     if measures and not names and output != "trec":
         raise UsageError("runid is no measure", fix="--format trec prints it")
+    need_report(report, opened=open_page)
     named = _named(runs, run_names)
     if history is not None:
         from karat.workflows.trend import check_series
@@ -177,6 +186,8 @@ def evaluate(
         write_plot(plot, results)
     if report is not None:
         write_page(report, results, read, judgments, qrels, settings)
+        if open_page:
+            show_page(report)
 
 
 def _named(runs: tuple[str, ...], names: tuple[str, ...]) -> Sequence[str | None]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import mistakes, options
-from karat.cli.pages import write_page
+from karat.cli.pages import need_report, show_page, write_page
 from karat.cli.progress import watching
 from karat.errors import InputError, KaratError, UsageError
 
@@ -24,7 +24,13 @@ _POLICY = "--policy FILE; karat gate --init writes one to start with"
 _STARTING = ("qrels", "runs", "policy", "queries", "input_format", "qrels_format")
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "karat gate --init qrels.txt main.trec",
+        "karat gate --policy gate.toml qrels.txt main.trec candidate.trec",
+        "karat gate --save-baseline main.json -m nDCG@10 qrels.txt main.trec",
+    )
+)
 @click.argument("qrels", metavar="QRELS", required=False)
 @click.argument("runs", metavar="[BASELINE] CANDIDATE", nargs=-1)
 @click.option("--policy", metavar="FILE", help="What the candidate must hold, as TOML.")
@@ -57,6 +63,7 @@ _STARTING = ("qrels", "runs", "policy", "queries", "input_format", "qrels_format
 @options.output("table", "json", "junit", "github", "md")
 @options.all_notes
 @click.option("--report", metavar="FILE", help="Write it as a page too: one .html file.")
+@options.open_page
 @options.history
 @click.option(
     "--notify",
@@ -74,12 +81,7 @@ def gate(
     BASELINE is a run or a saved baseline; leave it out where no rule is about a drop. Ends with 0
     if every rule holds, 1 if one is broken, 3 if nobody can tell (too little evidence, an
     unhealthy search, a stale baseline), 4 if a rule makes no sense here.
-
-    \b
-    karat gate --init QRELS RUN
-    karat gate --policy gate.toml QRELS BASELINE CANDIDATE
-    karat gate --save-baseline main.json --policy gate.toml QRELS RUN
-    """  # noqa: D301 - click wants a real backspace before what it must not wrap
+    """
     if given.pop("init"):
         return _start(**{key: given[key] for key in _STARTING})
     if given["qrels"] is None or not given["runs"]:
@@ -137,6 +139,7 @@ def _gate(
     output: str,
     all_notes: bool,
     report: str | None,
+    open_page: bool,
     history: str | None,
     commit: str | None,
     corpus: str | None,
@@ -158,6 +161,7 @@ def _gate(
         webhook.checked(notify)
     if policy is None and save_baseline is None:
         raise UsageError("no --policy says what the candidate must hold", fix=_POLICY)
+    need_report(report, opened=open_page)
     _refuse_files(runs, saving=save_baseline is not None)
     if measures and (save_baseline is None or policy is not None):
         raise UsageError("the policy says which measures count, not -m", fix="leave -m out")
@@ -195,6 +199,8 @@ def _gate(
         further.append(lambda: _keep(history, found, commit, corpus, settings, series))
     if report is not None:
         further.append(lambda: _report(report, found, held, read, judgments, qrels, settings))
+    if report is not None and open_page:
+        further.append(lambda: show_page(report))
     if notify is not None:
         further.append(lambda: _notify(notify, found, commit))
     return _then(found.exit_code, further)

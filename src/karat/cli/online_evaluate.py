@@ -12,7 +12,11 @@ from karat.cli import online_options, options
 from karat.cli.progress import working
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "karat online evaluate", "karat online evaluate -m CTR -m ZeroResults --by day"
+    )
+)
 @online_options.where
 @click.option(
     "-m",
@@ -95,7 +99,7 @@ def evaluate(
             print(f"karat: {note}", file=sys.stderr)
 
 
-@click.command()
+@click.command(epilog=options.examples("karat online metrics", "karat online metrics CTR"))
 @click.argument("name", metavar="[NAME]", required=False)
 @options.output("table", "json", "md")
 def metrics(name: str | None, output: str) -> None:

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from karat.tables.worst_queries import WorstQueries
 
 
-@click.command("queries")
+@click.command(
+    "queries",
+    epilog=options.examples(
+        "karat online queries", "karat online queries --sort zero --limit 50 --export worst.csv"
+    ),
+)
 @online_options.where
 @click.option(
     "--sort",
@@ -115,7 +120,7 @@ def queries_that_lose(
     online_options.tell(shown, found, output, all_notes=all_notes)
 
 
-@click.command("against")
+@click.command("against", epilog=options.examples("karat online against qrels.txt bm25.trec"))
 @click.argument("qrels", metavar="QRELS")
 @click.argument("run", metavar="RUN")
 @online_options.where

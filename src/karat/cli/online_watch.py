@@ -10,7 +10,9 @@ from karat.cli import mistakes, online_options, options
 from karat.cli.progress import working
 
 
-@click.command()
+@click.command(
+    epilog=options.examples("karat online watch", "karat online watch --by arm --margin 0.02")
+)
 @online_options.where
 @click.option(
     "--window",

@@ -24,6 +24,12 @@ _COMMAND = re.compile(r"^\s*::|##\[")
 
 FORMATS = ("table", "json", "csv", "md", "latex", "trec")
 
+
+def examples(*lines: str) -> str:
+    """The end of a command's help: commands as somebody types them, one to three."""
+    return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in lines)])
+
+
 rel = click.option(
     "-l",
     "--rel",
@@ -90,6 +96,11 @@ qrels_format = click.option(
 
 all_notes = click.option(
     "--notes", "all_notes", is_flag=True, help="All notes, and not only the three that matter most."
+)
+
+
+open_page = click.option(
+    "--open", "open_page", is_flag=True, help="Open the page that is written in the browser."
 )
 
 

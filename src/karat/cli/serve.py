@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from karat.cli import options
 from karat.cli.mistakes import printable
 from karat.cli.options import Command
 from karat.cli.workspace import clock, folder, need_store, say_notes
@@ -52,7 +53,13 @@ def address(command: Command) -> Command:
     return command
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "karat serve",
+        "karat serve --port 8080 --no-browser",
+        "karat serve --host 0.0.0.0 --name search.example.org --https",
+    )
+)
 @folder
 @click.option(
     "--host",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import options
+from karat.cli.pages import need_report, show_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +17,13 @@ if TYPE_CHECKING:
     from karat.tables.trend import Trend
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "karat trend history.jsonl",
+        "karat trend history.jsonl -f html -o trend.html --open",
+        "karat trend history.jsonl --fail-on-drift",
+    )
+)
 @click.argument("history", metavar="HISTORY")
 @click.option(
     "-m",
@@ -49,6 +56,7 @@ if TYPE_CHECKING:
 @options.output("table", "json", "html")
 @options.all_notes
 @click.option("-o", "--output", "path", metavar="FILE", help="Write it to this file.")
+@options.open_page
 @click.option(
     "--notify",
     metavar="URL",
@@ -72,6 +80,7 @@ def trend(
     output: str,
     all_notes: bool,
     path: str | None,
+    open_page: bool,
     notify: str | None,
     fail_on_drift: bool,
 ) -> int:
@@ -88,9 +97,12 @@ def trend(
 
     if notify is not None:
         webhook.checked(notify)
+    need_report(path if output == "html" else None, opened=open_page, by="-f html -o trend.html")
     shown = 20 if last is None and output == "table" else last
     found = trended(history, measures or None, slice=sliced, run=run, series=series, last=shown)
     _print(found, output, path, all_notes=all_notes)
+    if open_page and path is not None:
+        show_page(path)
     if notify is not None:
         send(notify, event(found, time=now()))
     if output != "table" or path is not None:
