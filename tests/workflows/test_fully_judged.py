@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
 
 import karat
 from karat.errors import InputError, UsageError
+from karat.reports.terminal import console, show_results
 from karat.tables.notes import Concern, Note
 
 QRELS = {f"q{i}": {"a": 2, "b": 1, "c": 0} for i in range(30)}
@@ -27,7 +29,9 @@ def test_evaluate_says_it_once_and_nothing_else_of_the_unjudged() -> None:
         assert (row.judged, row.unjudged_low, row.unjudged_high) == (None, None, None)
     assert found.to_dict()["fully_judged"] is True
     assert "fully_judged" not in usual.to_dict()
-    assert "judged" not in str(found._repr_html_()).replace(DECLARED, "")
+    out = io.StringIO()
+    show_results(found, console(out, 80))
+    assert "judged" not in out.getvalue().replace(DECLARED, "")
 
 
 def test_compare_has_no_bounds_of_the_unjudged() -> None:

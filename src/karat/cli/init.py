@@ -53,7 +53,7 @@ def init(
     karat.toml, and is refused: put the URL into the environment, as KARAT_STORE. karat.toml then
     gets it without the password.
     """
-    need_store()
+    need_store(url=store or os.environ.get("KARAT_STORE", ""))
     from karat.workflows.workspace import make_workspace, upgrade_workspace
 
     if upgrade:

@@ -78,7 +78,7 @@ def evaluate(
 
     registry.find_all(metrics)  # a typing mistake is said before anything is opened
     by_rules = rules_from(rules)
-    log = online_options.opened_log(start, events)
+    log = online_options.opened_log(start, events, engine)
     with open_engine(engine, master=master) as opened, working("events") as progress:
         results = evaluated(
             log,

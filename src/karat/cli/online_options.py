@@ -140,13 +140,18 @@ def events_folder(start: Path, events: Path | None) -> Path:
     return found_workspace(start).events if events is None else events
 
 
-def opened_log(start: Path, events: Path | None) -> EventLog:
-    """What the event store holds.
+def opened_log(start: Path, events: Path | None, engine: str) -> EventLog:
+    """What the event store holds; what the engine needs is looked for first.
 
     Raises:
         UsageError: no store is given, and ``start`` is in no workspace.
         InputError: there are no events in it.
+        MissingExtra: what keeps events, or the engine, is not installed.
     """
+    from karat.cli.workspace import need
+
+    needed = {engine.strip().lower()} & {"duckdb", "spark"}
+    need("a log of events", "store", *needed)
     from karat.store.events import read_event_log
 
     return read_event_log(events_folder(start, events))

@@ -96,7 +96,7 @@ def queries_that_lose(
     from karat.workflows.online.narrowing import read_only
 
     by_rules = rules_from(rules)
-    log = online_options.opened_log(start, events)
+    log = online_options.opened_log(start, events, engine)
     part = read_only(only, log)
     with open_engine(engine, master=master) as opened, working("events") as progress:
         found = worst.worst_queries(
@@ -195,7 +195,7 @@ def against(
     from karat.workflows.online.narrowing import read_only
 
     by_rules = rules_from(rules)
-    log = online_options.opened_log(start, events)
+    log = online_options.opened_log(start, events, engine)
     part = read_only(only, log)
     with open_engine(engine, master=master) as opened, working("events") as progress:
         found = compared(

@@ -106,7 +106,7 @@ def watch(
         webhook.checked(notify)
     by_rules = rules_from(rules)
     try:
-        log = online_options.opened_log(start, events)
+        log = online_options.opened_log(start, events, engine)
     except NoEvents as error:
         mistakes.say(error)
         return 3

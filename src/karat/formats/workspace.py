@@ -146,6 +146,8 @@ def read_defaults(start: Path) -> Defaults | None:
         path = find_workspace(start)
     except UsageError:
         return None
+    if not path.stat().st_size:  # it says nothing, which only a workspace cannot do with
+        return None
     written, name, data = _read(path)
     if "defaults" not in written:
         return None
