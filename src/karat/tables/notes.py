@@ -18,7 +18,7 @@ class Concern(IntEnum):
     INPUT = 0
     """The files may be the wrong ones: unknown document ids, the same run twice."""
     QUERIES = 1
-    """Queries failed, are missing, or came back empty."""
+    """Queries that count failed, are missing or came back empty, or queries do not count."""
     ORDER = 2
     """Ranks contradict scores, or the order of ties changes a number or a verdict."""
     UNJUDGED = 3

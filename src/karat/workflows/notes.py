@@ -158,10 +158,7 @@ def of_run(scores: Scores, rules: Rules) -> Iterator[str]:
             yield Note(_counted(held, evidence.query_ids, what), Concern.QUERIES)
     if unjudged := scores.unjudged_counting:
         listed = _list(unjudged)
-        yield Note(
-            f"{_queries(len(unjudged))} of the run without judgments: left out ({listed})",
-            Concern.QUERIES,
-        )
+        yield f"{_queries(len(unjudged))} of the run without judgments: left out ({listed})"
     if run.contradicted:
         yield Note(
             f"ranks contradict scores in {_queries(run.contradicted)}: scores decide, ranks do "
@@ -277,7 +274,7 @@ def _of_all(qrels: Qrels, scored: Sequence[Scores], rules: Rules) -> Iterator[st
         what = (
             f"without a document of grade {scored[0].lowest_rel:g} or better: left out (undefined)"
         )
-        yield Note(_counted(bare, evidence.query_ids, what), Concern.QUERIES)
+        yield _counted(bare, evidence.query_ids, what)
     silent = any(
         (np.isin(scores.answered, ["missing", "empty"]) & scores.topics & overall).any()
         for scores in scored
