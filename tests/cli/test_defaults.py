@@ -67,6 +67,19 @@ def test_what_these_files_do_not_have_is_left_out(typed: Typed, tmp_path: Path) 
     )
 
 
+def test_a_scale_that_the_judgments_carry_wins(typed: Typed, tmp_path: Path) -> None:
+    golden = {
+        "karat_golden_set": 1,
+        "name": "g",
+        "scale": [0, 2],
+        "queries": [{"query_id": "2", "query": "x", "relevant_docs": {"a": 2}}],
+    }
+    (tmp_path / "below" / "g.json").write_text(json.dumps(golden))
+    done = typed("evaluate g.json r.trec --no-fully-judged -m nDCG@10")
+    assert "scale" not in done.err
+    assert "any grade from 0 to 2" in " ".join(done.out.split())
+
+
 def test_trec_eval_s_output_does_not_change(typed: Typed, tmp_path: Path) -> None:
     lines = ("evaluate q.txt r.trec --compat trec_eval-9", "evaluate q.txt r.trec -f trec")
     with_defaults = [typed(line) for line in lines]

@@ -30,7 +30,7 @@ def fill_defaults(
     """Put the defaults of the nearest ``karat.toml`` where an option was not given.
 
     What cannot hold of these files is left out: slices by attributes that the queries do not have,
-    and a scale that does not hold their grades.
+    and a scale that does not hold their grades. A scale that the judgments carry wins.
 
     Args:
         start: A folder; the file is in it or above it.
@@ -62,7 +62,7 @@ def fill_defaults(
         not_used += [f"by {each} (these queries have no such attribute)" for each in lacking]
     if found.scale is not None and "scale" in keys:
         low, high = scale = _checked(found, "scale", read_scale, found.scale)
-        if options["scale"] is None:
+        if options["scale"] is None and judgments.declared is None:
             try:
                 judgments.on_scale(scale)
             except InputError as error:
