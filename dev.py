@@ -29,6 +29,7 @@ import json
 import os
 import shutil
 import subprocess
+import threading
 import time
 import venv
 from collections.abc import Callable, Sequence
@@ -40,6 +41,8 @@ BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 STAMP = VENV / "karat-dev.json"
 REQUIREMENTS = ROOT / "requirements"
+EVERY_S = 10.0  # between two lines of progress where no terminal shows them
+CLEAR = "\r\x1b[K"  # back to the beginning of the line, and clear it
 
 # What each command needs. dev.txt holds everything of the other two, at the same versions.
 FILES = {"core": ("core.txt", "build.txt"), "dev": ("dev.txt",)}
@@ -143,6 +146,7 @@ def prepare(need: str) -> None:
         step(
             f"installing {' and '.join(f'requirements/{name}' for name in FILES[need])}",
             [*pip_install(), "--require-hashes", *files],
+            packages=sum(pins(REQUIREMENTS / name) for name in FILES[need]),
         )
         step(
             "installing karat",
@@ -225,23 +229,65 @@ def build_venv() -> None:
 def pip_install() -> list[str]:
     """Pip of the environment. No index options: they belong to the machine, not to the project."""
     # Compiling every module ahead takes as long as the rest; Python compiles what is used.
-    lean = ["--no-compile", "--disable-pip-version-check"]
-    return [str(PYTHON), "-m", "pip", "install", "--quiet", *lean]
+    lean = ["--no-compile", "--disable-pip-version-check", "--progress-bar", "off"]
+    return [str(PYTHON), "-m", "pip", "install", *lean]
 
 
-def step(what: str, command: Sequence[str]) -> None:
-    """Run one step of the installation: a line, and its output only if it fails."""
-    started = time.monotonic()
-    tell(f"{what} …", end="")
-    code, output = quiet(command)
+def pins(path: Path) -> int:
+    """How many packages a requirements file pins."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return sum("==" in line and not line.startswith((" ", "#")) for line in lines)
+
+
+def step(what: str, command: Sequence[str], packages: int = 0) -> None:
+    """Run one step of the installation, and show how far it is; its output only if it fails.
+
+    On a terminal one line is rewritten; elsewhere a line is added every ``EVERY_S`` seconds.
+    """
+    started = told = time.monotonic()
+    rewrites = sys.stderr.isatty()
+    tell(f"{what} …", end="" if rewrites else "\n")
+    lines: list[str] = []
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+    ) as process:
+        reader = threading.Thread(target=lines.extend, args=(process.stdout or (),), daemon=True)
+        reader.start()
+        while reader.is_alive():
+            reader.join(0.2)
+            now = time.monotonic()
+            if now - told >= (0.2 if rewrites else EVERY_S):
+                told = now
+                said = f"{progress(lines, packages)} ({now - started:.0f} s)"
+                tell(*((f"{CLEAR}{what} … {said}", "") if rewrites else (f"  {said}", "\n")))
+        code = process.wait()
+    head = f"{CLEAR}{what} …" if rewrites else " "
     if code:
-        tell(" failed")
-        fix = "mend what pip says, then run the same command again"
-        sys.exit(fail(f"{what} did not work", detail=output, fix=fix))
-    tell(f" {time.monotonic() - started:.1f} s")
+        tell(f"{head} failed")
+        fix = "fix what pip reports, then run the same command again"
+        sys.exit(fail(f"{what} did not work", detail="".join(lines).strip(), fix=fix))
+    tell(f"{head} {time.monotonic() - started:.1f} s")
 
 
-def tell(text: str, *, end: str = "\n") -> None:
+def progress(lines: Sequence[str], packages: int) -> str:
+    """How far pip is, by what it has printed."""
+    found = [line.split() for line in list(lines)]
+    if any(words[:3] == ["Installing", "collected", "packages:"] for words in found):
+        return "installing what was downloaded"
+    # One that is there already, or not for this Python, has been dealt with too.
+    seen = sum(words[:1] in (["Collecting"], ["Ignoring"], ["Requirement"]) for words in found)
+    last = next((words[1] for words in reversed(found) if words[:1] == ["Collecting"]), "")
+    if not packages or not seen:
+        return "working"
+    return f"package {min(seen, packages)} of {packages}" + (f": {last}" if last else "")
+
+
+def tell(text: str, end: str = "\n") -> None:
     """Say how it goes, on stderr: stdout belongs to the command that is run."""
     print(text, end=end, file=sys.stderr, flush=True)
 

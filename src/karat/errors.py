@@ -118,13 +118,23 @@ class PolicyRefused(UsageError):
 
 
 class MissingExtra(KaratError):
-    """An optional dependency is not installed."""
+    """An optional dependency is not installed.
+
+    Args:
+        package: What is not installed; all of it, where several are needed.
+        extra: What installs it: one extra, or several with commas.
+        purpose: What needs it.
+    """
 
     exit_code = 2
 
-    def __init__(self, package: str, extra: str, purpose: str) -> None:
+    def __init__(self, package: str | Sequence[str], extra: str, purpose: str) -> None:
+        self.packages = [package] if isinstance(package, str) else list(package)
+        self.extra, self.purpose = extra, purpose
+        what = "package" if len(self.packages) == 1 else "packages"
         super().__init__(
-            f"{purpose} needs the package {package}" + _fix_line(f"pip install 'karat[{extra}]'")
+            f"{purpose} needs the {what} {', '.join(self.packages)}"
+            + _fix_line(f"pip install 'karat[{extra}]'")
         )
 
 

@@ -19,6 +19,7 @@ from karat.cli.mistakes import EXTRAS
 LINES = {
     "backup": "b.zip",
     "compare": "q r r2",
+    "completion": "bash",
     "evaluate": "q r",
     "explain": "q r 1",
     "fuse": "r r2 -o fused.trec",
@@ -62,7 +63,8 @@ LINES = {
     "trend": "h.jsonl",
 }
 CORE = {
-    "compare", "evaluate", "explain", "fuse", "gate", "golden plan", "golden split", "lint",
+    "compare", "completion", "evaluate", "explain", "fuse", "gate", "golden plan", "golden split",
+    "lint",
     "measures", "online metrics", "online simulate", "trend",
 }  # fmt: skip
 """What does its work with the core alone."""

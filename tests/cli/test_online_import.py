@@ -225,7 +225,5 @@ def test_without_the_store_no_golden_set_is_spoken_of(tmp_path: Path) -> None:
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 2
-        assert done.stderr == (
-            "karat: a store of golden sets or of events needs the package sqlalchemy\n"
-            "  fix: pip install 'karat[store]'\n"
-        )
+        assert "events needs the package sqlalchemy\n" in done.stderr
+        assert done.stderr.endswith("  fix: pip install 'karat[store]'\n")

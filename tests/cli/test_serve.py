@@ -121,6 +121,27 @@ def test_without_its_packages_it_says_how_to_get_them(
     assert "pip install 'karat[web]'" in err
 
 
+def test_all_that_is_missing_is_named_at_once(
+    typed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = {"fastapi", "jinja2", "multipart", "argon2", "polars"}
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: 1 if name in installed else None)
+    assert typed("serve", code=2).err == (
+        "karat: karat serve needs the packages sqlalchemy, alembic, uvicorn\n"
+        "  fix: pip install 'karat[web]'\n"
+    )
+    assert typed("online evaluate --engine duckdb", code=2).err == (
+        "karat: a log of events needs the packages sqlalchemy, alembic, duckdb, pyarrow\n"
+        "  fix: pip install 'karat[store,duckdb]'\n"
+    )
+    (tmp_path / "karat.toml").write_text('[workspace]\nstore = "postgresql://u@host/d"\n')
+    assert typed("serve", code=2).err.endswith("fix: pip install 'karat[web,postgres]'\n")
+    assert typed("golden status", code=2).err == (
+        "karat: a workspace needs the packages sqlalchemy, alembic, psycopg\n"
+        "  fix: pip install 'karat[postgres]'\n"
+    )
+
+
 def test_who_types_it_and_whether_there_is_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     def nobody() -> str:
         raise OSError("no such user")

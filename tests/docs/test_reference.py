@@ -394,6 +394,7 @@ def test_the_json_page_names_the_keys_of_the_whole_object() -> None:
         no_answer=[blank(NoAnswer)],
         latency=[blank(Latency)],
         outcomes=[blank(Outcome)],
+        fully_judged=True,
     )
     assert first_cells("json.md", "The object of evaluate") == list(full.to_dict())
 

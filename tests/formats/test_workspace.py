@@ -10,6 +10,7 @@ from karat.errors import InputError, UsageError
 from karat.formats.workspace import (
     NAME,
     find_workspace,
+    read_defaults,
     read_workspace,
     without_password,
     write_workspace,
@@ -34,6 +35,20 @@ def test_what_init_writes_is_read_back(tmp_path: Path) -> None:
     assert made.lease_us == 10 * 60 * 1_000_000
     with pytest.raises(UsageError, match="there already"):
         write_workspace(tmp_path / "new", store="x", name="x", scale="0-3", raters=2)
+
+
+def test_the_defaults_that_init_suggests_are_read(tmp_path: Path) -> None:
+    write_workspace(tmp_path, store="sqlite:///karat.db", name="g", scale="0-3", raters=2)
+    assert read_defaults(tmp_path) is None
+    text = (tmp_path / NAME).read_text(encoding="utf-8")
+    head, _, suggested = text.partition("# [defaults]")
+    written(tmp_path, head + "[defaults]" + suggested.replace("\n# ", "\n"))
+    found = read_defaults(tmp_path / "below")
+    assert found is not None
+    assert (found.measures, found.by) == (("nDCG@10", "R@100"), ("category",))
+    assert (found.scale, found.fully_judged) == ([0, 3], True)
+    line = found.lines["scale"] - 1
+    assert (tmp_path / NAME).read_text(encoding="utf-8").splitlines()[line] == "scale = [0, 3]"
 
 
 def test_another_scale_has_its_grades(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -98,3 +100,61 @@ def test_dev_py_says_what_it_can_do(
     )
     assert done.returncode == code
     assert said in done.stdout + done.stderr
+
+
+@pytest.fixture
+def dev(root: Path) -> ModuleType:
+    """dev.py as a module."""
+    found = spec_from_file_location("dev", root / "dev.py")
+    assert found is not None
+    assert found.loader is not None
+    module = module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+PIP = """
+import sys, time
+for line in ("Ignoring tzdata: markers do not match", "Collecting numpy==2.1 (from -r dev.txt)",
+             "Collecting polars==2.1"):
+    print(line, flush=True)
+    time.sleep(float(sys.argv[2]))
+print("Installing collected packages: numpy, polars", flush=True)
+time.sleep(float(sys.argv[2]))
+sys.exit(int(sys.argv[1]))
+"""
+
+
+def test_a_step_shows_how_far_it_is(
+    dev: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(dev, "EVERY_S", 0.1)
+    dev.step("installing", [sys.executable, "-c", PIP, "0", "0.25"], packages=3)
+    first, *between, last = capsys.readouterr().err.splitlines()
+    assert first == "installing …"
+    shown = {re.sub(r" \(\d+ s\)$", "", line.strip()) for line in between}
+    assert {"package 3 of 3: polars==2.1", "installing what was downloaded"} <= shown
+    assert re.fullmatch(r"  \d\.\d s", last)
+    # On a terminal it is one line that is rewritten.
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    dev.step("installing", [sys.executable, "-c", PIP, "0", "0.25"], packages=3)
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert f"{dev.CLEAR}installing … package 2 of 3: numpy==2.1 (0 s)" in err
+    assert re.search(r"installing … \d\.\d s\n$", err)
+
+
+def test_a_step_that_fails_shows_what_pip_said(
+    dev: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        dev.step("installing", [sys.executable, "-c", PIP, "1", "0"])
+    err = capsys.readouterr().err
+    assert "Collecting numpy==2.1" in err
+    assert "dev.py: installing did not work\n  fix: " in err
+
+
+def test_pins_are_counted(root: Path, dev: ModuleType) -> None:
+    for name in PINNED:
+        path = root / "requirements" / name
+        assert dev.pins(path) == len(pins(path))

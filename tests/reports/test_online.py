@@ -61,9 +61,9 @@ def results(rows: list[OnlineResult], **more: Any) -> OnlineResults:
     return OnlineResults(results=rows, **{**usual, **more})
 
 
-def shown(found: OnlineResults, width: int = 80) -> list[str]:
+def shown(found: OnlineResults, width: int = 80, *, all_notes: bool = True) -> list[str]:
     out = io.StringIO()
-    online.show(found, console(out, width))
+    online.show(found, console(out, width), all_notes=all_notes)
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
     assert all(len(line) <= width for line in lines)
     return lines
@@ -99,15 +99,22 @@ by day
  2026-11-01       500  40.0 ±5.0                –
  2026-11-02         0          –  12.0 (9.0–30.0)
 
+· by rules that are not the usual ones: idle=20min
 · GoodAbandonment: –: the log leaves it open: only bounds are known
-· Dwell: 95 %: no upper end: many draws of the users do not reach it
 · Conversion: –: the log holds no purchases
+· Dwell: 95 %: no upper end: many draws of the users do not reach it
 · ErrorRate: no interval: all users are alike
 · Dwell in 1 slice: –: more than half are censored, so that it is not reached
 · CTR in 1 slice: –: no searches with results seen
-· something to note
-· by rules that are not the usual ones: idle=20min""".splitlines()
+· something to note""".splitlines()
     )
+    # The rules, and the two values that are missing, matter most.
+    assert shown(results(ROWS), all_notes=False)[-4:] == [
+        "· by rules that are not the usual ones: idle=20min",
+        "· GoodAbandonment: –: the log leaves it open: only bounds are known",
+        "· Conversion: –: the log holds no purchases",
+        "5 more notes: --notes",
+    ]
 
 
 def test_null_is_a_dash_and_zero_is_zero() -> None:

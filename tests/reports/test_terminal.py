@@ -11,6 +11,7 @@ import pytest
 from karat.reports.figures import percent
 from karat.reports.terminal import _give_or_take, console, show_explanation, show_results
 from karat.tables import Queries, Result, Results, Run
+from karat.tables.notes import Concern, Note
 from karat.workflows.evaluate import evaluate
 from karat.workflows.explain import explain
 
@@ -181,3 +182,27 @@ def test_an_explanation_says_the_state() -> None:
     assert "no value" in explained("RR", "bare")
     assert "The query has no relevant document" in explained("RR", "bare")
     assert "The query is not in the run and scores 0." in explained("RR", "gone")
+
+
+def test_three_notes_and_how_many_more_unless_all_are_asked_for() -> None:
+    found = replace(
+        evaluated("bm25"),
+        notes=[
+            "first reason",
+            "second reason",
+            Note("few queries", Concern.FEW),
+            Note("2 queries not in the run", Concern.QUERIES),
+        ],
+    )
+    out = io.StringIO()
+    show_results(found, console(out, 80))
+    assert out.getvalue().splitlines()[-4:] == [
+        "· 2 queries not in the run",
+        "· few queries",
+        "· first reason",
+        "1 more note: --notes",
+    ]
+    for more in ({"full": True}, {"all_notes": True}):
+        out = io.StringIO()
+        show_results(found, console(out, 80), **more)
+        assert out.getvalue().endswith("· first reason\n· second reason\n")

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import click
 
+from karat.cli import options
 from karat.cli.mistakes import printable
 from karat.cli.workspace import clock, folder, need_store, opened, say_notes
 
 _FILE = click.Path(path_type=Path)
 
 
-@click.command()
+@click.command(epilog=options.examples("karat backup workspace.zip"))
 @click.argument("path", metavar="FILE", type=_FILE)
 @folder
 def backup(path: Path, start: Path) -> None:
@@ -35,7 +36,12 @@ def backup(path: Path, start: Path) -> None:
         print(printable(note))
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "karat restore workspace.zip new-folder",
+        "karat restore workspace.zip new-folder --store postgresql://karat@db/karat",
+    )
+)
 @click.argument("path", metavar="FILE", type=_FILE)
 @click.argument("root", metavar="DIR", type=_FILE)
 @click.option(

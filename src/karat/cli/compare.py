@@ -11,14 +11,20 @@ from typing import Any
 import click
 
 from karat.cli import options
-from karat.cli.pages import write_page
+from karat.cli.pages import need_report, show_page, write_page
 from karat.cli.progress import watching
 from karat.errors import UsageError
 
 CANNOT_TELL = 3
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "karat compare qrels.txt bm25.trec dense.trec",
+        "karat compare qrels.txt bm25.trec dense.trec -m nDCG@10 --by category",
+        "karat compare qrels.txt bm25.trec dense.trec --report compare.html --open",
+    )
+)
 @click.argument("qrels", metavar="QRELS", required=False)
 @click.argument("baseline", metavar="BASELINE", required=False)
 @click.argument("candidates", metavar="CANDIDATE…", nargs=-1)
@@ -97,11 +103,14 @@ CANNOT_TELL = 3
 @options.complete
 @options.depth
 @options.judged_only
+@options.fully_judged
 @options.collapse
 @options.documents
 @options.output("table", "json", "md", "latex")
-@click.option("--full", is_flag=True, help="Every query that moved, every measure's leaderboard.")
+@click.option("--full", is_flag=True, help="Every query that moved, every leaderboard, every note.")
+@options.all_notes
 @click.option("--report", metavar="FILE", help="Write it as a page too: one .html file.")
+@options.open_page
 @click.option("--plot", metavar="FILE", help="Draw the differences: a .png or .svg file.")
 @options.input_format
 @options.qrels_format
@@ -113,10 +122,12 @@ def compare(
     measures: tuple[str, ...],
     output: str,
     full: bool,
+    all_notes: bool,
     judge_file: str | None,
     certificate: str | None,
     verify: str | None,
     report: str | None,
+    open_page: bool,
     plot: str | None,
     input_format: str | None,
     qrels_format: str | None,
@@ -139,13 +150,19 @@ def compare(
         return _verified(verify, files, output, settings, input_format, qrels_format)
     if qrels is None or baseline is None or not candidates:
         raise click.UsageError("QRELS, BASELINE and at least one CANDIDATE are needed.")
+    need_report(report, opened=open_page)
     if certificate is not None and settings["judged_only"]:
         raise UsageError("a certificate is about the unjudged, which --judged-only drops")
+    if certificate is not None and settings["fully_judged"]:
+        raise UsageError(
+            "a certificate is about unjudged documents, and --fully-judged declares that they are "
+            "not relevant",
+            fix="leave out one of the two",
+        )
     if judge_file is not None and not settings["judge_next"]:
         raise UsageError("--judge-file needs pairs to write", fix="--judge-next 20, for example")
     if judge_file == "-" and output == "json":
         raise UsageError("--judge-file - would print into the JSON", fix="--judge-file next.jsonl")
-    settings["documents"] = options.documents_in(qrels, settings)
     with watching() as watch:
         runs = [
             formats.read_run(path, input_format, watch=watch) for path in (baseline, *candidates)
@@ -159,7 +176,11 @@ def compare(
 
         held = within(part, judgments, runs, settings["queries"])
         judgments, runs, settings["queries"] = held.qrels, held.runs, held.queries
-    found = compared(judgments, runs[0], runs[1:], measures or None, full=full, **settings)
+    settings["measures"] = measures or None
+    keys = ("measures", "by", "scale") if certificate is not None else None
+    options.fill_defaults(settings, qrels, judgments, keys)
+    settings["documents"] = options.documents_in(qrels, settings)
+    found = compared(judgments, runs[0], runs[1:], full=full, **settings)
     if held is not None:
         from karat.cli.trend import commit
 
@@ -179,13 +200,15 @@ def compare(
         for note in found.notes:  # a table of a paper has no place for them
             print(f"karat: {note}", file=sys.stderr)
     else:
-        show_comparison(found, options.out(), full=full)
+        show_comparison(found, options.out(), full=full, all_notes=all_notes)
     if plot is not None:
         from karat.workflows.report import write_plot
 
         write_plot(plot, found)
     if report is not None:
         write_page(report, found, runs, judgments, qrels, settings)
+        if open_page:
+            show_page(report)
     if certificate is None:
         return 0
     from karat.workflows.certify import certify

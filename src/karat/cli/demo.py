@@ -27,7 +27,7 @@ NEXT, QUEUED = 3, 20
 """Pairs to judge next: that are shown, and that wait in the queue."""
 
 
-@click.command()
+@click.command(epilog=options.examples("karat demo", "karat demo demo-folder --serve"))
 @click.argument(
     "directory", metavar="[DIR]", type=click.Path(path_type=Path), default=Path("karat-demo")
 )
@@ -110,7 +110,7 @@ def demo(
         )
         screen.print(f"All of it, query by query, as a page: {made.report}", soft_wrap=True)
     except MissingExtra as lacking:
-        screen.print(f"No page of it: {lacking}", soft_wrap=True)
+        screen.print(f"No page of it: {_in_web(lacking)}", soft_wrap=True)
     where = shlex.quote(str(made.directory))
     both = f"{where} {where}/runs/bm25.trec {where}/runs/hybrid.trec"
     # From a clone, karat lies in the environment that dev.py made and not on the path.
@@ -153,12 +153,17 @@ def _serve(directory: Path, port: int, *, browser: bool) -> int:
     return go(replace(where, port=free(where.host, port)), browser=browser)
 
 
+def _in_web(lacking: MissingExtra) -> MissingExtra:
+    """The same with the one extra that has all that the demo can use."""
+    return MissingExtra(lacking.packages, "web", lacking.purpose)
+
+
 def _keep(made: Demo, found: Comparison, screen: Console) -> bool:
     """Make a workspace of the demo, where what keeps one is installed; whether it is."""
     try:
         need_store()
     except MissingExtra as lacking:
-        screen.print(f"\nNo workspace of it: {lacking}", soft_wrap=True)
+        screen.print(f"\nNo workspace of it: {_in_web(lacking)}", soft_wrap=True)
         return False
     from karat.demo.steps import RUN, keep_steps
     from karat.demo.traffic import keep_traffic, told

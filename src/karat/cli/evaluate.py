@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import options
-from karat.cli.pages import write_page
+from karat.cli.pages import need_report, show_page, write_page
 from karat.cli.progress import watching
 from karat.errors import UsageError
 
@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from karat.tables import Results, Run
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "karat evaluate qrels.txt bm25.trec",
+        "karat evaluate qrels.txt bm25.trec dense.trec -m nDCG@10 -m R@100",
+        "karat evaluate qrels.txt bm25.trec --by category --queries queries.csv",
+    )
+)
 @click.argument("qrels", metavar="QRELS")
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @click.option(
@@ -53,6 +59,7 @@ if TYPE_CHECKING:
 @options.complete
 @options.depth
 @options.judged_only
+@options.fully_judged
 @options.collapse
 @options.documents
 @click.option(
@@ -76,8 +83,10 @@ if TYPE_CHECKING:
     "[default: for cutoffs up to 100; for all with --full, json, csv]",
 )
 @options.output(*options.FORMATS)
-@click.option("--full", is_flag=True, help="All digits, counts, bands and bounds.")
+@click.option("--full", is_flag=True, help="All digits, counts, bands, bounds and notes.")
+@options.all_notes
 @click.option("--report", metavar="FILE", help="Write it as a page too: one .html file.")
+@options.open_page
 @click.option("--plot", metavar="FILE", help="Draw the measures: a .png or .svg file.")
 @click.option(
     "--name",
@@ -97,7 +106,9 @@ def evaluate(
     measures: tuple[str, ...],
     output: str,
     full: bool,
+    all_notes: bool,
     report: str | None,
+    open_page: bool,
     plot: str | None,
     history: str | None,
     commit: str | None,
@@ -119,11 +130,9 @@ def evaluate(
     from karat.workflows.evaluate import evaluate as evaluated
 
     names = [name for name in measures if name.casefold() != "runid"]
-    if settings["bounds"] is None and (full or output in {"json", "csv"}):
-        settings["bounds"] = True
-    settings["documents"] = options.documents_in(qrels, settings)
     if measures and not names and output != "trec":
         raise UsageError("runid is no measure", fix="--format trec prints it")
+    need_report(report, opened=open_page)
     named = _named(runs, run_names)
     if history is not None:
         from karat.workflows.trend import check_series
@@ -143,13 +152,21 @@ def evaluate(
 
         held = within(part, judgments, read, settings["queries"])
         judgments, read, settings["queries"] = held.qrels, held.runs, held.queries
+    # trec_eval's output does not depend on where it is run.
+    settings["measures"] = names if measures else None
+    keys = () if output == "trec" or settings["compat"] else None
+    options.fill_defaults(settings, qrels, judgments, keys)
+    every = full or output in {"json", "csv"}
+    if settings["bounds"] is None and every and not settings["fully_judged"]:
+        settings["bounds"] = True
+    settings["documents"] = options.documents_in(qrels, settings)
     if output == "trec":
         settings["interval"] = "none"  # trec_eval prints none
     if history is not None:
         from karat.workflows import given
 
         settings["queries"] = given.queries(settings["queries"])
-    results = evaluated(judgments, read, names if measures else None, **settings)
+    results = evaluated(judgments, read, **settings)
     if held is not None:
         from karat.cli.trend import commit as code
 
@@ -174,13 +191,15 @@ def evaluate(
         wants_id = not measures or any(name.casefold() in lists for name in measures)
         _print_trec(results, read, settings["per_query"], wants_id)
     else:
-        _print(results, output, full)
+        _print(results, output, full=full, all_notes=all_notes)
     if plot is not None:
         from karat.workflows.report import write_plot
 
         write_plot(plot, results)
     if report is not None:
         write_page(report, results, read, judgments, qrels, settings)
+        if open_page:
+            show_page(report)
 
 
 def _named(runs: tuple[str, ...], names: tuple[str, ...]) -> Sequence[str | None]:
@@ -197,11 +216,11 @@ def _named(runs: tuple[str, ...], names: tuple[str, ...]) -> Sequence[str | None
     return names
 
 
-def _print(results: Results, output: str, full: bool) -> None:
+def _print(results: Results, output: str, *, full: bool, all_notes: bool) -> None:
     if output == "table":
         from karat.reports.terminal import show_results
 
-        show_results(results, options.out(), full=full)
+        show_results(results, options.out(), full=full, all_notes=all_notes)
         return
     from karat.reports import rows
 

@@ -9,7 +9,12 @@ import click
 from karat.cli import options
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "karat explain qrels.txt bm25.trec q42",
+        "karat explain qrels.txt bm25.trec q42 -m AP --top 20",
+    )
+)
 @click.argument("qrels", metavar="QRELS")
 @click.argument("run", metavar="RUN")
 @click.argument("query_id", metavar="QUERY_ID")
@@ -26,6 +31,7 @@ from karat.cli import options
 @options.scale
 @options.measures_from
 @options.output("table", "json")
+@options.all_notes
 @options.input_format
 @options.qrels_format
 def explain(
@@ -40,6 +46,7 @@ def explain(
     rel: float | None,
     scale: str | None,
     output: str,
+    all_notes: bool,
     input_format: str | None,
     qrels_format: str | None,
 ) -> None:
@@ -68,4 +75,4 @@ def explain(
         return
     from karat.reports.terminal import show_explanation
 
-    show_explanation(found, options.out())
+    show_explanation(found, options.out(), all_notes=all_notes)

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from karat.tables import Run
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "karat fuse bm25.trec dense.trec -o fused.trec",
+        "karat fuse bm25.trec dense.trec --tune qrels.txt -m nDCG@10 -o fused.trec",
+    )
+)
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @click.option(
     "-o",

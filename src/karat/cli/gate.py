@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import mistakes, options
-from karat.cli.pages import write_page
+from karat.cli.pages import need_report, show_page, write_page
 from karat.cli.progress import watching
 from karat.errors import InputError, KaratError, UsageError
 
@@ -24,7 +24,13 @@ _POLICY = "--policy FILE; karat gate --init writes one to start with"
 _STARTING = ("qrels", "runs", "policy", "queries", "input_format", "qrels_format")
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "karat gate --init qrels.txt main.trec",
+        "karat gate --policy gate.toml qrels.txt main.trec candidate.trec",
+        "karat gate --save-baseline main.json -m nDCG@10 qrels.txt main.trec",
+    )
+)
 @click.argument("qrels", metavar="QRELS", required=False)
 @click.argument("runs", metavar="[BASELINE] CANDIDATE", nargs=-1)
 @click.option("--policy", metavar="FILE", help="What the candidate must hold, as TOML.")
@@ -50,12 +56,15 @@ _STARTING = ("qrels", "runs", "policy", "queries", "input_format", "qrels_format
 @options.queries
 @options.rel
 @options.scale
+@options.fully_judged
 @options.complete
 @options.depth
 @options.collapse
 @options.documents
 @options.output("table", "json", "junit", "github", "md")
+@options.all_notes
 @click.option("--report", metavar="FILE", help="Write it as a page too: one .html file.")
+@options.open_page
 @options.history
 @click.option(
     "--notify",
@@ -73,12 +82,7 @@ def gate(
     BASELINE is a run or a saved baseline; leave it out where no rule is about a drop. Ends with 0
     if every rule holds, 1 if one is broken, 3 if nobody can tell (too little evidence, an
     unhealthy search, a stale baseline), 4 if a rule makes no sense here.
-
-    \b
-    karat gate --init QRELS RUN
-    karat gate --policy gate.toml QRELS BASELINE CANDIDATE
-    karat gate --save-baseline main.json --policy gate.toml QRELS RUN
-    """  # noqa: D301 - click wants a real backspace before what it must not wrap
+    """
     if given.pop("init"):
         return _start(**{key: given[key] for key in _STARTING})
     if given["qrels"] is None or not given["runs"]:
@@ -134,7 +138,9 @@ def _gate(
     save_baseline: str | None,
     measures: tuple[str, ...],
     output: str,
+    all_notes: bool,
     report: str | None,
+    open_page: bool,
     history: str | None,
     commit: str | None,
     corpus: str | None,
@@ -157,6 +163,7 @@ def _gate(
         webhook.checked(notify)
     if policy is None and save_baseline is None:
         raise UsageError("no --policy says what the candidate must hold", fix=_POLICY)
+    need_report(report, opened=open_page)
     _refuse_files(runs, saving=save_baseline is not None)
     if measures and (save_baseline is None or policy is not None):
         raise UsageError("the policy says which measures count, not -m", fix="leave -m out")
@@ -181,7 +188,11 @@ def _gate(
 
         part_of = within(part, judgments, read, settings["queries"])
         judgments, read, settings["queries"] = part_of.qrels, part_of.runs, part_of.queries
+    demands = held is not None and (held.fully_judged or held.health.min_judged is not None)
+    keys = ("scale",) if demands else ("scale", "fully_judged")
+    options.fill_defaults(settings, qrels, judgments, keys)
     if save_baseline is not None:
+        del settings["fully_judged"]  # it changes no value
         wanted = [str(measure) for measure in held.measures] if held else list(measures) or None
         saved = baselines.save_baseline(save_baseline, judgments, read[0], wanted, **settings)
         what = f"{', '.join(saved.measures)} of {saved.run}"
@@ -194,7 +205,7 @@ def _gate(
         from karat.cli import trend
 
         found.notes[:0] = part_of.used(commit=trend.commit(commit, os.environ))
-    _print(found, output)
+    _print(found, output, all_notes=all_notes)
     sys.stdout.flush()  # the verdict first, whatever the rest does
     further = []
     if history is not None:
@@ -202,6 +213,8 @@ def _gate(
         further.append(lambda: _keep(history, found, commit, corpus, rules, series))
     if report is not None:
         further.append(lambda: _report(report, found, held, read, judgments, qrels, settings))
+    if report is not None and open_page:
+        further.append(lambda: show_page(report))
     if notify is not None:
         further.append(lambda: _notify(notify, found, commit))
     return _then(found.exit_code, further)
@@ -265,7 +278,9 @@ def _report(
     from karat.tables import Run
     from karat.workflows.counting_queries import compare_as_held
 
-    rules = {name: settings[name] for name in ("rel", "complete", "depth", "collapse", "scale")}
+    names = ("rel", "complete", "depth", "collapse", "scale", "fully_judged")
+    settings = {**settings, "fully_judged": found.fully_judged}
+    rules = {name: settings[name] for name in names}
     runs = [run for run in read if isinstance(run, Run)]
     beside = None
     if policy is not None and len(runs) == 2:
@@ -338,11 +353,11 @@ def _documents(qrels: str, settings: dict[str, Any], attributes: list[str]) -> s
     return options.documents_in(qrels, settings | {"by": attributes})
 
 
-def _print(found: Gate, output: str) -> None:
+def _print(found: Gate, output: str, *, all_notes: bool) -> None:
     if output == "table":
         from karat.reports.gate import show_gate
 
-        show_gate(found, options.out())
+        show_gate(found, options.out(), all_notes=all_notes)
         return
     from karat.reports.gate import to_json
     from karat.reports.github import to_github

@@ -38,7 +38,7 @@ def golden() -> None:
     """  # noqa: D301 - click wants a real backspace before what it must not wrap
 
 
-@golden.command()
+@golden.command(epilog=options.examples("karat golden status"))
 @folder
 @options.output("table", "json")
 def status(start: Path, output: str) -> None:

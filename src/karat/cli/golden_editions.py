@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from karat.workflows.editions import Covered, Frozen
 
 
-@click.command()
+@click.command(epilog=options.examples("karat golden freeze 2026-11"))
 @click.argument("name")
 @folder
 @options.output("table", "json")
@@ -52,7 +52,7 @@ def _show(made: Frozen, out: Console) -> None:
     )
 
 
-@click.command()
+@click.command(epilog=options.examples("karat golden editions"))
 @folder
 @options.output("table", "json")
 def editions(start: Path, output: str) -> None:
@@ -65,7 +65,7 @@ def editions(start: Path, output: str) -> None:
     tell(rows, output, reports.show_editions)
 
 
-@click.command()
+@click.command(epilog=options.examples("karat golden diff 2026-10 2026-11"))
 @click.argument("old")
 @click.argument("new", default="now")
 @folder
@@ -81,7 +81,7 @@ def diff(old: str, new: str, start: Path, by: str | None, output: str) -> None:
     tell(changed, output, lambda changed, out: reports.show_diff(changed, out, by))
 
 
-@click.command()
+@click.command(epilog=options.examples("karat golden coverage dense.trec -k 10"))
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @folder
 @click.option("--edition", metavar="NAME", help="An edition.  [default: as it stands]")
@@ -104,7 +104,7 @@ def _show_coverage(found: Covered, out: Console) -> None:
     show_notes(found.notes, out)
 
 
-@click.command()
+@click.command(epilog=options.examples("karat golden stale"))
 @folder
 @options.output("table", "json")
 def stale(start: Path, output: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from karat.cli import options
 from karat.cli.mistakes import printable
 from karat.cli.workspace import clock, folder, opened
 from karat.errors import UsageError
@@ -28,7 +29,13 @@ _json = click.option(
 )
 
 
-@click.command("import")
+@click.command(
+    "import",
+    epilog=options.examples(
+        "karat golden import judgments.csv --rater anna",
+        "karat golden import qrels.txt queries.tsv",
+    ),
+)
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
 @folder
 @click.option(
@@ -99,7 +106,7 @@ def _asking(import_: Callable[..., TakenIn], told: dict[str, str]) -> TakenIn:
     return import_(sources=told)
 
 
-@click.command("source")
+@click.command("source", epilog=options.examples("karat golden source ubi clicks"))
 @click.argument("rater", metavar="RATER")
 @click.argument("source", metavar="human|llm|clicks|import")
 @folder
@@ -154,7 +161,12 @@ def _show(row: dict[str, Any]) -> None:
     sys.stdout.flush()  # before what is said of it on standard error
 
 
-@click.command("export")
+@click.command(
+    "export",
+    epilog=options.examples(
+        "karat golden export golden-folder", "karat golden export qrels.txt --format trec"
+    ),
+)
 @click.argument("path", metavar="FILE")
 @folder
 @click.option(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _OF_HARD_FROM = ("hard_most", "hard_measure", "qrels")
 
 
-@click.command()
+@click.command(epilog=options.examples("karat golden choose searches.csv --size 100"))
 @click.argument("log", metavar="LOG")
 @folder
 @click.option("--size", type=int, default=100, show_default=True, help="Queries to draw.")
@@ -132,7 +132,7 @@ def _show(chosen: Chosen, out: Console) -> None:
     reports.show_gone(chosen.gone, out)
 
 
-@click.command()
+@click.command(epilog=options.examples("karat golden plan --difference 0.02"))
 @click.option(
     "--difference",
     type=float,

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from karat.workflows.pool import Pooled
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "karat golden pool bm25.trec dense.trec -k 10",
+        "karat golden pool bm25.trec dense.trec --budget 500",
+    )
+)
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @folder
 @click.option(
@@ -72,7 +77,7 @@ def pool(
     tell(made, output, _show)
 
 
-@click.command()
+@click.command(epilog=options.examples("karat golden queue pairs.csv"))
 @click.argument("pairs", metavar="PAIRS")
 @folder
 @options.output("table", "json")
@@ -95,7 +100,9 @@ def _show(made: Pooled, out: Console) -> None:
     show_notes(notes, out)
 
 
-@click.command()
+@click.command(
+    epilog=options.examples("karat golden agreement", "karat golden agreement --by category")
+)
 @folder
 @click.option("--by", metavar="ATTRIBUTE", help="Class by class, by this attribute of the queries.")
 @options.output("table", "json")
@@ -113,7 +120,7 @@ def agreement(start: Path, by: str | None, output: str) -> None:
     tell(agreed, output, lambda agreed, out: reports.show_agreement(agreed, out, by))
 
 
-@click.command()
+@click.command(epilog=options.examples("karat golden disagreements --queue"))
 @folder
 @click.option("--queue", "queue_them", is_flag=True, help="Put them before an adjudicator.")
 @click.option(

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import click
 
+from karat.cli import options
 from karat.cli.workspace import clock, need_store, say_notes
 
 
-@click.command()
+@click.command(
+    epilog=options.examples("karat init", "karat init search-quality --scale 0-3 --raters 2")
+)
 @click.argument("directory", metavar="[DIR]", type=click.Path(path_type=Path), default=Path())
 @click.option("--name", default="golden", show_default=True, help="Of the golden set.")
 @click.option(
@@ -50,7 +53,7 @@ def init(
     karat.toml, and is refused: put the URL into the environment, as KARAT_STORE. karat.toml then
     gets it without the password.
     """
-    need_store()
+    need_store(url=store or os.environ.get("KARAT_STORE", ""))
     from karat.workflows.workspace import make_workspace, upgrade_workspace
 
     if upgrade:

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from karat.workflows.workspace import Opened
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "karat judge --terminal", "karat judge --terminal --rater anna --adjudicate"
+    )
+)
 @folder
 @click.option(
     "--rater", metavar="NAME", help="Who judges.  [default: who is logged in]", envvar="KARAT_RATER"

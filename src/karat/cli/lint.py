@@ -10,7 +10,11 @@ from karat.cli import options
 from karat.cli.progress import watching
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "karat lint qrels.txt bm25.trec", "karat lint qrels.txt bm25.trec queries.csv --strict"
+    )
+)
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
 @click.option(
     "--role",

@@ -13,6 +13,7 @@ import click
 from karat.cli import (
     backup,
     compare,
+    completion,
     demo,
     evaluate,
     explain,
@@ -79,6 +80,7 @@ def karat() -> None:
 for command in (
     backup.backup,
     compare.compare,
+    completion.completion,
     demo.demo,
     evaluate.evaluate,
     explain.explain,
@@ -96,6 +98,7 @@ for command in (
     trend.trend,
 ):
     karat.add_command(command)
+completion.completed(karat)
 
 
 def main() -> None:

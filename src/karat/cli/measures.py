@@ -9,7 +9,9 @@ import click
 from karat.cli import options
 
 
-@click.command()
+@click.command(
+    epilog=options.examples("karat measures", "karat measures nDCG", "karat measures --for rag")
+)
 @click.argument("name", metavar="[NAME]", required=False)
 @click.option(
     "--for",

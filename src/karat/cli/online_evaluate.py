@@ -12,7 +12,11 @@ from karat.cli import online_options, options
 from karat.cli.progress import working
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "karat online evaluate", "karat online evaluate -m CTR -m ZeroResults --by day"
+    )
+)
 @online_options.where
 @click.option(
     "-m",
@@ -43,6 +47,7 @@ from karat.cli.progress import working
 @online_options.days
 @online_options.engine
 @options.output("table", "json", "csv", "md")
+@options.all_notes
 def evaluate(
     start: Path,
     events: Path | None,
@@ -57,6 +62,7 @@ def evaluate(
     engine: str,
     master: str | None,
     output: str,
+    all_notes: bool,
 ) -> None:
     """Online metrics with intervals, and how far the log can be trusted.
 
@@ -72,7 +78,7 @@ def evaluate(
 
     registry.find_all(metrics)  # a typing mistake is said before anything is opened
     by_rules = rules_from(rules)
-    log = online_options.opened_log(start, events)
+    log = online_options.opened_log(start, events, engine)
     with open_engine(engine, master=master) as opened, working("events") as progress:
         results = evaluated(
             log,
@@ -87,13 +93,13 @@ def evaluate(
             seed=seed,
             progress=progress,
         )
-    online_options.tell(shown, results, output)
+    online_options.tell(shown, results, output, all_notes=all_notes)
     if output == "csv":
         for note in (*results.health, *results.notes):
             print(f"karat: {note}", file=sys.stderr)
 
 
-@click.command()
+@click.command(epilog=options.examples("karat online metrics", "karat online metrics CTR"))
 @click.argument("name", metavar="[NAME]", required=False)
 @options.output("table", "json", "md")
 def metrics(name: str | None, output: str) -> None:

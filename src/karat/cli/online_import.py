@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from karat.tables.events import EmptyHits
 
 
-@click.command("import")
+@click.command(
+    "import",
+    epilog=options.examples(
+        "karat online import events.jsonl --check",
+        "karat online import events.csv --mapping m.toml --timezone Europe/Berlin",
+    ),
+)
 @click.argument("logs", metavar="LOG…", nargs=-1, required=True)
 @where
 @click.option(
@@ -100,7 +106,7 @@ def import_log(
     tell(found, output, show_imported)
 
 
-@click.command()
+@click.command(epilog=options.examples("karat online status"))
 @where
 @options.output("table", "json")
 def status(start: Path, events: Path | None, output: str) -> None:

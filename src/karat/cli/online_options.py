@@ -140,22 +140,27 @@ def events_folder(start: Path, events: Path | None) -> Path:
     return found_workspace(start).events if events is None else events
 
 
-def opened_log(start: Path, events: Path | None) -> EventLog:
-    """What the event store holds.
+def opened_log(start: Path, events: Path | None, engine: str) -> EventLog:
+    """What the event store holds; what the engine needs is looked for first.
 
     Raises:
         UsageError: no store is given, and ``start`` is in no workspace.
         InputError: there are no events in it.
+        MissingExtra: what keeps events, or the engine, is not installed.
     """
+    from karat.cli.workspace import need
+
+    needed = {engine.strip().lower()} & {"duckdb", "spark"}
+    need("a log of events", "store", *needed)
     from karat.store.events import read_event_log
 
     return read_event_log(events_folder(start, events))
 
 
-def tell(shown: ModuleType, found: object, output: str) -> None:
+def tell(shown: ModuleType, found: object, output: str, *, all_notes: bool) -> None:
     """Print what was found, by a module of ``reports``: for eyes, or as JSON, CSV or Markdown."""
     if output == "table":
-        shown.show(found, options.out())
+        shown.show(found, options.out(), all_notes=all_notes)
         return
     name = {"json": "to_json", "csv": "to_csv", "md": "to_markdown"}[output]
     sys.stdout.write(getattr(shown, name)(found))

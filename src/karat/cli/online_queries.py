@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from karat.tables.worst_queries import WorstQueries
 
 
-@click.command("queries")
+@click.command(
+    "queries",
+    epilog=options.examples(
+        "karat online queries", "karat online queries --sort zero --limit 50 --export worst.csv"
+    ),
+)
 @online_options.where
 @click.option(
     "--sort",
@@ -59,6 +64,7 @@ if TYPE_CHECKING:
 @online_options.days
 @online_options.engine
 @options.output("table", "json", "csv", "md")
+@options.all_notes
 def queries_that_lose(
     start: Path,
     events: Path | None,
@@ -76,6 +82,7 @@ def queries_that_lose(
     engine: str,
     master: str | None,
     output: str,
+    all_notes: bool,
 ) -> None:
     """The queries that lose most searches, why they do, and what people search for instead.
 
@@ -89,7 +96,7 @@ def queries_that_lose(
     from karat.workflows.online.narrowing import read_only
 
     by_rules = rules_from(rules)
-    log = online_options.opened_log(start, events)
+    log = online_options.opened_log(start, events, engine)
     part = read_only(only, log)
     with open_engine(engine, master=master) as opened, working("events") as progress:
         found = worst.worst_queries(
@@ -110,10 +117,10 @@ def queries_that_lose(
         worst.write_log(found, export)
     if to_golden:
         _add(found, start)
-    online_options.tell(shown, found, output)
+    online_options.tell(shown, found, output, all_notes=all_notes)
 
 
-@click.command("against")
+@click.command("against", epilog=options.examples("karat online against qrels.txt bm25.trec"))
 @click.argument("qrels", metavar="QRELS")
 @click.argument("run", metavar="RUN")
 @online_options.where
@@ -155,6 +162,7 @@ def queries_that_lose(
 @online_options.days
 @online_options.engine
 @options.output("table", "json", "csv", "md")
+@options.all_notes
 def against(
     qrels: str,
     run: str,
@@ -173,6 +181,7 @@ def against(
     engine: str,
     master: str | None,
     output: str,
+    all_notes: bool,
 ) -> None:
     """What judges say of a run beside what users did, and where the two disagree.
 
@@ -186,7 +195,7 @@ def against(
     from karat.workflows.online.narrowing import read_only
 
     by_rules = rules_from(rules)
-    log = online_options.opened_log(start, events)
+    log = online_options.opened_log(start, events, engine)
     part = read_only(only, log)
     with open_engine(engine, master=master) as opened, working("events") as progress:
         found = compared(
@@ -206,7 +215,7 @@ def against(
             rules=by_rules,
             progress=progress,
         )
-    online_options.tell(shown, found, output)
+    online_options.tell(shown, found, output, all_notes=all_notes)
 
 
 def _queries(qrels: str, queries: str | None, start: Path) -> object:

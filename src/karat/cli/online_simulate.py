@@ -13,7 +13,9 @@ from karat.errors import UsageError
 _DAY = 24 * 60 * 60 * 1_000_000
 
 
-@click.command()
+@click.command(
+    epilog=options.examples("karat online simulate qrels.txt bm25.trec --out events.jsonl")
+)
 @click.argument("qrels", metavar="QRELS")
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @click.option(

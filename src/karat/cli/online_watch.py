@@ -10,7 +10,9 @@ from karat.cli import mistakes, online_options, options
 from karat.cli.progress import working
 
 
-@click.command()
+@click.command(
+    epilog=options.examples("karat online watch", "karat online watch --by arm --margin 0.02")
+)
 @online_options.where
 @click.option(
     "--window",
@@ -66,6 +68,7 @@ from karat.cli.progress import working
 @online_options.only
 @online_options.engine
 @options.output("table", "json")
+@options.all_notes
 def watch(
     start: Path,
     events: Path | None,
@@ -82,6 +85,7 @@ def watch(
     engine: str,
     master: str | None,
     output: str,
+    all_notes: bool,
 ) -> int:
     """Compare the latest window with earlier weeks, and say what moved: metric, slice, queries.
 
@@ -102,7 +106,7 @@ def watch(
         webhook.checked(notify)
     by_rules = rules_from(rules)
     try:
-        log = online_options.opened_log(start, events)
+        log = online_options.opened_log(start, events, engine)
     except NoEvents as error:
         mistakes.say(error)
         return 3
@@ -123,7 +127,7 @@ def watch(
             rules=by_rules,
             progress=progress,
         )
-    online_options.tell(shown, found, output)
+    online_options.tell(shown, found, output, all_notes=all_notes)
     if notify is not None:
         send(notify, watching.event(found, time=now()))
     return found.exit_code

@@ -15,12 +15,20 @@ from click.core import ParameterSource
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from karat.tables import Qrels
+
 Command = TypeVar("Command", bound=Callable[..., object])
 
 _PAGE, _NARROWEST = 80, 20  # columns
 _COMMAND = re.compile(r"^\s*::|##\[")
 
 FORMATS = ("table", "json", "csv", "md", "latex", "trec")
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help: commands as somebody types them, one to three."""
+    return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in lines)])
+
 
 rel = click.option(
     "-l",
@@ -60,6 +68,11 @@ depth = click.option(
 judged_only = click.option(
     "-J", "--judged-only", is_flag=True, help="Drop unjudged documents (trec_eval -J)."
 )
+fully_judged = click.option(
+    "--fully-judged/--no-fully-judged",
+    default=None,
+    help="Declare that documents without a judgment are not relevant: no bounds, no judged shares.",
+)
 collapse = click.option(
     "--collapse",
     metavar="COLUMN",
@@ -84,6 +97,16 @@ input_format = click.option(
 )
 qrels_format = click.option(
     "--qrels-format", metavar="FORMAT", help="The same for the judgments (also beir)."
+)
+
+
+all_notes = click.option(
+    "--notes", "all_notes", is_flag=True, help="All notes, and not only the three that matter most."
+)
+
+
+open_page = click.option(
+    "--open", "open_page", is_flag=True, help="Open the page that is written in the browser."
 )
 
 
@@ -185,6 +208,31 @@ class _Piped(io.TextIOBase):
 def _harmless(line: str) -> str:
     """A line without blanks at its end, in which a character of no width breaks commands."""
     return _COMMAND.sub(lambda found: f"{found[0][:-1]}\u200b{found[0][-1]}", line.rstrip(" "))
+
+
+def fill_defaults(
+    given: dict[str, Any], qrels: str, judgments: Qrels, keys: Collection[str] | None = None
+) -> None:
+    """Put the defaults of ``karat.toml`` where options were not given, and report them.
+
+    Args:
+        given: Options by name; changed in place.
+        qrels: Where the judgments were read.
+        judgments: The judgments.
+        keys: Which of them; all if None. Empty for none: no file is looked for.
+    """
+    from pathlib import Path
+
+    from karat.cli.mistakes import printable
+    from karat.tables.workspace import DEFAULTS
+    from karat.workflows.defaults import fill_defaults as fill
+
+    keys = DEFAULTS if keys is None else keys
+    said = fill(Path(), given, qrels, judgments, keys) if keys else ""
+    if said:
+        print(f"karat: {printable(said)}", file=sys.stderr)
+    if "fully_judged" in given:
+        given["fully_judged"] = bool(given["fully_judged"])
 
 
 def typed_besides(context: click.Context, known: Collection[str]) -> list[str]:

@@ -38,7 +38,7 @@ def people() -> None:
     """  # noqa: D301 - click wants a real backspace before what it must not wrap
 
 
-@people.command("list")
+@people.command("list", epilog=options.examples("karat people list"))
 @folder
 @options.output("table", "json")
 def list_people(start: Path, output: str) -> None:
@@ -47,7 +47,7 @@ def list_people(start: Path, output: str) -> None:
         tell(accounts.everybody(), output, _show)
 
 
-@people.command()
+@people.command(epilog=options.examples("karat people invite anna --role rater"))
 @click.argument("name")
 @folder
 @click.option("--role", type=_ROLE, default="rater", show_default=True, help="As what.")
@@ -61,7 +61,7 @@ def invite(name: str, start: Path, role: str, url: str | None) -> None:
         _say(accounts.invite(name, which, who()), name, url)
 
 
-@people.command("new-password")
+@people.command("new-password", epilog=options.examples("karat people new-password anna"))
 @click.argument("name")
 @folder
 @_URL
@@ -71,7 +71,7 @@ def new_password(name: str, start: Path, url: str | None) -> None:
         _say(accounts.renew(name, who()), name, url)
 
 
-@people.command("role")
+@people.command("role", epilog=options.examples("karat people role anna engineer"))
 @click.argument("name")
 @click.argument("role", type=_ROLE)
 @folder
@@ -83,7 +83,7 @@ def set_role(name: str, role: str, start: Path) -> None:
         accounts.set_role(name, next(each for each in ROLES if each == role), who())
 
 
-@people.command("shut-out")
+@people.command("shut-out", epilog=options.examples("karat people shut-out anna"))
 @click.argument("name")
 @folder
 def shut_out(name: str, start: Path) -> None:
@@ -92,7 +92,7 @@ def shut_out(name: str, start: Path) -> None:
         accounts.disable(name, who())
 
 
-@people.command("let-in")
+@people.command("let-in", epilog=options.examples("karat people let-in anna"))
 @click.argument("name")
 @folder
 def let_in(name: str, start: Path) -> None:

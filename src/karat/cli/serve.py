@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from karat.cli import options
 from karat.cli.mistakes import printable
 from karat.cli.options import Command
-from karat.cli.workspace import clock, folder, need_store, say_notes
-from karat.errors import MissingExtra, UsageError
+from karat.cli.workspace import clock, folder, need, say_notes
+from karat.errors import UsageError
 
 if TYPE_CHECKING:
     from karat.store.people import Invitation
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 RATER = "KARAT_RATER"
 """The environment variable that says who one is, as for ``karat judge``."""
-_PACKAGES = ("fastapi", "uvicorn", "jinja2", "multipart", "argon2")
 _SIZES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)I?B?", re.IGNORECASE)
 
@@ -52,7 +52,13 @@ def address(command: Command) -> Command:
     return command
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "karat serve",
+        "karat serve --port 8080 --no-browser",
+        "karat serve --host 0.0.0.0 --name search.example.org --https",
+    )
+)
 @folder
 @click.option(
     "--host",
@@ -144,7 +150,7 @@ def serve(
     address, or --name, --proxy or --https, people come by accounts: the first link that is
     printed makes an owner, who invites the others.
     """
-    need_web()
+    need_web(start)
     from karat.formats.workspace import find_workspace
     from karat.web.serving import Serving, base_path, host_names, is_local, proxy_addresses
     from karat.web.settings import Settings
@@ -241,18 +247,14 @@ def has_screen(environment: dict[str, str] | os._Environ[str]) -> bool:
     return bool(environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"))
 
 
-def need_web() -> None:
+def need_web(start: Path | None = None) -> None:
     """Say how to get what serves, where it is not installed.
 
     Raises:
-        MissingExtra: a package of the extra ``web`` is not installed.
+        MissingExtra: a package of the extra ``web``, or of ``postgres`` where the store is there,
+            is not installed; all of them are named.
     """
-    from importlib.util import find_spec
-
-    need_store()
-    for package in _PACKAGES:
-        if find_spec(package) is None:
-            raise MissingExtra(package, "web", "karat serve")
+    need("karat serve", "web", start=start)
 
 
 def _open(link: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import options
+from karat.cli.pages import need_report, show_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +17,13 @@ if TYPE_CHECKING:
     from karat.tables.trend import Trend
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "karat trend history.jsonl",
+        "karat trend history.jsonl -f html -o trend.html --open",
+        "karat trend history.jsonl --fail-on-drift",
+    )
+)
 @click.argument("history", metavar="HISTORY")
 @click.option(
     "-m",
@@ -47,7 +54,9 @@ if TYPE_CHECKING:
     "[default: 20 in a table, 500 on a page, else all]",
 )
 @options.output("table", "json", "html")
+@options.all_notes
 @click.option("-o", "--output", "path", metavar="FILE", help="Write it to this file.")
+@options.open_page
 @click.option(
     "--notify",
     metavar="URL",
@@ -69,7 +78,9 @@ def trend(
     series: str | None,
     last: int | None,
     output: str,
+    all_notes: bool,
     path: str | None,
+    open_page: bool,
     notify: str | None,
     fail_on_drift: bool,
 ) -> int:
@@ -86,9 +97,12 @@ def trend(
 
     if notify is not None:
         webhook.checked(notify)
+    need_report(path if output == "html" else None, opened=open_page, by="-f html -o trend.html")
     shown = 20 if last is None and output == "table" else last
     found = trended(history, measures or None, slice=sliced, run=run, series=series, last=shown)
-    _print(found, output, path)
+    _print(found, output, path, all_notes=all_notes)
+    if open_page and path is not None:
+        show_page(path)
     if notify is not None:
         send(notify, event(found, time=now()))
     if output != "table" or path is not None:
@@ -151,7 +165,7 @@ def send(url: str, event: dict[str, Any] | None) -> None:
         print("".join(c if c.isprintable() else ascii(c)[1:-1] for c in said), file=sys.stderr)
 
 
-def _print(found: Trend, output: str, path: str | None) -> None:
+def _print(found: Trend, output: str, path: str | None, *, all_notes: bool) -> None:
     if output == "table":
         from io import StringIO
 
@@ -159,10 +173,10 @@ def _print(found: Trend, output: str, path: str | None) -> None:
         from karat.reports.trend import show_trend
 
         if path is None:
-            show_trend(found, options.out())
+            show_trend(found, options.out(), all_notes=all_notes)
             return
         text = StringIO()
-        show_trend(found, console(text, 80))
+        show_trend(found, console(text, 80), all_notes=True)
         _write(text.getvalue(), path)
     elif output == "json":
         text_of = json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)

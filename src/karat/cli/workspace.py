@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +44,7 @@ def clock() -> int:
 @contextmanager
 def opened(start: Path) -> Iterator[Opened]:
     """The workspace of a folder, its store open until the block ends; its notes are said."""
-    need_store()
+    need_store(start)
     from karat.workflows.workspace import open_workspace
 
     with open_workspace(start, now=clock()) as found:
@@ -77,14 +77,62 @@ def tell(
         show(found, options.out())
 
 
-def need_store() -> None:
+def need_store(start: Path | None = None, *, url: str = "") -> None:
     """Say how to get what keeps a store, where it is not installed.
 
+    Args:
+        start: The workspace; its store may be in PostgreSQL, which needs a package of its own.
+        url: The store, where there is no workspace yet.
+
     Raises:
-        MissingExtra: SQLAlchemy or Alembic is not installed.
+        MissingExtra: SQLAlchemy, Alembic or the driver is not installed.
+    """
+    need("a workspace", "store", start=start, url=url)
+
+
+PACKAGES = {
+    "store": ("sqlalchemy", "alembic"),
+    "web": ("sqlalchemy", "alembic", "fastapi", "uvicorn", "jinja2", "multipart", "argon2"),
+    "postgres": ("sqlalchemy", "alembic", "psycopg"),
+    "duckdb": ("duckdb", "pyarrow"),
+    "spark": ("pyspark", "pyarrow"),
+}
+"""What commands import of the extras, with what the extras include."""
+
+
+def need(purpose: str, *extras: str, start: Path | None = None, url: str = "") -> None:
+    """Say how to get everything that a command needs, in one command of pip.
+
+    Args:
+        purpose: What needs it.
+        extras: The extras, of ``PACKAGES``.
+        start: As in ``need_store``.
+        url: As in ``need_store``.
+
+    Raises:
+        MissingExtra: a package of the extras is not installed; all of them are named.
     """
     from importlib.util import find_spec
 
-    for package in ("sqlalchemy", "alembic"):
-        if find_spec(package) is None:
-            raise MissingExtra(package, "store", "a workspace")
+    def lacking(extra: str) -> list[str]:
+        return [package for package in PACKAGES[extra] if find_spec(package) is None]
+
+    wanted = {extra: packages for extra in extras if (packages := lacking(extra))}
+    if not wanted:
+        return
+    if _in_postgres(start, url):
+        wanted["postgres"] = lacking("postgres")
+        wanted = {extra: packages for extra, packages in wanted.items() if extra != "store"}
+    every = dict.fromkeys(package for each in wanted.values() for package in each)
+    raise MissingExtra(list(every), ",".join(wanted), purpose)
+
+
+def _in_postgres(start: Path | None, url: str) -> bool:
+    """Whether a store is in PostgreSQL, as far as that can be told."""
+    from karat.errors import KaratError
+    from karat.formats.workspace import find_workspace, read_workspace
+
+    if start is not None:
+        with suppress(KaratError):  # whatever is wrong there is reported when it is opened
+            url = read_workspace(find_workspace(start)).store
+    return url.startswith("postgresql")

@@ -89,6 +89,18 @@ def slices_of(
     return [(value, scores[0].counting(chosen)) for value, chosen in found]
 
 
+def sliceable(attribute: str, queries: Queries | None, documents: Documents | None) -> bool:
+    """Whether these queries and documents have an attribute, or each part of a combination."""
+    own = [] if queries is None else queries.attributes
+    theirs = [] if documents is None else document_attributes(documents)
+    known = {*own, "relevant_documents", "first_relevant"}
+    known |= {f"{kind}{name}" for kind in (RELEVANT, RETURNED) for name in theirs}
+    if queries is not None:
+        known |= {"query_length"} if "text" in queries.frame.columns else set()
+        known |= {"frequency_band"} if {"frequency", "count"} & set(own) else set()
+    return attribute in known or all(part.strip() in known for part in attribute.split(","))
+
+
 def _found(asked: _Asked, attribute: str) -> Slices:
     """The slices with all of their queries, whether they count or not."""
     if "," not in attribute or attribute in asked.choices:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from typing import Any
 
@@ -24,3 +25,15 @@ def table(data: bytes) -> dict[str, Any]:
         raise NotToml("its values are nested too deeply") from None
     except ValueError as error:  # numbers of thousands of digits are no TOMLDecodeError
         raise NotToml(str(error)) from None
+
+
+def line_of(data: bytes, section: str, key: str) -> int | None:
+    """The line that sets a key of a section, from 1; None if it is written in an unusual way."""
+    inside = False
+    for number, line in enumerate(data.decode("utf-8-sig", "replace").splitlines(), start=1):
+        if (head := re.match(r"\s*\[+\s*([^\]]*?)\s*\]", line)) is not None and "=" not in head[1]:
+            inside = head[1].strip("\"'") == section
+        name = re.escape(key)
+        if inside and re.match(rf"\s*[\"']?{name}[\"']?\s*=", line):
+            return number
+    return None

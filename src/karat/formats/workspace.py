@@ -6,9 +6,10 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import unquote_plus
 
 from karat.errors import InputError, UsageError, nearest
@@ -18,15 +19,19 @@ from karat.formats.writing import beside
 from karat.golden.queue import read_lease
 from karat.tables.scale import read_scale
 from karat.tables.workspace import (
+    DEFAULTS,
     GRADES,
     KAPPA_WEIGHTS,
     ORDERS,
     Card,
+    Defaults,
     KappaWeights,
     Order,
     Workspace,
 )
 from karat.tables.zones import is_zone
+
+_Value = TypeVar("_Value")
 
 NAME = "karat.toml"
 STORE = "KARAT_STORE"
@@ -39,6 +44,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "card": ("title", "body", "image", "url", "more"),
     "web": ("images", "histories"),
     "online": ("events", "timezone"),
+    "defaults": DEFAULTS,
 }
 _HISTORIES = ("history.jsonl",)
 _ORIGIN = re.compile(r"https?://[\w.-]+(:\d{1,5})?")
@@ -80,6 +86,12 @@ histories = ["history.jsonl"]  # what --history writes, for the pages of trends
 # [online]
 # events = "events"  # what users did, as karat online import keeps it
 # timezone = "Europe/Berlin"  # where a day begins; UTC if it is not said
+
+# [defaults]  # of karat evaluate, compare and gate, in this folder and below; options win
+# measures = ["nDCG@10", "R@100"]
+# by = ["category"]
+# scale = [0, 3]
+# fully_judged = true  # documents without a judgment are not relevant
 """
 _GUIDELINE = """\
 # Guideline
@@ -116,10 +128,40 @@ def read_workspace(path: Path, environment: Mapping[str, str] | None = None) -> 
     Raises:
         InputError: it cannot be read, or is wrong: which key, and what it may be.
     """
+    written, name, _ = _read(path)
+    variables = os.environ if environment is None else environment
+    return _Written(written, name).workspace(path.resolve().parent, variables)
+
+
+def read_defaults(start: Path) -> Defaults | None:
+    """``[defaults]`` of the ``karat.toml`` of a folder, or of the nearest one above it.
+
+    Returns:
+        None if there is no such file, or it has no defaults.
+
+    Raises:
+        InputError: the file cannot be read, or a default is not of the right kind.
+    """
+    try:
+        path = find_workspace(start)
+    except UsageError:
+        return None
+    if not path.stat().st_size:  # it says nothing, which only a workspace cannot do with
+        return None
+    written, name, data = _read(path)
+    if "defaults" not in written:
+        return None
+    keys = written["defaults"] if isinstance(written["defaults"], dict) else ()
+    lines = {key: toml.line_of(data, "defaults", key) for key in keys}
+    return _Written(written, name, lines).defaults()
+
+
+def _read(path: Path) -> tuple[dict[str, Any], str, bytes]:
+    """What a TOML file holds, what messages call it, and its bytes."""
     with Source(path) as source:
         data, name = source.whole(), source.name
     try:
-        written = toml.table(data)
+        return toml.table(data), name, data
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(
@@ -127,8 +169,6 @@ def read_workspace(path: Path, environment: Mapping[str, str] | None = None) -> 
         ) from None
     except toml.NotToml as error:
         raise _no_toml(str(error), data, name) from None
-    variables = os.environ if environment is None else environment
-    return _Written(written, name).workspace(path.resolve().parent, variables)
 
 
 def _no_toml(said: str, data: bytes, name: str) -> InputError:
@@ -218,14 +258,17 @@ def _grades(low: float, high: float) -> dict[float, str]:
 class _Written:
     """A ``karat.toml``, each value asked for with its kind."""
 
-    def __init__(self, content: Mapping[str, Any], name: str) -> None:
-        self.name = name
+    def __init__(
+        self, content: Mapping[str, Any], name: str, lines: Mapping[str, int | None] | None = None
+    ) -> None:
+        self.name, self.lines = name, lines or {}
         for section, keys in content.items():
             self._known("", section, tuple(_KEYS))
             if not isinstance(keys, dict):
                 raise self._wrong(f"{section} is no table", f"write [{section}]")
             for key in keys:
-                self._known(f"[{section}] ", key, _KEYS[section])
+                check = partial(self._known, f"[{section}] ", key, _KEYS[section])
+                self._at(key, check) if section == "defaults" else check()
         self.content = content
 
     def workspace(self, root: Path, environment: Mapping[str, str]) -> Workspace:
@@ -269,6 +312,31 @@ class _Written:
             timezone=self._timezone(),
             notes=tuple(notes),
         )
+
+    def defaults(self) -> Defaults:
+        """Its ``[defaults]``; names of measures and the scale are checked where they are used."""
+        return Defaults(
+            source=self.name,
+            measures=self._at("measures", lambda: self._texts("defaults", "measures", ())),
+            by=self._at("by", lambda: self._texts("defaults", "by", ())),
+            scale=self._at("scale", self._default_scale),
+            fully_judged=self._at("fully_judged", lambda: self._truth("defaults", "fully_judged")),
+            lines={key: line for key, line in self.lines.items() if line is not None},
+        )
+
+    def _default_scale(self) -> str | list[Any] | None:
+        scale = self._value("defaults", "scale", None)
+        if scale is not None and not isinstance(scale, str | list):
+            raise self._wrong(f"[defaults] scale is {scale!r}, not a scale", "scale = [0, 3]")
+        return scale
+
+    def _at(self, key: str, read: Callable[[], _Value]) -> _Value:
+        """A value of ``[defaults]``; a mistake in it names the line."""
+        try:
+            return read()
+        except InputError as error:
+            line = self.lines.get(key)
+            raise InputError(error.what, file=self.name, line=line, fix=error.fix) from None
 
     def _wrong(self, what: str, fix: str | None = None) -> InputError:
         return InputError(what, file=self.name, fix=fix)

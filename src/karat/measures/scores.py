@@ -36,6 +36,7 @@ class Rules:
         complete: Count every query of the qrels; those without a relevant document score 0.
         depth: Cut rankings after so many documents.
         judged_only: Drop documents without a judgment (after the cut).
+        fully_judged: Documents without a judgment are declared not relevant: there are no bounds.
         compat: The trec_eval to reproduce.
         no_answer: Queries without a right answer: never in the topic set.
         aside: Queries of weight 0: they count in slices of their own only.
@@ -45,6 +46,7 @@ class Rules:
     complete: bool = False
     depth: int | None = None
     judged_only: bool = False
+    fully_judged: bool = False
     compat: Compat | None = None
     no_answer: frozenset[str] = frozenset()
     aside: frozenset[str] = frozenset()

@@ -25,6 +25,7 @@ from karat.stats.bucket_resampling import Draws
 from karat.stats.intervals import TRUSTED_FROM
 from karat.stats.ratio import UserMoments, ratio_interval
 from karat.tables.events import EventLog
+from karat.tables.notes import Concern, Note
 from karat.tables.online import OnlineResult
 
 NOT_SAID = ""
@@ -104,9 +105,8 @@ def trust(results: Sequence[OnlineResult]) -> list[str]:
     slices = {tuple(row.slice.items()) for row in few} - {()}
     where = f" in {len(slices):,} slice{'s' * (len(slices) > 1)}" if slices else ""
     shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    return [
-        f"intervals over fewer than {TRUSTED_FROM} users are not to be trusted ({shown}{where})"
-    ]
+    said = f"intervals over fewer than {TRUSTED_FROM} users are not to be trusted ({shown}{where})"
+    return [Note(said, Concern.FEW)]
 
 
 def censoring(evidence: Evidence, metrics: Sequence[Metric]) -> list[str]:

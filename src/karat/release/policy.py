@@ -147,6 +147,8 @@ class Policy:
         known_failures: Queries known to fail; they count in no rule.
         source: What messages call it.
         notes: What to change in it, in sentences.
+        fully_judged: Whether it declares documents without a judgment not relevant; it changes no
+            number and no demand.
     """
 
     rules: tuple[Rule, ...]
@@ -154,6 +156,7 @@ class Policy:
     known_failures: tuple[Known, ...] = ()
     source: str = "policy"
     notes: tuple[str, ...] = ()
+    fully_judged: bool = False
 
     @property
     def measures(self) -> list[Measure]:
@@ -196,7 +199,7 @@ _BUDGETS = ("max_failed", "max_missing", "max_empty", "max_duplicates")
 _HEALTH = (*_BUDGETS, *_SHARES, "min_queries", "max_p95_ms", "max_p95_increase", "p95_ms")
 _KNOWN = ("query_id", "measure", "min", "reason", "query")
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
-_PARTS = ("rule", "health", "known_failure")
+_PARTS = ("rule", "health", "known_failure", "fully_judged")
 
 
 def policy_of(
@@ -205,7 +208,8 @@ def policy_of(
     """A policy from what TOML, or a dictionary, holds.
 
     Args:
-        written: ``rule`` (a list), and perhaps ``health`` and ``known_failure`` (a list).
+        written: ``rule`` (a list), and perhaps ``health``, ``known_failure`` (a list) and
+            ``fully_judged``.
         source: What messages call it.
         rel: Lowest grade that counts as relevant, where a measure does not say.
 
@@ -232,7 +236,9 @@ def policy_of(
     notes = []
     if any("query" in each for each in written.get("known_failure", [])):
         notes.append(f"{source}: the key query of [[known_failure]] is called query_id now")
-    return Policy(rules, reader.health(written.get("health", {})), known, source, tuple(notes))
+    health = reader.health(written.get("health", {}))
+    declared = reader.declared(written.get("fully_judged", False), health)
+    return Policy(rules, health, known, source, tuple(notes), declared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +267,18 @@ class _Reader:
         if not isinstance(value, list):
             raise self.wrong(f"{key} is one table", f"write [[{key}]], with two brackets")
         return value
+
+    def declared(self, given: Any, health: Health) -> bool:
+        """Whether the collection is declared fully judged."""
+        if not isinstance(given, bool):
+            raise self.wrong(f"fully_judged is {given!r}, not true or false", "fully_judged = true")
+        if given and health.min_judged is not None:
+            raise self.wrong(
+                "min_judged asks how many documents are judged, and fully_judged declares that all "
+                "are",
+                "leave out one of the two",
+            )
+        return given
 
     def rule(self, given: Any, where: str) -> Rule:
         self.refuse_unknown(given, _RULE, where)

@@ -13,7 +13,7 @@ from rich.text import Text
 from karat.reports.cells import LABEL, Cells, base, fitted, plain
 from karat.reports.figures import counted, percent, signed
 from karat.reports.further import answer_changes
-from karat.reports.terminal import drawn, show_notes
+from karat.reports.terminal import drawn, show_footnotes, show_notes
 from karat.tables.certificate import Certificate, Verification
 from karat.tables.comparison import (
     Comparison,
@@ -39,7 +39,9 @@ def to_json(comparison: Comparison) -> str:
     return json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def show_comparison(comparison: Comparison, out: Console, *, full: bool = False) -> None:
+def show_comparison(
+    comparison: Comparison, out: Console, *, full: bool = False, all_notes: bool = False
+) -> None:
     """Print the verdicts, where to look, the queries that decide, and the notes."""
     if comparison.standings:
         _show_standings(comparison, out, full=full)
@@ -58,7 +60,7 @@ def show_comparison(comparison: Comparison, out: Console, *, full: bool = False)
     if comparison.judge_next:
         out.print("judge next, the most telling first", style="bold")
         show_judge_next(comparison, out)
-    show_notes(comparison.notes, out)
+    show_footnotes(comparison.notes, out, every=full or all_notes)
 
 
 def show_verification(found: Verification, out: Console) -> None:

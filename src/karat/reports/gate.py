@@ -11,7 +11,7 @@ from rich.table import Table
 
 from karat.reports.cells import Cells, base, fitted, plain
 from karat.reports.figures import counted, signed
-from karat.reports.terminal import show_notes
+from karat.reports.terminal import show_footnotes, show_notes
 from karat.tables.comparison import Move
 from karat.tables.gate import Check, Gate, GateVerdict, KnownFailure, Lost
 
@@ -33,7 +33,7 @@ def error_json(what: str, exit_code: int) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
-def show_gate(gate: Gate, out: Console) -> None:
+def show_gate(gate: Gate, out: Console, *, all_notes: bool = False) -> None:
     """Print the verdict, every check, the queries that lost most, known failures and notes."""
     said = plain(f"{word(gate.verdict)}: ", "bold") + plain(why(gate))
     # What reads a pipe looks for whole lines.
@@ -59,7 +59,7 @@ def show_gate(gate: Gate, out: Console) -> None:
         show_notes(list(known_failures(gate.known_failures)), out)
     if gate.notes:
         out.print()
-        show_notes(gate.notes, out)
+        show_footnotes(gate.notes, out, every=all_notes)
 
 
 def word(verdict: GateVerdict) -> str:

@@ -22,6 +22,7 @@ from karat.reports.figures import (
 )
 from karat.reports.further import Sheet, curve, sheets
 from karat.tables import Result, Results
+from karat.tables.notes import first_notes, others
 
 if TYPE_CHECKING:
     import altair as alt
@@ -75,7 +76,7 @@ def to_html(results: Results) -> str:
         )
     parts += [drawing] if drawing is not None else []
     if results.results:
-        parts.append(_main_table(results.results, several))
+        parts.append(_main_table(results.results, several, judged=not results.fully_judged))
     for attribute in dict.fromkeys(row.attribute for row in results.slices):
         for run in dict.fromkeys(row.run for row in results.slices):
             rows = [r for r in results.slices if r.attribute == attribute and r.run == run]
@@ -89,7 +90,9 @@ def to_html(results: Results) -> str:
                 f"<details><summary>{_text(drawn.title)}</summary>{_sheet(drawn)}</details>"
             )
     if results.notes:
-        notes = "".join(f"<li>{_text(note)}</li>" for note in results.notes)
+        first, more = first_notes(results.notes)
+        notes = "".join(f"<li>{_text(note)}</li>" for note in first)
+        notes += f"<li>{others(more)}: <code>.notes</code></li>" if more else ""
         parts.append(f'<ul class="quiet">{notes}</ul>')
     parts += [lacking] if lacking is not None else []
     return f'<div class="karat-results">{"".join(parts)}</div>'
@@ -188,10 +191,11 @@ def _drawn(drawn: alt.LayerChart) -> str:
     return f'<div class="chart">{out.getvalue()}</div>'
 
 
-def _main_table(rows: Sequence[Result], several: bool) -> str:
+def _main_table(rows: Sequence[Result], several: bool, *, judged: bool) -> str:
     tied = any(moves(row, row.tie_low, row.tie_high) for row in rows)
     bounded = any(moves(row, row.unjudged_low, row.unjudged_high) for row in rows)
-    heads = ["measure", *(["run"] if several else []), "value", "95 %", "n", "judged"]
+    heads = ["measure", *(["run"] if several else []), "value", "95 %", "n"]
+    heads += ["judged"] if judged else []
     heads += ["tie band"] if tied else []
     heads += ["unjudged band"] if bounded else []
     body = []
@@ -200,7 +204,7 @@ def _main_table(rows: Sequence[Result], several: bool) -> str:
         for place, row in enumerate(group):
             cells = [measure if place == 0 else "", *([row.run] if several else [])]
             cells += [value_text(row, row.value), _span(row.ci_low, row.ci_high, 3)]
-            cells += [f"{row.n:,}", percent(row.judged)]
+            cells += [f"{row.n:,}", *([percent(row.judged)] if judged else [])]
             cells += [_band(row, row.tie_low, row.tie_high)] if tied else []
             cells += [_band(row, row.unjudged_low, row.unjudged_high)] if bounded else []
             body.append((cells, several and place == len(group) - 1))

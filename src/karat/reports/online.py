@@ -17,8 +17,9 @@ from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
 from karat.reports.cells import LABEL, label, needed, plain, squeezed
 from karat.reports.figures import counted
-from karat.reports.terminal import show_notes
+from karat.reports.terminal import show_footnotes, show_notes
 from karat.reports.written import csv_table, markdown_cell, markdown_table
+from karat.tables.notes import Concern, Note
 from karat.tables.online import OnlineResult, OnlineResults
 
 _MINUS = "\N{MINUS SIGN}"
@@ -56,7 +57,7 @@ class _Sheet:
         return replace(self, heads=heads, rows=rows)
 
 
-def show(results: OnlineResults, out: Console) -> None:
+def show(results: OnlineResults, out: Console, *, all_notes: bool = False) -> None:
     """Print results as tables; what to know of them before and behind."""
     if results.health:
         out.print("before any number", style="bold")
@@ -65,7 +66,7 @@ def show(results: OnlineResults, out: Console) -> None:
     for sheet in _sheets(results, out.width):
         out.print(plain(sheet.title, "bold"))  # above the table, which may be narrower
         out.print(_drawn(sheet, out.width), crop=False)  # no screen cuts a number
-    show_notes(_footnotes(results), out)
+    show_footnotes(_footnotes(results), out, every=all_notes)
 
 
 def to_markdown(results: OnlineResults) -> str:
@@ -349,7 +350,8 @@ def _footnotes(results: OnlineResults) -> list[str]:
 
 def _rules(results: OnlineResults) -> list[str]:
     changed = results.rules.partition(" ")[2]
-    return [f"by rules that are not the usual ones: {changed}"] if changed else []
+    said = f"by rules that are not the usual ones: {changed}"
+    return [Note(said, Concern.INPUT)] if changed else []
 
 
 def _reasons(rows: Sequence[OnlineResult]) -> Iterator[str]:
@@ -368,7 +370,9 @@ def _reasons(rows: Sequence[OnlineResult]) -> Iterator[str]:
         if (kind, reason) not in whole:
             slices = {tuple(row.slice.items()) for row in members}
             where = f" in {counted(len(slices), 'slice', 'slices')}"
-        yield f"{names}{where}: {kind}: {reason}"
+        whole_value = kind == "–" and not where
+        concern = Concern.QUERIES if whole_value else Concern.EXPLAINS
+        yield Note(f"{names}{where}: {kind}: {reason}", concern)
 
 
 def _names(rows: Sequence[OnlineResult]) -> str:

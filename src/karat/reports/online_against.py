@@ -11,9 +11,10 @@ from rich.console import Console
 from karat.reports.cells import Cells, fitted, plain
 from karat.reports.figures import counted, three_digits
 from karat.reports.online_words import as_wide, during, value
-from karat.reports.terminal import show_notes
+from karat.reports.terminal import show_footnotes, show_notes
 from karat.reports.written import csv_table, markdown_cell, markdown_table
 from karat.tables.against import Against, BothWorlds, Concord, Discord, WorldSlice
+from karat.tables.notes import Concern, Note
 
 FEW = 10
 """Queries: a rank correlation of fewer means little."""
@@ -23,7 +24,7 @@ _ALL = "all"
 _LOWER = " ↓"
 
 
-def show(found: Against, out: Console) -> None:
+def show(found: Against, out: Console, *, all_notes: bool = False) -> None:
     """Print both worlds: slices, how they go together, and where they disagree."""
     out.print(plain(headline(found)))
     out.print(fitted("both worlds", as_wide(_slices(found)), ("p50 ms", "searches", "p95 ms"), out))
@@ -43,7 +44,7 @@ def show(found: Against, out: Console) -> None:
     out.print(
         fitted("queries, most searched for first", as_wide(_queries(found, shown)), spare, out)
     )
-    show_notes(remarks(found, len(shown)), out)
+    show_footnotes(remarks(found, len(shown)), out, every=all_notes)
 
 
 def headline(found: Against) -> str:
@@ -56,7 +57,7 @@ def headline(found: Against) -> str:
 
 def remarks(found: Against, shown: int | None = None) -> list[str]:
     """What is in one world only, and how to read the rest; sentences."""
-    notes = []
+    notes: list[str] = []
     if found.judged_only:
         notes.append(
             f"{counted(found.judged_only, 'judged query', 'judged queries')} nobody searched for: "
@@ -73,7 +74,7 @@ def remarks(found: Against, shown: int | None = None) -> list[str]:
         f"{found.min_searches:,} searches or more; few searches each make any correlation weak"
     )
     if any_of_few(found.concord):
-        notes.append(OF_FEW)
+        notes.append(Note(OF_FEW, Concern.FEW))
     if any(row.direction == "lower" for row in found.concord):
         notes.append("↓ is better lower: there, agreement is a correlation below 0")
     if shown is not None and shown < len(found.queries):

@@ -11,7 +11,7 @@ from rich.console import Console
 from karat.reports.cells import Cells, fitted, plain
 from karat.reports.figures import counted, percent
 from karat.reports.online_words import as_wide, during, where
-from karat.reports.terminal import show_notes
+from karat.reports.terminal import show_footnotes
 from karat.reports.written import csv_table, markdown_cell, markdown_table
 from karat.tables.worst_queries import LostGroup, LostQuery, WorstQueries
 
@@ -25,7 +25,7 @@ _SORTED = {
 }
 
 
-def show(found: WorstQueries, out: Console) -> None:
+def show(found: WorstQueries, out: Console, *, all_notes: bool = False) -> None:
     """Print the queries, the worst first, and how they are ordered."""
     out.print(plain(headline(found)))
     if found.groups:
@@ -36,7 +36,7 @@ def show(found: WorstQueries, out: Console) -> None:
         out.print(fitted("", as_wide(rows), spare, out, names=2 if found.by else 1))
         for each in found.queries[:_NEXT]:
             out.print(plain(f"{each.text}: {each.why}", "dim"))
-    show_notes([*ordering(found), *found.notes], out)
+    show_footnotes([*ordering(found), *found.notes], out, every=all_notes)
 
 
 def headline(found: WorstQueries) -> str:

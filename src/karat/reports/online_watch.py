@@ -21,7 +21,7 @@ from karat.reports.online_words import (
     value,
     where,
 )
-from karat.reports.terminal import show_notes
+from karat.reports.terminal import show_footnotes, show_notes
 from karat.tables.watch import Change, Verdict, Watched
 
 _CHANCE = "* outside of what 95 of 100 windows are; among {tests} tests, that may be luck"
@@ -33,7 +33,7 @@ _WORDS: Mapping[Verdict, str] = {
 }
 
 
-def show(found: Watched, out: Console) -> None:
+def show(found: Watched, out: Console, *, all_notes: bool = False) -> None:
     """Print what a watch saw: health first, then what moved, then the rest."""
     better = found.found("better")
     strong = "" if found.verdict == "fine" else "bold"
@@ -61,7 +61,7 @@ def show(found: Watched, out: Console) -> None:
     untold = [change for change in found.found("cannot_tell") if not change.slice]
     notes = [change_text(change) for change in untold]
     show_notes([note for note in notes if note not in found.health], out)
-    show_notes(found.notes, out)
+    show_footnotes(found.notes, out, every=all_notes)
 
 
 def verdict_text(found: Watched) -> str:

@@ -16,6 +16,7 @@ from karat.reports.figures import percent, value_text
 from karat.reports.further import Sheet, curve, sheets
 from karat.tables import QueryValue, Result, Results
 from karat.tables.explanation import Explanation, Line
+from karat.tables.notes import SHOWN, first_notes, others
 
 _NARROW = 12
 _LONGEST_HEADING = 20  # longer names of measures are folded
@@ -46,10 +47,12 @@ class _Console(Console):
         raise BrokenPipeError
 
 
-def show_results(results: Results, out: Console, *, full: bool = False) -> None:
+def show_results(
+    results: Results, out: Console, *, full: bool = False, all_notes: bool = False
+) -> None:
     """Print result rows run by run, slices, per-query values, and the notes."""
     runs = list(dict.fromkeys(row.run for row in results.results))
-    out.print(_table(results.results))
+    out.print(_table(results.results, judged=not results.fully_judged))
     if full:
         out.print(_digits_table(results.results))
         out.print(_counts_table(results.results))
@@ -73,7 +76,7 @@ def show_results(results: Results, out: Console, *, full: bool = False) -> None:
             chosen_values = [row for row in results.per_query if row.run == run]
             for measures in _blocks(chosen_values, 6, out.width - 28, gap=3):
                 out.print(_query_table(chosen_values, run, measures))
-    show_notes(results.notes, out)
+    show_footnotes(results.notes, out, every=full or all_notes)
 
 
 def show_breakdown(results: Results, attribute: str, measure: str, out: Console) -> None:
@@ -98,7 +101,7 @@ def show_paragraphs(title: str, paragraphs: Iterable[str], out: Console) -> None
     _bullets(paragraphs, out, "")
 
 
-def show_explanation(explanation: Explanation, out: Console) -> None:
+def show_explanation(explanation: Explanation, out: Console, *, all_notes: bool = False) -> None:
     """Print one query's ranking with what each document adds."""
     value = "no value" if explanation.value is None else f"{explanation.value:.4f}"
     head = Text.assemble(
@@ -119,12 +122,20 @@ def show_explanation(explanation: Explanation, out: Console) -> None:
         shown = ", ".join(f"{line.doc_id} ({line.grade:g})" for line in explanation.missed[:8])
         more = f" and {count - 8:,} more" if count > 8 else ""
         out.print(f"Relevant and not retrieved ({count:,}): {shown}{more}")
-    show_notes(explanation.notes, out)
+    show_footnotes(explanation.notes, out, every=all_notes)
 
 
 def show_notes(notes: Sequence[str], out: Console) -> None:
     """Print notes as a list, wrapped under their bullet."""
     _bullets(notes, out, "dim")
+
+
+def show_footnotes(notes: Sequence[str], out: Console, *, every: bool) -> None:
+    """Print the notes under a result: the most important, and how many more there are."""
+    shown, more = first_notes(notes, len(notes) if every else SHOWN)
+    show_notes(shown, out)
+    if more:
+        out.print(plain(f"{others(more)}: --notes", "dim"))
 
 
 def show_warnings(warnings: Sequence[str], out: Console) -> None:
@@ -182,11 +193,12 @@ def _title(rows: Sequence[Result]) -> str:
     return "" if _several(rows) else rows[0].run
 
 
-def _table(rows: Sequence[Result]) -> Table:
-    table = _columns(_title(rows), rows, "value", "95 %", "n", "judged", close=False)
+def _table(rows: Sequence[Result], *, judged: bool) -> Table:
+    heads = ("value", "95 %", "n", *(["judged"] if judged else []))
+    table = _columns(_title(rows), rows, *heads, close=False)
     for labels, row, ends in _by_measure(rows):
         cells = (_value(row), _interval(row), f"{row.n:,}", percent(row.judged))
-        table.add_row(*labels, *cells, end_section=ends)
+        table.add_row(*labels, *cells[: len(heads)], end_section=ends)
     return table
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from karat.reports import trend_words as words
 from karat.reports.cells import base, plain
 from karat.reports.figures import counted
-from karat.reports.terminal import show_notes
+from karat.reports.terminal import show_footnotes
 from karat.tables.trend import Mark, Series, Trend
 
 _WIDEST, _NARROWEST = 40, 10  # columns of the chart
@@ -21,7 +21,7 @@ _APART = 7  # columns of the one that says whether changes are told apart
 _TROUBLES = 5
 
 
-def show_trend(trend: Trend, out: Console) -> None:
+def show_trend(trend: Trend, out: Console, *, all_notes: bool = False) -> None:
     """Print each series, the worst problem first, and the notes."""
     explained = False
     nothing = words.uncompared(trend)
@@ -46,9 +46,8 @@ def show_trend(trend: Trend, out: Console) -> None:
             points = counted(hidden, "earlier point", "earlier points")
             out.print(f"{points} not shown (--last {len(series.marks)})", style="dim")
         out.print()
-    show_notes(
-        [n for n in trend.notes if n != nothing and (explained or n != words.TOLD_APART)], out
-    )
+    notes = [n for n in trend.notes if n != nothing and (explained or n != words.TOLD_APART)]
+    show_footnotes(notes, out, every=all_notes)
 
 
 def last_of(series: Series, last: int | None) -> Sequence[Mark]:

@@ -48,6 +48,7 @@ class Aggregation:
             measure
             for measure in scores.values
             if bounds or (bounds is None and (measure.depth or NEAR + 1) <= NEAR)
+            if not scores.rules.fully_judged
         ]
         self._bounds = {measure: scores.bounds(measure) for measure in self.bounded}
         self._shares: dict[int, Floats] = {}
@@ -183,7 +184,7 @@ class Aggregation:
         return shown(span, values[used], *value_range(measure))
 
     def _judged(self, measure: Measure, used: Mask) -> float | None:
-        if measure.depth is None:
+        if measure.depth is None or self.scores.rules.fully_judged:
             return None
         if measure.depth not in self._shares:
             self._shares[measure.depth] = parse(f"Judged@{measure.depth}")(self.scores.evidence)

@@ -11,6 +11,7 @@ from karat.errors import UsageError, nearest
 from karat.tables.answer_changes import AnswerChange
 from karat.tables.asked import Meant, of_measure, of_slice
 from karat.tables.leaderboard import Order, Standing
+from karat.tables.notes import as_lines
 from karat.tables.pairs import Pairs
 
 ROUNDING = 1e-12
@@ -337,6 +338,7 @@ class Settings:
         rel: Lowest grade that counts as relevant there.
         all_pairs: Whether the family of the verdicts is every pair of runs under every measure;
             else it is every candidate against the baseline under every measure.
+        fully_judged: Whether documents without a judgment are declared not relevant.
     """
 
     test: str
@@ -347,6 +349,7 @@ class Settings:
     k: int
     rel: float
     all_pairs: bool = False
+    fully_judged: bool = False
 
 
 @dataclass(frozen=True, repr=False)
@@ -470,4 +473,4 @@ class Comparison:
             f"{row.candidate} against {row.baseline}, {row.measure}: {row.verdict} ({row.reason})"
             for row in self.differences
         ]
-        return "\n".join([*rows, *(f"· {note}" for note in self.notes)])
+        return "\n".join([*rows, *as_lines(self.notes)])

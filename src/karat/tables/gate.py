@@ -136,6 +136,7 @@ class Gate:
         notes: Sentences a reader must know.
         results: The candidate by itself: each measure with its interval and counts, over all
             queries and in the slices of the rules.
+        fully_judged: Whether documents without a judgment are declared not relevant.
         scores: What its means over all queries are of; for a history, and in no JSON.
         meant: What other spellings of measures mean, for ``value``; in no JSON.
     """
@@ -150,6 +151,7 @@ class Gate:
     hashes: dict[str, str | None] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
+    fully_judged: bool = False
     scores: QueryScores | None = field(default=None, compare=False, repr=False)
     meant: Meant | None = field(default=None, compare=False, repr=False)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from karat.errors import UsageError, nearest
 from karat.tables.asked import Meant, of_measure, of_slice
+from karat.tables.notes import as_lines
 from karat.tables.run import Run
 
 State = Literal["ok", "empty", "missing", "failed", "undefined", "unjudged"]
@@ -219,10 +220,12 @@ class Results:
         results: One row for each run and measure, in the order asked.
         slices: The same for each value of each attribute asked for with ``by``.
         per_query: One row for each run, measure and query; empty unless asked for.
-        notes: Sentences a reader must know: what was left out, what differs, what is None.
+        notes: Sentences a reader must know, the most important first: what was left out, what
+            differs, what is None.
         no_answer: One row for each run, where queries are marked as having no right answer.
         latency: One row for each run whose answers have times.
         outcomes: One row for each run, measure and outcome asked for.
+        fully_judged: Whether documents without a judgment are declared not relevant.
         runs: The runs evaluated, by name: ``karat.write_run(results.runs["bm25"], "bm25.jsonl")``.
         shown: How a notebook shows it, given by the workflow that made it.
         scores: What the means over all queries are of, by the name of the run; for a history.
@@ -236,6 +239,7 @@ class Results:
     no_answer: list[NoAnswer] = field(default_factory=list)
     latency: list[Latency] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
+    fully_judged: bool = False
     runs: dict[str, Run] = field(default_factory=dict, compare=False, repr=False)
     shown: Callable[[Results], str] | None = field(default=None, compare=False, repr=False)
     scores: dict[str, QueryScores] = field(default_factory=dict, compare=False, repr=False)
@@ -247,7 +251,7 @@ class Results:
         rows = [head, *(_as_text(row) for row in self.results)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        return "\n".join([*lines, *(f"· {note}" for note in self.notes)])
+        return "\n".join([*lines, *as_lines(self.notes)])
 
     def _repr_html_(self) -> str | None:
         return None if self.shown is None else self.shown(self)
@@ -300,6 +304,8 @@ class Results:
         for name in ("no_answer", "latency", "outcomes"):
             if rows := getattr(self, name):
                 out[name] = [asdict(row) for row in rows]
+        if self.fully_judged:
+            out["fully_judged"] = True
         out["notes"] = list(self.notes)
         return out
 

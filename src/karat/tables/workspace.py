@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -39,6 +39,31 @@ class Card:
     image: str | None = None
     url: str = "url"
     more: tuple[str, ...] = ()
+
+
+DEFAULTS = ("measures", "by", "scale", "fully_judged")
+"""Options that ``[defaults]`` can set."""
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What ``[defaults]`` of a ``karat.toml`` says of options that are not given.
+
+    Attributes:
+        source: The file.
+        measures: Names of measures, as written; empty for none.
+        by: Attributes to slice by; empty for none.
+        scale: Lowest and highest grade as written, ``"0-3"`` or two numbers; None if not set.
+        fully_judged: Whether documents without a judgment are declared not relevant.
+        lines: The line of each key, from 1, as far as it was found.
+    """
+
+    source: str
+    measures: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
+    scale: str | Sequence[float] | None = None
+    fully_judged: bool = False
+    lines: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from karat.connectors.asking import Manner, Reply, ask
 from karat.errors import InputError, UsageError, nearest
 from karat.reports.figures import counted
 from karat.tables import Qrels, Queries, Results, Run
+from karat.tables.notes import Concern, Note, in_order
 from karat.tables.returned import EXPECTED, common_reason
 from karat.workflows import given
 from karat.workflows.evaluate import evaluate
@@ -135,14 +136,15 @@ def benchmark(
     told = [note for note in results.notes if "ranks contradict scores" not in note]
     if run.contradicted:
         notes.insert(0, _disordered(run, len(query_ids)))
-    return replace(results, no_answer=silence, notes=[*told, *notes])
+    return replace(results, no_answer=silence, notes=in_order([*told, *notes]))
 
 
 def _disordered(run: Run, asked: int) -> str:
     """Users see the order of the search, karat that of the scores: whoever mixes them must know."""
-    return (
+    return Note(
         f"{run.name} returned documents in another order than their scores in "
-        f"{run.contradicted:,} of {counted(asked, 'query', 'queries')}; karat goes by score"
+        f"{run.contradicted:,} of {counted(asked, 'query', 'queries')}; karat goes by score",
+        Concern.ORDER,
     )
 
 
@@ -329,7 +331,8 @@ def _notes(replies: Sequence[Reply]) -> Iterator[str]:
     errors = Counter(common_reason(reply.error) for reply in replies if reply.error is not None)
     if errors:
         most = "; ".join(f"{error} ({count:,})" for error, count in errors.most_common(3))
-        yield f"why queries failed: {most}{'; …' if len(errors) > 3 else ''}"
+        more = "; …" if len(errors) > 3 else ""
+        yield Note(f"why queries failed: {most}{more}", Concern.QUERIES)
     again = sum(reply.tries > 1 and reply.error is None for reply in replies)
     if again:
         yield (

@@ -37,6 +37,7 @@ from karat.tables.comparison import (
     QueryDifference,
     Settings,
 )
+from karat.tables.notes import in_order
 from karat.workflows import given
 from karat.workflows.answer_changes import answer_changes
 from karat.workflows.comparison_notes import of_comparison
@@ -70,6 +71,7 @@ def compare(
     complete: bool = False,
     depth: int | None = None,
     judged_only: bool = False,
+    fully_judged: bool = False,
     collapse: str | None = None,
     scale: str | tuple[float, float] | None = None,
     part: str | None = None,
@@ -102,6 +104,7 @@ def compare(
         complete: Every query of the qrels counts.
         depth: Cut rankings after so many documents.
         judged_only: Drop unjudged documents.
+        fully_judged: Declare that documents without a judgment are not relevant.
         collapse: Fold chunks into the document named in this column of ``documents``.
         scale: Lowest and highest grade that a judgment can give.
         part: Only queries of this part of the golden set, as in ``evaluate``.
@@ -116,6 +119,11 @@ def compare(
     if judged_only and judge_next:
         raise UsageError(
             "what to judge next is unjudged, which judged_only drops", fix="judged_only=False"
+        )
+    if fully_judged and judge_next:
+        raise UsageError(
+            "there is nothing to judge next where fully_judged declares all documents judged",
+            fix="leave out one of the two",
         )
     if interval not in INTERVALS:
         raise UsageError(f"there is no interval called {interval!r}", nearest=INTERVALS)
@@ -135,6 +143,7 @@ def compare(
         complete=complete,
         depth=depth,
         judged_only=judged_only,
+        fully_judged=fully_judged,
         collapse=collapse,
         scale=scale,
     )
@@ -162,7 +171,14 @@ def compare(
     slices = _sliced(testing, contrasts, parts, rows)
     texts = asked.about.texts() if asked.about else {}
     settings = Settings(
-        test, interval, margin, resamples, seed, *_first_page(asked), all_pairs=all_pairs
+        test,
+        interval,
+        margin,
+        resamples,
+        seed,
+        *_first_page(asked),
+        all_pairs=all_pairs,
+        fully_judged=asked.rules.fully_judged,
     )
     top = asked.qrels, _answered(scored), settings.k, settings.rel
     ranked = standings(scored, weighing, found_pairs) if others[1:] else []
@@ -204,9 +220,9 @@ def compare(
         judge_next=_judge_next(every[0], pairs[0], judge_next, weighing, texts),
         meant=asked.meant,
     )
-    said = of_comparison(found, scored, asked, judge_next)
+    said = in_order([*of_comparison(found, scored, asked, judge_next), *of_parts(asked.about)])
     used = () if part_of is None else part_of.used()
-    return replace(found, notes=[*used, *said, *of_parts(asked.about)])
+    return replace(found, notes=[*used, *said])
 
 
 def _check(asked: Settled) -> None:
@@ -253,7 +269,7 @@ def _pairs(scored: Sequence[Scores], testing: Testing) -> AllPairs:
 def _contrasts(first: Scores, other: Scores, pair: Pair, asked: Settled) -> list[Contrast]:
     """A candidate against the baseline under each measure."""
     bounds: dict[Measure, DifferenceBounds] = {}
-    if not asked.rules.judged_only:
+    if not asked.rules.judged_only and not asked.rules.fully_judged:
         # The deepest first: from its pool the others' are cut.
         for measure in sorted(asked.measures, key=lambda m: -(m.depth or math.inf)):
             bounds[measure] = difference_bounds(measure, pair)

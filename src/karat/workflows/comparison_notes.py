@@ -13,8 +13,9 @@ from karat.stats.averages import mean
 from karat.stats.intervals import LEAST, RESAMPLES, TRUSTED_FROM
 from karat.stats.weighing import Weighing
 from karat.tables.comparison import Comparison, Difference
+from karat.tables.notes import Concern, Note, prefixed
 from karat.workflows.foreign_ids import of_ids
-from karat.workflows.notes import of_cuts, of_run, of_weights, returned_and_tied
+from karat.workflows.notes import of_cuts, of_declared, of_run, of_weights, returned_and_tied
 from karat.workflows.settle import Settled
 
 _MOVED = 0.005  # what changes the second digit
@@ -23,28 +24,31 @@ _MOVED = 0.005  # what changes the second digit
 def of_comparison(
     found: Comparison, scored: Sequence[Scores], asked: Settled, judge_next: int
 ) -> Iterator[str]:
-    """The notes of one comparison, most important first."""
+    """The notes of one comparison."""
     if judge_next and not found.judge_next:
-        yield (
+        yield Note(
             f"no grade of an unjudged document would move {asked.measures[0]}, so there is nothing "
-            "to judge next; a deeper measure may have some (-m R@100)"
+            "to judge next; a deeper measure may have some (-m R@100)",
+            Concern.UNJUDGED,
         )
     yield from of_weights(scored[0])
     yield from _shallow(scored)
     yield from _ties(found.differences, scored, asked)
     for scores in scored:
-        said = (of_ids(scores, asked.qrels), *of_run(scores, asked.rules))
-        yield from (f"{scores.run.name}: {note}" for note in said if note)
+        said = (*of_ids(scores, asked.qrels), *of_run(scores, asked.rules))
+        yield from (prefixed(f"{scores.run.name}: ", note) for note in said)
+    yield from of_declared(asked.rules)
     few = min((row.n for row in found.differences), default=0)
     if few < TRUSTED_FROM:
-        yield f"fewer than {TRUSTED_FROM} queries ({few}): {_too_few(few)}"
+        yield Note(f"fewer than {TRUSTED_FROM} queries ({few}): {_too_few(few)}", Concern.FEW)
     yield from of_cuts([*found.differences, *found.slices])
     yield from _corrections(found)
     if any(row.unjudged_high is not None for row in found.differences):
         low, high = asked.qrels.scale
-        yield (
+        yield Note(
             f"what the unjudged could do is over all grades from {low:g} to {high:g} of documents "
-            "in either run down to the cutoff, the same in both runs; others count as not relevant"
+            "in either run down to the cutoff, the same in both runs; others count as not relevant",
+            Concern.UNJUDGED,
         )
 
 
@@ -64,9 +68,10 @@ def _shallow(scored: Sequence[Scores]) -> Iterator[str]:
             if most < min(depth, max(deepest))
         ]
         if most and beyond:
-            yield (
+            yield Note(
                 f"{scores.run.name} returns at most {counted(most, 'document', 'documents')} to a "
-                f"query, and {', '.join(beyond)} {'looks' if len(beyond) == 1 else 'look'} deeper"
+                f"query, and {', '.join(beyond)} {'looks' if len(beyond) == 1 else 'look'} deeper",
+                Concern.INPUT,
             )
 
 
@@ -93,9 +98,10 @@ def _ties(rows: Sequence[Difference], scored: Sequence[Scores], asked: Settled) 
             returned, tied = returned_and_tied(scores)
             others = counted(len(moved) - 1, "more measure", "more measures")
             more = f" (and {others})" if len(moved) > 1 else ""
-            yield (
+            yield Note(
                 f"{scores.run.name}: {percent(tied / returned)} of the documents are tied in "
-                f"score; by another order of them {measure} could be {low:.3f} to {high:.3f}{more}"
+                f"score; by another order of them {measure} could be {low:.3f} to {high:.3f}{more}",
+                Concern.ORDER,
             )
     by_name = {str(measure): measure for measure in asked.measures}
     runs = {scores.run.name: scores for scores in scored}
@@ -111,7 +117,8 @@ def _ties(rows: Sequence[Difference], scored: Sequence[Scores], asked: Settled) 
     ]
     for candidate in dict.fromkeys(row.candidate for row in turned):
         named = ", ".join(row.measure for row in turned if row.candidate == candidate)
-        yield f"the order of tied documents alone could turn {candidate} by {named}"
+        turned_by = f"the order of tied documents alone could turn {candidate} by {named}"
+        yield Note(turned_by, Concern.ORDER)
 
 
 def _turns(

@@ -16,6 +16,7 @@ from karat.stats.intervals import RESAMPLES
 from karat.stats.quantiles import latency_of
 from karat.stats.weighing import Weighing
 from karat.tables import QueryValue, Results
+from karat.tables.notes import in_order
 from karat.tables.results import NoAnswer
 from karat.workflows import given, notes
 from karat.workflows.outcomes import Values, correlate, outcome_values
@@ -40,6 +41,7 @@ def evaluate(
     complete: bool = False,
     depth: int | None = None,
     judged_only: bool = False,
+    fully_judged: bool = False,
     collapse: str | None = None,
     compat: str | None = None,
     scale: str | tuple[float, float] | None = None,
@@ -72,6 +74,8 @@ def evaluate(
         complete: Every query of the qrels counts (trec_eval -c).
         depth: Cut rankings after so many documents (trec_eval -M).
         judged_only: Drop unjudged documents (trec_eval -J).
+        fully_judged: Declare that documents without a judgment are not relevant, as in a collection
+            that was judged completely: nothing is said of what they could change.
         collapse: Fold chunks into the document named in this column of ``documents``.
         compat: trec_eval-9 | trec_eval-10: that binary's numbers to the last printed digit.
         scale: Lowest and highest grade that a judgment can give, ``(0, 3)`` or ``"0-3"``; from 0
@@ -95,6 +99,12 @@ def evaluate(
         raise UsageError(f"there is no interval called {interval!r}", nearest=INTERVALS)
     if seed < 0:
         raise UsageError(f"a seed of {seed} is below 0", fix="--seed 0, for example")
+    if bounds and fully_judged:
+        raise UsageError(
+            "bounds are of what unjudged documents could change, and fully_judged declares that "
+            "they are not relevant",
+            fix="leave out one of the two",
+        )
     by = names(by, "by") or ()
     about_documents = given.documents_for(by, documents, qrels)
     held = None
@@ -111,6 +121,7 @@ def evaluate(
         complete=complete,
         depth=depth,
         judged_only=judged_only,
+        fully_judged=fully_judged,
         collapse=collapse,
         compat=compat,
         scale=scale,
@@ -142,15 +153,13 @@ def evaluate(
         values,
         [
             *(held.used() if held else ()),
-            *said,
-            *notes.of_silence(silent),
-            *lacking,
-            *of_parts(about),
+            *in_order([*said, *notes.of_silence(silent), *lacking, *of_parts(about)]),
         ],
         no_answer=silent,
         latency=[found for run in asked.runs if (found := latency_of(run)) is not None],
         outcomes=correlated,
         runs={run.name: run for run in asked.runs},
+        fully_judged=rules.fully_judged,
         shown=_in_a_notebook,
         meant=asked.meant,
         scores={

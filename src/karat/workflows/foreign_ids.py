@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ import polars as pl
 from karat.measures.scores import Scores
 from karat.tables import Qrels
 from karat.tables.id_spelling import SHARE, Spelling, likely_cause
+from karat.tables.notes import Concern, Note
 
 _TOP = 10  # documents of each query that are looked at
 _QUERIES = 300  # at most, evenly spread: enough to see how ids are written
@@ -90,7 +92,8 @@ def _spelling(scores: Scores, qrels: Qrels, query_ids: list[str]) -> Spelling | 
     return found if found is not None and found.matched >= SHARE * top.height else None
 
 
-def of_ids(scores: Scores, qrels: Qrels) -> str:
-    """A sentence on ids of another world; empty if nothing speaks against them."""
+def of_ids(scores: Scores, qrels: Qrels) -> Iterator[Note]:
+    """A note on document ids that are not those of the judgments, if any."""
     found = foreign_ids(scores, qrels)
-    return "" if found is None else str(found)
+    if found is not None:
+        yield Note(str(found), Concern.INPUT)

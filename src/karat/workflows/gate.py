@@ -41,13 +41,14 @@ from karat.stats.weighing import Weighing
 from karat.tables import Documents, Run
 from karat.tables.baseline import SavedBaseline
 from karat.tables.gate import WORST_FIRST, Check, Gate, KnownFailure
+from karat.tables.notes import Concern, Note, in_order, prefixed
 from karat.tables.results import QueryScores, Result
 from karat.workflows import given
 from karat.workflows.answers import answers_of
 from karat.workflows.baseline import changed, folded, renewal, restored, save_baseline, saved_in
 from karat.workflows.fingerprints import fingerprint
 from karat.workflows.lost import lost
-from karat.workflows.notes import of_run, of_weights
+from karat.workflows.notes import of_declared, of_run, of_weights
 from karat.workflows.parts import within
 from karat.workflows.settle import Settled, check_types, settle
 from karat.workflows.uncounted import Uncounted
@@ -69,6 +70,7 @@ def gate(
     collapse: str | None = None,
     scale: Any = None,
     part: str | None = None,
+    fully_judged: bool = False,
 ) -> Gate:
     """Hold a candidate against a policy.
 
@@ -86,12 +88,19 @@ def gate(
         collapse: Fold chunks into the document named in this column of ``documents``.
         scale: Lowest and highest grade that a judgment can give.
         part: As in ``evaluate``; a saved baseline must be of the same part.
+        fully_judged: Declare that documents without a judgment are not relevant; the policy can do
+            so too.
 
     Raises:
         InputError: the policy is none, or runs and judgments do not belong together.
         UsageError: a rule needs a baseline and there is none, or a slice that there is not.
     """
     wanted = policy_from(policy, rel)
+    if fully_judged and wanted.health.min_judged is not None:
+        raise UsageError(
+            "the policy asks for min_judged, and fully_judged declares all documents judged",
+            fix="leave out one of the two",
+        )
     saved = saved_in(baseline)
     if baseline is None and wanted.needs_baseline:
         raise UsageError("there is no baseline, and the policy compares with one", fix="name one")
@@ -114,6 +123,7 @@ def gate(
         depth=depth,
         collapse=collapse,
         scale=scale,
+        fully_judged=fully_judged or wanted.fully_judged,
     )
     scored = asked.scored()
     now = scored[0]
@@ -150,6 +160,7 @@ def gate(
     stale = next((at for at, check in enumerate(checks) if check.verdict == "stale"), None)
     if stale is not None:  # said once, and not with every rule
         checks[stale] = replace(checks[stale], reason=checks[stale].reason + renewed)
+    stale_note = [doubt.reason + renewed] if renewed and doubt and stale is None else []
     own = list(judged.own(held_against))
     return Gate(
         verdict=overall(checks),
@@ -164,16 +175,26 @@ def gate(
         hashes=hashes,
         notes=[
             *([] if part_of is None else part_of.used()),
-            *of_weights(now),
-            *(f"{s.run.name}: {note}" for s in scored for note in of_run(s, asked.rules)),
-            *([doubt.reason + renewed] if renewed and doubt and stale is None else []),
-            *_same(hashes, *answers),
-            *wanted.notes,
-            *unheld(wanted.health, *answers),
-            *judged.left_out(),
-            *blind(checks),
+            *in_order(
+                [
+                    *of_weights(now),
+                    *of_declared(asked.rules),
+                    *(
+                        prefixed(f"{s.run.name}: ", note)
+                        for s in scored
+                        for note in of_run(s, asked.rules)
+                    ),
+                    *(Note(each, Concern.INPUT) for each in stale_note),
+                    *_same(hashes, *answers),
+                    *wanted.notes,
+                    *(Note(each, Concern.QUERIES) for each in unheld(wanted.health, *answers)),
+                    *judged.left_out(),
+                    *(Note(each, Concern.FEW) for each in blind(checks)),
+                ]
+            ),
         ],
         results=own,
+        fully_judged=asked.rules.fully_judged,
         scores=judged.behind(own),
         meant=asked.meant,
     )
@@ -231,9 +252,10 @@ def _same(
     shown = f"(SHA-256 {str(hashes['candidate'])[:12]}…)"
     known = not baseline.times_us or candidate.times_us == baseline.times_us
     if known and candidate.p95_us == baseline.p95_us:
-        yield (
+        yield Note(
             f"candidate and baseline are the same run {shown}: perhaps one of them is the wrong "
-            "file"
+            "file",
+            Concern.INPUT,
         )
     else:
         yield f"candidate and baseline returned the same for every query {shown}, in other times"

@@ -14,6 +14,7 @@ from karat.stats.aggregation import Aggregation
 from karat.stats.intervals import TRUSTED_FROM
 from karat.tables import Qrels, Result, Run
 from karat.tables.comparison import Difference
+from karat.tables.notes import Concern, Note, prefixed
 from karat.tables.results import NoAnswer, Silence
 from karat.workflows.foreign_ids import of_ids
 
@@ -30,16 +31,17 @@ def of(
     interval: str,
     seed: int,
 ) -> list[str]:
-    """The notes of one evaluation, most important first."""
+    """The notes of one evaluation."""
     scored = [of_run.scores for of_run in rows]
     said = list(of_weights(scored[0]))
     for scores in scored:
         name = f"{scores.run.name}: " if len(scored) > 1 else ""
-        of_one = (of_ids(scores, qrels), *of_run(scores, rules), *_of_repeats(scores.run))
-        said += [name + note for note in of_one if note]
+        of_one = (*of_ids(scores, qrels), *of_run(scores, rules), *_of_repeats(scores.run))
+        said += [prefixed(name, note) for note in of_one]
     whole = [row for row in results if row.attribute is None]
     said += _of_ties(scored, whole)
     said += _of_unjudged(qrels, whole)
+    said += of_declared(rules)
     said += _of_all(qrels, scored, rules)
     said += _unknown(rows[0], rules)
     for reason, measures in _merged(rows).items():
@@ -48,8 +50,11 @@ def of(
     few = min((row.n for row in results if row.ci_low is not None), default=TRUSTED_FROM)
     if few < TRUSTED_FROM:
         said.append(
-            f"intervals over fewer than {TRUSTED_FROM} queries are not to be trusted "
-            f"(the least here is {few})"
+            Note(
+                f"intervals over fewer than {TRUSTED_FROM} queries are not to be trusted "
+                f"(the least here is {few})",
+                Concern.FEW,
+            )
         )
     if interval == "bca":
         said.append(f"BCa bootstrap intervals from 2,000 resamples, seed {seed}")
@@ -84,13 +89,14 @@ def of_silence(rows: Sequence[NoAnswer]) -> Iterator[str]:
                 "queries)"
             )
         if row.missing:
-            yield (
+            yield Note(
                 f"{_queries(row.missing)} marked no_answer not in the run{name}: counted as "
-                "answered with nothing"
+                "answered with nothing",
+                Concern.QUERIES,
             )
         failed = "" if not row.failed else f"{row.failed} got no answer and are not counted"
         if failed:
-            yield f"no_answer queries{name}: {failed}"
+            yield Note(f"no_answer queries{name}: {failed}", Concern.QUERIES)
 
 
 def _short(curve: Sequence[Silence], point: Silence) -> str:
@@ -106,6 +112,15 @@ def _short(curve: Sequence[Silence], point: Silence) -> str:
     return repr(point.threshold)
 
 
+def of_declared(rules: Rules) -> Iterator[str]:
+    """That unjudged documents are declared not relevant."""
+    if rules.fully_judged:
+        yield Note(
+            "declared fully judged: documents without a judgment count as not relevant",
+            Concern.UNJUDGED,
+        )
+
+
 def of_weights(scores: Scores) -> Iterator[str]:
     """How many queries count, where some have weight 0."""
     aside = int((scores.topics & ~scores.overall).sum())
@@ -113,9 +128,10 @@ def of_weights(scores: Scores) -> Iterator[str]:
         every = int(scores.topics.sum())
         count = "counts" if every - aside == 1 else "count"
         shown = "is shown in its" if aside == 1 else "are shown in their"
-        yield (
+        yield Note(
             f"{every - aside:,} of {_queries(every)} {count}; {aside:,} of weight 0 {shown} slices "
-            "only"
+            "only",
+            Concern.QUERIES,
         )
 
 
@@ -140,27 +156,29 @@ def of_run(scores: Scores, rules: Rules) -> Iterator[str]:
         elif state != "failed":
             held = held & scores.topics
         if held.any():
-            yield _counted(held, evidence.query_ids, what)
+            yield Note(_counted(held, evidence.query_ids, what), Concern.QUERIES)
     if unjudged := scores.unjudged_counting:
         listed = _list(unjudged)
         yield f"{_queries(len(unjudged))} of the run without judgments: left out ({listed})"
     if run.contradicted:
-        yield (
+        yield Note(
             f"ranks contradict scores in {_queries(run.contradicted)}: scores decide, ranks do "
-            "not count"
+            "not count",
+            Concern.ORDER,
         )
 
 
-def _of_repeats(run: Run) -> Iterator[str]:
+def _of_repeats(run: Run) -> Iterator[Note]:
     """Documents listed more than once; a gate and a comparison have rows of their own for them."""
     if "repeated" not in run.answers.columns:
         return
     repeated = run.answers["repeated"].drop_nulls()
     repeated = repeated.filter(repeated > 0)
     if more := int(repeated.sum()):
-        yield (
+        yield Note(
             f"documents returned twice in {_queries(len(repeated))}: the first place counts, and "
-            f"{more:,} further {'one is' if more == 1 else 'ones are'} left out"
+            f"{more:,} further {'one is' if more == 1 else 'ones are'} left out",
+            Concern.QUERIES,
         )
 
 
@@ -185,7 +203,8 @@ def _of_ties(scored: Sequence[Scores], rows: Sequence[Result]) -> Iterator[str]:
     yield f"tied in score with another document: {', '.join(shares)}; {rule}"
     spans = _first_moved(rows, lambda row: (row.tie_low, row.tie_high), DIGITS)
     if spans:
-        yield f"the order of tied documents could change printed digits: {spans}"
+        moved = f"the order of tied documents could change printed digits: {spans}"
+        yield Note(moved, Concern.ORDER)
 
 
 def _of_unjudged(qrels: Qrels, rows: Sequence[Result]) -> Iterator[str]:
@@ -193,10 +212,11 @@ def _of_unjudged(qrels: Qrels, rows: Sequence[Result]) -> Iterator[str]:
     if spans:
         low, high = qrels.scale
         whence = "as declared" if qrels.declared else "the largest there is; --scale declares it"
-        yield (
+        yield Note(
             f"unjudged documents could change this: {spans}; any grade from {low:g} to {high:g} "
             f"({whence}) is allowed to those that a run returned down to the cutoff, and what it "
-            "did not return counts as not relevant"
+            "did not return counts as not relevant",
+            Concern.UNJUDGED,
         )
 
 
@@ -266,11 +286,10 @@ def _of_all(qrels: Qrels, scored: Sequence[Scores], rules: Rules) -> Iterator[st
     overall = scored[0].overall
     bare = overall & ~scored[0].topics & ~_marked(scored[0])
     if bare.any() and not rules.compat:
-        yield _counted(
-            bare,
-            evidence.query_ids,
-            f"without a document of grade {scored[0].lowest_rel:g} or better: left out (undefined)",
+        what = (
+            f"without a document of grade {scored[0].lowest_rel:g} or better: left out (undefined)"
         )
+        yield _counted(bare, evidence.query_ids, what)
     silent = any(
         (np.isin(scores.answered, ["missing", "empty"]) & scores.topics & overall).any()
         for scores in scored

@@ -19,6 +19,7 @@ from karat.formats import golden, held_out, writing
 from karat.formats.source import Source
 from karat.golden.splitting import DEV, HELD_OUT, PART, SALT, SHARE, Split, in_part, split
 from karat.tables import Qrels, Queries, Run
+from karat.tables.notes import Concern, Note
 from karat.workflows import given
 from karat.workflows.fingerprints import fingerprint
 
@@ -66,7 +67,7 @@ class Within:
         if self.part != HELD_OUT or not answering:
             return []
         if self.place is None:
-            return [NO_FILE]
+            return [Note(NO_FILE, Concern.INPUT)]
         use = held_out.Use(
             time=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             golden=self.golden,
@@ -78,7 +79,8 @@ class Within:
         before = held_out.append(self.place, use)
         runs = len({sha256 for each in before for _, sha256 in each.runs})
         some = "no run" if not runs else "1 run" if runs == 1 else f"{runs:,} runs"
-        return [f"held-out part: use {len(before) + 1} ({some} before; {self.place.name})"]
+        says = f"held-out part: use {len(before) + 1} ({some} before; {self.place.name})"
+        return [Note(says, Concern.INPUT)]
 
 
 def within(part: str, qrels: Any, runs: Sequence[Any], queries: Any = None) -> Within:

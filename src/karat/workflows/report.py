@@ -46,6 +46,7 @@ def write_report(
     complete: bool = False,
     depth: int | None = None,
     judged_only: bool = False,
+    fully_judged: bool = False,
     collapse: str | None = None,
     compat: str | None = None,
     scale: str | tuple[float, float] | None = None,
@@ -64,6 +65,7 @@ def write_report(
         complete: Every query of the qrels counts.
         depth: Cut rankings after so many documents.
         judged_only: Drop unjudged documents.
+        fully_judged: Documents without a judgment are declared not relevant.
         collapse: Fold chunks into the document named in this column of ``documents``.
         compat: trec_eval-9 | trec_eval-10.
         scale: Lowest and highest grade that a judgment can give.
@@ -82,6 +84,7 @@ def write_report(
         "complete": complete,
         "depth": depth,
         "judged_only": judged_only,
+        "fully_judged": fully_judged,
         "collapse": collapse,
         "compat": compat,
         "scale": scale,
@@ -284,6 +287,8 @@ def _rules(
             yield words, str(rules[name])
     if rules["judged_only"]:
         yield "unjudged", "dropped from every ranking"
+    if rules["fully_judged"]:
+        yield "unjudged", "declared not relevant"
 
 
 def _lower(results: Results) -> Iterator[str]:

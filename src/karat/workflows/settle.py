@@ -62,6 +62,7 @@ def settle(
     complete: bool = False,
     depth: int | None = None,
     judged_only: bool = False,
+    fully_judged: bool = False,
     collapse: str | None = None,
     compat: str | None = None,
     scale: Any = None,
@@ -72,9 +73,16 @@ def settle(
         UsageError: an unknown measure or version, or a value of the wrong kind.
         InputError: files or tables that cannot be read.
     """
-    check_types(rel=rel, depth=depth)
+    check_types(rel=rel, depth=depth, fully_judged=fully_judged)
+    if fully_judged and judged_only:
+        raise UsageError(
+            "judged_only drops the documents that fully_judged declares not relevant",
+            fix="leave out one of the two",
+        )
     about = given.about(queries, qrels)
-    rules = _rules(rel, complete, depth, judged_only, compat)
+    rules = replace(
+        _rules(rel, complete, depth, judged_only, compat), fully_judged=bool(fully_judged)
+    )
     if about is not None and not compat:  # trec_eval knows neither marks nor weights
         aside = frozenset(query for query, weight in about.weights().items() if weight == 0)
         rules = replace(rules, no_answer=frozenset(about.no_answer()), aside=aside)
@@ -108,6 +116,7 @@ _TYPES: dict[str, tuple[type, str]] = {
     "review": (Integral, "a whole number"),
     "judge_next": (Integral, "a whole number"),
     "bounds": (bool, "True, False or None"),
+    "fully_judged": (bool, "True or False"),
 }
 
 

@@ -26,6 +26,7 @@ from karat.tables import Queries
 from karat.tables.against import Against, BothWorlds, Discord, WorldSlice
 from karat.tables.days import day_text
 from karat.tables.events import EventLog
+from karat.tables.notes import Concern, Note
 from karat.workflows import given
 from karat.workflows.evaluate import evaluate as evaluated
 from karat.workflows.online.evidence import gather
@@ -164,7 +165,7 @@ def against(
         enough=len(enough),
         rules=rules.id,
         period=None if period is None else (day_text(period[0]), day_text(period[1])),
-        notes=[*notes, *([health.NO_REAL_PEOPLE] if log.simulated else [])],
+        notes=[*notes, *([Note(health.NO_REAL_PEOPLE, Concern.INPUT)] if log.simulated else [])],
         simulated=log.simulated,
     )
 

@@ -14,6 +14,7 @@ from karat.golden.traffic import folded
 from karat.online.evidence import column_of, shown
 from karat.tables.days import day_number
 from karat.tables.events import EventLog
+from karat.tables.notes import Concern, Note
 from karat.tables.online import DIMENSIONS
 
 Only = Mapping[str, str | None]
@@ -107,7 +108,7 @@ def only_note(only: Only) -> list[str]:
     if not only:
         return []
     said = (f"no {name}" if value is None else f"{name}={value}" for name, value in only.items())
-    return [f"only searches with {', '.join(said)} are counted"]
+    return [Note(f"only searches with {', '.join(said)} are counted", Concern.INPUT)]
 
 
 def _number(dimension: str, value: str | None) -> str | int | None:

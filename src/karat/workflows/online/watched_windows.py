@@ -12,6 +12,7 @@ from karat.online.watch import LEAST_WINDOWS
 from karat.online.windows import Window, earlier, latest
 from karat.tables.days import EPOCH, day_number, day_text
 from karat.tables.events import EventLog
+from karat.tables.notes import Concern, Note
 from karat.tables.zones import local_time
 
 _YEARS = (1970, 9998)
@@ -97,7 +98,7 @@ def incomplete(window: Window, log: EventLog) -> str:
 def open_notes(window: Window, log: EventLog) -> list[str]:
     """That a window is compared though the log ends within it."""
     open_ = incomplete(window, log)
-    return [f"{open_}; it is compared nevertheless"] if open_ else []
+    return [Note(f"{open_}; it is compared nevertheless", Concern.INPUT)] if open_ else []
 
 
 def earlier_in(window: Window, days: int, log: EventLog) -> tuple[list[Window], list[Window]]:

@@ -22,6 +22,7 @@ from karat.online.windows import Window, hours_of
 from karat.reports.online_words import change_text, where
 from karat.tables.days import day_text
 from karat.tables.events import EventLog
+from karat.tables.notes import Concern, Note
 from karat.tables.watch import Change, Verdict, Watched
 from karat.workflows.online.evaluating import classes_of, cut_of
 from karat.workflows.online.narrowing import Only, only_note
@@ -222,7 +223,10 @@ def _metrics(names: Sequence[str] | None, log: EventLog) -> tuple[list[Metric], 
     for name, reason in reasons.items():
         if reason:
             lacking.setdefault(reason, []).append(name)
-    notes = [f"not watched: {', '.join(lost)}: {reason}" for reason, lost in lacking.items()]
+    notes: list[str] = [
+        Note(f"not watched: {', '.join(lost)}: {reason}", Concern.QUERIES)
+        for reason, lost in lacking.items()
+    ]
     return [metric for metric in found if not reasons[metric.name]], notes
 
 

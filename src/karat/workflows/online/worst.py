@@ -28,6 +28,7 @@ from karat.store import queries as stored_queries
 from karat.tables.days import day_text
 from karat.tables.events import EventLog
 from karat.tables.exchange import Exchange
+from karat.tables.notes import Concern, Note
 from karat.tables.worst_queries import FAILURES, ORDERS, LostQuery, Order, WorstQueries
 from karat.workflows.exchanging import TakenIn, take_exchange
 from karat.workflows.online.evaluating import classes_of, cut_of
@@ -149,16 +150,16 @@ def _order(sort: str) -> Order:
 
 
 def _notes(log: EventLog) -> list[str]:
-    notes = []
+    notes: list[str] = []
     if log.simulated:
-        notes.append(health.NO_REAL_PEOPLE)
+        notes.append(Note(health.NO_REAL_PEOPLE, Concern.INPUT))
     unknown = why_unknown(find("ZeroResults"), log)
     if unknown:
-        notes.append(f"{unknown}: nobody can say which searches found nothing")
+        said = f"{unknown}: nobody can say which searches found nothing"
+        notes.append(Note(said, Concern.QUERIES))
     if not log.kinds.get("click", 0):
-        notes.append(
-            "the log holds no clicks: only zero results and reformulations count as failures"
-        )
+        said = "the log holds no clicks: only zero results and reformulations count as failures"
+        notes.append(Note(said, Concern.QUERIES))
     else:
         notes.append("a last click that nothing says the end of counts as satisfied")
     return notes

@@ -1,0 +1,77 @@
+"""Notes: what a reader of numbers must know, and in which order it matters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Self
+
+SHOWN = 3
+"""How many notes are printed under a table."""
+
+
+class Concern(IntEnum):
+    """What a note is about, the most important first: what could change a conclusion, and last
+    what only explains it.
+    """
+
+    INPUT = 0
+    """The files may be the wrong ones: unknown document ids, the same run twice."""
+    QUERIES = 1
+    """Queries that count failed, are missing or came back empty, or queries do not count."""
+    ORDER = 2
+    """Ranks contradict scores, or the order of ties changes a number or a verdict."""
+    UNJUDGED = 3
+    """Unjudged documents could change a number."""
+    FEW = 4
+    """Too few queries for an interval or a test."""
+    EXPLAINS = 5
+    """Everything else."""
+
+
+class Note(str):
+    """A sentence, and what it is about; any other string explains.
+
+    Attributes:
+        concern: What it is about.
+    """
+
+    __slots__ = ("concern",)
+    concern: Concern
+
+    def __new__(cls, text: str, concern: Concern = Concern.EXPLAINS) -> Self:
+        """A note from its text."""
+        note = super().__new__(cls, text)
+        note.concern = concern
+        return note
+
+
+def prefixed(prefix: str, note: str) -> Note:
+    """The same note with something before it, such as the name of a run."""
+    return Note(prefix + note, _concern(note))
+
+
+def in_order(notes: Iterable[str]) -> list[str]:
+    """Each note once, the most important first; those alike in the order given."""
+    return sorted(dict.fromkeys(notes), key=_concern)
+
+
+def first_notes(notes: Iterable[str], most: int = SHOWN) -> tuple[list[str], int]:
+    """The most important notes, and how many others there are."""
+    ordered = in_order(notes)
+    return ordered[:most], max(0, len(ordered) - most)
+
+
+def as_lines(notes: Iterable[str]) -> list[str]:
+    """The most important notes as Python shows them, and where the others are."""
+    shown, more = first_notes(notes)
+    return [*(f"· {note}" for note in shown), *([f"{others(more)}: .notes"] if more else [])]
+
+
+def others(count: int) -> str:
+    """How many notes there are besides those shown."""
+    return "1 more note" if count == 1 else f"{count:,} more notes"
+
+
+def _concern(note: str) -> Concern:
+    return note.concern if isinstance(note, Note) else Concern.EXPLAINS
