@@ -67,11 +67,13 @@ class _Room:
         width: Of the screen; None for any.
         slices: How many slices an attribute may have; None for all.
         all_metrics: Whether further tables go on where one has no room.
+        close: Whether blank lines are saved, so that all is on one screen.
     """
 
     width: int | None
     slices: int | None
     all_metrics: bool
+    close: bool = False
 
     def title(self, by: str, *left: str) -> str:
         """A heading that says what is left out, and how to see it."""
@@ -100,8 +102,8 @@ def show(
         out.print("before any number", style="bold")
         show_notes(results.health, out)
         out.print()
-    room = _Room(out.width, None if full else _LATEST, all_metrics=full or every_metric)
-    close = bool(results.by) and not full  # one screen
+    close = bool(results.by) and not full
+    room = _Room(out.width, None if full else _LATEST, full or every_metric, close)
     for sheet in _sheets(results, room):
         # The title is printed above the table, which may be narrower; no screen cuts a number.
         out.print(plain(sheet.title, "bold"))
@@ -201,7 +203,7 @@ def _sheets(results: OnlineResults, room: _Room) -> Iterator[_Sheet]:
     positions = [row for row in results.results if set(row.slice) == {_POSITION}]
     heading = _heading(results)
     if every or not positions:
-        yield _whole(heading, every, close=not room.all_metrics and bool(results.by))
+        yield _whole(heading, every, close=room.close)
     if positions:
         yield _positions(positions, _FALL if every else f"{_FALL}: {heading}")
     for by in results.by:
