@@ -238,7 +238,8 @@ def _slice_table(attribute: str, run: str, rows: Sequence[Result]) -> Table:
     table.add_column(attribute, overflow="fold")
     table.add_column("n", justify="right", no_wrap=True)
     for measure in measures:
-        least = max(min(len(measure), _LONGEST_HEADING), _CELL)
+        widest = max(len(_with_interval(row)) for row in rows if row.measure == measure)
+        least = max(min(len(measure), _LONGEST_HEADING), 10, widest)
         table.add_column(plain(measure), justify="right", overflow="fold", min_width=least)
     for name in dict.fromkeys(row.slice for row in rows):
         cells = [row for row in rows if row.slice == name]
