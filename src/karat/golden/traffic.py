@@ -122,6 +122,11 @@ def clean(log: pl.DataFrame, *, mask: bool = False, source: str = "the log") -> 
     attributes = _attributes(log)
     left_out = tuple(name for name in columns if _single(name))
     frame, merged, varying = _by_query(log, attributes)
+    notes += [
+        f"{name} differs between searches of one query for {count:,} of {frame.height:,} queries: "
+        "each query has the value of most of its searches, and slices are of queries."
+        for name, count in varying.items()
+    ]
     top = frame.row(0, named=True)
     if frame.height > 4 and top["count"] / frame["count"].sum() > _ABSURD:
         share = top["count"] / frame["count"].sum()
