@@ -166,7 +166,7 @@ class _Asked:
         if bare.startswith((RELEVANT, RETURNED)):
             return self.by_documents(bare, in_quartiles=banding)
         if banding and bare in BUILT_IN and bare != "query_length":
-            raise UsageError(f"quartiles are of numbers, and {bare} is not one", fix=f"--by {bare}")
+            raise self.not_numbers(bare)
         if bare == "first_relevant":
             return by_first_relevant(self.scores, self.topics)
         if self.queries is None:
@@ -210,7 +210,7 @@ class _Asked:
         if bare not in {*held, AGE}:
             raise self.unknown("documents", bare, held, name)
         if in_quartiles and bare not in held:
-            raise UsageError(f"quartiles are of numbers; {name} has bands", fix=f"--by {name}")
+            raise self.not_numbers(name)
         labelling = quartiles if in_quartiles else labelled
         if name.startswith(RETURNED):
             return by_returned(
@@ -223,6 +223,13 @@ class _Asked:
             self.scores, self.qrels, self.documents, bare, self.topics,
             queries=self.queries, labelling=labelling,
         )  # fmt: skip
+
+    def not_numbers(self, name: str) -> UsageError:
+        """Quartiles of a derived attribute that has slices of its own."""
+        return UsageError(
+            f"quartiles are of numbers, and {name} has slices of its own",
+            fix=Advice(f"--by {name}", page=f"slice by {name}"),
+        )
 
     def unknown(self, what: str, name: str, held: Sequence[str], typed: str) -> UsageError:
         """An attribute that there is not, and what may have been meant."""
