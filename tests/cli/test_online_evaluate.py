@@ -65,6 +65,15 @@ def test_the_usual_metrics_by_day_and_arm(typed: Typed, events: Path) -> None:
     assert of[("2026-11-02", "2")] == 0.0
 
 
+def test_one_screen_or_everything(typed: Typed, events: Path) -> None:
+    line = f"online evaluate --events {events} --by day"
+    brief, full, chosen = (typed(f"{line}{more}").out for more in ("", " --full", " -m SAT -m CTR"))
+    assert "(all: --full)" in brief
+    rows = [text.count("\n SessionsPerUser") for text in (brief, full)]
+    assert rows == [1, 2]  # of all; of all, and of the two days side by side
+    assert "--full" not in full + chosen
+
+
 def test_other_formats(typed: Typed, events: Path) -> None:
     rows = typed(f"online evaluate --events {events} -m CTR --by hour -f csv")
     found = list(csv.DictReader(io.StringIO(rows.out)))

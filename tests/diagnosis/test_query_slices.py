@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.diagnosis.query_slices import BANDS, by_first_relevant, by_frequency
+from karat.diagnosis.query_slices import by_first_relevant, by_frequency
 from karat.errors import InputError, UsageError
+from karat.golden.traffic import with_bands
 from karat.measures import parse
 from karat.measures.scores import Rules, score
 from karat.tables import Qrels, Queries, Run
 
 Pairs = dict[str, dict[str, float]]
+BANDS = ("head", "torso", "tail", "all")
 
 
 def frequencies(*often: float | str | None, name: str = "frequency") -> dict[str, str]:
@@ -36,23 +38,48 @@ def ranks(qrels: Pairs, *runs: Pairs, **rules: Any) -> dict[str, str]:
     return {name: "".join(ids[mask]) for name, mask in found}
 
 
-def test_head_torso_and_tail_are_shares_of_the_searches() -> None:
-    # Of 100 searches: a 50, b 80, c 90, d 95, e 100 with all before them.
-    assert frequencies(50, 30, 10, 6, 4) == {"head": "a", "torso": "bc", "tail": "de"}
-    assert frequencies(4, 50, 10, 6, 30, name="count") == {"head": "b", "torso": "ce", "tail": "ad"}
-    assert frequencies("50", "30", "10", "6", "4") == frequencies(50, 30, 10, 6, 4)
+def test_head_torso_and_tail_are_thirds_of_the_searches() -> None:
+    # Of 100 searches, the middles: a 25, b 60, c 77.5, d 88 % and e at the end.
+    assert frequencies(50, 20, 15, 6, 9) == {"head": "a", "torso": "b", "tail": "cde"}
+    assert frequencies(9, 50, 15, 20, name="count") == {"head": "b", "torso": "d", "tail": "ac"}
+    assert frequencies("50", "20", "15", "6") == frequencies(50, 20, 15, 6)
 
 
 def test_equally_frequent_queries_stay_together() -> None:
-    # 4 + 6 × 1: the ones are 40 to 100 %, their middle is at 70 %.
-    assert frequencies(4, *[1] * 6) == {"head": "a", "torso": "bcdefg"}
-    assert frequencies(1, 1) == {"head": "ab"}
-    assert frequencies(0, 0) == {"tail": "ab"}
+    # 4 + 6 × 1: the ones are 40 to 100 %, and the least asked are the tail.
+    assert frequencies(4, *[1] * 6) == {"head": "a", "tail": "bcdefg"}
+    assert frequencies(1, 1) == frequencies(0, 0) == {"all": "ab"}
 
 
 def test_a_query_without_a_frequency() -> None:
-    # Of 6 searches: the middle of a's is at 42 %, of c's at 92 %.
     assert frequencies(5, None, 1) == {"head": "a", "tail": "c", "(none)": "b"}
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=30))
+def test_a_query_has_the_band_it_has_in_a_log(often: list[int]) -> None:
+    ids = [f"q{i}" for i in range(len(often))]
+    log = with_bands(pl.DataFrame({"query_id": ids, "count": often}))
+    found = by_frequency(Queries(log.drop("band")), ids, np.ones(len(ids), np.bool_))
+    stored = dict(log.select("query_id", "band").iter_rows())
+    assert {ids[at]: name for name, mask in found for at in mask.nonzero()[0]} == stored
+
+
+def test_a_stored_band_goes_first() -> None:
+    # A sample: its own counts would make b the torso.
+    frame = pl.DataFrame({"query_id": ["a", "b", "c"], "count": [9, 3, 1]})
+    drawn = frame.with_columns(band=pl.Series(["top", "tail", None]), probability=pl.lit(0.5))
+    cases = [
+        (drawn, {"tail": "b", "top": "a", "(none)": "c"}),
+        (frame.with_columns(band=pl.Series(["tail", "torso", ""])),
+         {"torso": "b", "tail": "a", "(none)": "c"}),
+        (frame.with_columns(band=pl.Series(["Queen", "Abba", None])),
+         {"head": "a", "tail": "bc"}),
+        (frame.with_columns(count=pl.Series(["head", "tail", "head"])),
+         {"head": "ac", "tail": "b"}),
+    ]  # fmt: skip
+    for queries, expected in cases:
+        found = by_frequency(Queries(queries), list("abc"), np.ones(3, np.bool_))
+        assert {name: "".join(np.array(list("abc"))[mask]) for name, mask in found} == expected
 
 
 def test_queries_nobody_judged_have_their_share() -> None:
@@ -62,8 +89,8 @@ def test_queries_nobody_judged_have_their_share() -> None:
 
 
 def test_frequencies_that_are_none() -> None:
-    with pytest.raises(UsageError, match=r"frequency holds head, tail(?s:.*)fix: --by frequency"):
-        frequencies("head", "tail")
+    with pytest.raises(UsageError, match=r"frequency holds high, low(?s:.*)fix: --by frequency"):
+        frequencies("high", "low")
     with pytest.raises(UsageError, match="fix: a column frequency or count"):
         frequencies(1, name="often")
     with pytest.raises(InputError, match=r"queries: frequency -1 is not a number from 0 \(query b"):

@@ -207,3 +207,41 @@ def test_slices_of_a_column_share_no_query_and_leave_none_out(one: Any, two: Any
         for by in ("one", "two"):
             assert sum(bool((mask & whole).any()) for _, whole in alone[by]) == 1
             assert any(np.array_equal(mask & whole, mask) for _, whole in alone[by])
+
+
+# Quartiles and forms
+
+
+def test_quartiles_of_the_words() -> None:
+    # Words 1 1 1 2 3 4 6 9: cuts at the 2nd, 4th and 6th (1, 2, 4); equal lengths stay together.
+    lengths = dict(zip("abcdefgh", (1, 1, 1, 2, 3, 4, 6, 9), strict=True))
+    texts = [" ".join(["w"] * n) for n in lengths.values()]
+    queries = Queries(pl.DataFrame({"query_id": list(lengths), "text": texts}))
+    qrels = {query: {"d": 1.0} for query in lengths}
+    found = members("query_length:quartiles", qrels, qrels, queries=queries)
+    expected = {"1 word": "abc", "2 words": "d", "3 to 4 words": "ef", "6 to 9 words": "gh"}
+    assert found == expected
+    assert list(found) == list(expected)
+
+
+def test_quartiles_of_any_numbers() -> None:
+    # Four values would be slices of their own.
+    queries = Queries(pl.DataFrame({"query_id": list("abcd"), "price": ["5", "1", "1", None]}))
+    assert members("price:quartiles", JUDGED, JUDGED, queries=queries) == {
+        "1": "bc", "5": "a", "(none)": "d",
+    }  # fmt: skip
+    found = members("relevant.size:quartiles", JUDGED, JUDGED, documents=DOCUMENTS)
+    assert found == {"1": "a", "2": "a", "3": "b", "4": "bc", "(none)": "d"}
+    # Relevant documents: a 2, b 2, c 1, d 1.
+    assert members("relevant_documents:quartiles", JUDGED, JUDGED) == {"1": "cd", "2": "ab"}
+    for by in ("kind:quartiles", "query_form:quartiles", "first_relevant:quartiles"):
+        with pytest.raises(UsageError, match="quartiles are of numbers"):
+            members(by, JUDGED, JUDGED, queries=QUERIES)
+
+
+def test_by_the_form_of_the_query() -> None:
+    queries = Queries(
+        pl.DataFrame({"query_id": list("abcd"), "text": ["how to sort", "sort list", " ", None]})
+    )
+    found = members("query_form", JUDGED, JUDGED, queries=queries)
+    assert found == {"keyword": "b", "question": "a"}  # c and d have no text

@@ -113,8 +113,10 @@ def test_spellings(typed: str, printed: str) -> None:
         ("", "is not the name of a measure"),
         ("nDCG@", "is not the name of a measure"),
         # cutoffs
-        ("P", "P needs a rank from 1\n  fix: P@10"),
-        ("recall", "R needs a rank from 1\n  fix: R@10"),
+        ("P", "P needs a rank from 1\n  fix: P@10, or SetP over everything that was returned"),
+        ("Precision", "P needs a rank from 1\n  fix: P@10, or SetP over everything"),
+        ("recall", "R needs a rank from 1\n  fix: R@10, or SetR over everything"),
+        ("HitRate", "Success needs a rank from 1\n  fix: Success@10"),
         ("IPrec", "IPrec needs a recall level from 0 to 1\n  fix: IPrec@0.1"),
         ("RprecMult", "RprecMult needs a multiple of R above 0\n  fix: RprecMult@2"),
         ("Bpref@10", "Bpref takes no cutoff\n  fix: write Bpref"),

@@ -170,3 +170,25 @@ def test_what_raters_contradict_stands_apart() -> None:
     assert "--queue-imported" in second
     alone = shown(lambda out: reports.show_disagreements(frame.tail(1), 0, out))
     assert alone.startswith("no disagreement waits to be settled\n")
+
+
+def test_what_a_log_held_is_counted_in_units_that_are_said() -> None:
+    log = pl.DataFrame(
+        {
+            "text": ["foo", "Foo", "foo", " ", "bar", "a@b.example", "x"],
+            "device": ["app", "app", "web", "app", "web", "web", "web"],
+            "is_bot": ["no", "no", "no", "no", "no", "no", "yes"],
+            "count": [1, 1, 1, 1, 2, 1, 1],
+        }
+    )
+    cleaned = clean(log)
+    sample = choose(with_bands(cleaned.frame), 3, salt="s")
+    made_of = composition(sample.queries)
+    text = shown(lambda out: reports.show_chosen(cleaned, sample, made_of, out))
+    flat = " ".join(text.split())
+    assert (
+        "of the log: 1 empty search, 1 search of robots, 1 spelling put together with another, "
+        "1 query with email (--mask replaces it)"
+    ) in flat
+    # foo was searched twice with the app and once on the web; bar and the third query on the web.
+    assert "device differs between searches of one query for 1 of 3 queries: each query has" in flat

@@ -115,8 +115,8 @@ def test_every_part_is_shown() -> None:
     main, *rest = Tables(to_html(everything("bm25"))).tables
     assert len(main) == 3
     assert rest == [
-        [["bm25", "n", "bm25"], ["bm25", "40", "0.500 ± 0.11"]],
-        [["bm25", "n", "bm25"], ["None", "40", "0.500 ± 0.11"]],
+        [["bm25", "n", "bm25"], ["bm25", "40", "0.500 (0.40 – 0.62)"]],
+        [["bm25", "n", "bm25"], ["None", "40", "0.500 (0.40 – 0.62)"]],
         [["run", "queries", "answered with nothing", "share"], ["bm25", "4", "3", "75 %"]],
         [
             ["run", "n", "p50", "p95", "p99", "slowest"],

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from karat.online.metrics import registry
 from karat.online.metrics.registry import all_metrics, find
 from karat.reports import online, online_catalogue
 from karat.reports.terminal import console
@@ -61,9 +62,11 @@ def results(rows: list[OnlineResult], **more: Any) -> OnlineResults:
     return OnlineResults(results=rows, **{**usual, **more})
 
 
-def shown(found: OnlineResults, width: int = 80, *, all_notes: bool = True) -> list[str]:
+def shown(
+    found: OnlineResults, width: int = 80, *, full: bool = True, all_notes: bool = True
+) -> list[str]:
     out = io.StringIO()
-    online.show(found, console(out, width), all_notes=all_notes)
+    online.show(found, console(out, width), full=full, all_notes=all_notes)
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
     assert all(len(line) <= width for line in lines)
     return lines
@@ -94,10 +97,10 @@ users, 2026-11-01 to 2026-11-02, 9,876 events
 
 by day
 
- day         n of CTR      CTR %          Dwell s
+ day             n           CTR %        Dwell s
  ────────────────────────────────────────────────
- 2026-11-01       500  40.0 ±5.0                –
- 2026-11-02         0          –  12.0 (9.0–30.0)
+ 2026-11-01  1,200  40.0 35.0–45.0              –
+ 2026-11-02     90               –  12.0 9.0–30.0
 
 · by rules that are not the usual ones: idle=20min
 · GoodAbandonment: –: the log leaves it open: only bounds are known
@@ -165,17 +168,17 @@ def test_every_metric_and_long_slices_fit(width: int) -> None:
 
 
 def figures(lines: list[str]) -> Counter[str]:
-    """What stands in the bodies of tables and has a digit, a word each."""
+    """The numbers in the bodies of tables, a word each."""
     found: Counter[str] = Counter()
     body = False
     for line in lines:
         body = bool(line) and (body or line.startswith(" ──"))
-        found.update(word for word in line.split() if body and any(map(str.isdigit, word)))
+        found.update(word for word in line.split() if body and word.strip("−")[:1].isdigit())
     return found
 
 
 @pytest.mark.parametrize(
-    ("name", "step"), [("{}", 1), ("a {} of a very long name with many words", 9)]
+    ("name", "step"), [("{}", 3), ("a {} of a very long name with many words", 9)]
 )
 @pytest.mark.parametrize("by", [("device",), ("device", "arm")])
 def test_no_width_cuts_a_number_of_a_slice(by: tuple[str, ...], name: str, step: int) -> None:
@@ -225,18 +228,86 @@ def test_numbers_wider_than_any_screen_are_printed_even_so() -> None:
 
 
 def test_of_many_slices_the_latest_or_largest_are_shown() -> None:
-    days = [row("CTR", 0.5, slice={"day": f"{place:04}"}) for place in range(100)]
-    lines = shown(results(days))
-    assert "by day: 60 of 100" in lines
+    days = results([row("CTR", 0.5, slice={"day": f"{place:04}"}) for place in range(35)])
+    lines = shown(days, full=False)
+    assert "by day: the latest 7 of 35 (all: --full)" in lines
     text = "\n".join(lines)
-    assert "0099" in text
-    assert "0039" not in text
-    queries = [
-        row("CTR", 0.5, slice={"query": f"q{place:03}"}, n=place + 1) for place in range(100)
+    assert "0034" in text
+    assert "0028" in text
+    assert "0027" not in text
+    assert "0000" in "\n".join(shown(days))
+    queries = results(
+        [row("CTR", 0.5, slice={"query": f"q{place:03}"}, n=place + 1) for place in range(100)],
+        by=("query",),
+    )
+    text = "\n".join(shown(queries, full=False))
+    assert text.index("q099") < text.index("q093")
+    assert "q092" not in text
+    page = online.to_markdown(queries)
+    assert "by query: the largest 60 of 100\n" in page
+    assert "q040" in page
+    assert "q039" not in page
+    # A day is not cut: three arms of the last two days are six, so a third day is needed.
+    arms = [
+        row("CTR", 0.5, slice={"day": f"{at // 3:04}", "arm": "abc"[at % 3]}) for at in range(30)
     ]
-    text = "\n".join(shown(results(queries, by=("query",))))
-    assert text.index("q099") < text.index("q040")
-    assert "q039" not in text
+    lines = shown(results(arms, by=("day,arm",)), full=False)
+    assert "by day,arm: the latest 9 of 30 (all: --full)" in lines
+    # Hours stay in their order.
+    hours = [row("CTR", 0.5, slice={"hour": f"{at:02}"}, n=1 + at % 12) for at in range(24)]
+    lines = shown(results(hours, by=("hour",)), full=False)
+    found = [line.split()[0] for line in lines if line.strip()[:2].isdigit()]
+    assert found == ["08", "09", "10", "11", "21", "22", "23"]
+
+
+def test_a_month_by_day_and_arm_is_a_screen() -> None:
+    names = [m.name for m in all_metrics() if m.name in registry.DEFAULT]
+    days = [f"2026-10-{day:02}" for day in range(1, 32)]
+    slices = [{}, *({"day": day} for day in days), {"arm": "a"}, {"arm": "b"}]
+    rows = [
+        row(name, 0.6327, slice=part, **users(0.6123, 0.6534),
+            **({"least": 0.51, "most": 0.6327} if name == "SAT" else {}))
+        for part in slices for name in names
+    ]  # fmt: skip
+    found = results(rows, by=("day", "arm"))
+    lines = shown(found, full=False)
+    assert len(lines) <= 45
+    text = "\n".join(lines)
+    assert "by day: the latest 7 of 31, 10 further metrics (all: --full)" in text
+    assert "by arm: 10 further metrics (all: --full)" in text
+    heads = [line.split() for line in lines if line.split()[:1] == ["day"]]
+    assert heads == [["day", "n", "CTR", "%", "ZeroResults", "%", "Reformulation", "%"]]
+    assert "63.3 61.2–65.3" in text
+    assert not any(sign in text for sign in "±[]")
+    # Metrics that were asked for are all there, of the slices that are shown.
+    out = io.StringIO()
+    online.show(found, console(out, 80), every_metric=True)
+    text = out.getvalue()
+    assert "by arm\n" in text
+    assert all(text.count(name) >= 3 for name in names)  # of all, by day, by arm
+    assert days[0] not in text.partition("by day")[2]
+
+
+def test_few_slices_are_columns_where_metrics_have_no_room() -> None:
+    names = ("CTR", "ZeroResults", "Reformulation", "SAT", "Dwell", "SuccessPerSession")
+    rows = [
+        row(name, 0.3, slice={"arm": arm}, **users(0.2, 0.4), **more)
+        for arm in ("a", "")
+        for name in names
+        for more in [{"least": 0.1, "most": 0.3} if name == "SAT" else {}]
+    ]
+    lines = [line.split() for line in shown(results(rows, by=("arm",)))]
+    at = lines.index(["by", "arm"])
+    assert lines[at + 2 : at + 10] == [
+        ["a", "(not", "logged)"],
+        ["─" * len("".join(lines[at + 3]))],
+        ["n", "1,200", "1,200"],
+        ["CTR", "%", "30.0", "20.0–40.0", "30.0", "20.0–40.0"],
+        ["ZeroResults", "%", "30.0", "20.0–40.0", "30.0", "20.0–40.0"],
+        ["Reformulation", "%", "30.0", "20.0–40.0", "30.0", "20.0–40.0"],
+        ["SAT", "%", "30.0", "20.0–40.0", "30.0", "20.0–40.0"],
+        ["could", "be", "10.0–30.0", "10.0–30.0"],
+    ]
 
 
 def test_what_is_not_logged_is_said() -> None:
@@ -244,27 +315,31 @@ def test_what_is_not_logged_is_said() -> None:
     assert any(line.strip().startswith("(not logged)") for line in lines)
 
 
-def test_slices_keep_bounds_and_lopsided_intervals() -> None:
+def test_slices_have_one_notation_from_low_to_high() -> None:
     rows = [
-        # A third of few users: the interval was cut at 0 % and 100 %, and is no ± 50.
         row("CTR", 1 / 3, slice={"arm": "a"}, **users(0.0, 1.0)),
         row("SAT", 0.3, slice={"arm": "a"}, **users(0.28, 0.32), least=0.22, most=0.3),
         row("RevenuePerSearch", -1.5, slice={"arm": "a"}, **users(-2.0, -1.0)),
-    ]
-    lines = shown(results(rows, by=("arm",)), 100)
-    assert " ".join(lines[lines.index("by arm") + 4].split()) == (
-        "a 1,200 33.3 (0.0–100.0) 30.0 ±2.0 [22.0–30.0] −1.50 ±0.50"
+        row("GoodAbandonment", slice={"arm": "a"}, least=0.0, most=0.1234, state="unknown",
+            reason="the log leaves it open"),
+        row("Dwell", 12.0, slice={"arm": "a"}, low=9.0, method="buckets"),
+    ]  # fmt: skip
+    lines = shown(results(rows, by=("arm",)), 150)
+    at = lines.index("by arm")
+    head, cells = (" ".join(lines[at + place].split()) for place in (2, 4))
+    assert head == (
+        "arm n CTR % SAT % could be RevenuePerSearch GoodAbandonment % could be Dwell s"
     )
-    assert "· SAT [a–b]: what the log leaves open, apart from ±" in lines
-    assert not any("[a–b]" in line for line in shown(results(ROWS)))  # no slice has bounds there
+    assert cells == (
+        "a 1,200 33.3 0.0–100.0 30.0 28.0–32.0 22.0–30.0 −1.50 −2.00–−1.00 – 0.0–12.3 12.0 9.0–"
+    )
 
 
-def test_one_n_stands_for_all_only_where_it_is_the_same() -> None:
-    rows = [row("CTR", 0.5, slice={"arm": "a"}), row("SAT", 0.5, slice={"arm": "a"})]
-    assert any(line.split()[:2] == ["arm", "n"] for line in shown(results(rows, by=("arm",))))
-    rows.append(row("ErrorRate", 0.5, slice={"arm": "a"}, n=7))
-    text = shown(results(rows, by=("arm",)))
-    assert any(line.split()[:4] == ["arm", "n", "of", "CTR"] for line in text)
+def test_n_of_a_slice_is_the_most_that_a_metric_counts_over() -> None:
+    rows = [row("CTR", 0.5, slice={"arm": "a"}), row("ErrorRate", 0.5, slice={"arm": "a"}, n=1_300)]
+    lines = shown(results(rows, by=("arm",)))
+    assert any(line.split()[:3] == ["arm", "n", "CTR"] for line in lines)
+    assert any(line.split()[:2] == ["a", "1,300"] for line in lines)
 
 
 def test_where_clicks_fall_is_sliced_too() -> None:
@@ -323,7 +398,7 @@ def test_markdown_is_the_same_in_rows() -> None:
     text = online.to_markdown(results([*ROWS, row("CTR", 0.5, slice={"day": "a|b"})]))
     assert text.startswith("- 2 days are no whole week")
     assert "| CTR | 42.1 % | 40.1 – 44.2 |  | 1,200 | 300 |" in text
-    assert "| 2026-11-02 | 0 | – | 12.0 (9.0–30.0) |" in text
+    assert "| 2026-11-02 | 90 | – | 12.0 9.0–30.0 |" in text
     assert "| a\\|b |" in text
     assert "- Conversion: –: the log holds no purchases" in text
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from karat.reports.figures import percent
-from karat.reports.terminal import _give_or_take, console, show_explanation, show_results
+from karat.reports.terminal import _with_interval, console, show_explanation, show_results
 from karat.tables import Queries, Result, Results, Run
 from karat.tables.notes import Concern, Note
 from karat.workflows.evaluate import evaluate
@@ -108,19 +108,30 @@ ROW = Result("r", "DCG@10", 20.0, "mean", 9.95, 30.05, "t", 30, 0, 0, 0, 0, 0, N
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "reach"),
-    # Half of 20.1, of 0.2 and of 2.
-    [(9.95, 30.05, "±10.05"), (19.9, 20.1, "±.10"), (19.0, 21.0, "±1.00")],
+    ("low", "high", "ends"),
+    [(9.95, 30.05, "9.95–30.05"), (0.5, 0.716, ".50–.72"), (0.0, 1.0, ".00–1.00")],
 )
-def test_the_reach_of_a_slice(low: float, high: float, reach: str) -> None:
-    shown = _give_or_take(replace(ROW, ci_low=low, ci_high=high)).plain
-    assert shown == f"20.000 {reach}"
+def test_the_interval_of_a_slice(low: float, high: float, ends: str) -> None:
+    for reason in ("", "cut at 1"):
+        row = replace(ROW, ci_low=low, ci_high=high, ci_reason=reason)
+        assert _with_interval(row).plain == f"20.000 {ends}"
+
+
+def test_measures_of_slices_are_spread_over_tables() -> None:
+    qrels = {f"q{i}": {"a": 1, "b": 1} for i in range(8)}
+    run = {query: {"a": 1.0, "x": float(place)} for place, query in enumerate(qrels)}
+    queries = pl.DataFrame({"query_id": list(qrels), "kind": ["k"] * 8})
+    results = evaluate(qrels, run, queries=queries, by="kind")  # five measures
+    lines = [line.split() for line in printed(results).splitlines()]
+    assert [line[2:] for line in lines if line[:2] == ["kind", "n"]] == [
+        ["nDCG@10", "RR@10", "P@10"], ["R@100", "AP"],
+    ]  # fmt: skip
 
 
 def test_sums_are_whole_numbers() -> None:
     row = replace(ROW, ci_low=None, ci_high=None, aggregate="sum", value=12345.0)
-    assert _give_or_take(row).plain == "12,345"
-    assert _give_or_take(replace(row, value=None)).plain == "–"
+    assert _with_interval(row).plain == "12,345"
+    assert _with_interval(replace(row, value=None)).plain == "–"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from karat.errors import UsageError
 from karat.measures import parse
-from karat.measures.tasks import TASKS
+from karat.measures.tasks import TASKS, Task
 from karat.workflows.catalogue import find_entry, find_task
 
 
@@ -33,15 +33,31 @@ def test_an_unknown_measure_names_the_nearest() -> None:
         find_entry("nDGC@10")
 
 
-@pytest.mark.parametrize("name", ["rag", "code", "product", "faq", "legal", "research", "RAG"])
-def test_every_task_of_the_help_has_advice(name: str) -> None:
-    task = find_task(name)
-    assert task.name == name.casefold()
-    for advice in task.advice:
-        assert parse(advice.measure), "what is advised can be typed"
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_every_task_has_advice_that_can_be_typed(task: Task) -> None:
+    for name in (task.name, task.name.upper(), *task.also):
+        assert find_task(name) is task
+    assert all(parse(advice.measure) for advice in task.advice)
+
+
+def test_tasks_have_the_names_that_people_type() -> None:
+    typed = (
+        "qa navigation retrieval retrieval-stage documents hybrid support medical legal ecommerce "
+        "code rag research faq one-number one product retrieval_stage"
+    )
+    found = {name: find_task(name).name for name in typed.split()}
+    assert found["faq"] == "qa"
+    assert found["product"] == "ecommerce"
+    assert found["one"] == "one-number"
+    assert found["retrieval-stage"] == found["retrieval_stage"] == "retrieval"
+    names = [name for task in TASKS for name in (task.name, *task.also)]
+    assert len(set(names)) == len(names)  # no name means two tasks
+    assert [advice.measure for advice in find_task("one number").advice] == ["nDCG@10"]
 
 
 def test_an_unknown_task_names_all() -> None:
     with pytest.raises(UsageError, match="did you mean legal") as caught:
         find_task("legl")
     assert all(task.name in str(caught.value) for task in TASKS)
+    with pytest.raises(UsageError, match="did you mean ecommerce"):
+        find_task("prodct")  # near another name of it

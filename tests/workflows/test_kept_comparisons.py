@@ -242,10 +242,11 @@ def test_what_cannot_be_computed_says_why(opened: Opened, tick: Tick) -> None:
     assert row.state == "failed"
     assert "colour" in str(row.error)
     assert not to_compute(opened, row, None)
-    banded = ask(opened, Asked(numbers_of(opened), by=["frequency_band"]), by="ann", now=tick())
+    by = ["query_form:quartiles"]
+    banded = ask(opened, Asked(numbers_of(opened), by=by), by="ann", now=tick())
     assert compute(opened, banded, tick)
-    # Whoever reads it looks at a page, and cannot type "--by frequency".
-    assert str(row_of(opened, banded).error).endswith("fix: slice by frequency")
+    # Whoever reads it looks at a page, and cannot type "--by query_form".
+    assert str(row_of(opened, banded).error).endswith("fix: slice by query_form")
 
 
 def test_a_run_whose_file_is_gone_says_so(opened: Opened, tick: Tick) -> None:

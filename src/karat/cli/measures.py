@@ -17,7 +17,8 @@ from karat.cli import options
     "--for",
     "task",
     metavar="TASK",
-    help="Which measures to use for rag, code, product, faq, legal or research, and why.",
+    help="Which measures to use, and why, for one-number, rag, qa, navigation, retrieval, "
+    "documents, hybrid, support, ecommerce, code, medical, legal or research.",
 )
 @options.measures_from
 @options.output("table", "json", "md")
@@ -31,7 +32,11 @@ def measures(name: str | None, task: str | None, output: str) -> None:
     from karat.workflows import catalogue
 
     if task is not None:
-        shown.show_task(catalogue.find_task(task), options.out())
+        advice = catalogue.find_task(task)
+        if output == "json":
+            print(json.dumps(shown.task_as_json(advice), indent=2, ensure_ascii=False))
+        else:
+            shown.show_task(advice, options.out())
         return
     found = entries() if name is None else [catalogue.find_entry(name)]
     if output == "json":

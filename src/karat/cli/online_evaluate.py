@@ -36,6 +36,7 @@ from karat.cli.progress import working
 )
 @online_options.classes
 @online_options.rules
+@click.option("--full", is_flag=True, help="Every slice with every metric, not one screen of them.")
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
@@ -55,6 +56,7 @@ def evaluate(
     by: tuple[str, ...],
     queries: str | None,
     rules: tuple[str, ...],
+    full: bool,
     seed: int,
     only: tuple[str, ...],
     first_day: int | None,
@@ -93,7 +95,8 @@ def evaluate(
             seed=seed,
             progress=progress,
         )
-    online_options.tell(shown, results, output, all_notes=all_notes)
+    how = {"full": full, "every_metric": bool(metrics), "all_notes": all_notes or full}
+    online_options.tell(shown, results, output, **how)
     if output == "csv":
         for note in (*results.health, *results.notes):
             print(f"karat: {note}", file=sys.stderr)

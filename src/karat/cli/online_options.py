@@ -157,10 +157,10 @@ def opened_log(start: Path, events: Path | None, engine: str) -> EventLog:
     return read_event_log(events_folder(start, events))
 
 
-def tell(shown: ModuleType, found: object, output: str, *, all_notes: bool) -> None:
+def tell(shown: ModuleType, found: object, output: str, **how: bool) -> None:
     """Print what was found, by a module of ``reports``: for eyes, or as JSON, CSV or Markdown."""
     if output == "table":
-        shown.show(found, options.out(), all_notes=all_notes)
+        shown.show(found, options.out(), **how)
         return
     name = {"json": "to_json", "csv": "to_csv", "md": "to_markdown"}[output]
     sys.stdout.write(getattr(shown, name)(found))

@@ -47,8 +47,9 @@ by = click.option(
     multiple=True,
     metavar="ATTRIBUTE",
     help="Slice by this attribute of the queries, by several (class,lang), by one of the documents "
-    "(relevant.NAME, returned.NAME), or by relevant_documents, first_relevant, query_length or "
-    "frequency_band.",
+    "(relevant.NAME, returned.NAME; NAME may be age), or by query_length, query_form (keyword or "
+    "question), frequency_band (head, torso, tail), relevant_documents or first_relevant. "
+    "NAME:quartiles makes four bands of numbers.",
 )
 queries = click.option(
     "--queries", metavar="FILE", help="Attributes, weights and strata of the queries."

@@ -7,13 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from karat.diagnosis.value_slices import Bands, Labels, Slices, banded, numbers
+from karat.diagnosis.query_forms import is_question
+from karat.diagnosis.value_slices import Bands, Labels, Slices, banded, numbers, quartiles
 from karat.errors import Advice, InputError, UsageError
-from karat.measures.evidence import Floats, Mask
+from karat.golden.traffic import ALL, HEAD, TAIL, TORSO, bands_of
+from karat.measures.evidence import Mask
 from karat.measures.scores import Scores
 from karat.tables import Queries
 
 _END = 1 << 62
+_BANDS = (HEAD, TORSO, TAIL, ALL)
 _RELEVANT: Bands = ((1, "1"), (3, "2 to 3"), (10, "4 to 10"), (_END, "11 and more"))
 _WORDS: Bands = ((1, "1 word"), (2, "2 words"), (4, "3 to 4 words"), (_END, "5 words and more"))
 _RANKS: Bands = (
@@ -27,21 +30,24 @@ _RANKS: Bands = (
 FREQUENCIES = ("frequency", "count")
 """Columns of the queries that may say how often each was asked; the first that is there counts."""
 
-BANDS = ("head", "torso", "tail")
-SHARES = (0.5, 0.9)
-"""Up to which share of all searches, the most frequent queries first, head and torso reach. There
-is no settled definition; half and nine tenths are ours."""
+BAND = "band"
+"""The column in which ``karat golden choose`` stores the band of a query in the whole log."""
 
 
-def by_relevant_documents(scores: Scores, counted: Mask) -> Slices:
+def by_relevant_documents(scores: Scores, counted: Mask, *, in_quartiles: bool = False) -> Slices:
     """Queries by how many relevant documents there are, found or not; none without one.
 
     Args:
         scores: Of any run; n queries.
         counted: Queries that may be in a slice; shape (n,).
+        in_quartiles: Bands cut at the quartiles of these queries, and not the fixed ones.
     """
     held = scores.evidence.num_rel(scores.lowest_rel).astype(np.int64)
-    return banded(held, counted & (held > 0), _RELEVANT)
+    there = counted & (held > 0)
+    if not in_quartiles:
+        return banded(held, there, _RELEVANT)
+    at = np.flatnonzero(there)
+    return quartiles(pl.Series(held[at])).slices(at, there, "relevant_documents")
 
 
 def by_first_relevant(scores: Sequence[Scores], counted: Mask) -> Slices:
@@ -62,8 +68,34 @@ def by_first_relevant(scores: Sequence[Scores], counted: Mask) -> Slices:
     return banded(best, counted, _RANKS)
 
 
-def by_length(queries: Queries, query_ids: Sequence[str], counted: Mask) -> Slices:
+def by_length(
+    queries: Queries, query_ids: Sequence[str], counted: Mask, *, in_quartiles: bool = False
+) -> Slices:
     """Queries by their number of words; those without a text are in no slice.
+
+    Args:
+        queries: The queries.
+        query_ids: The judged queries; length n.
+        counted: Queries that may be in a slice; shape (n,).
+        in_quartiles: Bands cut at the quartiles of these queries, and not the fixed ones.
+
+    Raises:
+        UsageError: no query has a text.
+    """
+    texts = _texts(queries, "query_length")
+    lengths = {query: len(text.split()) for query, text in texts.items()}
+    words = np.array([lengths.get(query, 0) for query in query_ids], np.int64)
+    there = counted & (words > 0)
+    if not in_quartiles:
+        return banded(words, there, _WORDS)
+    at = np.flatnonzero(there)
+    return quartiles(pl.Series(words[at]), "word").slices(at, there, "query_length")
+
+
+def by_form(queries: Queries, query_ids: Sequence[str], counted: Mask) -> Slices:
+    """Queries that are questions, and those that are keywords (``query_forms.is_question``).
+
+    Queries without a text are in no slice.
 
     Args:
         queries: The queries.
@@ -73,30 +105,56 @@ def by_length(queries: Queries, query_ids: Sequence[str], counted: Mask) -> Slic
     Raises:
         UsageError: no query has a text.
     """
+    texts = _texts(queries, "query_form")
+    forms = {query: int(is_question(text)) for query, text in texts.items() if text.strip()}
+    form = np.array([forms.get(query, 2) for query in query_ids], np.int64)
+    return banded(form, counted, ((0, "keyword"), (1, "question")))
+
+
+def _texts(queries: Queries, name: str) -> dict[str, str]:
     if "text" not in queries.frame.columns:
-        raise UsageError(
-            "slicing by query_length needs the texts of the queries", fix="a column text"
-        )
-    lengths = {query: len(text.split()) for query, text in queries.texts().items()}
-    words = np.array([lengths.get(query, 0) for query in query_ids], np.int64)
-    return banded(words, counted & (words > 0), _WORDS)
+        raise UsageError(f"slicing by {name} needs the texts of the queries", fix="a column text")
+    return queries.texts()
 
 
 def by_frequency(queries: Queries, query_ids: Sequence[str], counted: Mask) -> Slices:
-    """Queries by how much of the traffic lies above them: head, torso and tail (``SHARES``).
+    """Queries by how much of the traffic is above them: head, torso and tail, a third each.
 
-    Over all queries of the table, judged or not. Queries asked equally often stay together, on
-    that side of a border where half of their searches or more lie.
+    ``golden.traffic.bands_of`` defines the bands. A stored band goes first: that of a golden set
+    drawn from a log (column ``band``, next to ``probability``) or names of bands in a column
+    ``band`` or of ``FREQUENCIES``. Otherwise bands are computed from the numbers in that column,
+    over all queries of the table, judged or not.
 
     Args:
-        queries: The queries, with a column of ``FREQUENCIES``.
+        queries: The queries, with a column ``band`` or one of ``FREQUENCIES``.
         query_ids: The judged queries; length n.
         counted: Queries that may be in a slice; shape (n,).
 
     Raises:
-        UsageError: there is no such column, or it holds no numbers.
+        UsageError: there is no such column, or it holds neither numbers nor names of bands.
         InputError: a frequency below 0, or one that is not finite.
     """
+    band = _stored_bands(queries) or _computed_bands(queries)
+    own = sorted({name for name in band.values() if name} - set(_BANDS))
+    names = [*_BANDS, *own]
+    place = {name: code for code, name in enumerate(names)}
+    code = np.array([place.get(band.get(query) or "", -1) for query in query_ids], np.int64)
+    return Labels(names, code).slices(np.arange(len(code)), counted, "frequency_band")
+
+
+def _stored_bands(queries: Queries) -> dict[str, str | None] | None:
+    """The band of each query, where the queries say it."""
+    for name in (BAND, *FREQUENCIES):
+        if name not in queries.attributes or queries.frame[name].dtype != pl.String:
+            continue
+        held = queries.frame[name].replace("", None)
+        drawn = name == BAND and "probability" in queries.attributes
+        if held.count() and (drawn or held.drop_nulls().is_in(_BANDS).all()):
+            return dict(zip(queries.frame["query_id"], held, strict=True))
+    return None
+
+
+def _computed_bands(queries: Queries) -> dict[str, str | None]:
     name = next((name for name in FREQUENCIES if name in queries.attributes), None)
     if name is None:
         raise UsageError(
@@ -120,19 +178,4 @@ def by_frequency(queries: Queries, query_ids: Sequence[str], counted: Mask) -> S
             file=queries.source,
             query=queries.frame["query_id"][row],
         )
-    band = dict(zip(queries.frame["query_id"], _bands(often.to_numpy()), strict=True))
-    code = np.array([band.get(query, -1) for query in query_ids], np.int64)
-    return Labels(list(BANDS), code).slices(np.arange(len(code)), counted, "frequency_band")
-
-
-def _bands(often: Floats) -> list[int]:
-    """Index of the band of each frequency, -1 where it is NaN."""
-    held = ~np.isnan(often)
-    level, at = np.unique(-often[held], return_inverse=True)  # most frequent first
-    searches = np.bincount(at, often[held], minlength=len(level))
-    total = searches.sum()
-    middle = np.cumsum(searches) - searches / 2
-    share = middle / total if total > 0 else np.ones(len(level))
-    band = np.full(len(often), -1)
-    band[held] = np.searchsorted(SHARES, np.round(share, 12))[at]
-    return [int(place) for place in band]
+    return dict(zip(queries.frame["query_id"], bands_of(often.to_numpy()), strict=True))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from karat.diagnosis.ages import AGE
 from karat.diagnosis.document_slices import (
     RELEVANT,
     RETURNED,
@@ -18,11 +19,12 @@ from karat.diagnosis.document_slices import (
 )
 from karat.diagnosis.query_slices import (
     by_first_relevant,
+    by_form,
     by_frequency,
     by_length,
     by_relevant_documents,
 )
-from karat.diagnosis.value_slices import MOST, Slices, labelled
+from karat.diagnosis.value_slices import MOST, Slices, labelled, quartiles
 from karat.errors import Advice, UsageError, nearest
 from karat.measures.evidence import Mask
 from karat.measures.scores import Scores
@@ -43,8 +45,11 @@ class Slice(NamedTuple):
     chosen: Mask
 
 
-BUILT_IN = ("relevant_documents", "first_relevant", "query_length", "frequency_band")
+BUILT_IN = ("relevant_documents", "first_relevant", "query_length", "query_form", "frequency_band")
 """What one may slice by although no column is called so."""
+
+QUARTILES = ":quartiles"
+"""Behind an attribute of numbers: four bands of about as many values."""
 
 
 def slices_of(
@@ -62,9 +67,14 @@ def slices_of(
     - ``relevant_documents``: how many there are to find;
     - ``first_relevant``: rank of the first relevant document in the best of the runs;
     - ``query_length``: in words;
-    - ``frequency_band``: head, torso or tail, from a column ``frequency`` or ``count``;
+    - ``query_form``: keyword or question (``query_forms.is_question``);
+    - ``frequency_band``: head, torso or tail, from a stored ``band``, or from a column
+      ``frequency`` or ``count``;
     - ``relevant.NAME``: an attribute of the relevant documents, found or not;
-    - ``returned.NAME``: an attribute of the first ten documents of any of the runs.
+    - ``returned.NAME``: an attribute of the first ten documents of any of the runs;
+    - ``relevant.age``, ``returned.age``: how old these were when the query was asked (``ages``);
+    - ``NAME:quartiles``: an attribute of numbers, ``query_length`` or ``relevant_documents`` in
+      four bands of about as many values.
 
     A query whose documents have several values is in several slices; else slices share no query.
     Several attributes with commas between them give the combinations that occur. Numbers of more
@@ -153,6 +163,7 @@ class _Asked:
         """Everything that one may slice by."""
         own = [] if self.queries is None else self.queries.attributes
         theirs = [] if self.documents is None else document_attributes(self.documents)
+        theirs += [] if self.documents is None else [AGE]
         of_documents = [f"{kind}{name}" for kind in (RELEVANT, RETURNED) for name in theirs]
         return list(dict.fromkeys([*own, *BUILT_IN, *of_documents]))
 
@@ -160,25 +171,33 @@ class _Asked:
         """The slices of one attribute."""
         if self.queries is not None and name in self.queries.attributes:
             return self.by_column(self.queries, name)
-        if name == "relevant_documents":
-            return by_relevant_documents(self.scores[0], self.counted)
-        if name == "first_relevant":
+        bare = name.removesuffix(QUARTILES)
+        banding = bare != name
+        if bare == "relevant_documents":
+            return by_relevant_documents(self.scores[0], self.counted, in_quartiles=banding)
+        if bare.startswith((RELEVANT, RETURNED)):
+            return self.by_documents(bare, in_quartiles=banding)
+        if banding and bare in BUILT_IN and bare != "query_length":
+            raise self.not_numbers(bare)
+        if bare == "first_relevant":
             return by_first_relevant(self.scores, self.topics)
-        if name.startswith((RELEVANT, RETURNED)):
-            return self.by_documents(name)
         if self.queries is None:
             raise UsageError(
                 f"slicing by {name!r} needs the queries and their attributes",
-                nearest=() if name in BUILT_IN else self.near(name),
+                nearest=() if bare in BUILT_IN else self.near(name),
                 fix=Advice("--queries FILE", page="import the queries with it"),
             )
-        if name == "query_length":
-            return by_length(self.queries, self.query_ids, self.counted)
-        if name == "frequency_band":
+        if bare in self.queries.attributes:
+            return self.by_column(self.queries, bare, in_quartiles=True)
+        if bare == "query_length":
+            return by_length(self.queries, self.query_ids, self.counted, in_quartiles=banding)
+        if bare == "query_form":
+            return by_form(self.queries, self.query_ids, self.counted)
+        if bare == "frequency_band":
             return by_frequency(self.queries, self.query_ids, self.counted)
         raise self.unknown("queries", name, self.queries.attributes, name)
 
-    def by_column(self, queries: Queries, name: str) -> Slices:
+    def by_column(self, queries: Queries, name: str, *, in_quartiles: bool = False) -> Slices:
         """By a column of the queries. Bands are of the judged queries, not of a whole log."""
         counted = self.counted
         at = np.flatnonzero(counted)
@@ -188,10 +207,10 @@ class _Asked:
         held = mine.join(column, on="query_id", how="left", maintain_order="left")
         if held["value"].dtype.base_type() in (pl.List, pl.Array):
             held = held.explode("value")
-        labels = labelled(held["value"].alias(name))
+        labels = (quartiles if in_quartiles else labelled)(held["value"].alias(name))
         return labels.slices(held["query"].to_numpy(), counted, name)
 
-    def by_documents(self, name: str) -> Slices:
+    def by_documents(self, name: str, *, in_quartiles: bool = False) -> Slices:
         """By an attribute of the documents."""
         if self.documents is None:
             raise UsageError(
@@ -200,13 +219,29 @@ class _Asked:
             )
         bare = name.partition(".")[2]
         held = document_attributes(self.documents)
-        if bare not in held:
+        if bare not in {*held, AGE}:
             raise self.unknown("documents", bare, held, name)
+        if in_quartiles and bare not in held:
+            raise self.not_numbers(name)
+        labelling = quartiles if in_quartiles else labelled
         if name.startswith(RETURNED):
-            return by_returned(self.scores, self.documents, bare, self.counted)
+            return by_returned(
+                self.scores, self.documents, bare, self.counted,
+                queries=self.queries, labelling=labelling,
+            )  # fmt: skip
         if self.qrels is None:
             raise UsageError(f"slicing by {name} needs the judgments")
-        return by_relevant(self.scores[0], self.qrels, self.documents, bare, self.topics)
+        return by_relevant(
+            self.scores, self.qrels, self.documents, bare, self.topics,
+            queries=self.queries, labelling=labelling,
+        )  # fmt: skip
+
+    def not_numbers(self, name: str) -> UsageError:
+        """Quartiles of a derived attribute that has slices of its own."""
+        return UsageError(
+            f"quartiles are of numbers, and {name} has slices of its own",
+            fix=Advice(f"--by {name}", page=f"slice by {name}"),
+        )
 
     def unknown(self, what: str, name: str, held: Sequence[str], typed: str) -> UsageError:
         """An attribute that there is not, and what may have been meant."""

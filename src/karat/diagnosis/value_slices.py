@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from karat.errors import UsageError
+from karat.errors import Advice, UsageError
 from karat.measures.evidence import Floats, Ints, Mask
 
 Slices = list[tuple[str, Mask]]
@@ -30,7 +30,8 @@ _DATE = r"^\d{4}-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01])([T ]\d.*)?)?$"
 _TIME = (
     r"(^|_)(at|on|date|timestamp|updated|created|modified|published)$|[a-z](At|On|Date|Timestamp)$"
 )
-_UNITS = ((1e11, "s"), (1e14, "ms"), (1e17, "us"), (np.inf, "ns"))
+_UNITS = ((1e11, 1e6), (1e14, 1e3), (1e17, 1.0), (np.inf, 1e-3))
+"""Microseconds in one of the numbers that are less: seconds, milliseconds, micro-, nanoseconds."""
 _TIMES_FROM = 1e8  # 1973 in seconds; what is less counts something else
 
 
@@ -75,6 +76,32 @@ class Labels:
             found.append((self.names[which], mask))
             rest[members] = False
         return [(NONE, rest), *found] if rest.any() else found
+
+
+def quartiles(values: pl.Series, unit: str = "") -> Labels:
+    """Four bands of about as many values, named by the least and the greatest in them.
+
+    Equal values share a band, so that there may be fewer than four.
+
+    Args:
+        values: A column of numbers; shape (m,).
+        unit: What a number counts, in the singular, for the names: ``4 to 6 words``.
+
+    Raises:
+        UsageError: it holds anything but numbers.
+    """
+    number = numbers(values)
+    if number is None:
+        raise UsageError(
+            f"quartiles are of numbers, and {values.name} holds something else",
+            fix=Advice(f"--by {values.name}", page=f"slice by {values.name}"),
+        )
+    whole = values.dtype.is_integer() or _all_whole(_text(values))
+    found = _quartiles(number, whole=whole)
+    if not unit:
+        return found
+    counted = [f"{name} {unit}{'' if name == '1' else 's'}" for name in found.names]
+    return Labels(counted, found.code)
 
 
 def labelled(values: pl.Series) -> Labels:
@@ -162,11 +189,14 @@ def _years(values: pl.Series) -> pl.Series | None:
     high = None if number is None else number.max()
     if number is None or not isinstance(high, float) or high < _TIMES_FROM:
         return None
-    unit = next(unit for most, unit in _UNITS if high < most)
-    whole = number.cast(pl.Int64)
-    if unit == "s":
-        whole, unit = whole * 1000, "ms"
-    return whole.cast(pl.Datetime(unit)).dt.year()  # type: ignore[arg-type]
+    return (number * epoch_unit(number)).cast(pl.Int64).cast(pl.Datetime("us")).dt.year()
+
+
+def epoch_unit(number: pl.Series) -> float:
+    """Microseconds in one of some numbers since 1970, by the size of the largest."""
+    high = number.max()
+    high = high if isinstance(high, float) else 0.0
+    return next(unit for most, unit in _UNITS if high < most)
 
 
 def _quartiles(number: pl.Series, *, whole: bool) -> Labels:

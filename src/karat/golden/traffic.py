@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from karat.errors import InputError, UsageError
@@ -120,6 +122,11 @@ def clean(log: pl.DataFrame, *, mask: bool = False, source: str = "the log") -> 
     attributes = _attributes(log)
     left_out = tuple(name for name in columns if _single(name))
     frame, merged, varying = _by_query(log, attributes)
+    notes += [
+        f"{name} differs between searches of one query for {count:,} of {frame.height:,} queries: "
+        "each query has the value of most of its searches, and slices are of queries."
+        for name, count in varying.items()
+    ]
     top = frame.row(0, named=True)
     if frame.height > 4 and top["count"] / frame["count"].sum() > _ABSURD:
         share = top["count"] / frame["count"].sum()
@@ -164,6 +171,26 @@ def with_bands(
     Raises:
         UsageError: shares that are not above 0 or leave nothing to the last band.
     """
+    band = bands_of(frame["count"].to_numpy(), shares, last)
+    return frame.with_columns(band=pl.Series(band, dtype=pl.String))
+
+
+def bands_of(
+    counts: npt.NDArray[np.number], shares: Mapping[str, float] = THIRDS, last: str = TAIL
+) -> list[str | None]:
+    """The band of each query, as ``with_bands``: the one definition for logs, slices and pages.
+
+    Args:
+        counts: How often each query was asked, 0 or more; NaN where it is unknown; shape (n,).
+        shares: Band to its share of the searches, most asked first; in all below 1.
+        last: The band of the rest.
+
+    Returns:
+        A band for each count, None for NaN.
+
+    Raises:
+        UsageError: shares that are not above 0 or leave nothing to the last band.
+    """
     if any(not 0 < share < 1 for share in shares.values()) or sum(shares.values()) > 1 - 1e-9:
         said = ", ".join(f"{name}={share:g}" for name, share in shares.items())
         raise UsageError(
@@ -172,24 +199,23 @@ def with_bands(
         )
     if last in shares:
         raise UsageError(f"band {last!r} stands twice", fix="it is what the others leave")
-    names = [*shares, last]
-    groups = frame.group_by("count").agg(asked=pl.col("count").sum()).sort("count", descending=True)
-    if groups.height == 1 and frame.height > 1:
-        return frame.with_columns(band=pl.lit(ALL))
-    asked = groups["asked"].to_list()
-    total, before, bands = sum(asked), 0, []
-    for each in asked:
-        middle, edge, at = (before + each / 2) / total, 0.0, 0
-        for share in shares.values():
-            edge += share
-            at += middle >= edge
-        bands.append(names[at])
-        before += each
-    if bands:
-        bands[-1] = last
-        bands[0] = names[0]
-    lookup = groups.select("count", band=pl.Series(bands, dtype=pl.String))
-    return frame.join(lookup, on="count", how="left", maintain_order="left")
+    often = np.asarray(counts, np.float64)
+    known = ~np.isnan(often)
+    level, at = np.unique(-often[known], return_inverse=True)  # most asked first
+    names = np.array([*shares, last], dtype=object)
+    if len(level) == 1 and len(at) > 1:
+        band = np.array([ALL], dtype=object)
+    else:
+        searches = np.bincount(at, often[known], minlength=len(level))
+        total = searches.sum() or 1.0
+        edges = np.cumsum([*shares.values()])
+        middle = (np.cumsum(searches) - searches / 2) / total
+        band = names[np.searchsorted(edges, middle, side="right")]
+        band[-1:] = last
+        band[:1] = names[0]
+    found = np.full(len(often), None, dtype=object)
+    found[known] = band[at]
+    return list(found)
 
 
 _INVISIBLE = r"\x{00AD}\x{200B}\x{202A}-\x{202E}\x{2066}-\x{2069}\x{FEFF}"

@@ -195,7 +195,11 @@ def _cutoff(entry: Entry, cutoff: str | float | None) -> float | None:
     if cutoff is None:
         if entry.cutoff in _CUTOFFS:
             what, _, typical = _CUTOFFS[entry.cutoff]
-            raise UsageError(f"{entry.symbol} needs {what}", fix=f"{entry.symbol}@{typical}")
+            fix = f"{entry.symbol}@{typical}"
+            whole = spellings().get(f"set{entry.symbol}".casefold())
+            if whole is not None:
+                fix += f", or {whole.symbol} over everything that was returned"
+            raise UsageError(f"{entry.symbol} needs {what}", fix=fix)
         return None
     if entry.cutoff == "none":
         outer = any(parameter.name == "of" for parameter in entry.parameters)

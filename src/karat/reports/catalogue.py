@@ -13,7 +13,7 @@ from rich.text import Text
 
 from karat.measures import Entry, Parameter
 from karat.measures.entry import REQUIRED
-from karat.measures.tasks import Task
+from karat.measures.tasks import TASKS, Task
 
 _INTRODUCTION = """\
 Printed from the registry by `karat measures --format md`; do not edit by hand. Names are read
@@ -32,7 +32,8 @@ def show_entries(entries: Sequence[Entry], out: Console) -> None:
     for entry in entries:
         table.add_row(Text(f"{entry.symbol}{_AT[entry.cutoff]}", "bold"), Text(entry.says))
     out.print(table)
-    out.print("karat measures NAME explains one; --for rag|code|product|faq|legal|research advises")
+    names = ", ".join(task.name for task in TASKS)
+    out.print(f"karat measures NAME explains one; --for TASK advises: {names}")
 
 
 def show_entry(entry: Entry, out: Console) -> None:
@@ -75,8 +76,25 @@ def show_task(task: Task, out: Console) -> None:
         table.add_row(Text(advice.measure, "bold"), Text(advice.why))
     out.print(table)
     out.print(f"Beware: {task.beware}.")
+    if task.policy:
+        out.print(f"\nA policy for karat gate, to copy into {task.name}.toml:\n")
+        out.print(task.policy, end="", soft_wrap=True)
+        out.print(f"\nkarat gate --policy {task.name}.toml QRELS RUN", soft_wrap=True)
     typed = " ".join(f"-m {shlex.quote(advice.measure)}" for advice in task.advice)
     out.print(f"\nkarat evaluate QRELS RUN {typed}", soft_wrap=True)
+
+
+def task_as_json(task: Task) -> dict[str, Any]:
+    """The advice for a task as JSON has it."""
+    return {
+        "task": task.name,
+        "also": list(task.also),
+        "title": task.title,
+        "users": task.users,
+        "measures": [{"measure": each.measure, "why": each.why} for each in task.advice],
+        "beware": task.beware,
+        "policy": task.policy or None,
+    }
 
 
 def as_json(entry: Entry) -> dict[str, Any]:

@@ -66,13 +66,14 @@ def show_chosen(log: Cleaned, sample: Sample, made_of: Composition, out: Console
             f"{counted(sample.queries.height, 'was', 'were')} drawn"
         )
     )
-    became = {
-        "empty": log.empty,
-        "of robots": log.bots,
-        "spellings put together": log.merged,
-        **{f"with {kind}": count for kind, count in log.personal.items()},
-    }
-    said = [f"{count:,} {what}" for what, count in became.items() if count]
+    became = [
+        (log.empty, "empty search", "empty searches"),
+        (log.bots, "search of robots", "searches of robots"),
+        (log.merged, "spelling put together with another", "spellings put together with others"),
+        *((count, f"query with {kind}", f"queries with {kind}")
+          for kind, count in log.personal.items()),
+    ]  # fmt: skip
+    said = [counted(count, one, several) for count, one, several in became if count]
     if said:
         masked = " (masked)" if log.masked else " (--mask replaces it)" if log.personal else ""
         out.print(plain(f"of the log: {', '.join(said)}{masked}", "dim"))

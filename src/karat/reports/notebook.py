@@ -218,7 +218,7 @@ def _slice_table(attribute: str, run: str, rows: Sequence[Result]) -> str:
     for name in dict.fromkeys(row.slice for row in rows):
         by_measure = {row.measure: row for row in rows if row.slice == name}
         most = max(row.n for row in by_measure.values())
-        cells = [str(name), f"{most:,}", *(_give_or_take(by_measure.get(m)) for m in measures)]
+        cells = [str(name), f"{most:,}", *(_with_interval(by_measure.get(m)) for m in measures)]
         body.append((cells, False))
     return _table(f"{run}, by {attribute}", [attribute, "n", *measures], body)
 
@@ -282,9 +282,9 @@ def _span(low: float | None, high: float | None, digits: int) -> str:
     return "" if low is None or high is None else f"{low:.{digits}f} – {high:.{digits}f}"
 
 
-def _give_or_take(row: Result | None) -> str:
+def _with_interval(row: Result | None) -> str:
     if row is None or row.value is None:
         return "–"
     if row.ci_low is None or row.ci_high is None:
         return value_text(row, row.value)
-    return f"{row.value:.3f} ± {(row.ci_high - row.ci_low) / 2:.2f}"
+    return f"{row.value:.3f} ({row.ci_low:.2f} – {row.ci_high:.2f})"

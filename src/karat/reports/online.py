@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 
 from karat.online.estimates import NOT_SAID
@@ -26,8 +26,11 @@ _MINUS = "\N{MINUS SIGN}"
 _POSITION = "position"
 _FALL = "where clicks fall"
 _TOP = 10  # positions that have a row of their own
-_MOST = 60  # slices in a table for eyes
-_ORDERED = ("day", "hour")
+_MOST = 60  # slices in a Markdown table
+_FEW, _LATEST = 10, 7  # of more slices than the first, as many as the second are shown
+_BESIDE = 4  # slices that may be columns, where metrics as columns need several tables
+_LEADING = ("CTR", "ZeroResults", "Reformulation", "SAT", "Abandonment")
+"""Metrics that go first where not all have room."""
 UNITS = {"share": " %", "seconds": " s", "milliseconds": " ms"}
 """What stands behind a number of a unit; nothing behind others."""
 _NAMED = 4  # metrics named in a footnote
@@ -57,15 +60,66 @@ class _Sheet:
         return replace(self, heads=heads, rows=rows)
 
 
-def show(results: OnlineResults, out: Console, *, all_notes: bool = False) -> None:
-    """Print results as tables; what to know of them before and behind."""
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """How much is shown.
+
+    Attributes:
+        width: Of the screen; None for any.
+        slices: How many slices an attribute may have; None for all.
+        all_metrics: Whether further tables go on where one has no room.
+        close: Whether blank lines are saved, so that all is on one screen.
+    """
+
+    width: int | None
+    slices: int | None
+    all_metrics: bool
+    close: bool = False
+
+    def title(self, by: str, *left: str) -> str:
+        """A heading that says what is left out, and how to see it."""
+        cut = ", ".join(filter(None, left))
+        how = " (all: --full)" if self.width is not None else ""
+        return f"by {by}: {cut}{how}" if cut else f"by {by}"
+
+    def takes(self, sheet: _Sheet) -> bool:
+        return self.width is None or sheet.needs(label(sheet.texts)) <= self.width
+
+
+def show(
+    results: OnlineResults,
+    out: Console,
+    *,
+    full: bool = False,
+    every_metric: bool = False,
+    all_notes: bool = False,
+) -> None:
+    """Print results as tables; what to know of them before and behind.
+
+    Args:
+        results: What to print.
+        out: Where.
+        full: Every slice with every metric, in as many tables as that takes. Otherwise each
+            attribute has one table, with the metrics for which there is room and, of many slices,
+            the latest or the largest.
+        every_metric: Every metric, but not every slice.
+        all_notes: Every note, and not only the most important ones.
+    """
     if results.health:
         out.print("before any number", style="bold")
         show_notes(results.health, out)
         out.print()
-    for sheet in _sheets(results, out.width):
-        out.print(plain(sheet.title, "bold"))  # above the table, which may be narrower
-        out.print(_drawn(sheet, out.width), crop=False)  # no screen cuts a number
+    close = bool(results.by) and not full
+    room = _Room(out.width, None if full else _LATEST, full or every_metric, close)
+    for sheet in _sheets(results, room):
+        # The title is printed above the table, which may be narrower; no screen cuts a number.
+        out.print(plain(sheet.title, "bold"))
+        table = _drawn(sheet, out.width)
+        if close and (table.width or 0) < out.width:
+            table.show_edge, table.width = False, (table.width or 2) - 2
+            out.print(Padding(table, (0, 0, 1, 1), expand=False))
+        else:
+            out.print(table, crop=False)
     show_footnotes(_footnotes(results), out, every=all_notes)
 
 
@@ -74,7 +128,7 @@ def to_markdown(results: OnlineResults) -> str:
     parts = []
     if results.health:
         parts.append("".join(f"- {markdown_cell(each)}\n" for each in results.health))
-    for sheet in _sheets(results, None):
+    for sheet in _sheets(results, _Room(None, _MOST, all_metrics=True)):
         table = markdown_table(sheet.heads, sheet.rows, sheet.texts)
         parts.append(f"{markdown_cell(sheet.title)}\n\n{table}")
     notes = _footnotes(results)
@@ -149,14 +203,14 @@ def _heading(results: OnlineResults) -> str:
     return f"{of}, {days}, {counted(results.events, 'event', 'events')}"
 
 
-def _sheets(results: OnlineResults, width: int | None) -> Iterator[_Sheet]:
-    """Everything as tables; one for as many metrics as the width takes."""
+def _sheets(results: OnlineResults, room: _Room) -> Iterator[_Sheet]:
+    """Everything as tables; one for as many metrics as there is room for."""
     scalar = [row for row in results.results if _POSITION not in row.slice]
     every = [row for row in scalar if not row.slice]
     positions = [row for row in results.results if set(row.slice) == {_POSITION}]
     heading = _heading(results)
     if every or not positions:
-        yield _whole(heading, every)
+        yield _whole(heading, every, close=room.close)
     if positions:
         yield _positions(positions, _FALL if every else f"{_FALL}: {heading}")
     for by in results.by:
@@ -164,13 +218,13 @@ def _sheets(results: OnlineResults, width: int | None) -> Iterator[_Sheet]:
         rows = [row for row in scalar if list(row.slice) == names]
         said = {row.metric for row in rows if row.value is not None or row.most is not None}
         rows = [row for row in rows if row.metric in said]  # the others have their footnote
-        yield from _sliced(by, names, rows, results, width)
+        yield from _sliced(by, names, rows, results, room)
         fell = [row for row in results.results if list(row.slice) == [*names, _POSITION]]
         if fell:
-            yield from _positions_by(by, names, fell, width)
+            yield from _positions_by(by, names, fell, room)
 
 
-def _whole(title: str, rows: Sequence[OnlineResult]) -> _Sheet:
+def _whole(title: str, rows: Sequence[OnlineResult], *, close: bool) -> _Sheet:
     """The values of all, family by family."""
     by_family = {
         family: [row for row in rows if registry.find(row.metric).family == family]
@@ -188,7 +242,8 @@ def _whole(title: str, rows: Sequence[OnlineResult]) -> _Sheet:
             line += [could] if bounded else []
             cells.append([*line, f"{row.n:,}", f"{row.users:,}"])
         ends.add(len(cells) - 1)
-    return _Sheet(title, heads, 1, cells, frozenset(ends - {len(cells) - 1}), ("users", "n"))
+    lines = frozenset() if close else frozenset(ends - {len(cells) - 1})
+    return _Sheet(title, heads, 1, cells, lines, ("users", "n"))
 
 
 def _positions(rows: Sequence[OnlineResult], title: str) -> _Sheet:
@@ -204,7 +259,7 @@ def _positions(rows: Sequence[OnlineResult], title: str) -> _Sheet:
 
 
 def _positions_by(
-    by: str, names: Sequence[str], rows: Sequence[OnlineResult], width: int | None
+    by: str, names: Sequence[str], rows: Sequence[OnlineResult], room: _Room
 ) -> Iterator[_Sheet]:
     """Slices as rows, shares of positions as columns."""
     metric = registry.find(rows[0].metric)
@@ -213,7 +268,7 @@ def _positions_by(
         part = tuple(row.slice[name] for name in names)
         grid.setdefault(part, {})[int(row.slice[_POSITION])] = row
     sizes = {part: next(iter(found.values())).n for part, found in grid.items()}
-    chosen, more = _largest(names, sizes)
+    chosen, left = _shown_slices(names, sizes, room)
     places = sorted({min(place, _TOP + 1) for found in grid.values() for place in found})
 
     def share(part: tuple[str, ...], place: int) -> str:
@@ -227,10 +282,10 @@ def _positions_by(
             [*map(_said, names, part), f"{sizes[part]:,}", *(share(part, place) for place in block)]
             for part in chosen
         ]
-        title = f"{_FALL}, by {by}{more}"
-        return _Sheet(title, [*names, "clicks", *heads], len(names), cells)
+        heads = [*names, "clicks", *heads]
+        return _Sheet(f"{_FALL}, {room.title(by, left)}", heads, len(names), cells)
 
-    yield from _split(places, sheet, width)
+    yield from _split(places, sheet, room)
 
 
 def _sliced(
@@ -238,56 +293,107 @@ def _sliced(
     names: Sequence[str],
     rows: Sequence[OnlineResult],
     results: OnlineResults,
-    width: int | None,
+    room: _Room,
 ) -> Iterator[_Sheet]:
-    """Slices as rows, metrics as columns."""
+    """Slices as rows, metrics as columns; or the other way round for few slices."""
     grid: dict[tuple[str, ...], dict[str, OnlineResult]] = {}
     for row in rows:
         grid.setdefault(tuple(row.slice.values()), {})[row.metric] = row
     sizes = _sizes(results, names)
-    chosen, more = _largest(names, {part: sizes[part] for part in grid})
+    chosen, left = _shown_slices(names, {part: sizes[part] for part in grid}, room)
+    metrics = list(dict.fromkeys(row.metric for row in rows))
+    unsettled = {row.metric for row in rows if _open(row)}
+    columns = [(name, could) for name in metrics for could in (False, True)
+               if not could or name in unsettled]  # fmt: skip
 
-    def sheet(block: Sequence[str]) -> _Sheet:
-        found = {part: [grid[part].get(name) for name in block] for part in chosen}
-        alike = all(len({row.n for row in line if row}) <= 1 for line in found.values())
-        n = "n" if alike else f"n of {block[0]}"
+    def sheet(block: Sequence[tuple[str, bool]]) -> _Sheet:
+        heads = [*names, "n"]
+        for name, could in block:
+            alone = (name, False) not in block
+            heads.append(_head(name) if not could else f"{name} could be" if alone else "could be")
         cells = [
-            [*map(_said, names, part), f"{first.n:,}" if first else "–", *map(_give_or_take, line)]
-            for part, line in found.items()
-            for first in line[:1]
-        ]
-        heads = [*names, n, *map(_head, block)]
-        return _Sheet(f"by {by}{more}", heads, len(names), cells)
+            [
+                *map(_said, names, part),
+                f"{sizes[part]:,}",
+                *((_could_be if could else _with_interval)(grid[part].get(name))
+                  for name, could in block),
+            ]
+            for part in chosen
+        ]  # fmt: skip
+        return _Sheet(room.title(by, left), heads, len(names), cells)
 
-    yield from _split(list(dict.fromkeys(row.metric for row in rows)), sheet, width)
+    def of(some: Sequence[str]) -> _Sheet:
+        return sheet([column for column in columns if column[0] in some])
+
+    if not room.all_metrics and not room.takes(sheet(columns)):
+        first = sorted(metrics, key=_place)
+        some = first[: max(1, sum(room.takes(of(first[:n])) for n in range(1, len(first))))]
+        more = counted(len(metrics) - len(some), "further metric", "further metrics")
+        yield replace(of(some), title=room.title(by, left, more))
+        return
+    across = _metric_by_metric(by, names, chosen, metrics, grid, sizes)
+    beside = len(chosen) <= _BESIDE and not left and room.takes(across)
+    if beside and not room.takes(sheet(columns)):
+        yield across
+    else:
+        yield from _split(columns, sheet, room)
+
+
+def _place(metric: str) -> int:
+    """Where a metric is among those that go first."""
+    return _LEADING.index(metric) if metric in _LEADING else len(_LEADING)
+
+
+def _metric_by_metric(
+    by: str,
+    names: Sequence[str],
+    parts: Sequence[tuple[str, ...]],
+    metrics: Sequence[str],
+    grid: Mapping[tuple[str, ...], Mapping[str, OnlineResult]],
+    sizes: Mapping[tuple[str, ...], int],
+) -> _Sheet:
+    """Metrics as rows, slices as columns."""
+    heads = ["", *(", ".join(map(_said, names, part)) for part in parts)]
+    cells = [["n", *(f"{sizes[part]:,}" for part in parts)]]
+    for name in metrics:
+        rows = [grid[part].get(name) for part in parts]
+        cells.append([_head(name), *map(_with_interval, rows)])
+        if any(row is not None and _open(row) for row in rows):
+            cells.append(["  could be", *map(_could_be, rows)])
+    return _Sheet(f"by {by}", heads, 1, cells)
 
 
 def _split(
-    columns: Iterable[_Column], sheet: Callable[[Sequence[_Column]], _Sheet], width: int | None
+    columns: Iterable[_Column], sheet: Callable[[Sequence[_Column]], _Sheet], room: _Room
 ) -> Iterator[_Sheet]:
     """As many tables as a width needs, each with as many columns as it takes."""
     block: list[_Column] = []
+    blocks = [block]
     for each in columns:
-        wide = sheet([*block, each])
-        if block and width is not None and wide.needs(label(wide.texts)) > width:
-            yield sheet(block)
+        if block and not room.takes(sheet([*block, each])):
             block = []
+            blocks.append(block)
         block.append(each)
-    if block:
-        yield sheet(block)
+    yield from map(sheet, filter(None, blocks))
 
 
-def _largest(
-    names: Sequence[str], sizes: Mapping[tuple[str, ...], int]
+def _shown_slices(
+    names: Sequence[str], sizes: Mapping[tuple[str, ...], int], room: _Room
 ) -> tuple[list[tuple[str, ...]], str]:
     """The slices there is room for, the latest or the largest, and what to say of the others."""
     chosen = list(sizes)
-    if len(chosen) <= _MOST:
+    if room.slices is None or len(chosen) <= max(_FEW, room.slices):
         return chosen, ""
-    more = f": {_MOST} of {len(chosen):,}"
-    if names[0] in _ORDERED:
-        return chosen[-_MOST:], more
-    return sorted(chosen, key=lambda part: -sizes[part])[:_MOST], more
+    if names[0] == "day":
+        first = chosen[-room.slices][0]
+        shown = [part for part in chosen if part[0] >= first]  # whole days
+    else:
+        largest = set(sorted(chosen, key=lambda part: -sizes[part])[: room.slices])
+        shown = [part for part in chosen if part in largest]
+        if names != ["hour"]:
+            shown.sort(key=lambda part: -sizes[part])
+    kind = "latest" if names[0] == "day" else "largest"
+    return shown, f"the {kind} {len(shown)} of {len(chosen):,}"
 
 
 def _head(name: str) -> str:
@@ -304,33 +410,30 @@ def _sizes(results: OnlineResults, names: Sequence[str]) -> dict[tuple[str, ...]
     return sizes
 
 
-def _give_or_take(row: OnlineResult | None) -> str:
-    if row is None:
+def _with_interval(row: OnlineResult | None) -> str:
+    """A value and its interval, from low to high."""
+    if row is None or row.value is None:
         return "–"
     metric = registry.find(row.metric)
-    if row.value is None:
-        bounds = row.least is not None and row.most is not None
-        return span(metric, row.least, row.most) if bounds else "–"
-    value = _number(metric, row.value, row.value) + _interval(metric, row, row.value)
-    if not _open(row):
-        return value
-    ends = [_number(metric, each, row.value) for each in (row.least, row.most) if each is not None]
-    return f"{value} [{'–'.join(ends)}]"
-
-
-def _interval(metric: Metric, row: OnlineResult, value: float) -> str:
-    """The interval around a value, behind it: ± where both halves are alike."""
+    value = _number(metric, row.value, row.value)
     if row.low is None:
+        return value
+    ends = ("" if end is None else _number(metric, end, row.value) for end in (row.low, row.high))
+    return f"{value} {'–'.join(ends)}"
+
+
+def _could_be(row: OnlineResult | None) -> str:
+    """What the log leaves open, from low to high; empty for nothing."""
+    if row is None or not _open(row):
         return ""
-    if row.high is not None and math.isclose(row.high - value, value - row.low, rel_tol=1e-6):
-        return f" ±{_number(metric, row.high - value, value)}"
-    high = "" if row.high is None else _number(metric, row.high, value)
-    return f" ({_number(metric, row.low, value)}–{high})"
+    metric, size = registry.find(row.metric), row.most if row.value is None else row.value
+    ends = (_number(metric, end, size or 0.0) for end in (row.least, row.most) if end is not None)
+    return "–".join(ends)
 
 
 def _open(row: OnlineResult) -> bool:
     """Whether the log leaves open what a value is."""
-    return row.value is not None and row.least is not None and row.least != row.most
+    return row.least is not None and row.least != row.most
 
 
 def _drawn(sheet: _Sheet, width: int) -> Table:
@@ -343,9 +446,7 @@ def _drawn(sheet: _Sheet, width: int) -> Table:
 
 def _footnotes(results: OnlineResults) -> list[str]:
     """Why values and intervals are missing, the notes, and the rules if they are not usual."""
-    rows = [row for row in results.results if row.slice and _open(row)]
-    bounds = [f"{_names(rows)} [a–b]: what the log leaves open, apart from ±"] if rows else []
-    return [*bounds, *_reasons(results.results), *results.notes, *_rules(results)]
+    return [*_reasons(results.results), *results.notes, *_rules(results)]
 
 
 def _rules(results: OnlineResults) -> list[str]:

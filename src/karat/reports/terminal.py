@@ -19,6 +19,7 @@ from karat.tables.explanation import Explanation, Line
 from karat.tables.notes import SHOWN, first_notes, others
 
 _NARROW = 12
+_CELL = 13  # a value and its interval: 0.621 .50–.74
 _LONGEST_HEADING = 20  # longer names of measures are folded
 _STATE = {
     "missing": "is not in the run and scores 0",
@@ -63,7 +64,7 @@ def show_results(
     for attribute in dict.fromkeys(row.attribute for row in results.slices):
         for run in runs:
             chosen = [r for r in results.slices if r.attribute == attribute and r.run == run]
-            for measures in _blocks(chosen, 10, out.width - 15, gap=2):
+            for measures in _blocks(chosen, _CELL, out.width - 15, gap=2):
                 block = [row for row in chosen if row.measure in measures]
                 out.print(_slice_table(str(attribute), run, block))
     for sheet in sheets(results):
@@ -90,7 +91,7 @@ def show_breakdown(results: Results, attribute: str, measure: str, out: Console)
     for value in dict.fromkeys(row.slice for row in rows):
         cells = {row.run: row for row in rows if row.slice == value}
         most = max(row.n for row in cells.values())
-        shown = (_give_or_take(cells[run]) if run in cells else "" for run in runs)
+        shown = (_with_interval(cells[run]) if run in cells else "" for run in runs)
         table.add_row(plain(str(value)), f"{most:,}", *shown)
     out.print(table)
 
@@ -245,34 +246,43 @@ def drawn(sheet: Sheet) -> Table:
 def _slice_table(attribute: str, run: str, rows: Sequence[Result]) -> Table:
     measures = list(dict.fromkeys(row.measure for row in rows))
     table = base(f"{run}, by {attribute}")
-    table.padding = (0, 1, 0, 0)  # five measures in 80 columns
+    table.padding = (0, 1, 0, 0)  # four measures in 80 columns
     table.add_column(attribute, overflow="fold")
     table.add_column("n", justify="right", no_wrap=True)
     for measure in measures:
-        least = max(min(len(measure), _LONGEST_HEADING), 10)
+        widest = max(len(_with_interval(row)) for row in rows if row.measure == measure)
+        least = max(min(len(measure), _LONGEST_HEADING), 10, widest)
         table.add_column(plain(measure), justify="right", overflow="fold", min_width=least)
     for name in dict.fromkeys(row.slice for row in rows):
         cells = [row for row in rows if row.slice == name]
         most = max(row.n for row in cells)
-        table.add_row(plain(str(name)), f"{most:,}", *(_give_or_take(row) for row in cells))
+        table.add_row(plain(str(name)), f"{most:,}", *(_with_interval(row) for row in cells))
     return table
 
 
 def _blocks(
     rows: Sequence[Result] | Sequence[QueryValue], cell: int, room: int, *, gap: int
-) -> Iterator[list[str]]:
-    """Measures in as many blocks as columns of that width need; a value is never cut."""
-    block: list[str] = []
-    used = 0
-    for measure in dict.fromkeys(row.measure for row in rows):
-        width = max(min(len(measure), _LONGEST_HEADING), cell) + gap
-        if block and used + width > room:
-            yield block
-            block, used = [], 0
-        block.append(measure)
-        used += width
-    if block:
-        yield block
+) -> list[list[str]]:
+    """Measures in as many blocks as columns of that width need, of about as many each.
+
+    A value is never cut.
+    """
+    measures = list(dict.fromkeys(row.measure for row in rows))
+    widths = [max(min(len(measure), _LONGEST_HEADING), cell) + gap for measure in measures]
+
+    def split(most: int) -> list[list[str]]:
+        blocks: list[list[str]] = []
+        used = room
+        for measure, width in zip(measures, widths, strict=True):
+            if used + width > room or len(blocks[-1]) == most:
+                blocks.append([])
+                used = 0
+            blocks[-1].append(measure)
+            used += width
+        return blocks
+
+    needed = len(split(len(measures)))
+    return split(-(-len(measures) // needed)) if needed else []
 
 
 def _query_table(rows: Sequence[QueryValue], run: str, measures: Sequence[str]) -> Table:
@@ -342,13 +352,10 @@ def _interval(row: Result) -> str:
     return f"{row.ci_low:.3f} – {row.ci_high:.3f}"
 
 
-def _give_or_take(row: Result) -> Text:
+def _with_interval(row: Result) -> Text:
     if row.value is None:
         return plain("–")
     if row.ci_low is None or row.ci_high is None:
         return plain(f"{row.value:,.0f}" if row.aggregate == "sum" else f"{row.value:.3f}")
-    if row.ci_reason:  # cut, so that it reaches less far to one side
-        ends = f" {row.ci_low:.2f}–{row.ci_high:.2f}"
-        return Text.assemble((f"{row.value:.3f}", "bold"), (ends, "dim"))
-    reach = f"{(row.ci_high - row.ci_low) / 2:.2f}".removeprefix("0")
-    return Text.assemble((f"{row.value:.3f}", "bold"), (f" ±{reach}", "dim"))
+    ends = "–".join(f"{end:.2f}".removeprefix("0") for end in (row.ci_low, row.ci_high))
+    return Text.assemble((f"{row.value:.3f}", "bold"), (f" {ends}", "dim"))

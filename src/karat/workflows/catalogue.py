@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from karat.errors import UsageError, nearest
 from karat.measures import Entry
 from karat.measures.names import lookup
@@ -18,16 +20,19 @@ def find_entry(name: str) -> Entry:
 
 
 def find_task(name: str) -> Task:
-    """The advice for one task.
+    """The advice for one task, by its name or another name of it.
 
     Raises:
         UsageError: there is no such task; all are named.
     """
+    typed = re.sub(r"[\s_-]+", "-", name.strip().casefold())
     for task in TASKS:
-        if task.name == name.casefold():
+        if typed in (task.name, *task.also):
             return task
     names = [task.name for task in TASKS]
+    known = {other: task.name for task in TASKS for other in (task.name, *task.also)}
+    near = nearest(typed, list(known), 1)
     raise UsageError(
         f"there is no advice for {name!r}; there is for {', '.join(names)}",
-        nearest=nearest(name, names, 1),
+        nearest=[known[other] for other in near],
     )

@@ -67,7 +67,8 @@ def evaluate(
         per_query: Keep the value of each query too.
         by: Attribute or attributes to slice by: of the queries (``lang``), combined
             (``lang,kind``), of documents (``relevant.source``, ``returned.source``), or built in
-            (``relevant_documents``, ``first_relevant``, ``query_length``, ``frequency_band``).
+            (``relevant_documents``, ``first_relevant``, ``query_length``, ``query_form``,
+            ``frequency_band``), or ``NAME:quartiles``; ``diagnosis.slices.slices_of`` lists them.
         interval: t | bca | none. BCa is too narrow for few queries: at 20 it covers 88 to 93 %.
         seed: Of the bootstrap.
         rel: Lowest grade that counts as relevant, where a measure does not say.
