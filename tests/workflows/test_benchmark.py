@@ -22,7 +22,7 @@ import pytest
 
 import karat
 from karat.errors import InputError, UsageError
-from karat.workflows import benchmark as module
+from karat.workflows import search as module
 
 FOUND: dict[str, list[Any]] = {
     "join two lists": [("a", 3.0), ("x", 2.0), ("b", 1.0)],

@@ -26,6 +26,7 @@ from karat.cli import (
     mistakes,
     online,
     people,
+    search,
     serve,
     streams,
     trend,
@@ -92,6 +93,7 @@ for command in (
     online.online,
     people.people,
     backup.restore,
+    search.search,
     serve.serve,
     trend.trend,
 ):

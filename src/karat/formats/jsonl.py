@@ -76,18 +76,18 @@ def read_table(source: Source, role: str) -> Rows:
     return replace(run_rows(told, columns), about=lambda: about)
 
 
-def says_about(row: Any) -> bool:
+def says_about(row: Mapping[str, Any]) -> bool:
     """Whether an object is the first line of a run that says what the run is: ``{"about": {…}}``.
 
     Other readers see a row that has none of the columns.
     """
-    return isinstance(row, dict) and list(row) == ["about"] and isinstance(row["about"], dict)
+    return list(row) == ["about"] and isinstance(row["about"], dict)
 
 
 def _without_header(chunks: Iterator[Chunk], role: str, name: str) -> tuple[Chunk, dict[str, str]]:
     """The first chunk that has rows, without the header of a run; and what that says."""
     first = next(chunks)
-    line, row = next(_objects(first, name), (first.first_line, None))
+    line, row = next(_objects(first, name), (first.first_line, {}))
     if role != "run" or not says_about(row):
         return first, {}
     about = flat(row["about"], name)

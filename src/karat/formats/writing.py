@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
@@ -82,6 +83,35 @@ def write_run(
         InputError: the format cannot hold the table, or the file cannot be written.
     """
     _write(run, "run", path, output_format, sidecar=sidecar)
+
+
+def check_run(query_ids: Sequence[str], path: str | Path, output_format: str | None) -> None:
+    """Refuse what could not be written, before a run of these queries is made.
+
+    Raises:
+        UsageError: no such format, or one that cannot keep failed queries on standard output.
+        InputError: a query id that the format cannot hold, or a place that cannot be written to.
+    """
+    entry = format_of(FORMATS, output_format or _named(path, "run"), "run", writes=True)
+    entry.writers["run"](Run.from_dict({query: {"x": 1.0} for query in query_ids}), io.BytesIO())
+    if str(path) == "-":
+        if "answers" not in entry.keeps:
+            able = [each.name for each in FORMATS.values() if "answers" in each.keeps]
+            raise UsageError(
+                f"{entry.name} on standard output cannot say which queries failed",
+                fix=f"write a file, or one of {', '.join(able)}",
+            )
+        return
+    target = Path(path).resolve()
+    if target.is_dir():
+        raise InputError("expected a file, got a folder", file=str(path))
+    if target.is_file() or not target.exists():
+        trial = target.with_name(f".{target.name[:80]}.{secrets.token_hex(4)}.part")
+        try:
+            trial.touch(exist_ok=False)
+            trial.unlink()
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", file=str(path)) from None
 
 
 def write_queries(queries: Queries, path: str | Path, output_format: str | None = None) -> None:
