@@ -27,7 +27,7 @@ def test_known_keys_come_first_and_the_tag_is_left_out() -> None:
 
 def test_in_one_line() -> None:
     about = {"engine": "prod", "engine_version": "8.1", "index": "docs", "commit": "0" * 40}
-    about |= {"asked_at": "2026-11-23T10:00:00Z", "name": "nightly", "retries": "0"}
+    about |= {"asked_at": "2026-11-23T10:00:00Z", "name": "nightly", "retries": "0", "zone": "a"}
     said = f"engine prod 8.1, index docs, commit {'0' * 12}, asked 2026-11-23T10:00:00Z, 1 more"
     assert brief(about) == said
     assert brief({"tag": "bm25"}) == ""

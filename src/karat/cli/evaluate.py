@@ -156,6 +156,7 @@ def evaluate(
             corpus=corpus,
             rules=rules_text(settings),
             series=series,
+            renamed=bool(run_names),
         )
     if output == "trec":
         lists = {"official", "all_trec", "runid"}

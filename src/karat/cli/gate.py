@@ -185,7 +185,9 @@ def _gate(
     sys.stdout.flush()  # the verdict first, whatever the rest does
     further = []
     if history is not None:
-        further.append(lambda: _keep(history, found, commit, corpus, settings, series))
+        candidate: Any = read[-1]
+        named = series or candidate.about.get("name")
+        further.append(lambda: _keep(history, found, commit, corpus, settings, named))
     if report is not None:
         further.append(lambda: _report(report, found, held, read, judgments, qrels, settings))
     if notify is not None:

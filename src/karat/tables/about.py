@@ -27,6 +27,7 @@ LARGEST = 48 << 10
 _NOT_SHOWN = {"tag"}  # what a TREC run calls itself on every line
 _NOT_COMPARED = {"name", "asked_at"}
 _BRIEF = {"engine": "engine", "index": "index", "commit": "commit", "asked_at": "asked"}
+_HOW = {"queries", "concurrency", "timeout", "retries", "warmup", "depth"}  # it was asked
 _FEW = 4  # keys in one line
 _CUT = 60  # characters of a value in one line
 _COMMIT = 12
@@ -103,7 +104,7 @@ def brief(about: Mapping[str, str]) -> str:
             value = own[key][:_COMMIT] if key == "commit" else own[key]
             version = own.get("engine_version") if key == "engine" else None
             parts.append(f"{word} {short(value)}{f' {short(version)}' if version else ''}")
-    said = {*_BRIEF, "engine_version", "name"}
+    said = {*_BRIEF, *_HOW, "engine_version", "name"}
     others = [key for key in own if key not in said]
     free = others[: max(0, _FEW - len(parts))]
     parts += [f"{key} {short(own[key])}" for key in free]

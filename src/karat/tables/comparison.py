@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from karat.tables.about import AboutChange
 from karat.tables.answer_changes import AnswerChange
 from karat.tables.leaderboard import Order, Standing
 from karat.tables.pairs import Pairs
@@ -371,6 +372,8 @@ class Comparison:
         judge_next: Pairs to judge next for the first candidate and measure, the most telling
             first; empty unless asked for.
         notes: Sentences a reader must know.
+        changes: What is recorded otherwise about each candidate than about the baseline: engine,
+            index, commit and so on.
     """
 
     baseline: str
@@ -389,6 +392,7 @@ class Comparison:
     judge_next: list[NextJudgment] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     answers: list[AnswerChange] = field(default_factory=list)
+    changes: list[AboutChange] = field(default_factory=list)
 
     def against_baseline(self, row: Standing) -> str:
         """What the comparison says of a run in the leaderboard; ``baseline`` of the baseline."""

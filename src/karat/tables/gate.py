@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from karat.tables.about import AboutChange
 from karat.tables.comparison import Move
 from karat.tables.results import QueryScores, Result
 
@@ -134,6 +135,8 @@ class Gate:
         results: The candidate by itself: each measure with its interval and counts, over all
             queries and in the slices of the rules.
         scores: What its means over all queries are of; for a history, and in no JSON.
+        changes: What is recorded otherwise about the candidate than about the baseline: engine,
+            index, commit and so on; a saved baseline records nothing.
     """
 
     verdict: GateVerdict
@@ -147,6 +150,7 @@ class Gate:
     notes: list[str] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
     scores: QueryScores | None = field(default=None, compare=False, repr=False)
+    changes: list[AboutChange] = field(default_factory=list)
 
     @property
     def exit_code(self) -> int:

@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from karat.errors import UsageError, nearest
+from karat.tables.about import facts
 from karat.tables.run import Run
 
 State = Literal["ok", "empty", "missing", "failed", "undefined", "unjudged"]
@@ -238,6 +239,12 @@ class Results:
     shown: Callable[[Results], str] | None = field(default=None, compare=False, repr=False)
     scores: dict[str, QueryScores] = field(default_factory=dict, compare=False, repr=False)
 
+    @property
+    def about(self) -> dict[str, dict[str, str]]:
+        """What is recorded about each run of which anything is: engine, index, commit, …."""
+        found = {name: facts(run.about) for name, run in self.runs.items()}
+        return {name: about for name, about in found.items() if about}
+
     def __repr__(self) -> str:
         """The result rows and the notes, as text."""
         head = ("measure", "run", "value", "95 %", "n")
@@ -289,6 +296,8 @@ class Results:
         for name in ("no_answer", "latency", "outcomes"):
             if rows := getattr(self, name):
                 out[name] = [asdict(row) for row in rows]
+        if about := self.about:
+            out["about"] = about
         out["notes"] = list(self.notes)
         return out
 

@@ -39,6 +39,7 @@ from karat.stats.multiplicity import holm
 from karat.stats.verdicts import LEVEL, Contrast, Testing
 from karat.stats.weighing import Weighing
 from karat.tables import Documents, Run
+from karat.tables.about import sentence, what_changed
 from karat.tables.baseline import SavedBaseline
 from karat.tables.gate import WORST_FIRST, Check, Gate, KnownFailure
 from karat.tables.results import QueryScores, Result
@@ -145,6 +146,9 @@ def gate(
     if stale is not None:  # said once, and not with every rule
         checks[stale] = replace(checks[stale], reason=checks[stale].reason + renewed)
     own = list(judged.own(held_against))
+    changes = []
+    if before is not None and saved is None:
+        changes = what_changed(before.run.about, [(now.run.name, now.run.about)])
     return Gate(
         verdict=overall(checks),
         baseline=None if before is None else before.run.name,
@@ -161,6 +165,7 @@ def gate(
             *(f"{s.run.name}: {note}" for s in scored for note in of_run(s, asked.rules)),
             *([doubt.reason + renewed] if renewed and doubt and stale is None else []),
             *_same(hashes, *answers),
+            *([f"what changed: {'; '.join(map(sentence, changes))}"] if changes else []),
             *wanted.notes,
             *unheld(wanted.health, *answers),
             *judged.left_out(),
@@ -168,6 +173,7 @@ def gate(
         ],
         results=own,
         scores=judged.behind(own),
+        changes=changes,
     )
 
 
