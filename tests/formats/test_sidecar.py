@@ -68,6 +68,13 @@ def test_one_of_an_earlier_run_is_refused_and_one_by_hand_is_not(tmp_path: Path)
     assert formats.read_run(tmp_path / "x.trec").about == {"tag": "x", "index": "docs-7"}
 
 
+def test_one_by_hand_stays_when_the_run_is_written_anew(tmp_path: Path) -> None:
+    beside = write(tmp_path)
+    beside.write_text('{"about": {"index": "docs-7"}}')
+    formats.write_run(Run.from_dict({"1": {"a": 1.0}}, "x"), tmp_path / "x.trec")
+    assert formats.read_run(tmp_path / "x.trec").about == {"tag": "x", "index": "docs-7"}
+
+
 def test_it_is_not_read_as_a_run(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the description of a run, which karat reads with it"):
         formats.read_run(write(tmp_path))

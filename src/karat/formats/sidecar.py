@@ -28,6 +28,7 @@ ENDING = ".about.json"
 MARK = "karat_about"
 _VERSION = 1
 _HEAD = 1 << 20
+_MARKED = 100  # bytes within which the mark is
 
 
 def place_of(path: str | Path) -> Path:
@@ -127,6 +128,13 @@ def writer(run: Run, path: Path, keeps: frozenset[str]) -> Callable[[Path], None
             _dump(whole, stream)
 
     return write
+
+
+def remove(path: Path) -> None:
+    """Remove the sidecar that karat wrote for an earlier run; one made by hand stays."""
+    place = place_of(path)
+    if place.is_file() and f'"{MARK}"'.encode() in place.read_bytes()[:_MARKED]:
+        place.unlink()
 
 
 def _told(run: Run) -> list[dict[str, Any]]:

@@ -189,8 +189,8 @@ def _write(
         more = sidecars.writer(table, target, entry.keeps)
     with beside(target, first=more) as stream:
         entry.writers[role](table, stream)
-    if sidecar and more is None and not alone:  # one of what was there before
-        sidecars.place_of(target).unlink(missing_ok=True)
+    if sidecar and more is None and not alone:
+        sidecars.remove(target)
 
 
 @contextmanager
