@@ -199,6 +199,17 @@ def test_ids_that_the_format_cannot_hold_are_found_before_asking(
     assert sys.modules["my_search"].ANSWERED == [0]
 
 
+def test_what_was_asked_is_not_lost_when_a_format_cannot_hold_it(
+    typed: Typed, folder: Path
+) -> None:
+    (folder / "spaced.py").write_text("def search(text):\n    return ['a b']\n")
+    done = typed("search --python spaced:search queries.jsonl -o run.trec", code=2)
+    assert "run.trec: the doc_id 'a b' cannot stand in a TREC run" in done.err
+    assert "fix: the run was written to run.trec.jsonl instead" in done.err
+    assert len(formats.read_run(folder / "run.trec.jsonl")) == 4
+    assert not (folder / "run.trec").exists()
+
+
 @pytest.mark.parametrize(
     ("row", "says"),
     [

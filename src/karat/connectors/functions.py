@@ -112,7 +112,7 @@ def _unimportable(name: str, error: BaseException) -> InputError:
 
 
 def _refuse_other(name: str, folders: Sequence[Path]) -> None:
-    """Refuse a module that is not the one in a folder, as Python had another of its name."""
+    """Refuse a module from elsewhere that hides the one of its name in a folder."""
     top = name.partition(".")[0]
     for folder in folders:
         for own in (folder / f"{top}.py", folder / top / "__init__.py"):

@@ -93,7 +93,7 @@ def search(
     run = run_of(query_ids, replies, title, own)
     if depth is not None:
         run = _cut(run, depth)
-    formats.write_run(run, out, output_format)
+    _write(run, out, output_format)
     empty = int((run.answers["state"] == "empty").sum())
     notes = list(notes_of(replies, manner))
     if empty == len(replies) - failed:
@@ -116,6 +116,24 @@ def search(
         notes,
         str(out),
     )
+
+
+def _write(run: Run, out: str | Path, output_format: str | None) -> None:
+    """Write the run; as JSONL beside its place where the format cannot hold its documents."""
+    try:
+        formats.write_run(run, out, output_format)
+    except InputError as error:
+        if str(out) == "-":
+            raise
+        rescued = f"{out}.jsonl"
+        formats.write_run(run, rescued, "jsonl")
+        raise InputError(
+            error.what,
+            file=str(out),
+            query=error.query,
+            doc_id=error.doc_id,
+            fix=f"the run was written to {rescued} instead, which holds any text",
+        ) from None
 
 
 def _asked(queries: Queries) -> tuple[list[str], list[str]]:
@@ -309,7 +327,7 @@ def why_failed(reasons: Sequence[Reason]) -> str:
 
 
 def disordered(run: Run, asked: int) -> str:
-    """Users see the order of the search, karat that of the scores: who mixes them must know."""
+    """That the order of the search, which users see, is not that of its scores, which count."""
     return (
         f"{run.name} returned documents in another order than their scores in "
         f"{run.contradicted:,} of {counted(asked, 'query', 'queries')}; karat goes by score"
