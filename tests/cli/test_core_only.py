@@ -59,13 +59,13 @@ LINES = {
     "people role": "ann rater",
     "people shut-out": "ann",
     "restore": "b.zip back",
+    "search": "--python my_search:search queries.csv -o searched.trec",
     "serve": "",
     "trend": "h.jsonl",
 }
 CORE = {
     "compare", "completion", "evaluate", "explain", "fuse", "gate", "golden plan", "golden split",
-    "lint",
-    "measures", "online metrics", "online simulate", "trend",
+    "lint", "measures", "online metrics", "online simulate", "search", "trend",
 }  # fmt: skip
 """What does its work with the core alone."""
 _RUN = """
@@ -101,6 +101,8 @@ def test_every_command_works_or_names_the_extra(tmp_path: Path) -> None:
     for run in ("r", "r2"):
         (tmp_path / run).write_text("1 Q0 a 1 2 x\n2 Q0 a 1 2 x\n")
     (tmp_path / "p.toml").write_text('[[rule]]\nmeasure = "nDCG@10"\nmax_drop = "5%"\n')
+    (tmp_path / "my_search.py").write_text("def search(text):\n    return ['a']\n")
+    (tmp_path / "queries.csv").write_text("query_id,text\n1,foo\n")
     (tmp_path / "log.csv").write_text("query,count\nfoo,3\n")
     (tmp_path / "g.json").write_text('[{"query": "foo", "relevant_docs": ["a"]}]')
     (tmp_path / "events.jsonl").write_text('{"type": "search", "time": 1, "user_id": "u"}\n')

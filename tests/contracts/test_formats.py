@@ -23,6 +23,7 @@ from karat import formats
 from karat.errors import InputError
 from karat.formats import FORMATS
 from karat.tables import Documents, Qrels, Queries, Run
+from karat.tables.about import facts
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -72,8 +73,7 @@ class Contract:
         ids: The ids it can hold.
         texts: The texts it can hold.
         scores: Whether a run keeps its scores, not only its order.
-        states: Whether a run keeps empty and failed queries.
-        latency: Whether it keeps their latency and errors.
+        states: Whether the file of a run alone keeps empty and failed queries.
         typed: Whether attributes keep their type, rather than become text.
         attributes: Whether it has attributes at all.
     """
@@ -82,22 +82,19 @@ class Contract:
     texts: st.SearchStrategy[str] = TEXT
     scores: bool = True
     states: bool = True
-    latency: bool = True
     typed: bool = True
     attributes: bool = True
 
 
 CONTRACTS = {
-    "trec": Contract(UNBROKEN, states=False, latency=False),
+    "trec": Contract(UNBROKEN, states=False),
     "beir": Contract(ANY),
-    "msmarco": Contract(
-        UNBROKEN, UNTABBED, scores=False, states=False, latency=False, attributes=False
-    ),
+    "msmarco": Contract(UNBROKEN, UNTABBED, scores=False, states=False, attributes=False),
     "csv": Contract(ANY, typed=False),
     "tsv": Contract(ANY, typed=False),
     "jsonl": Contract(ANY),
     "parquet": Contract(ANY),
-    "json": Contract(ANY, latency=False),
+    "json": Contract(ANY),
     "golden": Contract(ANY),  # written whole, by GoldenSet.save: tests/formats/test_golden.py
 }
 
@@ -163,24 +160,30 @@ def test_subtopics_come_back_or_are_refused(name: str, data: st.DataObject) -> N
     assert back.subtopics.equals(qrels.subtopics)
 
 
+def _is_key(text: str) -> bool:
+    """Whether ``about`` takes it as it is: spaces at its ends go, and ``tag`` is TREC's own."""
+    return text == text.strip() != "tag"
+
+
 @pytest.mark.parametrize("name", cases("run"))
 @given(data=st.data())
 def test_a_run_comes_back(name: str, data: st.DataObject) -> None:
     contract = CONTRACTS[name]
     scores: dict[str, dict[str, float] | None] = {**data.draw(table(contract.ids, NUMBERS))}
-    if contract.states:
-        for query in data.draw(st.lists(contract.ids, max_size=3)):
-            scores.setdefault(query, data.draw(st.sampled_from([{}, None])))
+    for query in data.draw(st.lists(contract.ids, max_size=3)):
+        scores.setdefault(query, data.draw(st.sampled_from([{}, None])))
     run = Run.from_dict(scores, name="x")
+    run.about = data.draw(st.dictionaries(TEXT.filter(_is_key), TEXT, max_size=3))
     back = again(formats.write_run, formats.read_run, run, name)
     assert back.frame().drop("score").equals(run.frame().drop("score"))
     if contract.scores:
         assert back.frame().equals(run.frame())
+    assert {key: value for key, value in back.about.items() if key != "tag"} == run.about
     state = ["query_id", "state", "returned"]
     assert sorted(back.answers.select(state).rows()) == sorted(run.answers.select(state).rows())
 
 
-@pytest.mark.parametrize("name", [n for n in cases("run") if CONTRACTS[n].latency])
+@pytest.mark.parametrize("name", cases("run"))
 def test_latency_and_errors_come_back(name: str, tmp_path: Path) -> None:
     rows = pl.DataFrame({"query_id": ["1", "1"], "doc_id": ["a", "b"], "score": [2.0, 1.0]})
     told = pl.DataFrame(
@@ -383,6 +386,31 @@ def test_ids_a_format_cannot_hold_are_refused(
 @pytest.mark.parametrize("name", [n for n in cases("run") if not CONTRACTS[n].states])
 def test_a_failed_query_does_not_become_a_missing_one(name: str, tmp_path: Path) -> None:
     run = Run.from_dict({"1": {"a": 1.0}, "2": None})
-    with pytest.raises(InputError, match="failed"):
-        formats.write_run(run, tmp_path / "x", name)
+    for path, sidecar in ((tmp_path / "x", False), ("-", True)):
+        with pytest.raises(InputError, match="failed"):
+            formats.write_run(run, path, name, sidecar=sidecar)
     assert not list(tmp_path.iterdir())
+
+
+# engine and parameters.k are the keys of DESIGN §10; the tag is the run's name.
+ABOUT = {"engine": "prod", "index": "docs-7", "parameters": {"k": 3, "on": True}, "none": None}
+READ = {"engine": "prod", "index": "docs-7", "parameters.k": "3", "parameters.on": "true"}
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+@pytest.mark.parametrize("name", cases("run"))
+def test_about_comes_back_and_a_run_without_one_takes_it_along(
+    name: str, ending: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"bm25{ending}"
+    run = Run.from_dict({"1": {"a": 2.0, "b": 1.0}, "2": {"c": 1.5}}, "bm25")
+    run.about = ABOUT  # type: ignore[assignment]
+    formats.write_run(run, path, name)
+    back = formats.read_run(path)
+    assert back.to_dict().keys() == run.to_dict().keys()
+    assert facts(back.about) == READ
+    beside = path.with_name(f"{path.name}.about.json")
+    assert beside.exists() == ("about" not in FORMATS[name].keeps)
+    formats.write_run(Run.from_dict({"1": {"a": 2.0, "b": 1.0}}), path, name)
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    assert not facts(formats.read_run(path).about)

@@ -380,8 +380,9 @@ def test_the_json_page_names_every_state() -> None:
 
 
 def test_the_json_page_names_the_keys_of_the_whole_object() -> None:
-    from karat.tables import QueryValue, Result, Results
+    from karat.tables import QueryValue, Result, Results, Run
     from karat.tables.results import Latency, NoAnswer, Outcome
+    from karat.tables.searched import Searched
 
     def blank(row: type) -> Any:
         return row(**{field.name: None for field in dataclasses.fields(row)})
@@ -394,9 +395,12 @@ def test_the_json_page_names_the_keys_of_the_whole_object() -> None:
         no_answer=[blank(NoAnswer)],
         latency=[blank(Latency)],
         outcomes=[blank(Outcome)],
+        runs={"r": Run("r", [], about={"engine": "prod"})},
         fully_judged=True,
     )
     assert first_cells("json.md", "The object of evaluate") == list(full.to_dict())
+    searched = Searched(Run("r", []), 0, 0, 0, 0, [], None, [])
+    assert first_cells("json.md", "The object of search") == [*searched.to_dict(), "next"]
 
 
 def test_the_formats_page_has_every_format() -> None:

@@ -74,6 +74,25 @@ def test_a_run_is_uploaded_measured_and_listed(client_of: ClientOf) -> None:
         assert audit.frame(c).row(0, named=True)["action"] == "keep run"
 
 
+def test_what_a_run_records_is_shown_and_what_changed_since_another(client_of: ClientOf) -> None:
+    egon = client_of("engineer")
+    row = '{"query_id": "q1", "doc_id": "d2", "score": 3.0}\n'
+    # "names" and "source" are keys of karat's own beside what is recorded.
+    about = {"engine": EVIL, "names": "x", "source": "y"}
+    head = json.dumps({"about": about}) + "\n"
+    where = brought(egon, head + row, "recorded.jsonl").headers["location"]  # type: ignore[attr-defined]
+    page = egon.get(where)
+    assert EVIL not in page.text
+    assert f"engine {EVIL}, names x, source y" in unescape(page.text)
+    assert "names x" not in egon.get("/runs/1").text
+    fields = {"baseline": 1, "candidate": [int(where.rpartition("/")[2])], "measure": ["P@2"]}
+    made = egon.fill("/comparisons/new", **fields)
+    page = egon.get(made.headers["location"])  # type: ignore[attr-defined]
+    assert EVIL not in page.text
+    assert "What changed" in page.text
+    assert EVIL in unescape(page.text)
+
+
 def test_its_name_may_be_said_and_it_is_kept_once(client_of: ClientOf) -> None:
     egon = client_of("engineer")
     first = brought(egon, called="../../x y.trec", name="new search")

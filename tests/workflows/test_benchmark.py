@@ -22,7 +22,7 @@ import pytest
 
 import karat
 from karat.errors import InputError, UsageError
-from karat.workflows import benchmark as module
+from karat.workflows import search as module
 
 FOUND: dict[str, list[Any]] = {
     "join two lists": [("a", 3.0), ("x", 2.0), ("b", 1.0)],
@@ -443,3 +443,18 @@ def test_progress_is_shown_in_a_terminal_and_only_if_it_takes_long(
 def test_without_a_terminal_nothing_is_shown(capfd: pytest.CaptureFixture[str]) -> None:
     karat.benchmark(golden(), search, "RR")
     assert capfd.readouterr() == ("", "")
+
+
+def test_what_was_asked_is_recorded_and_written_with_the_run(tmp_path: Path) -> None:
+    about = {"index": "docs-7", "parameters": {"limit": 5}, "retries": None}
+    found = karat.benchmark(golden(), search, "RR", name="nightly", about=about, progress=False)
+    told = found.about["nightly"]
+    assert (told["name"], told["index"], told["parameters.limit"]) == ("nightly", "docs-7", "5")
+    assert (told["golden_set"], told["concurrency"], told["timeout"]) == ("docs", "1", "none")
+    assert "retries" not in told  # what is given counts more than what is known
+    assert found.to_dict()["about"] == found.about
+    karat.write_run(found.runs["nightly"], tmp_path / "x.trec")
+    back = karat.evaluate(golden(), tmp_path / "x.trec", "RR")
+    assert back.about == {"x": told}
+    with pytest.raises(InputError, match="keys are text"):
+        karat.benchmark(golden(), search, "RR", about={"": "x"})

@@ -185,6 +185,7 @@ def evaluate(
             corpus=corpus,
             rules=rules_text({**settings, "part": part}),
             series=series,
+            renamed=bool(run_names),
         )
     if output == "trec":
         lists = {"official", "all_trec", "runid"}

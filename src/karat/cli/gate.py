@@ -210,7 +210,9 @@ def _gate(
     further = []
     if history is not None:
         rules = {**settings, "part": part}
-        further.append(lambda: _keep(history, found, commit, corpus, rules, series))
+        candidate: Any = read[-1]
+        named = series or candidate.about.get("name")
+        further.append(lambda: _keep(history, found, commit, corpus, rules, named))
     if report is not None:
         further.append(lambda: _report(report, found, held, read, judgments, qrels, settings))
     if report is not None and open_page:

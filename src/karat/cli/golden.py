@@ -30,6 +30,7 @@ def golden() -> None:
     \b
     karat init                    a workspace
     karat golden choose LOG       queries from a log, drawn so that their weights are known
+    karat search --python M:F …   ask your search these queries: a run
     karat golden pool RUN…        what is to be judged
     karat judge --terminal        judge it
     karat golden agreement        how far raters agree, and how sure that is

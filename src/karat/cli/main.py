@@ -27,6 +27,7 @@ from karat.cli import (
     mistakes,
     online,
     people,
+    search,
     serve,
     streams,
     trend,
@@ -94,6 +95,7 @@ for command in (
     online.online,
     people.people,
     backup.restore,
+    search.search,
     serve.serve,
     trend.trend,
 ):

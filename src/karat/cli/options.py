@@ -118,7 +118,7 @@ def history(command: Command) -> Command:
             "--series",
             metavar="NAME",
             help="With --history: the series it belongs to, whatever the run is called.  "
-            "[default: the run's name]",
+            "[default: the name recorded in the run, if any; else the run's name]",
         ),
         click.option("--corpus", metavar="VERSION", help="With --history: which corpus or index."),
         click.option(

@@ -22,6 +22,7 @@ from queue import Empty, SimpleQueue
 from time import perf_counter_ns
 from typing import Any, TypeVar
 
+from karat.connectors.functions import place_of
 from karat.connectors.loops import THREADS, abandon, current, start
 from karat.tables.returned import Ranked, Unusable, listed, ranked
 
@@ -49,6 +50,7 @@ class Reply:
         tries: Calls made.
         kind: What is wrong with the shape of what came back, if that is wrong.
         came: What came back, cut off, if it is no ranking.
+        place: File and line of the search that raised the error; None if not known.
     """
 
     ranking: Ranked | None
@@ -57,6 +59,7 @@ class Reply:
     tries: int
     kind: str | None = None
     came: str | None = None
+    place: str | None = None
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,10 @@ class _Promised(BaseException):
 class _Failed(Exception):
     """A call raised something, or took too long; in words that can be written to any file."""
 
+    def __init__(self, said: str, place: str | None = None) -> None:
+        super().__init__(said)
+        self.place = place
+
 
 class _NotAsked(Exception):
     """No call was made."""
@@ -176,7 +183,7 @@ async def _reply(call: _Call, sleep: Callable[[float], Awaitable[Any]], manner: 
         outcome = await call()
         took = perf_counter_ns() - began
         if isinstance(outcome, Exception | asyncio.CancelledError):
-            raise _Failed(_told(outcome))
+            raise _Failed(_told(outcome), place_of(outcome))
         if isinstance(outcome, BaseException):
             raise outcome
         if outcome is None or (manner.timeout is not None and outcome[1] > manner.timeout * 1e9):
@@ -188,7 +195,7 @@ async def _reply(call: _Call, sleep: Callable[[float], Awaitable[Any]], manner: 
     except _NotAsked as error:
         return Reply(None, _whole(took) if tries else None, str(error), tries)
     except _Failed as error:
-        return Reply(None, _whole(took), str(error), tries)
+        return Reply(None, _whole(took), str(error), tries, place=error.place)
     if isinstance(found, Unusable):
         return Reply(None, _whole(took), _line(str(found)), tries, found.kind, found.came)
     return Reply(found, _whole(took), None, tries)

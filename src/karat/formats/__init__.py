@@ -10,6 +10,7 @@ from karat.formats.reading import (
     read_qrels,
     read_queries,
     read_run,
+    stem,
 )
 from karat.formats.writing import (
     write_documents,
@@ -30,6 +31,7 @@ __all__ = [
     "read_qrels",
     "read_queries",
     "read_run",
+    "stem",
     "write_certificate",
     "write_documents",
     "write_pairs",

@@ -369,6 +369,7 @@ def _named(name: str, what: str, extension: str, separator: str) -> Format:
             "pairs": write_rows,
         },
         places=lambda source, role: places(source, role, separator),
+        keeps=frozenset({"answers"}),
     )
 
 

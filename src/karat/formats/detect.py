@@ -25,6 +25,7 @@ _KINDS = {
     "golden_set": "a golden set",
     "certificate": "a certificate",
     "history": "a history",
+    "about": "the description of a run",
 }
 _MARK = re.compile(rf'\s*\{{\s*"karat_({"|".join(_KINDS)})"\s*:'.encode())
 _TOML = re.compile(r"\[\[?\s*[A-Za-z_]\w*\s*\]|[A-Za-z_]\w*\s*=")
@@ -90,6 +91,10 @@ def refuse_kind(source: Source, role: str) -> None:
     kind = own_kind(source)
     if kind is None or (kind == _KINDS["golden_set"] and role in _JUDGED):
         return
+    if kind == _KINDS["about"]:
+        raise WrongRole(
+            f"this is {kind}, which karat reads with it", file=source.name, fix="name the run alone"
+        )
     wanted = "a run is" if role == "run" else f"{role} are"
     raise WrongRole(
         f"this is {kind}, and {wanted} wanted here",

@@ -59,6 +59,8 @@ class Format:
         readers: Role to reader.
         writers: Role to writer of that table.
         places: Lists rows with their lines, to say where a fault is; None for binary formats.
+        keeps: What its files keep of a run besides rankings: ``about``, and ``answers`` (states,
+            times, errors). A sidecar keeps the rest (``karat.formats.sidecar``).
     """
 
     name: str
@@ -67,6 +69,7 @@ class Format:
     readers: Mapping[str, Reader] = field(default_factory=dict)
     writers: Mapping[str, Writer] = field(default_factory=dict)
     places: Places | None = None
+    keeps: frozenset[str] = frozenset()
 
     @property
     def roles(self) -> tuple[str, ...]:

@@ -2,12 +2,14 @@
 
 An object of a query or a document may hold more; that becomes attributes, and a ``metadata``
 object is opened up. A key that stands twice in an object is an error: parsers keep one silently.
+A run may begin with ``{"about": {"engine": "prod", …}}``, which says what the run is.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import IO, Any
 
 import polars as pl
@@ -18,8 +20,10 @@ from karat.formats.ahead import ahead
 from karat.formats.cells import ANSWER, Careful, fast, run_rows
 from karat.formats.format import Format, Place, Rows
 from karat.formats.lines import FAULTS
-from karat.formats.outgoing import frame_writers
+from karat.formats.outgoing import answered, frame_writers
 from karat.formats.source import Chunk, Source
+from karat.tables import Run
+from karat.tables.about import facts, flat
 from karat.tables.column_names import choose, known, plain
 
 _INFER = 1000  # lines Polars looks at; a later line that does not fit is read with care
@@ -51,8 +55,10 @@ def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def read_table(source: Source, role: str) -> Rows:
     """Qrels or a run."""
     chunks = source.chunks()
-    first = next(chunks)
-    line, row = next(_objects(first, source.name))
+    first, about = _without_header(chunks, role, source.name)
+    line, row = next(_objects(first, source.name), (None, {}))
+    if line is None:  # nothing but a header
+        return Rows([], about=lambda: about)
     chosen = _chosen(row, role, source.name, line)
 
     def every() -> Iterator[Chunk]:
@@ -67,7 +73,28 @@ def read_table(source: Source, role: str) -> Rows:
     columns = {column for frame in told for column in frame.columns}
     if any(set(frame.columns) != columns for frame in told):
         told = [pl.concat(told, how="diagonal_relaxed")]
-    return run_rows(told, columns)
+    return replace(run_rows(told, columns), about=lambda: about)
+
+
+def says_about(row: Mapping[str, Any]) -> bool:
+    """Whether an object is the first line of a run that says what the run is: ``{"about": {…}}``.
+
+    Other readers see a row that has none of the columns.
+    """
+    return list(row) == ["about"] and isinstance(row["about"], dict)
+
+
+def _without_header(chunks: Iterator[Chunk], role: str, name: str) -> tuple[Chunk, dict[str, str]]:
+    """The first chunk that has rows, without the header of a run; and what that says."""
+    first = next(chunks)
+    line, row = next(_objects(first, name), (first.first_line, {}))
+    if role != "run" or not says_about(row):
+        return first, {}
+    about = flat(row["about"], name)
+    rest = first.data.split(b"\n", line - first.first_line + 1)[-1]
+    if rest.strip():
+        return Chunk(rest, line + 1), about
+    return next(chunks, Chunk(b"", line + 1)), about
 
 
 def read_attributes(source: Source, role: str) -> Rows:
@@ -262,6 +289,8 @@ def _kind(value: Any) -> str:
 def _places(source: Source, role: str) -> Iterator[Place]:
     for chunk in source.chunks():
         for line, row in _objects(chunk, source.name):
+            if role == "run" and says_about(row):
+                continue
             found = _chosen(row, role, source.name, line)
             ids = tuple(
                 str(row[n]) for c, n in found.items() if c.endswith("_id") or c == "subtopic"
@@ -283,6 +312,13 @@ def write_frame(frame: pl.DataFrame, stream: IO[bytes]) -> None:
         stream.write(line_of(kept))
 
 
+def _write_run(run: Run, stream: IO[bytes]) -> None:
+    about = facts(flat(run.about, run.source))
+    if about:
+        stream.write(line_of({"about": about}))
+    write_frame(answered(run), stream)
+
+
 def line_of(row: Mapping[str, Any]) -> bytes:
     """One object as a line."""
     return (json.dumps(row, ensure_ascii=False, default=str) + "\n").encode()
@@ -298,6 +334,7 @@ JSONL = Format(
         "queries": lambda source: read_attributes(source, "queries"),
         "documents": lambda source: read_attributes(source, "documents"),
     },
-    writers=frame_writers(write_frame),
+    writers=frame_writers(write_frame) | {"run": _write_run},
     places=_places,
+    keeps=frozenset({"about", "answers"}),
 )

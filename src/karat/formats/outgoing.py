@@ -32,11 +32,7 @@ def answered(run: Run) -> pl.DataFrame:
     document twice. A query without documents has one row.
     """
     frame = run.frame()
-    details = [
-        column
-        for column in ("latency_us", "error", "repeated")
-        if column in run.answers.columns and run.answers[column].null_count() < len(run.answers)
-    ]
+    details = details_of(run)
     bare = run.answers.filter(pl.col("state") != "ok")
     if not details and not bare.height:
         return frame
@@ -44,6 +40,15 @@ def answered(run: Run) -> pl.DataFrame:
     with_rows = frame.join(told, on="query_id", how="left", maintain_order="left")
     without = told.join(frame, on="query_id", how="anti", maintain_order="left")
     return pl.concat([with_rows, without], how="diagonal")
+
+
+def details_of(run: Run) -> list[str]:
+    """The columns of a run's answers, beside their state, that hold anything."""
+    return [
+        column
+        for column in ("latency_us", "error", "repeated")
+        if column in run.answers.columns and run.answers[column].null_count() < len(run.answers)
+    ]
 
 
 def refuse_failed(run: Run, what: str) -> None:

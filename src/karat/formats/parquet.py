@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import IO, Any, BinaryIO
 
 import polars as pl
@@ -12,15 +13,17 @@ import polars as pl
 from karat.errors import InputError
 from karat.formats.cells import Careful, fast, run_rows
 from karat.formats.format import Format, Rows
-from karat.formats.outgoing import frame_writers
+from karat.formats.outgoing import answered, frame_writers
 from karat.formats.parquet_footer import Footer, odd_page, read_footer
 from karat.formats.source import BOMB_RATIO, Source
-from karat.tables import Qrels
+from karat.tables import Qrels, Run
+from karat.tables.about import facts, flat
 from karat.tables.column_names import choose
 
 _BOMB_FROM = 1 << 28
 _OWN = "karat_"
-"""How the keys begin that karat puts into the footer of judgments."""
+"""How the keys begin that karat puts into the metadata."""
+_ABOUT = f"{_OWN}about"
 _CELL = 8  # bytes that a value takes in memory, about
 BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 """What Polars raises where a file cannot be read."""
@@ -28,15 +31,32 @@ BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 def read_table(source: Source, role: str) -> Rows:
     """Qrels or a run."""
-    plan, names = scan(source)
+    plan, names, footer = _scanned(source)
     chosen = choose(names, role, source.name)
     schema = _collected(plan.head(0), source).schema
     for column in ("query_id", "doc_id"):
         _refuse_floats(schema[chosen[column]], chosen[column], source)
     frames = _parts(plan.select(*dict.fromkeys(chosen.values())), chosen, source)
-    if role == "run":
-        return run_rows(frames, chosen)
-    return Rows(frames, about=lambda: _about(source))
+    if role != "run":
+        return Rows(frames, about=lambda: _of_judgments(source))
+    about = _about(footer, source)
+    return replace(run_rows(frames, chosen), about=lambda: about)
+
+
+def _about(footer: Footer | None, source: Source) -> dict[str, str]:
+    """What the file's metadata says of the run."""
+    raw = None if footer is None else footer.metadata.get(_ABOUT.encode())
+    if raw is None:
+        return {}
+    try:
+        values = json.loads(raw)
+        if isinstance(values, dict):
+            return flat(values, source.name)
+    except (ValueError, RecursionError):
+        pass
+    raise InputError(
+        f"the metadata {_ABOUT} is not a JSON object", file=source.name, fix="write it again"
+    )
 
 
 def read_attributes(source: Source, role: str) -> Rows:
@@ -65,6 +85,11 @@ def scan(source: Source) -> tuple[pl.LazyFrame, list[str]]:
     Raises:
         InputError: it is damaged, or expands beyond what real data does.
     """
+    return _scanned(source)[:2]
+
+
+def _scanned(source: Source) -> tuple[pl.LazyFrame, list[str], Footer | None]:
+    """The same, and its footer."""
     whole_path = source.again if source.compressed is None else None
     if whole_path is not None:
         with whole_path.open("rb") as stream:
@@ -78,7 +103,7 @@ def scan(source: Source) -> tuple[pl.LazyFrame, list[str]]:
     if said is not None:
         refuse_bomb(max(said.uncompressed, _CELL * max(said.values, said.rows)), source)
     try:
-        return plan, plan.collect_schema().names()
+        return plan, plan.collect_schema().names(), said
     except BROKEN as error:
         raise damaged(error, source) from None
 
@@ -174,7 +199,7 @@ def _refuse_floats(dtype: pl.DataType, name: str, source: Source) -> None:
         )
 
 
-def _about(source: Source) -> dict[str, str]:
+def _of_judgments(source: Source) -> dict[str, str]:
     """What a file of judgments says besides its rows: the scale, and queries without a row."""
     whole_path = source.again if source.compressed is None else None
     try:
@@ -197,6 +222,12 @@ def _written(frame: pl.DataFrame, stream: IO[Any]) -> None:
     frame.write_parquet(stream)
 
 
+def _write_run(run: Run, stream: IO[Any]) -> None:
+    about = facts(flat(run.about, run.source))
+    metadata = {_ABOUT: json.dumps(about, ensure_ascii=False)} if about else None
+    answered(run).write_parquet(stream, metadata=metadata)
+
+
 PARQUET = Format(
     name="parquet",
     what="Parquet with named columns",
@@ -207,5 +238,6 @@ PARQUET = Format(
         "queries": lambda source: read_attributes(source, "queries"),
         "documents": lambda source: read_attributes(source, "documents"),
     },
-    writers={**frame_writers(_written), "qrels": _judgments},
+    writers=frame_writers(_written) | {"run": _write_run, "qrels": _judgments},
+    keeps=frozenset({"about", "answers"}),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 _MAGIC = b"PAR1"
@@ -30,12 +30,14 @@ class Footer:
         uncompressed: Bytes of all pages when they are decompressed; strings that many rows share
             count once.
         columns: ColumnMetaData of each column of each row group, by field number.
+        metadata: Its key-value metadata.
     """
 
     rows: int
     values: int
     uncompressed: int
     columns: tuple[Mapping[int, Any], ...] = ()
+    metadata: Mapping[bytes, bytes] = field(default_factory=dict)
 
 
 def read_footer(file: BinaryIO) -> Footer | None:
@@ -66,6 +68,7 @@ def _footer(said: dict[int, Any]) -> Footer:
         values=sum(int(column[5]) for column in columns),
         uncompressed=sum(int(column[6]) for column in columns),
         columns=tuple(columns),
+        metadata={pair[1]: pair.get(2, b"") for pair in said.get(5, [])},
     )
 
 

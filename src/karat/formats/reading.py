@@ -12,6 +12,7 @@ from typing import Self
 import polars as pl
 
 from karat.errors import Advice, InputError
+from karat.formats import sidecar
 from karat.formats.ahead import ahead
 from karat.formats.catalogue import FORMATS
 from karat.formats.detect import detect, refuse_binary, refuse_kind
@@ -65,7 +66,7 @@ def read_run(
     *,
     may_be_empty: bool = False,
 ) -> Run:
-    """Read a run.
+    """Read a run, with what its file, or the file beside it (``write_run``), says about it.
 
     Args:
         path: A file, or ``-`` for standard input. Plain or gzip, zstd, bzip2.
@@ -97,17 +98,18 @@ def _run(
         if watch is not None:
             opened.source.watch = partial(watch, opened.source.name)
         rows = opened.reader(opened.source)
+        about, answers = sidecar.read(path)
         run = Run.from_batches(
             stem(path) if name is None else name,
             rows.batches,
-            answers=rows.answers,
+            answers=rows.answers if answers is None else answers,
             source=opened.source.name,
             mapped=ahead,
         )
         if not len(run) and not run.answers.height:
             raise opened.nothing()
         opened.unmarked(pl.Series("query_id", run.query_ids, dtype=pl.String))
-        run.about.update(rows.about())
+        run.about.update(rows.about() | about)
         return run
 
 

@@ -19,7 +19,7 @@ import polars as pl
 from karat.errors import InputError
 from karat.formats.format import Format, Place, Rows
 from karat.formats.lines import Further, Layout, frames, places
-from karat.formats.outgoing import refuse_failed, refuse_unwritable, whole
+from karat.formats.outgoing import refuse_unwritable, whole
 from karat.formats.source import Source
 from karat.tables import Qrels, Run
 
@@ -140,7 +140,6 @@ def write_run(run: Run, stream: IO[bytes]) -> None:
     """Lines of a TREC run file; the tag is the run's name without white space."""
     tag = re.sub(r"\s+", "_", run.name) or "karat"
     frame = run.frame()
-    refuse_failed(run, "a TREC run")
     _refuse(frame, "a TREC run", run.source)
     columns = ("query_id", pl.lit("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag"))
     _lines(frame.select(columns), stream, " ")

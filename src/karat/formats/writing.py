@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
 from karat.errors import InputError, UsageError
+from karat.formats import sidecar as sidecars
 from karat.formats.catalogue import FORMATS
 from karat.formats.format import Format, format_of
-from karat.formats.outgoing import refuse_unwritable
+from karat.formats.outgoing import refuse_failed, refuse_unwritable
 from karat.tables import Documents, Pairs, Qrels, Queries, Run
 
 if sys.version_info >= (3, 14):
@@ -30,6 +32,7 @@ _BY_DEFAULT = {
     "documents": "jsonl",
     "pairs": "jsonl",
 }
+_DOCUMENTS_ALONE = {"trec": "a TREC run", "msmarco": "an MS MARCO run"}
 _PACKED: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
     # No name and no time within, so that the same table gives the same bytes.
     ".gz": lambda raw: cast(IO[bytes], gzip.GzipFile("", "wb", 6, raw, mtime=0)),
@@ -66,20 +69,62 @@ def write_qrels(qrels: Qrels, path: str | Path, output_format: str | None = None
     return lost
 
 
-def write_run(run: Run, path: str | Path, output_format: str | None = None) -> None:
-    """Write a run.
+def write_run(
+    run: Run,
+    path: str | Path,
+    output_format: str | None = None,
+    *,
+    sidecar: bool = True,
+) -> None:
+    """Write a run, with its ``about``.
+
+    Parquet keeps ``about`` as metadata, JSONL as its first line. For other formats a second file,
+    ``bm25.trec.about.json``, keeps what the run's own cannot: ``about``; for TREC, MS MARCO and
+    nested JSON also how each query was answered (state, latency, error). ``read_run`` reads both.
+    There is no second file where it would say nothing.
 
     Args:
-        run: The run. Formats without answers (TREC, MS MARCO) leave out queries answered with
-            nothing and refuse those that failed; nested JSON keeps both, but no latency.
+        run: The run.
         path: The file; ``.gz``, ``.zst`` and ``.bz2`` compress it; ``-`` is standard output.
         output_format: A name of ``FORMATS``; by the file's name if None (TREC on ``-``).
+        sidecar: Whether a second file may be written. Without one, TREC and MS MARCO leave out
+            queries answered with nothing and refuse those that failed, and nested JSON keeps no
+            latency; nor is there one beside standard output.
 
     Raises:
         UsageError: no such format, or a file name that tells none.
         InputError: the format cannot hold the table, or the file cannot be written.
     """
-    _write(run, "run", path, output_format)
+    _write(run, "run", path, output_format, sidecar=sidecar)
+
+
+def check_run(query_ids: Sequence[str], path: str | Path, output_format: str | None) -> None:
+    """Refuse what could not be written, before a run of these queries is made.
+
+    Raises:
+        UsageError: no such format, or one that cannot keep failed queries on standard output.
+        InputError: a query id that the format cannot hold, or a place that cannot be written to.
+    """
+    entry = format_of(FORMATS, output_format or _named(path, "run"), "run", writes=True)
+    entry.writers["run"](Run.from_dict({query: {"x": 1.0} for query in query_ids}), io.BytesIO())
+    if str(path) == "-":
+        if "answers" not in entry.keeps:
+            able = [each.name for each in FORMATS.values() if "answers" in each.keeps]
+            raise UsageError(
+                f"{entry.name} on standard output cannot say which queries failed",
+                fix=f"write a file, or one of {', '.join(able)}",
+            )
+        return
+    target = Path(path).resolve()
+    if target.is_dir():
+        raise InputError("expected a file, got a folder", file=str(path))
+    if target.is_file() or not target.exists():
+        trial = target.with_name(f".{target.name[:80]}.{secrets.token_hex(4)}.part")
+        try:
+            trial.touch(exist_ok=False)
+            trial.unlink()
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", file=str(path)) from None
 
 
 def write_queries(queries: Queries, path: str | Path, output_format: str | None = None) -> None:
@@ -130,7 +175,12 @@ def write_pairs(pairs: Pairs, path: str | Path, output_format: str | None = None
 
 
 def _write(
-    table: Qrels | Run | Queries | Documents | Pairs, role: str, path: str | Path, name: str | None
+    table: Qrels | Run | Queries | Documents | Pairs,
+    role: str,
+    path: str | Path,
+    name: str | None,
+    *,
+    sidecar: bool = False,
 ) -> None:
     entry = format_of(FORMATS, name or _named(path, role), role, writes=True)
     # It would be lost at the start of a file, and is refused anywhere else.
@@ -139,28 +189,40 @@ def _write(
     refuse_unwritable(
         ids, (key,), "^\ufeff", "a file: it begins with a byte order mark", table.source
     )
+    target = Path(path)
+    alone = not sidecar or str(path) == "-" or (target.exists() and not target.is_file())
+    if isinstance(table, Run) and alone and entry.name in _DOCUMENTS_ALONE:
+        refuse_failed(table, _DOCUMENTS_ALONE[entry.name])
     if str(path) == "-":
         entry.writers[role](table, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    with beside(Path(path)) as stream:
+    more = None
+    if isinstance(table, Run) and not alone:
+        more = sidecars.writer(table, target, entry.keeps)
+    with beside(target, first=more) as stream:
         entry.writers[role](table, stream)
+    if sidecar and more is None and not alone:
+        sidecars.remove(target)
 
 
 @contextmanager
-def beside(path: Path, *, secret: bool = False) -> Iterator[IO[bytes]]:
+def beside(
+    path: Path, *, secret: bool = False, first: Callable[[Path], None] | None = None
+) -> Iterator[IO[bytes]]:
     """A file that takes its place at the end, or is removed on failure; compressed by its name.
 
     Args:
         path: The place; with ``secret`` nothing may be there.
         secret: Whether nothing may be left behind, even by a kill: where the system can, the file
             has no name before it is whole.
+        first: Called with the finished file before it takes its place.
 
     Raises:
         InputError: it cannot be written.
     """
     nameless = _nameless(path.resolve().parent) if secret else None
-    with _renamed(path) if nameless is None else _linked(path, nameless) as raw:
+    with _renamed(path, first) if nameless is None else _linked(path, nameless) as raw:
         pack = _PACKED.get(path.suffix.lower())
         if pack is None:
             yield raw
@@ -220,7 +282,7 @@ def _linked(path: Path, raw: IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _renamed(path: Path) -> Iterator[IO[bytes]]:
+def _renamed(path: Path, first: Callable[[Path], None] | None) -> Iterator[IO[bytes]]:
     """A file beside the path that takes its place at the end, or is removed on failure."""
     if path.exists() and not path.is_file():
         if path.is_dir():
@@ -241,6 +303,8 @@ def _renamed(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(raw.fileno())
         if target.exists():
             beside.chmod(target.stat().st_mode & 0o7777)
+        if first is not None:
+            first(beside)
         beside.replace(target)
     except OSError as error:
         beside.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from karat.reports.cells import LABEL, Cells, base, fitted, plain
 from karat.reports.figures import counted, percent, signed
-from karat.reports.further import answer_changes
+from karat.reports.further import answer_changes, what_changed
 from karat.reports.terminal import drawn, show_footnotes, show_notes
 from karat.tables.certificate import Certificate, Verification
 from karat.tables.comparison import (
@@ -98,6 +98,9 @@ def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, ful
     answers = [row for row in comparison.answers if row.candidate == candidate]
     if answers:
         out.print(drawn(answer_changes(answers)))
+    changes = [row for row in comparison.changes if row.candidate == candidate]
+    if changes:
+        out.print(drawn(what_changed(changes)))
     apart = [row for row in comparison.disagreements if row.candidate == candidate]
     if apart:
         out.print("look here first: measures point in opposite directions", style="bold")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from karat.measures.no_answer import thinned
 from karat.reports.figures import milliseconds, percent, silence_heading, three_digits
 from karat.tables import Results
+from karat.tables.about import AboutChange, brief, short
 from karat.tables.answer_changes import AnswerChange
 from karat.tables.results import Latency, NoAnswer, Outcome
 
@@ -97,6 +98,31 @@ def answer_changes(rows: Sequence[AnswerChange]) -> Sheet:
     names = ("run", "answers") if several else ("answers",)
     heads = (*names, "from", "to", "change", "95 %", "n", "verdict")
     return Sheet("speed and answers", heads, cells, len(names))
+
+
+def what_changed(rows: Sequence[AboutChange]) -> Sheet:
+    """What is recorded otherwise about candidates than about the baseline."""
+    several = len({row.candidate for row in rows}) > 1
+    cells = [
+        (*((row.candidate,) if several else ()), row.key, *map(_recorded, _both(row)))
+        for row in rows
+    ]
+    heads = (*(("run",) if several else ()), "about", "baseline", "candidate")
+    return Sheet("what changed", heads, cells, len(heads))
+
+
+def _both(row: AboutChange) -> tuple[str | None, str | None]:
+    return row.baseline_value, row.candidate_value
+
+
+def _recorded(value: str | None) -> str:
+    return "not recorded" if value is None else short(value)
+
+
+def about_runs(results: Results) -> Sheet | None:
+    """What is recorded about each run, in a line; None if nothing is."""
+    cells = [(run, brief(about)) for run, about in results.about.items()]
+    return Sheet("about the runs", ("run", "about"), cells, 2) if cells else None
 
 
 def _answer(row: AnswerChange, value: float, *, sign: bool = False) -> str:

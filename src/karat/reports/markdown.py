@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from karat.reports.cells import CONTROLS
 from karat.reports.figures import counted, signed
-from karat.reports.further import answer_changes
+from karat.reports.further import answer_changes, what_changed
 from karat.reports.gate import (
     known_failures,
     moved,
@@ -91,6 +91,11 @@ def comparison_comment(comparison: Comparison) -> str:
         if answers:
             sheet = answer_changes(answers)
             parts.append(_table(sheet.heads, "ldddddl", sheet.rows))
+        changes = [row for row in comparison.changes if row.candidate == candidate]
+        if changes:
+            sheet = what_changed(changes)
+            cells = [[_code(cell) for cell in row] for row in sheet.rows]
+            parts.append(_folded("What changed", _table(sheet.heads, "lll", cells)))
         parts += _deciding(comparison.queries, candidate, rows[0].measure)
     if comparison.notes:
         parts.append(_folded("Notes", _bullets(comparison.notes)))

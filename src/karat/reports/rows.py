@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from karat.reports.further import Sheet, sheets
+from karat.reports.further import Sheet, about_runs, sheets
 from karat.reports.latex import results_table
 from karat.reports.written import csv_table, markdown_table
 from karat.tables import Result, Results
@@ -33,7 +33,8 @@ def to_markdown(results: Results) -> str:
     for attribute in dict.fromkeys(row.attribute for row in results.slices):
         rows = [row for row in results.slices if row.attribute == attribute]
         parts.append(_markdown_grid(_grid(rows), f"run, {attribute}"))
-    parts += map(_markdown_sheet, sheets(results))
+    about = about_runs(results)
+    parts += map(_markdown_sheet, [*sheets(results), *([] if about is None else [about])])
     if results.notes:
         parts.append("".join(f"- {note}\n" for note in results.notes))
     return "\n".join(parts)

@@ -15,6 +15,7 @@ from karat.reports.cells import CONTROLS, base, plain
 from karat.reports.figures import percent, value_text
 from karat.reports.further import Sheet, curve, sheets
 from karat.tables import QueryValue, Result, Results
+from karat.tables.about import brief
 from karat.tables.explanation import Explanation, Line
 from karat.tables.notes import SHOWN, first_notes, others
 
@@ -77,6 +78,7 @@ def show_results(
             chosen_values = [row for row in results.per_query if row.run == run]
             for measures in _blocks(chosen_values, 6, out.width - 28, gap=3):
                 out.print(_query_table(chosen_values, run, measures))
+    show_notes([f"{run}: {brief(about)}" for run, about in results.about.items()], out)
     show_footnotes(results.notes, out, every=full or all_notes)
 
 

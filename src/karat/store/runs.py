@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from karat.store import golden_sets
 from karat.store.schema import run
+from karat.tables.about import brief
 
 COLUMNS = ("id", "name", "sha256", "path", "queries", "rows", "about", "added_us")
 """What ``row_of`` makes a run of."""
@@ -45,6 +46,11 @@ class RunRow:
     about: dict[str, Any]
     added_us: int
     names: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def recorded(self) -> str:
+        """What its file says about it, in a line; empty if nothing."""
+        return brief(self.about.get("recorded", {}))
 
 
 def put(

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import polars as pl
 
 from karat.errors import UsageError, nearest
+from karat.tables.about import AboutChange
 from karat.tables.answer_changes import AnswerChange
 from karat.tables.asked import Meant, of_measure, of_slice
 from karat.tables.leaderboard import Order, Standing
@@ -377,6 +378,8 @@ class Comparison:
             first; empty unless asked for.
         notes: Sentences a reader must know.
         answers: How each candidate answered, against the baseline: failures, latency.
+        changes: What is recorded otherwise about each candidate than about the baseline: engine,
+            index, commit and so on.
         meant: What other spellings of measures mean, for ``value``; in no JSON.
     """
 
@@ -396,6 +399,7 @@ class Comparison:
     judge_next: list[NextJudgment] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     answers: list[AnswerChange] = field(default_factory=list)
+    changes: list[AboutChange] = field(default_factory=list)
     meant: Meant | None = field(default=None, compare=False, repr=False)
 
     def value(

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from karat.tables.about import AboutChange
 from karat.tables.asked import Meant, of_measure, of_slice
 from karat.tables.comparison import Move
 from karat.tables.results import QueryScores, Result
@@ -138,6 +139,8 @@ class Gate:
             queries and in the slices of the rules.
         fully_judged: Whether documents without a judgment are declared not relevant.
         scores: What its means over all queries are of; for a history, and in no JSON.
+        changes: What is recorded otherwise about the candidate than about the baseline: engine,
+            index, commit and so on; a saved baseline records nothing.
         meant: What other spellings of measures mean, for ``value``; in no JSON.
     """
 
@@ -153,6 +156,7 @@ class Gate:
     results: list[Result] = field(default_factory=list)
     fully_judged: bool = False
     scores: QueryScores | None = field(default=None, compare=False, repr=False)
+    changes: list[AboutChange] = field(default_factory=list)
     meant: Meant | None = field(default=None, compare=False, repr=False)
 
     def value(

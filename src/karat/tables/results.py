@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from karat.errors import UsageError, nearest
+from karat.tables.about import facts
 from karat.tables.asked import Meant, of_measure, of_slice
 from karat.tables.notes import as_lines
 from karat.tables.run import Run
@@ -245,6 +246,12 @@ class Results:
     scores: dict[str, QueryScores] = field(default_factory=dict, compare=False, repr=False)
     meant: Meant | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def about(self) -> dict[str, dict[str, str]]:
+        """What is recorded about each run of which anything is: engine, index, commit, …."""
+        found = {name: facts(run.about) for name, run in self.runs.items()}
+        return {name: about for name, about in found.items() if about}
+
     def __repr__(self) -> str:
         """The result rows and the notes, as text."""
         head = ("measure", "run", "value", "95 %", "n")
@@ -306,6 +313,8 @@ class Results:
                 out[name] = [asdict(row) for row in rows]
         if self.fully_judged:
             out["fully_judged"] = True
+        if about := self.about:
+            out["about"] = about
         out["notes"] = list(self.notes)
         return out
 

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from karat.errors import UsageError
-from karat.reports.further import Sheet, answer_changes
+from karat.reports.further import Sheet, answer_changes, what_changed
 from karat.reports.html import words
 from karat.store import comparisons as stored
 from karat.store import runs
@@ -285,7 +285,10 @@ def _comparison_page(
         queued=None if queued is None else int(queued),
         raised=int(raised or 0),
         charts=charts(found.drawn, address),
-        sheets=[answer_changes(comparison.answers)] if comparison.answers else (),
+        sheets=[
+            *([what_changed(comparison.changes)] if comparison.changes else ()),
+            *([answer_changes(comparison.answers)] if comparison.answers else ()),
+        ],
         view_ids={
             (each.measure, each.candidate): address(
                 {"measure": each.measure, "candidate": each.candidate}

@@ -29,6 +29,7 @@ from karat.stats.shrinkage import shrink_slices
 from karat.stats.verdicts import LEVEL, Contrast, Measured, Testing
 from karat.stats.weighing import Weighing
 from karat.tables import Documents
+from karat.tables.about import what_changed
 from karat.tables.comparison import (
     Comparison,
     Difference,
@@ -217,6 +218,7 @@ def compare(
         if review
         else [],
         answers=[row for other in others for row in answer_changes(first, other)],
+        changes=what_changed(asked.runs[0].about, [(r.name, r.about) for r in asked.runs[1:]]),
         judge_next=_judge_next(every[0], pairs[0], judge_next, weighing, texts),
         meant=asked.meant,
     )

@@ -259,7 +259,7 @@ def _check_runs(opened: Opened, name: str, runs: Sequence[str]) -> None:
 
 def _run_alone(run: Run, path: str | Path) -> Exchange:
     """A run in one of karat's own formats."""
-    write_run(run, path)
+    write_run(run, path, sidecar=False)
     told = Exchange(RUN, runs={run.name: run.frame().select("query_id", "doc_id", "score")})
     told.kept.extend(held(told))
     bare = {ending for name in ("trec", "msmarco") for ending in FORMATS[name].extensions}

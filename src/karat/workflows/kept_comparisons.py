@@ -20,6 +20,7 @@ from karat.store.comparisons import ComparisonRow
 from karat.store.runs import RunRow
 from karat.tables import QueryValue, Results
 from karat.tables import comparison as tables
+from karat.tables.about import AboutChange
 from karat.tables.answer_changes import AnswerChange
 from karat.tables.comparison import Comparison
 from karat.tables.leaderboard import Order, Standing
@@ -55,6 +56,7 @@ _ROWS: dict[str, Any] = {
     "review": tables.Review,
     "judge_next": tables.NextJudgment,
     "answers": AnswerChange,
+    "changes": AboutChange,
 }
 
 

@@ -17,6 +17,7 @@ from karat.formats.writing import write_run
 from karat.store import golden_sets, runs
 from karat.store.runs import RunRow
 from karat.tables import Run
+from karat.tables.about import facts
 from karat.tables.names import check_name
 from karat.tables.workspace import Workspace
 from karat.workflows.fingerprints import fingerprint
@@ -124,7 +125,7 @@ def keep_hashed(
         if not path.is_file():
             _write(run, path)
         if known is None:
-            root = workspace.root
+            root, own_about = workspace.root, facts(run.about)
             runs.put(
                 connection,
                 set_id,
@@ -133,7 +134,8 @@ def keep_hashed(
                 path=(path.relative_to(root) if path.is_relative_to(root) else path).as_posix(),
                 queries=len(run.query_ids),
                 rows=len(run),
-                about={"source": shown(run.source)},
+                about={"source": shown(run.source)}
+                | ({"recorded": own_about} if own_about else {}),
                 now=latest,
             )
             there[sha256] = (own, path)

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from karat.errors import InputError
-from karat.formats import ROLES, golden
+from karat.formats import ROLES, golden, sidecar
 from karat.formats.detect import detect, own_kind, refuse_binary
 from karat.formats.line_ends import WITHIN
 from karat.formats.source import Source
@@ -44,6 +44,7 @@ class _File:
     queries: Mapping[str, int] = field(default_factory=dict)
     texts: Mapping[str, int] | None = None  # of queries, where judgments come with them
     silent: set[str] = field(default_factory=set)
+    answered: set[str] = field(default_factory=set)  # queries of a run, by the file beside it
 
     @property
     def name(self) -> str:
@@ -81,7 +82,7 @@ def lint(
             try:
                 known = _read(each, source, documents, silent, watch or _unwatched)
             except InputError as error:
-                _unreadable(each.tally, error)
+                _unreadable(each.tally, error, each.name)
                 known = None
         if each.role == "documents" and known is not None:
             documents = known if documents is None else np.union1d(documents, known)
@@ -103,7 +104,8 @@ def lint(
 def _held(file: _File) -> Iterator[between.Held]:
     """What a file holds of queries; a golden set, judgments and texts."""
     if file.role is not None:
-        yield between.Held(file.role, file.name, file.tally, file.queries, file.silent)
+        tally, answered = file.tally, file.answered
+        yield between.Held(file.role, file.name, tally, file.queries, file.silent, answered)
     if file.texts is not None:
         yield between.Held("queries", file.name, file.tally, file.texts, file.silent)
 
@@ -127,6 +129,11 @@ def _opened(file: _File) -> Source | None:
         if not source.head.startswith(b"PAR1"):
             refuse_binary(source)
         kind = own_kind(source)
+        if kind == "the description of a run" or file.path.endswith(sidecar.ENDING):
+            file.format = "about"
+            source.close()
+            sidecar.load(Path(file.path), file.name)
+            return None
         if kind not in (None, "a golden set"):
             raise InputError(
                 f"this is {kind}, and lint reads qrels, runs, queries and documents",
@@ -162,14 +169,15 @@ def _format(file: _File, source: Source, role: str) -> str:
         raise
 
 
-def _unreadable(tally: Tally, error: InputError) -> None:
+def _unreadable(tally: Tally, error: InputError, name: str | None = None) -> None:
+    beside = name is not None and error.file == f"{name}{sidecar.ENDING}"
     empty = error.what.endswith(("is empty", "holds nothing")) and error.line is None
     cut = "carriage-return" if error.what == WITHIN else "unreadable-file"
     tally.add(
         "empty-file" if empty else cut,
         [error.line] if error.line else [],
         count=1,
-        says=error.what,
+        says=f"{error.file}: {error.what}" if beside else error.what,
         fix=None if empty else error.fix,
         query=error.query,
     )
@@ -258,6 +266,9 @@ def _run(
                 kept.append(rows)
             yield rows
 
+    if source.again is not None:
+        _, answers = sidecar.read(source.again)
+        file.answered = set() if answers is None else set(answers["query_id"])
     rankings.see(ranked(pieces, keep=source.again is None))
     rankings.report_scattered(file.tally)
     file.queries = {**answered, **rankings.first_line}

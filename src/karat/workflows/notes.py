@@ -36,7 +36,7 @@ def of(
     said = list(of_weights(scored[0]))
     for scores in scored:
         name = f"{scores.run.name}: " if len(scored) > 1 else ""
-        of_one = (*of_ids(scores, qrels), *of_run(scores, rules), *_of_repeats(scores.run))
+        of_one = (*of_ids(scores, qrels), *of_run(scores, rules), *of_repeats(scores.run))
         said += [prefixed(name, note) for note in of_one]
     whole = [row for row in results if row.attribute is None]
     said += _of_ties(scored, whole)
@@ -168,7 +168,7 @@ def of_run(scores: Scores, rules: Rules) -> Iterator[str]:
         )
 
 
-def _of_repeats(run: Run) -> Iterator[Note]:
+def of_repeats(run: Run) -> Iterator[Note]:
     """Documents listed more than once; a gate and a comparison have rows of their own for them."""
     if "repeated" not in run.answers.columns:
         return

@@ -134,8 +134,12 @@ def keep(
     corpus: str | None = None,
     rules: str = "",
     series: str | None = None,
+    renamed: bool = False,
 ) -> None:
     """Add an evaluation to a history: one point for each run.
+
+    A run whose ``about`` has a name belongs to the series of that name, whatever its file is
+    called; unless two of the runs have it.
 
     Args:
         path: The history; made if there is none.
@@ -146,7 +150,9 @@ def keep(
         commit: Of which code.
         corpus: A hash, or any name, of the documents searched.
         rules: How it was evaluated where that was not by default, as ``rules_text`` says it.
-        series: Name of the series that the run belongs to over time; its own name if None.
+        series: Name of the series that the run belongs to over time; that of its ``about``, or
+            its own name, if None.
+        renamed: Whether the runs were given their names here, which count more than ``about``.
 
     Raises:
         InputError: the file is something else, or cannot be written.
@@ -154,6 +160,7 @@ def keep(
     """
     names = list(dict.fromkeys(row.run for row in results.results))
     check_series(series, len(names))
+    own = {} if renamed else _named(results, names)
     shared = {"qrels": fingerprint(qrels), "queries": fingerprint(queries), "corpus": corpus}
     points = [
         point_of(
@@ -164,12 +171,19 @@ def keep(
             karat=metadata.version("karat"),
             commit=commit,
             rules=rules,
-            series=series,
+            series=series or own.get(run),
             by_query=packed(results.scores[run]) if run in results.scores else None,
         )
         for run in names
     ]
     histories.append(path, *points)
+
+
+def _named(results: Results, names: Sequence[str]) -> dict[str, str]:
+    """The name in the ``about`` of each run, where no other run has it."""
+    found = {run: results.about.get(run, {}).get("name", run) for run in names}
+    several = Counter(found.values())
+    return {run: name for run, name in found.items() if name != run and several[name] == 1}
 
 
 def keep_gate(

@@ -8,12 +8,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from karat.errors import UsageError
+from karat.errors import Advice, UsageError
 from karat.formats.source import Source
 from karat.formats.workspace import NAME, find_workspace, read_workspace, write_workspace
-from karat.store import golden_sets
+from karat.store import golden_sets, queries
 from karat.store.golden_sets import GoldenSetRow
 from karat.store.opening import Store, open_store
+from karat.tables import Queries
 from karat.tables.workspace import Workspace
 
 
@@ -233,3 +234,17 @@ def _other_scale(found: GoldenSetRow, workspace: Workspace) -> UsageError:
         fix="put the scale back, or name another golden set in karat.toml: the scale of one with "
         "judgments is fixed",
     )
+
+
+def queries_in(opened: Opened) -> Queries:
+    """The queries of a workspace's golden set.
+
+    Raises:
+        UsageError: it has none yet.
+    """
+    with opened.store.read() as connection:
+        frame = queries.frame(connection, opened.golden.id)
+    if not frame.height:
+        fix = Advice("karat golden choose LOG", page="choose queries from a log, or import them")
+        raise UsageError("the golden set has no queries yet", fix=fix)
+    return Queries(frame, opened.golden.name)

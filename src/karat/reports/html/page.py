@@ -111,6 +111,10 @@ def _shown(content: Content) -> dict[str, Any]:
     sheets = [*further.sheets(results), *(further.curve(r) for r in results.no_answer if r.curve)]
     if comparison is not None and comparison.answers:
         sheets.insert(0, further.answer_changes(comparison.answers))
+    if comparison is not None and comparison.changes:
+        sheets.insert(0, further.what_changed(comparison.changes))
+    elif comparison is None and (about := further.about_runs(results)) is not None:
+        sheets.append(about)
     sliced = list(figures.of_slices(content))
     within = {
         query.query_id: [

@@ -123,7 +123,7 @@ async def run_file(
         folder = tempfile.mkdtemp(prefix="karat-")
         try:
             path = Path(folder) / f"{file_name(row.name)}{_ENDINGS[format]}"
-            write_run(kept, path)
+            write_run(kept, path, sidecar=False)  # it would stay behind
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise

@@ -19,6 +19,7 @@ class Held:
         queries: Query id to the first line it stands on.
         tally: What was found in the file.
         silent: Queries marked as having no right answer: nobody needs to judge them.
+        answered: Queries of a run that the file beside it lists, with or without documents.
     """
 
     role: str
@@ -26,6 +27,7 @@ class Held:
     tally: Tally
     queries: Mapping[str, int] = field(default_factory=dict)
     silent: Collection[str] = ()
+    answered: Collection[str] = ()
 
 
 def check(held: Sequence[Held]) -> None:
@@ -45,7 +47,8 @@ def check(held: Sequence[Held]) -> None:
         if not qrels.queries.keys() & run.queries.keys():
             _disjoint(run, qrels)
             continue
-        missing = [query for query in qrels.queries if query not in run.queries]
+        there = {*run.queries, *run.answered}
+        missing = [query for query in qrels.queries if query not in there]
         if missing:
             count = "1 query" if len(missing) == 1 else f"{len(missing):,} queries"
             says = f"{count} judged in {qrels.file} and not in the run"

@@ -12,7 +12,7 @@ import polars as pl
 from karat.errors import InputError
 from karat.formats.cells import NUMBERS
 from karat.formats.delimited import pointed, semicolons
-from karat.formats.jsonl import HALF, parsed, refuse_half
+from karat.formats.jsonl import HALF, parsed, refuse_half, says_about
 from karat.formats.parquet import BROKEN, damaged, scan
 from karat.formats.source import LONGEST_LINE, Chunk, Source
 from karat.tables.column_names import choose, is_header, known
@@ -311,6 +311,8 @@ def _objects(sized: _Sized, role: str) -> Iterator[Record]:
             continue
         if not isinstance(record, dict):
             sized.tally.add("not-json", [number], example=text)
+            continue
+        if role == "run" and says_about(record):
             continue
         keys = tuple(record)
         if keys not in meanings:

@@ -1,0 +1,156 @@
+"""About a run: engine, index, configuration, commit, time; and what differs between two runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from karat.errors import InputError
+
+KEYS = (
+    "name",
+    "engine",
+    "engine_version",
+    "index",
+    "index_fingerprint",
+    "template",
+    "parameters",
+    "commit",
+    "asked_at",
+    "corpus",
+)
+"""Keys with a meaning of their own, in the order they are shown; any other key is free."""
+LARGEST = 48 << 10
+"""Bytes that an about has at most as JSON, so that it fits into the first bytes of a file."""
+_NOT_SHOWN = {"tag"}  # what a TREC run calls itself on every line
+_NOT_COMPARED = {"name", "asked_at"}
+_BRIEF = {"engine": "engine", "index": "index", "commit": "commit", "asked_at": "asked"}
+_HOW = {"queries", "concurrency", "timeout", "retries", "warmup", "depth"}  # it was asked
+_FEW = 4  # keys in one line
+_CUT = 60  # characters of a value in one line
+_COMMIT = 12
+
+
+@dataclass(frozen=True, slots=True)
+class AboutChange:
+    """A key of ``about`` whose value differs between the baseline and a candidate.
+
+    Attributes:
+        candidate: Name of the candidate.
+        key: The key.
+        baseline_value: Its value in the baseline; None where that has no such key.
+        candidate_value: Its value in the candidate; None likewise.
+    """
+
+    candidate: str
+    key: str
+    baseline_value: str | None
+    candidate_value: str | None
+
+
+def flat(values: Mapping[str, Any], source: str) -> dict[str, str]:
+    """An about as text: ``{"parameters": {"k": 3}}`` becomes ``{"parameters.k": "3"}``.
+
+    Args:
+        values: Text, numbers, lists and nested objects; None is left out.
+        source: What messages call the file or argument.
+
+    Raises:
+        InputError: an empty key, or more than ``LARGEST`` bytes.
+    """
+    found = dict(_flattened(values, "", source))
+    size = len(json.dumps(found, ensure_ascii=False).encode())
+    if size > LARGEST:
+        raise InputError(
+            f"about has {size:,} bytes; the limit is {LARGEST:,}",
+            file=source,
+            fix="keep the large value in a file, and its name or hash in about",
+        )
+    return found
+
+
+def _flattened(values: Mapping[str, Any], prefix: str, source: str) -> Iterator[tuple[str, str]]:
+    for key, value in values.items():
+        if not isinstance(key, str) or not key.strip():
+            raise InputError(f"about has the key {key!r}; keys are text", file=source)
+        name = f"{prefix}{_encodable(key.strip())}"
+        if isinstance(value, Mapping):
+            yield from _flattened(value, f"{name}.", source)
+        elif isinstance(value, str):
+            yield name, _encodable(value)
+        elif value is not None:
+            text = json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+            yield name, _encodable(text)
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def facts(about: Mapping[str, str]) -> dict[str, str]:
+    """What is recorded of a run, known keys first, the others by name; empty if nothing is."""
+    own = {key: value for key, value in about.items() if key not in _NOT_SHOWN}
+    return {key: own[key] for key in sorted(own, key=_place)}
+
+
+def brief(about: Mapping[str, str]) -> str:
+    """What is recorded, in one line: ``engine prod 8.1, index docs, commit 1a2b3c, asked …``."""
+    own = facts(about)
+    parts = []
+    for key, word in _BRIEF.items():
+        if key in own:
+            value = own[key][:_COMMIT] if key == "commit" else own[key]
+            version = own.get("engine_version") if key == "engine" else None
+            parts.append(f"{word} {short(value)}{f' {short(version)}' if version else ''}")
+    said = {*_BRIEF, *_HOW, "engine_version", "name"}
+    others = [key for key in own if key not in said]
+    free = others[: max(0, _FEW - len(parts))]
+    parts += [f"{key} {short(own[key])}" for key in free]
+    more = len(others) - len(free)
+    if more and parts:
+        parts.append(f"{more:,} more")
+    return ", ".join(parts)
+
+
+def what_changed(
+    baseline: Mapping[str, str], candidates: Sequence[tuple[str, Mapping[str, str]]]
+) -> list[AboutChange]:
+    """What differs between the about of a baseline and of each candidate.
+
+    The name and the time of asking, which differ between any two runs, are left out.
+
+    Args:
+        baseline: Of the baseline.
+        candidates: Name and about of each candidate.
+    """
+    old = facts(baseline)
+    found = []
+    for name, about in candidates:
+        new = facts(about)
+        keys = sorted({*old, *new} - _NOT_COMPARED, key=_place)
+        found += [
+            AboutChange(name, key, old.get(key), new.get(key))
+            for key in keys
+            if old.get(key) != new.get(key)
+        ]
+    return found
+
+
+def sentence(change: AboutChange) -> str:
+    """A change in words: ``index docs-1 → docs-2``."""
+    old, new = change.baseline_value, change.candidate_value
+    told = ["not recorded" if value is None else short(value) for value in (old, new)]
+    return f"{change.key} {told[0]} → {told[1]}"
+
+
+def short(value: str) -> str:
+    """A value in one line, cut."""
+    line = " ".join(value.split())
+    return line if len(line) <= _CUT else f"{line[: _CUT - 1]}…"
+
+
+def _place(key: str) -> tuple[int, str]:
+    head = key.partition(".")[0]
+    return (KEYS.index(head) if head in KEYS else len(KEYS), key)

@@ -1,0 +1,96 @@
+"""What is recorded about runs: shown by evaluate, compare and gate, and followed by a history."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karat import formats
+from karat.tables import Run
+
+Typed = Callable[..., Any]  # conftest.py
+OLD = {"engine": "prod", "index": "docs-1", "asked_at": "2026-11-01T00:00:00Z"}
+NEW = {"engine": "prod", "index": "docs-2", "asked_at": "2026-11-02T00:00:00Z", "commit": "c0ffee"}
+CHANGES = [
+    {"candidate": "new", "key": "index", "baseline_value": "docs-1", "candidate_value": "docs-2"},
+    {"candidate": "new", "key": "commit", "baseline_value": None, "candidate_value": "c0ffee"},
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two runs about which something is recorded, one about which nothing is, and judgments."""
+    queries = [f"q{n}" for n in range(6)]
+    for name, about in (
+        ("old.trec", OLD),
+        ("new.jsonl", NEW | {"name": "nightly"}),
+        ("x.trec", {}),
+    ):
+        run = Run.from_dict({query: {"a": 2.0, "b": 1.0} for query in queries}, "r")
+        run.about = dict(about)
+        formats.write_run(run, tmp_path / name)
+    (tmp_path / "qrels").write_text("".join(f"{query} 0 b 1\n" for query in queries))
+    rule = '{measure = "RR", max_drop = 0.1}'
+    (tmp_path / "policy.toml").write_text(f"rule = [{rule}]\n")
+    return tmp_path
+
+
+def test_evaluate_shows_it_in_a_line_and_all_of_it_as_json(typed: Typed, folder: Path) -> None:
+    line = "evaluate qrels old.trec new.jsonl x.trec -m RR"
+    out = " ".join(typed(line).out.split())
+    assert "· old: engine prod, index docs-1, asked 2026-11-01T00:00:00Z" in out
+    assert "· new: engine prod, index docs-2, commit c0ffee, asked 2026-11-02T00:00:00Z" in out
+    assert "· x: " not in out
+    told = json.loads(typed(f"{line} --format json").out)
+    assert told["about"] == {"old": OLD, "new": NEW | {"name": "nightly"}}
+    assert "about" not in json.loads(typed("evaluate qrels x.trec -m RR --format json").out)
+    assert "| old | engine prod, index docs-1" in typed(f"{line} --format md").out
+
+
+def test_compare_shows_what_changed(typed: Typed, folder: Path) -> None:
+    line = "compare qrels old.trec new.jsonl -m RR"
+    told = json.loads(typed(f"{line} --format json").out)
+    assert told["changes"] == CHANGES
+    lines = typed(line).out.splitlines()
+    at = lines.index("what changed")
+    assert [row.split() for row in lines[at + 4 : at + 6]] == [
+        ["index", "docs-1", "docs-2"],
+        ["commit", "not", "recorded", "c0ffee"],
+    ]
+    marked = typed(f"{line} --format md").out
+    assert "| <code>index</code> | <code>docs-1</code> | <code>docs-2</code> |" in marked
+    assert "2026-11-02" not in marked  # the time of asking always differs
+    assert "what changed" not in typed("compare qrels x.trec x.trec -m RR").out
+
+
+def test_a_gate_says_what_changed(typed: Typed, folder: Path) -> None:
+    line = "gate qrels old.trec new.jsonl --policy policy.toml"
+    told = json.loads(typed(f"{line} --format json").out)
+    assert told["changes"] == CHANGES
+    assert "what changed: index docs-1 → docs-2; commit not recorded → c0ffee" in told["notes"]
+    typed("gate qrels old.trec --policy policy.toml --save-baseline saved.json")
+    told = json.loads(typed("gate qrels saved.json new.jsonl --policy policy.toml -f json").out)
+    assert told["changes"] == []
+
+
+def test_a_history_follows_the_name_that_is_recorded(typed: Typed, folder: Path) -> None:
+    def series(command: str) -> list[Any]:
+        (folder / "h.jsonl").unlink(missing_ok=True)
+        typed(f"{command} --history h.jsonl")
+        rows = [json.loads(row) for row in (folder / "h.jsonl").read_text().splitlines()]
+        return [(row["run"], row.get("series")) for row in rows]
+
+    evaluate = "evaluate qrels -m RR"
+    assert series(f"{evaluate} old.trec new.jsonl") == [("old", None), ("new", "nightly")]
+    assert series(f"{evaluate} new.jsonl --name tuned") == [("tuned", None)]
+    assert series(f"{evaluate} new.jsonl --series weekly") == [("new", "weekly")]
+    gate = "gate qrels old.trec new.jsonl --policy policy.toml"
+    assert series(gate) == [("new", "nightly")]
+    formats.write_run(formats.read_run(folder / "new.jsonl"), folder / "again.parquet")
+    # At each time a series has one value: two runs of one name keep those of their files.
+    both = [("new", None), ("again", None)]
+    assert series(f"{evaluate} new.jsonl again.parquet") == both
