@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 _OF_HARD_FROM = ("hard_most", "hard_measure", "qrels")
 
 
-@click.command(epilog=options.examples("karat golden choose searches.csv --size 100"))
+@click.command(
+    epilog=options.examples(
+        "karat golden choose searches.csv --size 100",
+        "karat golden choose searches.csv --hard-from run.jsonl",
+    )
+)
 @click.argument("log", metavar="LOG")
 @folder
 @click.option("--size", type=int, default=100, show_default=True, help="Queries to draw.")

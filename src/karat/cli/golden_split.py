@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-@click.command()
+@click.command(
+    epilog=options.examples("karat golden split", "karat golden split golden.json --share 0.3")
+)
 @click.argument("golden", metavar="[GOLDEN]", required=False)
 @folder
 @click.option(

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
     from karat.tables.searched import Searched
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "karat search --python my_search:search queries.jsonl -o run.jsonl",
+        "karat search --python my_search:search -o new.parquet --about index=v2",
+    )
+)
 @click.argument("queries", metavar="[QUERIES]", required=False)
 @click.option(
     "--python",
