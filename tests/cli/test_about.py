@@ -42,8 +42,8 @@ def folder(tmp_path: Path) -> Path:
 def test_evaluate_shows_it_in_a_line_and_all_of_it_as_json(typed: Typed, folder: Path) -> None:
     line = "evaluate qrels old.trec new.jsonl x.trec -m RR"
     out = " ".join(typed(line).out.split())
-    assert "· old: engine prod, index docs-1, asked 2026-11-01T00:00:00Z" in out
-    assert "· new: engine prod, index docs-2, commit c0ffee, asked 2026-11-02T00:00:00Z" in out
+    assert "old: engine prod, index docs-1, asked 2026-11-01T00:00:00Z" in out
+    assert "new: engine prod, index docs-2, commit c0ffee, asked 2026-11-02T00:00:00Z" in out
     assert "· x: " not in out
     told = json.loads(typed(f"{line} --format json").out)
     assert told["about"] == {"old": OLD, "new": NEW | {"name": "nightly"}}

@@ -78,7 +78,8 @@ def show_results(
             chosen_values = [row for row in results.per_query if row.run == run]
             for measures in _blocks(chosen_values, 6, out.width - 28, gap=3):
                 out.print(_query_table(chosen_values, run, measures))
-    show_notes([f"{run}: {brief(about)}" for run, about in results.about.items()], out)
+    for run, about in results.about.items():
+        out.print(plain(f"{run}: {brief(about)}", "dim"))
     show_footnotes(results.notes, out, every=full or all_notes)
 
 
