@@ -18,7 +18,7 @@ from karat.tables.column_names import SPELLINGS, is_header, known, plain
 _SAMPLE = 200  # lines looked at
 _BLANKS = re.compile(r"[ \t\r\v\f]+")
 _BEIR_HEADER = ["query_id", "corpus_id", "score"]
-_NESTED = re.compile(rb'\s*\{\s*("(?:[^"\\]|\\.)*")\s*:\s*(\{|null)')
+_NESTED = re.compile(rb'\s*\{\s*("(?:[^"\\]|\\.)*")\s*:\s*(\{|\[|null)')
 _JUDGED = ("qrels", "queries")
 _KINDS = {
     "baseline": "a saved baseline",
@@ -176,7 +176,8 @@ def _json(source: Source, role: str) -> str:
             return "golden"
     if isinstance(row, dict) and not (rest.strip() and row):
         # A single line: nested if it holds queries with their documents, else a record.
-        kind = "json" if all(v is None or isinstance(v, dict) for v in row.values()) else "jsonl"
+        nested = all(value is None or isinstance(value, dict | list) for value in row.values())
+        kind = "json" if nested else "jsonl"
     elif isinstance(row, dict):
         kind = "jsonl"
     else:

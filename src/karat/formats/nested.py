@@ -1,7 +1,9 @@
 """Nested JSON, ``{query: {document: number}}``, as ranx and pytrec_eval keep qrels and runs.
 
-In a run, ``{}`` is a query that was answered with nothing and ``null`` one that failed. A query
-or document that stands twice is an error: parsers keep one silently.
+``{query: [document, …]}`` is read too: in a run the documents best first, in judgments the relevant
+ones, which get grade 1. In a run, ``{}`` is a query that was answered with nothing and ``null`` one
+that failed; in judgments, ``[]`` is a query without relevant documents. A duplicate query or
+document is an error: parsers keep one of the two silently.
 """
 
 from __future__ import annotations
@@ -36,9 +38,11 @@ def read(source: Source, role: str) -> Rows:
     found = _Place(data)
     columns: dict[str, list[Any]] = {"query_id": [], "doc_id": [], number: []}
     states: dict[str, str] = {}
+    without: list[str] = []
     seen: set[str] = set()
     careful = Careful(source.name)
-    for query, docs in parsed_whole:
+    for query, value in parsed_whole:
+        docs = value
         if query in seen:
             raise InputError(
                 "the query stands twice",
@@ -53,6 +57,10 @@ def read(source: Source, role: str) -> Rows:
         if docs is None and role == "run":
             states[query] = "failed"
             continue
+        if isinstance(docs, list) and not isinstance(docs, _Pairs):
+            if not docs:
+                without.append(query)
+            docs = _listed(docs, query, role, source, found)
         if not isinstance(docs, _Pairs):
             raise _shape(source, query, found.line(query))
         if not docs:
@@ -67,7 +75,25 @@ def read(source: Source, role: str) -> Rows:
         schema={"query_id": pl.String, "state": pl.String},
     )
     frame = pl.DataFrame(columns, schema=schema)
-    return Rows([frame], answers if role == "run" and states else None)
+    if role == "qrels":
+        return Rows([frame], about=lambda: {"without": json.dumps(without)} if without else {})
+    return Rows([frame], answers if states else None)
+
+
+def _listed(docs: list[Any], query: str, role: str, source: Source, found: _Place) -> _Pairs:
+    """Documents with the numbers that their list stands for: grade 1, or a score by their place."""
+    odd = next((doc for doc in docs if not isinstance(doc, str)), None)
+    if odd is not None:
+        raise InputError(
+            f"the list of documents holds {_shown(odd)}; expected ids, as text",
+            file=source.name,
+            line=found.line(query),
+            query=query,
+            fix='{"q1": ["a", "b"]}, or with numbers {"q1": {"a": 2, "b": 1}}',
+        )
+    if role == "qrels":
+        return _Pairs((doc, 1.0) for doc in docs)
+    return _Pairs((doc, float(-rank)) for rank, doc in enumerate(docs, 1))
 
 
 def _check(docs: _Pairs, query: str, number: str, careful: Careful, found: _Place) -> None:
@@ -117,7 +143,7 @@ def _shape(source: Source, query: str, line: int | None) -> InputError:
         file=source.name,
         line=line,
         query=query or None,
-        fix="nested JSON is {query: {document: number}}",
+        fix="nested JSON is {query: {document: number}} or {query: [document, …]}",
     )
 
 
@@ -174,7 +200,8 @@ def _write_run(run: Run, stream: IO[bytes]) -> None:
 
 JSON = Format(
     name="json",
-    what="nested JSON, {query: {document: number}}, as ranx and pytrec_eval use it",
+    what="nested JSON, {query: {document: number}} or {query: [document, …]}, as ranx and "
+    "pytrec_eval use it",
     extensions=(".json",),
     readers={
         "qrels": lambda source: read(source, "qrels"),
