@@ -46,10 +46,12 @@ BY_API = {
 }
 NOT_BY_API = {
     "karat backup": "copies the files of the machine that has the workspace",
+    "karat completion": "prints a script for the shell of this machine",
     "karat demo": "builds a workspace in a folder of this machine",
     "karat fuse": "makes a run of files; what comes of it is uploaded",
     "karat golden choose": "a log holds what people typed: it stays where it is, and the queries "
     "drawn from it are imported",
+    "karat golden split": "is done once, where the workspace is; the queries then carry their part",
     "karat init": "makes the workspace that is served",
     "karat lint": "looks at files before they are sent; import says what is wrong with one",
     "karat online import": "a log holds what people did: it stays where it is",
@@ -59,6 +61,7 @@ NOT_BY_API = {
     "makes another way in",
     "karat golden source": "decides whose grades count as people's, which is for who has the store",
     "karat restore": "puts back the files of the machine that has the workspace",
+    "karat search": "asks a function of this machine; the run is then uploaded",
     "karat serve": "is what answers",
 }
 """Commands without a route, and why that is so."""
