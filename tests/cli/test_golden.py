@@ -75,7 +75,9 @@ def test_from_a_log_to_an_edition(typed: Typed, ids: dict[str, str], tmp_path: P
     text = policy.read_text(encoding="utf-8")
     policy.write_text(text.replace("refuse = false", "refuse = true"), encoding="utf-8")
     failed = typed("golden freeze strict -w shop", code=1)  # a verdict, and not wrong usage
-    assert "karat: κ" in failed.err
+    assert "karat: fail: κ" in failed.err
+    told = typed("golden freeze strict -w shop --format json", code=1).out
+    assert json.loads(told)["verdict"] == "fail"
     policy.write_text(text, encoding="utf-8")
     again = typed("golden freeze 2026-03 -w shop", code=2)
     assert "fix: " in again.err

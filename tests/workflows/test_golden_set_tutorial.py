@@ -124,3 +124,29 @@ def test_what_a_list_cannot_hold_is_named(tmp_path: Path) -> None:
         golden.save(tmp_path / "g.json", form="list")
     with pytest.raises(UsageError, match="unknown form 'lst'; did you mean list"):
         golden.save(tmp_path / "g.json", form="lst")
+
+
+def test_a_click_counts_by_how_long_the_user_stayed() -> None:
+    golden = karat.GoldenSet("clicks")
+    golden.add_from_query_log("tea", {"a": 29.9, "b": 30.0, "c": None}, list("abcd"), dwell_s=30)
+    [tea] = golden
+    assert tea.grades == {"a": 0.0, "b": 2.0, "c": 2.0, "d": 0.0}  # of c nothing else is known
+    rows = [
+        {"query": "tea", "doc_id": "d", "clicked": True, "dwell_s": 45},
+        {"query": "milk", "doc_id": "m", "clicked": True, "dwell_s": 2},
+    ]
+    added = golden.add_from_query_log(rows, dwell_s=30)
+    assert (added.clicks, added.short_clicks, len(golden)) == (1, 1, 2)
+    assert golden[tea.query_id].grades["d"] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((["a"], ["a", "b"]), "how long the user stayed"),
+        ((["a"],), "needs clicked_docs and shown_docs"),
+    ],
+)
+def test_what_a_dwell_needs_is_named(arguments: tuple[list[str], ...], says: str) -> None:
+    with pytest.raises(karat.UsageError, match=says):
+        karat.GoldenSet("clicks").add_from_query_log("tea", *arguments, dwell_s=30)  # type: ignore[call-overload]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from karat.workflows.golden_status import Status
 
 
-@click.group()
+@click.group(epilog=options.examples("karat golden status", "karat golden choose searches.csv"))
 def golden() -> None:
     """Build and keep a golden set: queries, judgments, how far raters agree, editions.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import click
 
 from karat.cli import options
 from karat.cli.workspace import clock, folder, opened, tell
+from karat.errors import PolicyRefused
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,7 +33,14 @@ def freeze(name: str, start: Path, output: str) -> None:
     from karat.workflows.editions import freeze as frozen
 
     with opened(start) as found:
-        made = frozen(found, name, now=clock())
+        try:
+            made = frozen(found, name, now=clock())
+        except PolicyRefused as error:
+            if output == "json":
+                click.echo(
+                    json.dumps({"verdict": "fail", "reason": str(error)}, ensure_ascii=False)
+                )
+            raise
     tell(made, output, _show)
     if made.contradicted:
         some = counted(made.contradicted, "imported grade", "imported grades")

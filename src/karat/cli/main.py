@@ -26,6 +26,7 @@ from karat.cli import (
     measures,
     mistakes,
     online,
+    options,
     people,
     search,
     serve,
@@ -60,7 +61,14 @@ def _version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None
     ctx.exit()
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=options.examples(
+        "karat evaluate qrels.txt run.txt -m nDCG@10",
+        "karat compare qrels.txt old.txt new.txt",
+    ),
+)
 @click.option(
     "--version",
     is_flag=True,

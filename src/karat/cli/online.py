@@ -10,10 +10,16 @@ from karat.cli import (
     online_queries,
     online_simulate,
     online_watch,
+    options,
 )
 
 
-@click.group()
+@click.group(
+    epilog=options.examples(
+        "karat online import clicks.jsonl --mapping mapping.toml",
+        "karat online evaluate --by day",
+    )
+)
 def online() -> None:
     """What users did: searches, clicks and what became of them, from logs of events."""
 

@@ -28,14 +28,12 @@ _URL = click.option(
 )
 
 
-@click.group()
+@click.group(epilog=options.examples("karat people invite anna --role owner"))
 def people() -> None:
     """Say who may use a karat that is served: accounts, and links to come by.
 
-    \b
-    karat people invite anna --role owner    the first owner
-    karat people list
-    """  # noqa: D301 - click wants a real backspace before what it must not wrap
+    Invite the first owner with --role owner.
+    """
 
 
 @people.command("list", epilog=options.examples("karat people list"))

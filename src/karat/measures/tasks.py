@@ -185,7 +185,7 @@ TASKS = (
         ),
         "head and tail queries behave differently: weigh queries by traffic and slice by "
         "frequency_band",
-        ("product", "products", "shop", "retail"),
+        ("product", "products", "shop", "retail", "e-commerce"),
     ),
     Task(
         "code",

@@ -159,7 +159,7 @@ def freeze(opened: Opened, name: str, *, now: int, person: str | None = None) ->
             "judge more, or change [agreement] in karat.toml",
             page="judge more, or settle what raters disagree on",
         )
-        raise PolicyRefused(verdict.sentence, fix=fix)
+        raise PolicyRefused(f"fail: {verdict.sentence}", fix=fix)
     about = {**found.about, "agreement": agreed.sentence, "policy": verdict.sentence}
     contradicted = disagreements_at(held).filter(pl.col("between") == IMPORT).height
     if contradicted:

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import polars as pl
 
@@ -44,6 +44,8 @@ from karat.tables.scale import Scale, read_scale
 CLICKS = "clicks"
 """The source of grades that come from a log."""
 _FORMS = ("karat", "list")
+DWELL_S = 30.0
+"""Seconds that a user stays on a document that was worth the click."""
 CLICKED, PASSED_OVER = 2.0, 0.0
 """What a click is worth as a grade, and what being shown without a click is."""
 
@@ -220,20 +222,67 @@ class GoldenSet:
         """
         return self.add(query, relevance, category=category, difficulty=difficulty, **settings)
 
+    @overload
+    def add_from_query_log(self, query: Any, *, dwell_s: float | None = None) -> AddedLogs: ...
+
+    @overload
     def add_from_query_log(
-        self, query: str, clicked_docs: Iterable[str], shown_docs: Iterable[str], **settings: Any
-    ) -> Logged:
-        """Add one search of a log: ``add_from_log``, under the name that tutorials use.
+        self,
+        query: str,
+        clicked_docs: Iterable[str] | Mapping[str, float | None],
+        shown_docs: Iterable[str],
+        *,
+        dwell_s: float | None = None,
+        **settings: Any,
+    ) -> Logged: ...
+
+    def add_from_query_log(
+        self,
+        query: Any,
+        clicked_docs: Iterable[str] | Mapping[str, float | None] | None = None,
+        shown_docs: Iterable[str] | None = None,
+        *,
+        dwell_s: float | None = None,
+        **settings: Any,
+    ) -> Logged | AddedLogs:
+        """Add one search of a log, or, given the log alone, all of it.
 
         Args:
-            query: What was typed.
-            clicked_docs: Documents clicked, which get grade 2.
+            query: What was typed; or a whole log, as ``add_from_logs`` takes it.
+            clicked_docs: Documents clicked, which get grade 2; with ``dwell_s`` how long the user
+                stayed on each, ``{id: seconds}``, None where that is not known.
             shown_docs: Documents shown; those that were not clicked get grade 0.
+            dwell_s: Seconds that make a click count; in a whole log 30 if None, in one search
+                every click counts if None.
             **settings: Further arguments of ``add_from_log``.
-        """
-        return self.add_from_log(query, clicked_docs, shown_docs, **settings)
 
-    def add_from_logs(self, log: Any, dwell_s: float = 30.0) -> AddedLogs:
+        Returns:
+            What ``add_from_log`` returns for one search, and ``add_from_logs`` for a log.
+
+        Raises:
+            UsageError: ``dwell_s`` without the dwell of each click, or only one of the two lists.
+            InputError: as ``add_from_log`` and ``add_from_logs``.
+        """
+        if clicked_docs is None and shown_docs is None and not settings:
+            return self.add_from_logs(query, DWELL_S if dwell_s is None else dwell_s)
+        if clicked_docs is None or shown_docs is None:
+            raise UsageError(
+                "one search needs clicked_docs and shown_docs",
+                fix='golden.add_from_query_log("join lists", ["a"], ["a", "b"])',
+            )
+        clicked = clicked_docs
+        if dwell_s is not None:
+            _check_dwell(dwell_s)
+            if not isinstance(clicked_docs, Mapping):
+                raise UsageError(
+                    "dwell_s needs to know how long the user stayed on each document",
+                    fix='clicked_docs={"a": 42.0}, or a whole log: add_from_query_log(log, '
+                    f"dwell_s={dwell_s:g})",
+                )
+            clicked = [d for d, long in clicked_docs.items() if long is None or long >= dwell_s]
+        return self.add_from_log(query, clicked, shown_docs, **settings)
+
+    def add_from_logs(self, log: Any, dwell_s: float = DWELL_S) -> AddedLogs:
         """Add a whole log of searches and clicks, as ``add_from_log`` adds one search.
 
         A click counts only if the user stayed on the document for ``dwell_s`` seconds or longer:
@@ -257,8 +306,7 @@ class GoldenSet:
             InputError: the log cannot be read or lacks a column; nothing is added then.
             UsageError: ``dwell_s`` is not a number from 0 up.
         """
-        if isinstance(dwell_s, bool) or not 0 <= number_of(dwell_s) < math.inf:
-            raise UsageError(f"dwell_s is {short(dwell_s)}, not a number of seconds from 0 up")
+        _check_dwell(dwell_s)
         rows, source, notes = _log_rows(log)
         clicks = clicks_of(rows, dwell_s=float(dwell_s), source=source)
         before, left_out = self._gathered, dict(clicks.left_out)
@@ -716,3 +764,8 @@ def _listed(documents: Iterable[str], what: str) -> list[Any]:
             fix=f'{what}=["a", "b"]',
         )
     return list(documents)
+
+
+def _check_dwell(dwell_s: Any) -> None:
+    if isinstance(dwell_s, bool) or not 0 <= number_of(dwell_s) < math.inf:
+        raise UsageError(f"dwell_s is {short(dwell_s)}, not a number of seconds from 0 up")
