@@ -260,3 +260,11 @@ def test_a_page_names_no_command_that_lists_the_measures() -> None:
     with pytest.raises(UsageError, match="karat measures lists them all") as caught:
         parse("nDGC@10")
     assert on_page(caught.value).endswith("fix: the reference of measures lists them all")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("recall_at_5", "R@5"), ("Precision_at_10", "P@10"), ("hit_rate@1", "Success@1")],
+)
+def test_names_of_functions_are_read(text: str, name: str) -> None:
+    assert str(parse(text)) == name

@@ -134,3 +134,10 @@ def test_the_value_of_a_gate() -> None:
         gate.value("ndcg@3")
     with pytest.raises(UsageError, match="no slice 'kind=x'; there is kind=y"):
         gate.value("MRR", slice="kind=x")
+
+
+def test_a_name_without_a_cutoff_stands_for_the_only_one() -> None:
+    run, qrels = {"q1": ["x", "a"]}, {"q1": {"a"}}
+    assert karat.evaluate(qrels, run, ["RR@10", "R@2"]).value("MRR") == 1 / 2
+    with pytest.raises(UsageError, match="did you mean RR@5 or RR@10"):
+        karat.evaluate(qrels, run, ["RR@5", "RR@10"]).value("MRR")

@@ -221,7 +221,7 @@ def parsed(raw: bytes, name: str, line: int, hook: Any = no_twins) -> Any:
         raise InputError(HALF, file=name, line=line) from None
     except json.JSONDecodeError as error:
         raise InputError(
-            f"not JSON: {error.msg} at character {error.colno}",
+            f"not JSON: {error.msg.removesuffix(' at')} at character {error.colno}",
             file=name,
             line=line + error.lineno - 1,
             fix=_hint(raw),

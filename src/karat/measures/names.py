@@ -25,6 +25,7 @@ _LIKE_PAPERS = re.compile(
 )
 _LIKE_SHELL = re.compile(r"\s*([A-Za-z0-9_-]+)((?::[^:@]+)+)(?:@([^\s@]+))?\s*")
 _LIKE_TREC = re.compile(r"([A-Za-z0-9_]*?[A-Za-z])[_.](\d[\d.,]*)")
+_AS_FUNCTION = re.compile(r"_at_(\d+)\s*\Z")  # recall_at_5, as functions are called
 _DEEPEST = 8
 # ir_measures' words for parameters karat calls otherwise.
 _PARAMETER_ALIASES = {"dcg": "gain", "gains": "gain"}
@@ -87,6 +88,7 @@ def _read(text: str, rel: float | None, trec: bool) -> list[Measure]:
         from karat.measures.trec import named_set
 
         return [settle(entry, cutoff, {}, rel) for entry, cutoff in named_set(text.strip())]
+    text = _AS_FUNCTION.sub(r"@\1", text)
     from_trec = _read_trec(text.strip(), trec)
     if from_trec is not None:
         entry, cutoffs = from_trec
@@ -230,6 +232,8 @@ def _named(name: str) -> Entry:
     known = spellings()
     if name.casefold() in known:
         return known[name.casefold()]
+    if (joined := name.casefold().replace("_", "")) in known:  # hit_rate
+        return known[joined]
     by_trec = _trec_names()
     if name.casefold() in by_trec:
         return by_trec[name.casefold()]

@@ -33,6 +33,8 @@ R = TypeVar("R", bound=Row)
 def of_measure(rows: Sequence[R], measure: Any, meant: Meant | None) -> list[R]:
     """The rows of one measure, in whatever spelling it is asked for.
 
+    A name without a cutoff also stands for the only one that was computed: MRR for RR@10.
+
     Raises:
         UsageError: it was not computed, with the nearest and what there is; or the name stands for
             several that were.
@@ -47,6 +49,8 @@ def of_measure(rows: Sequence[R], measure: Any, meant: Meant | None) -> list[R]:
     if not names:
         symbols = {name.partition("@")[0] for name in asked}
         close = [name for name in there if name.partition("@")[0] in symbols]
+        if len(close) == 1 and "@" not in measure:
+            return [row for row in rows if row.measure == close[0]]
         raise UsageError(
             f"{measure!r} was not computed; there {_are(there)}",
             nearest=close[:3] or nearest(measure, there),

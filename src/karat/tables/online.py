@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from karat.errors import UsageError, nearest
+
 OnlineState = Literal["ok", "none", "unknown"]
 """``ok`` it has a value · ``none`` nothing to count it over (null, not 0) · ``unknown`` the log
 does not say what it takes."""
@@ -78,6 +80,28 @@ class OnlineResults:
     notes: Sequence[str]
     simulated: bool
     engine: str = field(default="polars", compare=False)
+
+    def value(self, metric: str, **slice_of: str) -> float | None:
+        """The value of a metric: over everything, or in a slice (``day="2026-11-20", arm="b"``).
+
+        Raises:
+            UsageError: it was not asked for, with the nearest there is, or there is no such slice.
+        """
+        there = {row.metric.casefold(): row.metric for row in self.results}
+        name = there.get(str(metric).casefold())
+        if name is None:
+            raise UsageError(
+                f"{metric!r} was not computed; there are {', '.join(there.values())}",
+                nearest=nearest(str(metric), there.values(), 1),
+            )
+        for row in self.results:
+            if row.metric == name and dict(row.slice) == slice_of:
+                return row.value
+        asked = ", ".join(f"{key}={value}" for key, value in slice_of.items())
+        raise UsageError(
+            f"there is no slice {asked}" if asked else f"{name} has no value over everything",
+            fix='by="day" makes a slice of each day' if not self.by else None,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""

@@ -44,13 +44,22 @@ def in_pandas(columns: dict[str, list[Any]]) -> Any:
 
 
 @pytest.mark.parametrize(
-    "frame_of", [pl.DataFrame, in_pandas, lambda log: pytest.importorskip("pyarrow").table(log)]
+    "frame_of",
+    [
+        pl.DataFrame,
+        in_pandas,
+        lambda log: pytest.importorskip("pyarrow").table(log),
+        lambda log: pl.DataFrame(log).to_dicts(),
+    ],
 )
 def test_a_frame_is_evaluated_as_its_import_would_be(
     frame_of: Callable[..., Any], temporary: Path
 ) -> None:
     found = karat.evaluate_online(frame_of(LOG), "ZeroResults")
     assert [row.value for row in found.results] == [0.5]  # bob's, of two searches
+    assert found.value("zeroresults") == 0.5
+    with pytest.raises(UsageError, match="'CTR' was not computed; there are ZeroResults"):
+        found.value("CTR")
     assert found.events == 3
     assert "1 row left out, no time that can be read (the data frame, row 4)" in found.notes
     assert any("nothing in the log tells robots" in note for note in found.notes)

@@ -30,8 +30,8 @@ def event_log(
     """The events of whatever ``evaluate_online`` takes, until the block ends.
 
     Args:
-        events: An EventLog or the folder of an event store; or a log: a data frame, or the path of
-            a file, a pattern, or a list of these.
+        events: An EventLog or the folder of an event store; or a log: a data frame, a list of
+            dictionaries, or the path of a file, a pattern, or a list of these.
         mapping: What the columns and actions of the log mean: a TOML file.
         timezone: Where a day of the log begins; UTC if None.
 
@@ -42,6 +42,8 @@ def event_log(
         InputError: there are no events in the folder, or nothing of the log could be read.
         UsageError: a mapping or time zone for events that were imported before.
     """
+    if isinstance(events, list) and events and all(isinstance(row, dict) for row in events):
+        events = pl.DataFrame(events, infer_schema_length=None)
     files = _files(events)
     if files is None and (isinstance(events, EventLog | str | Path)):
         if mapping is not None or timezone is not None:
