@@ -147,3 +147,8 @@ def test_policies_that_differ_in_any_digit_differ() -> None:
         content(max_drop=0.05, slice="a=b"),
     ]
     assert len(set(map(repr, others))) == len(others)
+
+
+def test_judgments_in_the_place_of_a_policy_are_recognised() -> None:
+    with pytest.raises(InputError, match=r"not a policy: its keys are 'q1'.*\n.*comes first"):
+        policy_of({"q1": {"a": 1}})

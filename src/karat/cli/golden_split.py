@@ -74,6 +74,11 @@ def _show(made: dict[str, Any], out: Console) -> None:
     )
     if not (made["dev"] and made["held_out"]):
         out.print("one part has no query: add queries, or take another share", highlight=False)
+    if made["golden"] is None:
+        out.print(
+            "editions and exports made before this have no parts; next: karat golden freeze NAME",
+            highlight=False,
+        )
 
 
 def _uses(golden: str | None, start: Path) -> list[dict[str, Any]]:

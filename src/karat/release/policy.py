@@ -218,6 +218,14 @@ def policy_of(
             out of range, a rule that asks for nothing, or no rule.
     """
     reader = _Reader(source, rel)
+    if written and not any(nearest(str(key), _PARTS, 1) for key in written):
+        few = ", ".join(map(repr, list(written)[:3]))
+        raise reader.wrong(
+            f"this is not a policy: its keys are {few}; expected {', '.join(_PARTS)}",
+            "the policy comes first: karat.gate(policy, qrels, baseline, candidate)"
+            if source == "policy"
+            else '[[rule]] with measure = "nDCG@10" and max_drop = "5%"',
+        )
     reader.refuse_unknown(written, _PARTS, "the policy")
     rules = tuple(
         reader.rule(each, f"rule {place}")
@@ -255,7 +263,7 @@ class _Reader:
             if key not in known:
                 near = nearest(str(key), known, 1)
                 raise self.wrong(
-                    f"{where} has a key {key!r}, which there is not",
+                    f"{where} has an unknown key {key!r}",
                     f"did you mean {near[0]}?" if near else f"keys: {', '.join(known)}",
                 )
 
