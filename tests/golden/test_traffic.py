@@ -90,7 +90,9 @@ def test_robots_are_dropped_where_the_log_tells() -> None:
 def test_a_log_that_cannot_tell_says_so() -> None:
     done = clean(log(text=["a", "b"]))
     assert done.told_bots_by == ()
-    assert done.notes == ("Nothing in the log tells robots from people: none were dropped.",)
+    assert done.notes == (
+        "No bots were removed: the log has no column that marks them (is_bot, user_agent).",
+    )
 
 
 def test_an_absurd_share_is_said_and_not_dropped() -> None:

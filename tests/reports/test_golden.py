@@ -187,7 +187,7 @@ def test_what_a_log_held_is_counted_in_units_that_are_said() -> None:
     text = shown(lambda out: reports.show_chosen(cleaned, sample, made_of, out))
     flat = " ".join(text.split())
     assert (
-        "of the log: 1 empty search, 1 search of robots, 1 spelling put together with another, "
+        "of the log: 1 empty search, 1 search of bots, 1 spelling put together with another, "
         "1 query with email (--mask replaces it)"
     ) in flat
     # foo was searched twice with the app and once on the web; bar and the third query on the web.

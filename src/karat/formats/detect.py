@@ -170,7 +170,7 @@ def _json(source: Source, role: str) -> str:
     except (ValueError, RecursionError):
         row = None
     if judged and isinstance(row, dict):
-        # The first query of a golden set may be one that nobody has judged yet.
+        # The first query of a golden set may have no judgments yet.
         later = "query" in row and b'"relevant_docs"' in rest
         if later or "relevant_docs" in row:
             return "golden"

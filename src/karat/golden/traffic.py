@@ -109,7 +109,11 @@ def clean(log: pl.DataFrame, *, mask: bool = False, source: str = "the log") -> 
     never = int((log["count"] == 0).sum())
     columns = log.columns
     log, bots, told = without_bots(log.filter(pl.col("count") > 0))
-    notes = [] if told else ["Nothing in the log tells robots from people: none were dropped."]
+    notes = (
+        []
+        if told
+        else ["No bots were removed: the log has no column that marks them (is_bot, user_agent)."]
+    )
     notes += _absurd_clients(log)
     control = log.height and int(log["text"].str.contains(_CONTROL).sum())
     log = log.with_columns(_tidy(pl.col("text")))
@@ -131,7 +135,8 @@ def clean(log: pl.DataFrame, *, mask: bool = False, source: str = "the log") -> 
     if frame.height > 4 and top["count"] / frame["count"].sum() > _ABSURD:
         share = top["count"] / frame["count"].sum()
         notes.append(
-            f"One query, {top['text']!r}, is {share:.0%} of all searches: is it a robot's?"
+            f"One query, {top['text']!r}, is {share:.0%} of all searches: check that it is not "
+            "a bot's."
         )
     return Cleaned(
         frame=frame,
@@ -304,7 +309,10 @@ def _absurd_clients(log: pl.DataFrame) -> list[str]:
     for name in _named(log, _CLIENT):
         asked = log.drop_nulls(name).group_by(name).agg(pl.col("count").sum())["count"].to_list()
         if len(asked) > 4 and (share := max(asked) / sum(asked)) > _ABSURD:
-            return [f"One {name} made {share:.0%} of all searches: is it a robot?"]
+            return [
+                f"One {name} made {share:.0%} of all searches. If it is a bot, mark its rows in a "
+                "column is_bot."
+            ]
     return []
 
 

@@ -68,7 +68,7 @@ def show_chosen(log: Cleaned, sample: Sample, made_of: Composition, out: Console
     )
     became = [
         (log.empty, "empty search", "empty searches"),
-        (log.bots, "search of robots", "searches of robots"),
+        (log.bots, "search of bots", "searches of bots"),
         (log.merged, "spelling put together with another", "spellings put together with others"),
         *((count, f"query with {kind}", f"queries with {kind}")
           for kind, count in log.personal.items()),

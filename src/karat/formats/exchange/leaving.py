@@ -281,7 +281,7 @@ class Leaving:
         self._lose_columns("document", self.documents, holds.documents, set())
 
     def _lose_scale(self) -> None:
-        """Note the scale where whoever reads the grades alone would take another for it."""
+        """Note the scale where a reader of the grades alone would assume another."""
         grades = [rated.grade for rated in self.judgments if rated.grade is not None]
         if self.exchange.scale is None or not grades:
             return

@@ -155,7 +155,7 @@ def _notes(log: EventLog) -> list[str]:
         notes.append(Note(health.NO_REAL_PEOPLE, Concern.INPUT))
     unknown = why_unknown(find("ZeroResults"), log)
     if unknown:
-        said = f"{unknown}: nobody can say which searches found nothing"
+        said = f"{unknown}: which searches found nothing is not known"
         notes.append(Note(said, Concern.QUERIES))
     if not log.kinds.get("click", 0):
         said = "the log holds no clicks: only zero results and reformulations count as failures"
