@@ -309,10 +309,8 @@ def _absurd_clients(log: pl.DataFrame) -> list[str]:
     for name in _named(log, _CLIENT):
         asked = log.drop_nulls(name).group_by(name).agg(pl.col("count").sum())["count"].to_list()
         if len(asked) > 4 and (share := max(asked) / sum(asked)) > _ABSURD:
-            return [
-                f"One {name} made {share:.0%} of all searches. If it is a bot, mark its rows in a "
-                "column is_bot."
-            ]
+            says = f"One {name} made {share:.0%} of all searches."
+            return [f"{says} If it is a bot, mark its rows in a column is_bot."]
     return []
 
 
