@@ -145,7 +145,15 @@ def evaluate(
     ]
     beside = outcome_values(outcomes, about)
     values = [row for s in scored for row in _per_query(s, beside)] if per_query else []
-    said = notes.of(asked.qrels, rows, [*results, *slices], rules, interval=interval, seed=seed)
+    said = notes.of(
+        asked.qrels,
+        rows,
+        [*results, *slices],
+        rules,
+        interval=interval,
+        seed=seed,
+        waiting=asked.waiting,
+    )
     correlated, lacking = correlate(scored, beside)
     silent = _silent(scored, threshold)
     return Results(

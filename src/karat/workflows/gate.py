@@ -49,7 +49,7 @@ from karat.workflows.answers import answers_of
 from karat.workflows.baseline import changed, folded, renewal, restored, save_baseline, saved_in
 from karat.workflows.fingerprints import fingerprint
 from karat.workflows.lost import lost
-from karat.workflows.notes import of_declared, of_run, of_weights
+from karat.workflows.notes import of_bare, of_declared, of_run, of_waiting, of_weights
 from karat.workflows.parts import within
 from karat.workflows.settle import Settled, check_types, settle
 from karat.workflows.uncounted import Uncounted
@@ -163,6 +163,7 @@ def gate(
         checks[stale] = replace(checks[stale], reason=checks[stale].reason + renewed)
     stale_note = [doubt.reason + renewed] if renewed and doubt and stale is None else []
     own = list(judged.own(held_against))
+    waiting = asked.waiting
     changes = []
     if before is not None and saved is None:
         changes = what_changed(before.run.about, [(now.run.name, now.run.about)])
@@ -182,12 +183,14 @@ def gate(
             *in_order(
                 [
                     *of_weights(now),
+                    *of_waiting(waiting),
                     *of_declared(asked.rules),
                     *(
                         prefixed(f"{s.run.name}: ", note)
                         for s in scored
-                        for note in of_run(s, asked.rules)
+                        for note in of_run(s, asked.rules, waiting)
                     ),
+                    *of_bare(now),
                     *(Note(each, Concern.INPUT) for each in stale_note),
                     *_same(hashes, *answers),
                     *([f"what changed: {'; '.join(map(sentence, changes))}"] if changes else []),
