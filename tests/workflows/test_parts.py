@@ -123,3 +123,12 @@ def test_a_file_keeps_its_shape_when_it_is_split(shape: str, tmp_path: Path) -> 
     assert text.startswith({"array": "[\n{", "lines": '{"query"', "own": '{"karat_g'}[shape])
     assert split_file(path, 0.9).new == []
     assert path.read_text(encoding="utf-8") == text  # nothing is new: nothing is written
+
+
+def test_ranks_that_contradict_scores_are_said_of_a_part(path: Path) -> None:
+    # q1 and q2 are listed against their scores; q2 is held out.
+    ranked = [("b", 1.0), ("a", 2.0)]
+    run = karat.Run.from_dict({"q1": ranked, "q2": ranked, "q3": ["a"]}, "mine")
+    for part, count in (("dev", "1 query"), (None, "2 queries")):
+        notes = karat.evaluate(path, run, ["P@1"], part=part).notes
+        assert f"ranks contradict scores in {count}: scores decide, ranks do not count" in notes

@@ -116,7 +116,7 @@ def within(part: str, qrels: Any, runs: Sequence[Any], queries: Any = None) -> W
         part,
         judgments.only(ids),
         Queries(about.frame.filter(asked), about.source),
-        [_only(run, asked) if isinstance(run, Run) else run for run in runs],
+        [run.only(ids) if isinstance(run, Run) else run for run in runs],
         [run for run in runs if isinstance(run, Run)],
         held_out.place(file) if Path(file).exists() else None,
         Path(file).name,
@@ -142,14 +142,6 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # a container may have a user without a name
         return "unknown"
-
-
-def _only(run: Run, asked: pl.Expr) -> Run:
-    """A run with some of its queries."""
-    rows = run.frame().filter(asked).drop("rank")
-    return Run.from_batches(
-        run.name, [rows], answers=run.answers.filter(asked), about=run.about, source=run.source
-    )
 
 
 def split_file(path: str | Path, share: float = SHARE, salt: str = SALT) -> Split:
