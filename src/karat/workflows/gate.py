@@ -50,7 +50,7 @@ from karat.workflows.baseline import changed, folded, renewal, restored, save_ba
 from karat.workflows.fingerprints import fingerprint
 from karat.workflows.lost import lost
 from karat.workflows.notes import of_bare, of_declared, of_run, of_waiting, of_weights
-from karat.workflows.parts import within
+from karat.workflows.parts import of_parts, within
 from karat.workflows.settle import Settled, check_types, settle
 from karat.workflows.uncounted import Uncounted
 
@@ -72,6 +72,7 @@ def gate(
     scale: Any = None,
     part: str | None = None,
     fully_judged: bool = False,
+    commit: str | None = None,
 ) -> Gate:
     """Hold a candidate against a policy.
 
@@ -91,6 +92,7 @@ def gate(
         part: As in ``evaluate``; a saved baseline must be of the same part.
         fully_judged: Declare that documents without a judgment are not relevant; the policy can do
             so too.
+        commit: As in ``evaluate``: to be recorded with a use of the held-out part.
 
     Raises:
         InputError: the policy is none, or runs and judgments do not belong together.
@@ -164,6 +166,12 @@ def gate(
     stale_note = [doubt.reason + renewed] if renewed and doubt and stale is None else []
     own = list(judged.own(held_against))
     waiting = asked.waiting
+    # Without answers it is a rehearsal, or a run that failed: it shows no held-out value.
+    answering = runs if now.run.answers.height else []
+    shown = [(rule.attribute, rule.value) for rule in wanted.rules if rule.attribute is not None]
+    used, together = of_parts(asked.about, asked.qrels, answering, shown, commit)
+    if part_of is not None and answering:
+        used = part_of.used(commit=commit)
     changes = []
     if before is not None and saved is None:
         changes = what_changed(before.run.about, [(now.run.name, now.run.about)])
@@ -179,9 +187,10 @@ def gate(
         known_failures=list(judged.known_failures()),
         hashes=hashes,
         notes=[
-            *([] if part_of is None else part_of.used()),
+            *used,
             *in_order(
                 [
+                    *together,
                     *of_weights(now),
                     *of_waiting(waiting),
                     *of_declared(asked.rules),

@@ -302,7 +302,8 @@ def of_bare(scores: Scores) -> Iterator[str]:
 
 
 def _bare(scores: Scores) -> np.ndarray:
-    return scores.overall & ~scores.topics & ~_marked(scores)
+    held: np.ndarray = scores.overall & ~scores.topics & ~_marked(scores)
+    return held
 
 
 def _of_all(qrels: Qrels, scored: Sequence[Scores], rules: Rules) -> Iterator[str]:
