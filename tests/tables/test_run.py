@@ -336,3 +336,18 @@ def test_the_first_documents_of_some_queries() -> None:
     assert run.top(["p"]).height == 3
     assert run.top([]).rows() == []
     assert Run.from_dict({"q": {}}).top(["q"]).rows() == []
+
+
+def test_some_queries_and_some_documents_are_the_same_run() -> None:
+    # Ranks are listed best first: they contradict the scores of q1 and q2.
+    scored = {"q1": [("a", 1.0), ("b", 2.0)], "q2": [("a", 1.0), ("b", 2.0)], "q3": [("a", 1.0)]}
+    run = Run.from_dict({**scored, "q4": [], "q5": None}, "mine")
+    run.about["commit"] = "1a2b"
+    assert run.contradicted == 2
+    part = run.only(["q1", "q3", "q5", "x"])
+    assert part.to_dict() == {"q1": {"b": 2.0, "a": 1.0}, "q3": {"a": 1.0}}
+    assert dict(part.answers.select("query_id", "state").iter_rows())["q5"] == "failed"
+    assert (part.contradicted, part.name, part.about) == (1, "mine", {"commit": "1a2b"})
+    first = run.to_depth(1)
+    assert first.to_dict() == {"q1": {"b": 2.0}, "q2": {"b": 2.0}, "q3": {"a": 1.0}, "q4": {}}
+    assert (first.contradicted, first.answers["returned"].to_list()[:2]) == (2, [1, 1])

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 
+import karat
 from karat.reports.figures import percent
 from karat.tables import Qrels, Run
+from karat.tables.notes import Concern, Note
 from karat.workflows.evaluate import evaluate
 
 
@@ -134,3 +138,46 @@ def test_what_trec_eval_leaves_out_is_said() -> None:
 def test_bca_says_its_seed() -> None:
     note = said(JUDGED, answered(30), interval="bca", seed=3)
     assert note == "BCa bootstrap intervals from 2,000 resamples, seed 3"
+
+
+def test_queries_of_a_golden_set_that_are_not_judged_yet_are_named(tmp_path: Path) -> None:
+    golden = karat.GoldenSet("docs")
+    golden.add("one", ["a"])
+    for text in ("two", "three", "four"):
+        golden.add(text)
+    golden.add("five", {})
+    golden.add("six", no_answer=True)
+    golden.save(tmp_path / "golden.json")
+    waiting = "3 queries of the golden set are not judged yet: left out (q2, q3, q4)"
+    bare = "1 query without a document of grade 1 or better: left out (undefined) (q5)"
+    run = karat.Run.from_dict({"q1": {"a": 1.0}, "q2": {"a": 1.0}, "x": {"a": 1.0}}, "mine")
+    policy = {"rule": [{"measure": "P@1", "min": 0.5}]}
+    for judged in (golden, tmp_path / "golden.json"):
+        notes = karat.evaluate(judged, run, ["P@1"]).notes
+        assert waiting in notes
+        assert bare in notes
+        # Not said twice of q2; x is not of the golden set.
+        assert "1 query of the run without judgments: left out (x)" in notes
+        assert waiting in karat.compare(judged, run, run, ["P@1"]).notes
+        assert {waiting, bare} <= set(karat.gate(policy, judged, None, run).notes)
+        first = karat.gate(policy, judged, None, run).notes[0]
+        assert isinstance(first, Note)
+        assert first.concern is Concern.QUERIES
+    # A file of queries of its own may hold more than was judged.
+    topics = karat.Queries(golden.queries.frame, "topics.tsv")
+    notes = karat.evaluate(golden.qrels, run, ["P@1"], queries=topics).notes
+    assert not any("not judged yet" in note for note in notes)
+
+
+def test_a_folder_of_one_split_is_a_golden_set(tmp_path: Path) -> None:
+    (tmp_path / "qrels").mkdir()
+    texts = "".join(f'{{"_id": "q{n}", "text": "text {n}"}}\n' for n in (1, 2))
+    (tmp_path / "queries.jsonl").write_text(texts, encoding="utf-8")
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "a", "text": "a"}\n', encoding="utf-8")
+    split = "query-id\tcorpus-id\tscore\nq1\ta\t1\n"
+    (tmp_path / "qrels" / "test.tsv").write_text(split, encoding="utf-8")
+    run = karat.Run.from_dict({"q1": {"a": 1.0}}, "mine")
+    said = "1 query of the golden set is not judged yet: left out (q2)"
+    assert said in karat.evaluate(tmp_path, run, ["P@1"]).notes
+    (tmp_path / "qrels" / "train.tsv").write_text(split.replace("q1", "q2"), encoding="utf-8")
+    assert said not in karat.evaluate(tmp_path, run, ["P@1"]).notes

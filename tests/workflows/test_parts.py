@@ -12,6 +12,7 @@ import karat
 from karat.errors import InputError, UsageError
 from karat.formats import held_out
 from karat.formats.held_out import place
+from karat.tables.notes import Concern, Note
 from karat.workflows.parts import split_file, uses_of, within
 
 RUN = karat.Run.from_dict({f"q{n}": {"a": 1.0} for n in range(1, 9)}, "bm25")
@@ -123,3 +124,71 @@ def test_a_file_keeps_its_shape_when_it_is_split(shape: str, tmp_path: Path) -> 
     assert text.startswith({"array": "[\n{", "lines": '{"query"', "own": '{"karat_g'}[shape])
     assert split_file(path, 0.9).new == []
     assert path.read_text(encoding="utf-8") == text  # nothing is new: nothing is written
+
+
+def test_ranks_that_contradict_scores_are_said_of_a_part(path: Path) -> None:
+    # q1 and q2 are listed against their scores; q2 is held out.
+    ranked = [("b", 1.0), ("a", 2.0)]
+    run = karat.Run.from_dict({"q1": ranked, "q2": ranked, "q3": ["a"]}, "mine")
+    for part, count in (("dev", "1 query"), (None, "2 queries")):
+        notes = karat.evaluate(path, run, ["P@1"], part=part).notes
+        assert f"ranks contradict scores in {count}: scores decide, ranks do not count" in notes
+
+
+def test_slices_that_show_the_held_out_part_are_uses(path: Path) -> None:
+    ledger = "g.json.held_out.jsonl"
+    both = karat.evaluate(path, [RUN, OTHER], ["P@1"], by="part", commit="1a2b")
+    assert both.notes[0] == f"held-out part: use 1 (no run before; {ledger})"
+    assert "the 3 held-out queries are counted with the others: --part dev leaves them out" in (
+        both.notes
+    )
+    compared = karat.compare(path, RUN, OTHER, ["P@1"], by=["part,query_length"], commit="1a2b")
+    assert compared.notes[0] == f"held-out part: use 2 (2 runs before; {ledger})"
+    told = {}
+    for rule in ("slice=part=held_out", "each=part", "slice=part=dev", ""):
+        key, _, value = rule.partition("=")
+        sliced = {key: value} if rule else {}
+        policy = {"rule": [{"measure": "P@1", "min": 0.5, **sliced}]}
+        told[rule] = karat.gate(policy, path, None, RUN, commit="1a2b").notes[0]
+        # A rehearsal shows nothing.
+        karat.gate(policy, path, RUN, karat.Run.from_dict({}, "none"))
+    assert told["slice=part=held_out"] == f"held-out part: use 3 (2 runs before; {ledger})"
+    assert told["each=part"] == f"held-out part: use 4 (2 runs before; {ledger})"
+    for rule in ("slice=part=dev", ""):
+        note = told[rule]
+        assert "counted with the others, and this is not recorded as a use of them" in note
+        assert isinstance(note, Note)
+        assert note.concern is Concern.INPUT
+    found = uses_of(path)
+    assert [(use.queries, use.commit) for use in found] == [(3, "1a2b")] * 4
+    assert [name for name, _ in found[1].runs] == ["bm25", "other"]
+
+
+def test_each_golden_set_of_a_workspace_has_its_own_count(path: Path) -> None:
+    (path.parent / "karat.toml").touch()
+    (path.parent / "sub").mkdir()
+    other = path.parent / "sub" / "g.json"
+    other.write_bytes(path.read_bytes())
+    for golden in (path, other):
+        notes = karat.evaluate(golden, RUN, ["P@1"], part="held_out").notes
+        assert notes[0] == "held-out part: use 1 (no run before; held_out.jsonl)"
+    assert [use.golden for use in uses_of(path)] == ["g.json"]
+    assert [use.golden for use in uses_of(other)] == ["sub/g.json"]
+    assert len(uses_of(path.parent / "karat.toml")) == 2
+
+
+def test_judgments_in_memory_are_of_no_file(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "qrels").mkdir()  # what judgments in memory are called in messages
+    golden = karat.GoldenSet.load(path)
+    judged = karat.Qrels(golden.qrels.frame)
+    there = sorted(tmp_path.iterdir())
+    notes = karat.evaluate(judged, RUN, ["P@1"], queries=golden.queries, part="held_out").notes
+    assert "this use is not recorded" in notes[0]
+    assert sorted(tmp_path.iterdir()) == there
+    # What was read knows its file, on another scale too, and as a pair of tables.
+    read = karat.read_qrels(path)
+    assert read.on_scale("0-4").only(["q1"]).file == str(path)
+    assert karat.GoldenSet.from_tables(golden.queries, read).qrels.file == str(path)

@@ -141,6 +141,7 @@ def compare(
     identical, or cannot tell, and then how many queries it would take.
     """
     from karat import formats
+    from karat.cli.trend import commit as commit_of
     from karat.reports.comparison import show_comparison, to_json
     from karat.workflows.compare import compare as compared
 
@@ -180,11 +181,10 @@ def compare(
     keys = ("measures", "by", "scale") if certificate is not None else None
     options.fill_defaults(settings, qrels, judgments, keys)
     settings["documents"] = options.documents_in(qrels, settings)
-    found = compared(judgments, runs[0], runs[1:], full=full, **settings)
+    code = commit_of(None, os.environ)
+    found = compared(judgments, runs[0], runs[1:], full=full, **settings, commit=code)
     if held is not None:
-        from karat.cli.trend import commit
-
-        found.notes[:0] = held.used(commit=commit(None, os.environ))
+        found.notes[:0] = held.used(commit=code)
     if judge_file is not None:
         formats.write_pairs(found.to_judge(), judge_file)
     if output == "json":

@@ -127,6 +127,7 @@ def evaluate(
     JSON; plain or .gz, .zst, .bz2.
     """
     from karat import formats
+    from karat.cli.trend import commit as commit_of
     from karat.workflows.evaluate import evaluate as evaluated
 
     names = [name for name in measures if name.casefold() != "runid"]
@@ -166,11 +167,10 @@ def evaluate(
         from karat.workflows import given
 
         settings["queries"] = given.queries(settings["queries"])
-    results = evaluated(judgments, read, **settings)
+    code = commit_of(commit, os.environ)
+    results = evaluated(judgments, read, **settings, commit=code)
     if held is not None:
-        from karat.cli.trend import commit as code
-
-        results.notes[:0] = held.used(commit=code(commit, os.environ))
+        results.notes[:0] = held.used(commit=code)
     if history is not None:
         from karat.cli import trend
         from karat.workflows.trend import keep, rules_text
@@ -181,7 +181,7 @@ def evaluate(
             time=trend.moment(),
             qrels=judgments,
             queries=settings["queries"],
-            commit=trend.commit(commit, os.environ),
+            commit=code,
             corpus=corpus,
             rules=rules_text({**settings, "part": part}),
             series=series,

@@ -152,6 +152,7 @@ def _gate(
     **settings: Any,
 ) -> int:
     from karat import formats
+    from karat.cli.trend import commit as commit_of
     from karat.formats.baseline import holds_baseline
     from karat.formats.policy import read_policy
     from karat.workflows import baseline as baselines
@@ -200,11 +201,11 @@ def _gate(
         for said in (f"{save_baseline} holds {what}", *uses, *saved.notes):
             print(f"karat: {said}", file=sys.stderr)
         return 0
-    found = hold(held, judgments, *([None] * (len(read) == 1)), *read, **settings)
+    code = commit_of(commit, os.environ)
+    before = [None] * (len(read) == 1)
+    found = hold(held, judgments, *before, *read, **settings, commit=code)
     if part_of is not None:
-        from karat.cli import trend
-
-        found.notes[:0] = part_of.used(commit=trend.commit(commit, os.environ))
+        found.notes[:0] = part_of.used(commit=code)
     _print(found, output, all_notes=all_notes)
     sys.stdout.flush()  # the verdict first, whatever the rest does
     further = []

@@ -32,7 +32,7 @@ class Use:
 
     Attributes:
         time: When, in UTC, as ``2026-03-01T02:00:00.000000Z``.
-        golden: The golden set's file or name.
+        golden: The golden set: its file or folder as seen from the folder of the ledger.
         queries: How many queries of the part were there.
         runs: Name and content hash (SHA-256) of each run.
         by: Who evaluated.
@@ -59,13 +59,23 @@ def place(golden: str | Path) -> Path:
     Args:
         golden: Its file, or the BEIR folder (or a file of it) that it was exported to.
     """
-    path = Path(golden).resolve()
-    if path.parent.name == "qrels" and any(path.parent.parent.glob("queries.jsonl*")):
-        path = path.parent.parent  # the folder is replaced as a whole when it is exported again
+    path = _whole(golden)
     try:
         return find_workspace(path.parent).parent / NAME
     except UsageError:
         return path.with_name(f"{path.name}.{NAME}")
+
+
+def called(golden: str | Path) -> str:
+    """What the ledger calls a golden set, given as in ``place``: it may hold uses of several."""
+    return _whole(golden).relative_to(place(golden).parent).as_posix()
+
+
+def _whole(golden: str | Path) -> Path:
+    path = Path(golden).resolve()
+    if path.parent.name == "qrels" and any(path.parent.parent.glob("queries.jsonl*")):
+        path = path.parent.parent  # the folder is replaced as a whole when it is exported again
+    return path
 
 
 def uses(path: Path) -> list[Use]:
@@ -84,7 +94,7 @@ def append(path: Path, use: Use) -> Sequence[Use]:
     there whole, or not at all, and none is ever lost.
 
     Returns:
-        The uses before it.
+        The uses before it, of this golden set and of others.
 
     Raises:
         InputError: the ledger is damaged, or cannot be written.

@@ -55,7 +55,9 @@ def read_qrels(path: str | Path, input_format: str | None = None) -> Qrels:
             raise InputError(
                 "what the file says of its scale cannot be read", file=opened.source.name
             ) from None
-        return Qrels(frame, source=opened.source.name, scale=scale, without=without)
+        made = Qrels(frame, source=opened.source.name, scale=scale, without=without)
+        made.file = None if opened.source.again is None else str(opened.source.again)
+        return made
 
 
 def read_run(

@@ -40,7 +40,8 @@ class Qrels:
         subtopics: ``query_id``, ``subtopic``, ``doc_id`` and ``grade``, each triple once, sorted
             by query; None without subtopics.
         without: Queries that were judged and have no row: no document is relevant to them.
-        file: The file of the golden set they are of; None if nothing says so.
+        file: The file they were read from, or that of their golden set; None for judgments made
+            in memory and for standard input, whatever ``source`` says.
 
     Args:
         frame: Columns ``query_id``, ``doc_id``, ``grade`` (see ``schema.QRELS``) and perhaps
@@ -100,7 +101,7 @@ class Qrels:
             UsageError: that is no scale.
             InputError: a grade lies above it, or between 0 and its lower end.
         """
-        return self if scale is None else Qrels(self.rows, self.source, scale, self.without)
+        return self if scale is None else self._again(self.rows, scale, self.without)
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -213,7 +214,12 @@ class Qrels:
         """The judgments of some queries, on the same scale."""
         chosen = pl.Series(list(query_ids), dtype=pl.String)
         rows = self.rows.filter(pl.col("query_id").is_in(chosen.implode()))
-        return Qrels(rows, self.source, self.scale, self.without & set(query_ids))
+        return self._again(rows, self.scale, self.without & set(query_ids))
+
+    def _again(self, rows: pl.DataFrame, scale: Any, without: Iterable[str]) -> Qrels:
+        again = Qrels(rows, self.source, scale, without)
+        again.file = self.file
+        return again
 
     def __len__(self) -> int:
         return self.frame.height

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -36,7 +36,7 @@ class Run:
         rows: ``doc_id``, ``score`` and ``doc_hash``, query by query, best first.
         tie_start: First row of each group of equal scores (two or more members).
         tie_size: Members of that group.
-        contradicted: Queries whose given ranks contradict their scores (the scores are used).
+        contradicting: Queries whose given ranks contradict their scores (the scores are used).
         answers: One row for each query asked (``schema.ANSWERS``).
         about: Name, configuration, commit, corpus fingerprint, time: whatever is known.
     """
@@ -67,7 +67,7 @@ class Run:
         shifted = [part.tie_start + at for part, at in zip(parts, heights, strict=False)]
         self.tie_start: NDArray[np.int64] = np.concatenate((none, *shifted))
         self.tie_size: NDArray[np.int64] = np.concatenate((none, *(p.tie_size for p in parts)))
-        self.contradicted = len({query for part in parts for query in part.contradicted})
+        self.contradicting = frozenset(query for part in parts for query in part.contradicted)
         self.answers = self._answers(answers)
 
     @classmethod
@@ -164,6 +164,11 @@ class Run:
         rows = conform(renamed(to_polars(frame, source), "run", source), _INCOMING, source)
         return cls(name, [settle(rows, source)] if rows.height else [], source=source)
 
+    @property
+    def contradicted(self) -> int:
+        """How many queries were given ranks that contradict their scores; the scores are used."""
+        return len(self.contradicting)
+
     def frame(self) -> pl.DataFrame:
         """``query_id``, ``doc_id``, ``score``, ``rank`` (see ``schema.RANKINGS``)."""
         counts = np.diff(self.starts)
@@ -222,13 +227,18 @@ class Run:
         again.name = name
         return again
 
+    def only(self, query_ids: Collection[str]) -> Run:
+        """The same run with some of its queries."""
+        asked = pl.col("query_id").is_in(pl.Series(list(query_ids), dtype=pl.String).implode())
+        return self._again(self.frame().filter(asked), self.answers.filter(asked))
+
+    def to_depth(self, k: int) -> Run:
+        """The same run with the first k documents of each query; k is 1 or more."""
+        return self._again(self.frame().filter(pl.col("rank") <= k))
+
     def in_single_precision(self) -> Run:
         """The run as trec_eval 9 sees it: scores rounded to float32, so more of them tie."""
-        frame = (
-            self.frame()
-            .drop("rank")
-            .with_columns(pl.col("score").cast(pl.Float32).cast(pl.Float64))
-        )
+        frame = self.frame().with_columns(pl.col("score").cast(pl.Float32).cast(pl.Float64))
         return self._again(frame)
 
     def collapse(self, parents: pl.DataFrame) -> Run:
@@ -243,15 +253,17 @@ class Run:
             .join(parents, on="doc_id", how="left", maintain_order="left")
             .with_columns(doc_id=pl.coalesce("parent", "doc_id"))
             .unique(["query_id", "doc_id"], keep="first", maintain_order=True)
-            .select("query_id", "doc_id", "score")
         )
         return self._again(folded)
 
-    def _again(self, frame: pl.DataFrame) -> Run:
+    def _again(self, frame: pl.DataFrame, answers: pl.DataFrame | None = None) -> Run:
+        """The same run with other rows, in which scores decide; ``answers`` are its own if None."""
+        answers = self.answers if answers is None else answers
+        rows = frame.select("query_id", "doc_id", "score")
         again = Run.from_batches(
-            self.name, [frame], answers=self.answers, about=self.about, source=self.source
+            self.name, [rows], answers=answers, about=self.about, source=self.source
         )
-        again.contradicted = self.contradicted
+        again.contradicting = self.contradicting & set(answers["query_id"])
         return again
 
     def _answers(self, given: pl.DataFrame | None) -> pl.DataFrame:

@@ -76,6 +76,7 @@ def compare(
     collapse: str | None = None,
     scale: str | tuple[float, float] | None = None,
     part: str | None = None,
+    commit: str | None = None,
 ) -> Comparison:
     """Compare runs with a baseline, query by query.
 
@@ -109,6 +110,7 @@ def compare(
         collapse: Fold chunks into the document named in this column of ``documents``.
         scale: Lowest and highest grade that a judgment can give.
         part: Only queries of this part of the golden set, as in ``evaluate``.
+        commit: As in ``evaluate``.
 
     Raises:
         UsageError: an unknown measure, attribute, test or interval, or a margin not above 0.
@@ -222,8 +224,10 @@ def compare(
         judge_next=_judge_next(every[0], pairs[0], judge_next, weighing, texts),
         meant=asked.meant,
     )
-    said = in_order([*of_comparison(found, scored, asked, judge_next), *of_parts(asked.about)])
-    used = () if part_of is None else part_of.used()
+    shown = [(attribute, None) for attribute in wanted]
+    used, together = of_parts(asked.about, asked.qrels, runs, shown, commit)
+    said = in_order([*of_comparison(found, scored, asked, judge_next), *together])
+    used = used if part_of is None else part_of.used(commit=commit)
     return replace(found, notes=[*used, *said])
 
 

@@ -15,7 +15,14 @@ from karat.stats.weighing import Weighing
 from karat.tables.comparison import Comparison, Difference
 from karat.tables.notes import Concern, Note, prefixed
 from karat.workflows.foreign_ids import of_ids
-from karat.workflows.notes import of_cuts, of_declared, of_run, of_weights, returned_and_tied
+from karat.workflows.notes import (
+    of_cuts,
+    of_declared,
+    of_run,
+    of_waiting,
+    of_weights,
+    returned_and_tied,
+)
 from karat.workflows.settle import Settled
 
 _MOVED = 0.005  # what changes the second digit
@@ -32,10 +39,12 @@ def of_comparison(
             Concern.UNJUDGED,
         )
     yield from of_weights(scored[0])
+    waiting = asked.waiting
+    yield from of_waiting(waiting)
     yield from _shallow(scored)
     yield from _ties(found.differences, scored, asked)
     for scores in scored:
-        said = (*of_ids(scores, asked.qrels), *of_run(scores, asked.rules))
+        said = (*of_ids(scores, asked.qrels), *of_run(scores, asked.rules, waiting))
         yield from (prefixed(f"{scores.run.name}: ", note) for note in said)
     yield from of_declared(asked.rules)
     few = min((row.n for row in found.differences), default=0)

@@ -49,6 +49,7 @@ def evaluate(
     threshold: float | None = None,
     outcomes: str | Sequence[str] | Mapping[str, Mapping[str, Any]] = (),
     part: str | None = None,
+    commit: str | None = None,
 ) -> Results:
     """Evaluate one or more runs.
 
@@ -89,7 +90,9 @@ def evaluate(
             ``{name: {query: value}}``; numbers, or yes and no.
         part: Only queries of this part of the golden set, ``dev`` or ``held_out``
             (``GoldenSet.split``, ``karat golden split``). Each use of the held-out part is recorded
-            beside the golden set's file, and a note says which use it is.
+            beside the golden set's file, and a note says which use it is. Slices by ``part`` are
+            a use too.
+        commit: Of which code the runs are, to be recorded with such a use.
 
     Raises:
         UsageError: an unknown measure, attribute, interval or version.
@@ -108,9 +111,9 @@ def evaluate(
         )
     by = names(by, "by") or ()
     about_documents = given.documents_for(by, documents, qrels)
-    held = None
+    held, runs = None, given.runs(runs)
     if part is not None:
-        held = within(part, qrels, given.runs(runs), queries)
+        held = within(part, qrels, runs, queries)
         qrels, runs, queries = held.qrels, held.runs, held.queries
     asked = settle(
         qrels,
@@ -145,16 +148,26 @@ def evaluate(
     ]
     beside = outcome_values(outcomes, about)
     values = [row for s in scored for row in _per_query(s, beside)] if per_query else []
-    said = notes.of(asked.qrels, rows, [*results, *slices], rules, interval=interval, seed=seed)
+    said = notes.of(
+        asked.qrels,
+        rows,
+        [*results, *slices],
+        rules,
+        interval=interval,
+        seed=seed,
+        waiting=asked.waiting,
+    )
     correlated, lacking = correlate(scored, beside)
     silent = _silent(scored, threshold)
+    shown = [(attribute, None) for attribute in by]
+    used, together = of_parts(about, asked.qrels, runs, shown, commit)
     return Results(
         results,
         slices,
         values,
         [
-            *(held.used() if held else ()),
-            *in_order([*said, *notes.of_silence(silent), *lacking, *of_parts(about)]),
+            *(held.used(commit=commit) if held else used),
+            *in_order([*said, *notes.of_silence(silent), *lacking, *together]),
         ],
         no_answer=silent,
         latency=[found for run in asked.runs if (found := latency_of(run)) is not None],

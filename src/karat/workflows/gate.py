@@ -49,8 +49,8 @@ from karat.workflows.answers import answers_of
 from karat.workflows.baseline import changed, folded, renewal, restored, save_baseline, saved_in
 from karat.workflows.fingerprints import fingerprint
 from karat.workflows.lost import lost
-from karat.workflows.notes import of_declared, of_run, of_weights
-from karat.workflows.parts import within
+from karat.workflows.notes import of_bare, of_declared, of_run, of_waiting, of_weights
+from karat.workflows.parts import of_parts, within
 from karat.workflows.settle import Settled, check_types, settle
 from karat.workflows.uncounted import Uncounted
 
@@ -72,6 +72,7 @@ def gate(
     scale: Any = None,
     part: str | None = None,
     fully_judged: bool = False,
+    commit: str | None = None,
 ) -> Gate:
     """Hold a candidate against a policy.
 
@@ -91,6 +92,7 @@ def gate(
         part: As in ``evaluate``; a saved baseline must be of the same part.
         fully_judged: Declare that documents without a judgment are not relevant; the policy can do
             so too.
+        commit: As in ``evaluate``: to be recorded with a use of the held-out part.
 
     Raises:
         InputError: the policy is none, or runs and judgments do not belong together.
@@ -163,6 +165,13 @@ def gate(
         checks[stale] = replace(checks[stale], reason=checks[stale].reason + renewed)
     stale_note = [doubt.reason + renewed] if renewed and doubt and stale is None else []
     own = list(judged.own(held_against))
+    waiting = asked.waiting
+    # Without answers it is a rehearsal, or a run that failed: it shows no held-out value.
+    answering = runs if now.run.answers.height else []
+    shown = [(rule.attribute, rule.value) for rule in wanted.rules if rule.attribute is not None]
+    used, together = of_parts(asked.about, asked.qrels, answering, shown, commit)
+    if part_of is not None and answering:
+        used = part_of.used(commit=commit)
     changes = []
     if before is not None and saved is None:
         changes = what_changed(before.run.about, [(now.run.name, now.run.about)])
@@ -178,16 +187,19 @@ def gate(
         known_failures=list(judged.known_failures()),
         hashes=hashes,
         notes=[
-            *([] if part_of is None else part_of.used()),
+            *used,
             *in_order(
                 [
+                    *together,
                     *of_weights(now),
+                    *of_waiting(waiting),
                     *of_declared(asked.rules),
                     *(
                         prefixed(f"{s.run.name}: ", note)
                         for s in scored
-                        for note in of_run(s, asked.rules)
+                        for note in of_run(s, asked.rules, waiting)
                     ),
+                    *of_bare(now),
                     *(Note(each, Concern.INPUT) for each in stale_note),
                     *_same(hashes, *answers),
                     *([f"what changed: {'; '.join(map(sentence, changes))}"] if changes else []),

@@ -130,6 +130,21 @@ def about(value: Any, qrels: Any) -> Queries | None:
     return queries(value)
 
 
+def belong(queries: Queries, judgments: Qrels) -> bool:
+    """Whether queries and judgments are of one golden set: its file, its folder, or itself.
+
+    The queries of a BEIR folder with several splits are of all splits, so of no one's judgments.
+    """
+    if queries.source == judgments.source:
+        return True
+    folder = Path(judgments.source).parent
+    return (
+        folder.name == "qrels"
+        and Path(queries.source).parent == folder.parent
+        and len(list(folder.glob("*.tsv*"))) < 2
+    )
+
+
 def documents(value: Any) -> Documents | None:
     """Documents, or None if none were given."""
     if value is None or isinstance(value, Documents):

@@ -554,7 +554,8 @@ class GoldenSet:
             grade >= 1 for q in found if q.no_answer for grade in q.grades.values()
         ):
             scale = qrels.scale  # else these grades would be answers, once it stands alone
-        return cls._of(found, name, scale)
+        file = None if qrels.file is None else Path(qrels.file)
+        return cls._of(found, name, scale, file)
 
     def save(self, path: str | Path, form: str = "karat") -> list[str]:
         """Write it as JSON: beside its place, then renamed, so that no file is half-written.

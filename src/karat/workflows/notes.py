@@ -30,13 +30,14 @@ def of(
     *,
     interval: str,
     seed: int,
+    waiting: Sequence[str] = (),
 ) -> list[str]:
-    """The notes of one evaluation."""
+    """The notes of one evaluation; ``waiting`` are queries of the golden set not judged yet."""
     scored = [of_run.scores for of_run in rows]
-    said = list(of_weights(scored[0]))
+    said = [*of_weights(scored[0]), *of_waiting(waiting)]
     for scores in scored:
         name = f"{scores.run.name}: " if len(scored) > 1 else ""
-        of_one = (*of_ids(scores, qrels), *of_run(scores, rules), *of_repeats(scores.run))
+        of_one = (*of_ids(scores, qrels), *of_run(scores, rules, waiting), *of_repeats(scores.run))
         said += [prefixed(name, note) for note in of_one]
     whole = [row for row in results if row.attribute is None]
     said += _of_ties(scored, whole)
@@ -141,8 +142,18 @@ def returned_and_tied(scores: Scores) -> tuple[int, int]:
     return int(evidence.returned[scores.overall].sum()), int(evidence.tied[scores.overall].sum())
 
 
-def of_run(scores: Scores, rules: Rules) -> Iterator[str]:
-    """What became of the queries of one run."""
+def of_waiting(waiting: Sequence[str]) -> Iterator[Note]:
+    """Queries of the golden set that count in nothing, as they are not judged yet."""
+    if waiting:
+        yield Note(
+            f"{_queries(len(waiting))} of the golden set {'is' if len(waiting) == 1 else 'are'} "
+            f"not judged yet: left out ({_list(waiting)})",
+            Concern.QUERIES,
+        )
+
+
+def of_run(scores: Scores, rules: Rules, waiting: Sequence[str] = ()) -> Iterator[str]:
+    """What became of the queries of one run, but for those that ``of_waiting`` names."""
     run, evidence = scores.run, scores.evidence
     for state, usual in (
         ("failed", "got no answer: no value"),
@@ -157,7 +168,8 @@ def of_run(scores: Scores, rules: Rules) -> Iterator[str]:
             held = held & scores.topics
         if held.any():
             yield Note(_counted(held, evidence.query_ids, what), Concern.QUERIES)
-    if unjudged := scores.unjudged_counting:
+    named = set(waiting)
+    if unjudged := [query for query in scores.unjudged_counting if query not in named]:
         listed = _list(unjudged)
         yield f"{_queries(len(unjudged))} of the run without judgments: left out ({listed})"
     if run.contradicted:
@@ -281,15 +293,23 @@ def _merged(rows: Sequence[Aggregation]) -> dict[str, dict[str, None]]:
     return merged
 
 
+def of_bare(scores: Scores) -> Iterator[str]:
+    """Queries that are judged and left out, as no relevant document is known."""
+    bare = _bare(scores)
+    if bare.any() and not scores.rules.compat:
+        what = f"without a document of grade {scores.lowest_rel:g} or better: left out (undefined)"
+        yield _counted(bare, scores.evidence.query_ids, what)
+
+
+def _bare(scores: Scores) -> np.ndarray:
+    held: np.ndarray = scores.overall & ~scores.topics & ~_marked(scores)
+    return held
+
+
 def _of_all(qrels: Qrels, scored: Sequence[Scores], rules: Rules) -> Iterator[str]:
-    evidence = scored[0].evidence
     overall = scored[0].overall
-    bare = overall & ~scored[0].topics & ~_marked(scored[0])
-    if bare.any() and not rules.compat:
-        what = (
-            f"without a document of grade {scored[0].lowest_rel:g} or better: left out (undefined)"
-        )
-        yield _counted(bare, evidence.query_ids, what)
+    bare = _bare(scored[0])
+    yield from of_bare(scored[0])
     silent = any(
         (np.isin(scores.answered, ["missing", "empty"]) & scores.topics & overall).any()
         for scores in scored

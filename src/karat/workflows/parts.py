@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from datetime import UTC, datetime
@@ -17,7 +17,9 @@ import polars as pl
 from karat.errors import InputError, UsageError, nearest
 from karat.formats import golden, held_out, writing
 from karat.formats.source import Source
+from karat.formats.workspace import NAME as WORKSPACE
 from karat.golden.splitting import DEV, HELD_OUT, PART, SALT, SHARE, Split, in_part, split
+from karat.reports.figures import counted
 from karat.tables import Qrels, Queries, Run
 from karat.tables.notes import Concern, Note
 from karat.workflows import given
@@ -39,8 +41,6 @@ class Within:
         queries: Its queries.
         runs: The runs, with its queries alone; what is no run stays as it is.
         whole: The runs as they were.
-        place: The ledger of the held-out part; None where the judgments are of no file.
-        golden: What the ledger calls the golden set.
     """
 
     part: str
@@ -48,39 +48,48 @@ class Within:
     queries: Queries
     runs: list[Any]
     whole: list[Run]
-    place: Path | None
-    golden: str
 
     def used(self, by: str | None = None, commit: str | None = None) -> list[str]:
         """Record a use of the held-out part, and say which it is; nothing for other parts.
 
-        Call it when there are numbers, and before anybody sees them.
+        Call it when there are numbers, and before they are shown.
 
         Args:
-            by: Who evaluates; the user of this process if None.
+            by: The person who evaluates; the user of this process if None.
             commit: Of which code.
 
         Raises:
             InputError: the ledger is damaged or cannot be written.
         """
-        answering = [run for run in self.whole if run.answers.height]
-        if self.part != HELD_OUT or not answering:
+        if self.part != HELD_OUT:
             return []
-        if self.place is None:
-            return [Note(NO_FILE, Concern.INPUT)]
-        use = held_out.Use(
-            time=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            golden=self.golden,
-            queries=len(self.queries),
-            runs=tuple((run.name, str(fingerprint(run))) for run in answering),
-            by=_user() if by is None else by,
-            commit=commit,
-        )
-        before = held_out.append(self.place, use)
-        runs = len({sha256 for each in before for _, sha256 in each.runs})
-        some = "no run" if not runs else "1 run" if runs == 1 else f"{runs:,} runs"
-        says = f"held-out part: use {len(before) + 1} ({some} before; {self.place.name})"
-        return [Note(says, Concern.INPUT)]
+        return _recorded(self.qrels, len(self.queries), self.whole, by, commit)
+
+
+def _recorded(
+    qrels: Qrels, queries: int, runs: Sequence[Run], by: str | None, commit: str | None
+) -> list[str]:
+    """Record a use of the held-out part, and say which it is; nothing if no run has answers."""
+    answering = [run for run in runs if run.answers.height]
+    if not answering:
+        return []
+    if qrels.file is None:
+        return [Note(NO_FILE, Concern.INPUT)]
+    place = held_out.place(qrels.file)
+    use = held_out.Use(
+        time=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        golden=held_out.called(qrels.file),
+        queries=queries,
+        runs=tuple((run.name, str(fingerprint(run))) for run in answering),
+        by=_user() if by is None else by,
+        commit=commit,
+    )
+    # A workspace has one ledger, and perhaps several golden sets.
+    before = [each for each in held_out.append(place, use) if each.golden == use.golden]
+    contents = len({sha256 for each in before for _, sha256 in each.runs})
+    some = "no run" if not contents else counted(contents, "run", "runs")
+    says = f"held-out part: use {len(before) + 1} ({some} before; {place.name})"
+    return [Note(says, Concern.INPUT)]
 
 
 def within(part: str, qrels: Any, runs: Sequence[Any], queries: Any = None) -> Within:
@@ -110,31 +119,60 @@ def within(part: str, qrels: Any, runs: Sequence[Any], queries: Any = None) -> W
             f"no query is in the part {part!r}", nearest=near, fix=f"parts: {', '.join(there)}"
         )
     judgments = given.qrels(qrels)
-    file = judgments.file or judgments.source
     asked = pl.col("query_id").is_in(pl.Series(ids, dtype=pl.String).implode())
     return Within(
         part,
         judgments.only(ids),
         Queries(about.frame.filter(asked), about.source),
-        [_only(run, asked) if isinstance(run, Run) else run for run in runs],
+        [run.only(ids) if isinstance(run, Run) else run for run in runs],
         [run for run in runs if isinstance(run, Run)],
-        held_out.place(file) if Path(file).exists() else None,
-        Path(file).name,
     )
 
 
-def of_parts(queries: Queries | None) -> list[str]:
-    """What must be said where both parts of a golden set are measured together."""
+def of_parts(
+    queries: Queries | None,
+    qrels: Qrels,
+    runs: Sequence[Run],
+    shown: Iterable[tuple[str, str | None]],
+    commit: str | None = None,
+) -> tuple[list[str], list[str]]:
+    """Where both parts of a golden set are measured together: record a use if one is seen alone.
+
+    Args:
+        queries: The queries, if any.
+        qrels: Their judgments.
+        runs: The runs measured.
+        shown: The slices that are shown or checked: an attribute, or several with commas between
+            them, and a value; None for each value.
+        commit: Of which code.
+
+    Returns:
+        Which use of the held-out part it is, if it is one; and that the parts are measured
+        together.
+
+    Raises:
+        InputError: the ledger is damaged or cannot be written.
+    """
     if queries is None or PART not in queries.attributes:
-        return []
+        return [], []
     counts = Counter(queries.attribute(PART).values())
     if not (counts[DEV] and counts[HELD_OUT]):
-        return []
-    note = (
-        f"the {counts[HELD_OUT]:,} held-out queries are counted with the others, and this is not "
-        "recorded as a use of them: --part dev leaves them out"
+        return [], []
+    looks = any(
+        PART in _listed(attribute) and (value is None or HELD_OUT in _listed(value))
+        for attribute, value in shown
     )
-    return [note]
+    used = _recorded(qrels, counts[HELD_OUT], runs, None, commit) if looks else []
+    unrecorded = "" if looks else ", and this is not recorded as a use of them"
+    note = (
+        f"the {counts[HELD_OUT]:,} held-out queries are counted with the others{unrecorded}: "
+        "--part dev leaves them out"
+    )
+    return used, [Note(note, Concern.INPUT)]
+
+
+def _listed(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",")]
 
 
 def _user() -> str:
@@ -142,14 +180,6 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # a container may have a user without a name
         return "unknown"
-
-
-def _only(run: Run, asked: pl.Expr) -> Run:
-    """A run with some of its queries."""
-    rows = run.frame().filter(asked).drop("rank")
-    return Run.from_batches(
-        run.name, [rows], answers=run.answers.filter(asked), about=run.about, source=run.source
-    )
 
 
 def split_file(path: str | Path, share: float = SHARE, salt: str = SALT) -> Split:
@@ -197,11 +227,15 @@ def _plain(data: bytes, of_item: Sequence[str]) -> bytes:
 
 
 def uses_of(path: str | Path) -> list[held_out.Use]:
-    """What the held-out part of a golden set's file was used for, the first use first.
+    """What the held-out part of a golden set was used for, the first use first.
+
+    Args:
+        path: Its file or folder; for ``karat.toml``, the uses of all golden sets of the workspace.
 
     Raises:
         InputError: there is no such file, or the ledger is damaged.
     """
     if not Path(path).exists():
         raise InputError("there is no such file", file=str(path))
-    return held_out.uses(held_out.place(path))
+    found, name = held_out.uses(held_out.place(path)), held_out.called(path)
+    return [use for use in found if name in (use.golden, WORKSPACE)]

@@ -94,7 +94,7 @@ def search(
         raise KaratError(_nothing(engine, replies, reasons))
     run = run_of(query_ids, replies, title, own)
     if depth is not None:
-        run = _cut(run, depth)
+        run = run.to_depth(depth)
     _write(run, out, output_format)
     empty = int((run.answers["state"] == "empty").sum())
     notes = [*notes_of(replies, manner), *of_repeats(run)]
@@ -154,14 +154,6 @@ def _asked(queries: Queries) -> tuple[list[str], list[str]]:
             fix="give each query a text, in a column called text",
         )
     return query_ids, [known[query] for query in query_ids]
-
-
-def _cut(run: Run, depth: int) -> Run:
-    rows = run.frame().filter(pl.col("rank") <= depth).drop("rank")
-    answers = run.answers.drop("returned")
-    cut = Run.from_batches(run.name, [rows], answers=answers, about=run.about, source=run.source)
-    cut.contradicted = run.contradicted
-    return cut
 
 
 def _nothing(engine: str, replies: Sequence[Reply], reasons: Sequence[Reason]) -> str:

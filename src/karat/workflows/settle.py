@@ -45,6 +45,18 @@ class Settled:
         compat = self.rules.compat.name if self.rules.compat else None
         return partial(canonical_names, rel=self.rel, compat=compat)
 
+    @property
+    def waiting(self) -> list[str]:
+        """Queries of the golden set that would count and are not judged yet.
+
+        None where the queries are of another file: such a file often holds more than was judged.
+        """
+        if self.about is None or not given.belong(self.about, self.qrels):
+            return []
+        others = {query for query, weight in self.about.weights().items() if weight == 0}
+        others |= self.about.no_answer() | set(self.qrels.query_ids)
+        return [query for query in self.about.frame["query_id"] if query not in others]
+
     def scored(self) -> list[Scores]:
         """Every query of every run under every measure."""
         judgments = _whole_grades(self.qrels) if self.rules.compat else self.qrels
