@@ -104,6 +104,16 @@ def test_a_history_follows_the_name_that_is_recorded(typed: Typed, folder: Path)
     assert series(f"{evaluate} new.jsonl --series weekly") == [("new", "weekly")]
     gate = "gate qrels old.trec new.jsonl --policy policy.toml"
     assert series(gate) == [("new", "nightly")]
+    odd = formats.read_run(folder / "old.trec")
+    odd.about["name"] = " night\nly\x1b[31m\t1 "
+    formats.write_run(odd, folder / "odd.trec")
+    clean = [("odd", "night ly\ufffd[31m 1")]
+    assert series(f"{evaluate} odd.trec") == clean
+    assert series("gate qrels old.trec odd.trec --policy policy.toml") == clean
+    odd.about["name"] = " \n"
+    formats.write_run(odd, folder / "odd.trec")
+    assert series(f"{evaluate} odd.trec") == [("odd", None)]
+    assert series("gate qrels old.trec odd.trec --policy policy.toml") == [("odd", None)]
     formats.write_run(formats.read_run(folder / "new.jsonl"), folder / "again.parquet")
     # At each time a series has one value: two runs of one name keep those of their files.
     both = [("new", None), ("again", None)]
