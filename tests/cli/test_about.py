@@ -51,6 +51,20 @@ def test_evaluate_shows_it_in_a_line_and_all_of_it_as_json(typed: Typed, folder:
     assert "| old | engine prod, index docs-1" in typed(f"{line} --format md").out
 
 
+def test_answers_written_by_hand_turn_no_gate(typed: Typed, folder: Path) -> None:
+    # q5 is missing: 1 of 6 queries, more than the 5 % of max_missing.
+    rows = "".join(f"q{n} Q0 b 1 2 y\n" for n in range(5))
+    (folder / "y.trec").write_text(rows)
+    line = "gate --policy policy.toml qrels y.trec y.trec"
+    typed(line, code=3)
+    said = {"about": {"index": "docs-7"}, "answers": [{"query_id": "q5", "state": "empty"}]}
+    beside = folder / "y.trec.about.json"
+    beside.write_text(json.dumps(said))
+    assert 'y.trec.about.json: it has "answers" without "run"' in typed(line, code=2).err
+    beside.write_text(json.dumps({"about": said["about"]}))
+    typed(line, code=3)
+
+
 def test_compare_shows_what_changed(typed: Typed, folder: Path) -> None:
     line = "compare qrels old.trec new.jsonl -m RR"
     told = json.loads(typed(f"{line} --format json").out)
@@ -90,6 +104,16 @@ def test_a_history_follows_the_name_that_is_recorded(typed: Typed, folder: Path)
     assert series(f"{evaluate} new.jsonl --series weekly") == [("new", "weekly")]
     gate = "gate qrels old.trec new.jsonl --policy policy.toml"
     assert series(gate) == [("new", "nightly")]
+    odd = formats.read_run(folder / "old.trec")
+    odd.about["name"] = " night\nly\x1b[31m\t1 "
+    formats.write_run(odd, folder / "odd.trec")
+    clean = [("odd", "night ly\ufffd[31m 1")]
+    assert series(f"{evaluate} odd.trec") == clean
+    assert series("gate qrels old.trec odd.trec --policy policy.toml") == clean
+    odd.about["name"] = " \n"
+    formats.write_run(odd, folder / "odd.trec")
+    assert series(f"{evaluate} odd.trec") == [("odd", None)]
+    assert series("gate qrels old.trec odd.trec --policy policy.toml") == [("odd", None)]
     formats.write_run(formats.read_run(folder / "new.jsonl"), folder / "again.parquet")
     # At each time a series has one value: two runs of one name keep those of their files.
     both = [("new", None), ("again", None)]

@@ -137,6 +137,20 @@ def test_a_method_and_standard_output(typed: Typed, folder: Path) -> None:
     assert done.err.startswith("4 queries asked: 4 ok, 0 empty, 0 failed")
 
 
+@pytest.mark.parametrize("ending", ["jsonl", "trec"])
+def test_its_time_dates_the_documents(typed: Typed, folder: Path, ending: str) -> None:
+    typed(f"search --python my_search:search queries.jsonl -o run.{ending}")
+    (folder / "qrels").write_text("q1 0 a 1\nq4 0 b 1\n")
+    # Whenever this runs: a is from before it, b from the year 9999.
+    (folder / "documents.csv").write_text("doc_id,updated_at\na,2020-01-01\nb,9999-01-01\n")
+    line = f"evaluate qrels run.{ending} -m RR --documents documents.csv --by relevant.age"
+    slices = json.loads(typed(f"{line} --interval none --format json").out)["slices"]
+    assert [(row["slice"], row["n"]) for row in slices] == [
+        ("over a year", 1),
+        ("after the query", 1),
+    ]
+
+
 @pytest.mark.parametrize(
     ("more", "code", "says"),
     [

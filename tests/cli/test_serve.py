@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import getpass
+import re
 import sys
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from karat.cli import serve
+from karat.cli.workspace import PACKAGES
 from karat.web import serving
 from karat.web.serving import Serving, listen
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -124,7 +130,7 @@ def test_without_its_packages_it_says_how_to_get_them(
 def test_all_that_is_missing_is_named_at_once(
     typed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    installed = {"fastapi", "jinja2", "multipart", "argon2", "polars"}
+    installed = {*PACKAGES["web"], "polars"} - {"sqlalchemy", "alembic", "uvicorn"}
     monkeypatch.setattr("importlib.util.find_spec", lambda name: 1 if name in installed else None)
     assert typed("serve", code=2).err == (
         "karat: karat serve needs the packages sqlalchemy, alembic, uvicorn\n"
@@ -140,6 +146,41 @@ def test_all_that_is_missing_is_named_at_once(
         "karat: a workspace needs the packages sqlalchemy, alembic, psycopg\n"
         "  fix: pip install 'karat[postgres]'\n"
     )
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres"])
+def test_a_driver_that_alone_is_missing_is_named(
+    typed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "psycopg" else 1)
+    (tmp_path / "karat.toml").write_text(f'[workspace]\nstore = "{scheme}://u@host/d"\n')
+    for line, what in (("serve", "karat serve"), ("golden status", "a workspace")):
+        assert typed(line, code=2).err == (
+            f"karat: {what} needs the package psycopg\n  fix: pip install 'karat[postgres]'\n"
+        )
+
+
+def test_each_extra_is_looked_for_whole() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    modules: dict[str, set[str]] = {}
+    for module, distributions in packages_distributions().items():
+        for name in distributions:
+            modules.setdefault(re.sub(r"[-_.]+", "-", name).lower(), set()).add(module)
+
+    def distributions(extra: str) -> set[str]:
+        found = set()
+        for requirement in extras[extra]:
+            name, _, inner = re.split(r"[\]>=]", requirement)[0].partition("[")
+            included = inner.split(",") if name == "karat" else []
+            found |= {each for one in included for each in distributions(one)} or {name}
+        return found
+
+    assert set(PACKAGES) == set(extras) - {"all"}
+    for extra, packages in PACKAGES.items():
+        lacking = [n for n in distributions(extra) if not modules[n] & set(packages)]
+        assert not lacking, extra
+        assert len(packages) == len(set(packages)) == len(distributions(extra)), extra
 
 
 def test_who_types_it_and_whether_there_is_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,8 +99,8 @@ def test_each_query_has_its_own_time() -> None:
 
 
 def test_without_times_of_queries_those_of_the_run_count() -> None:
-    found = ages("relevant.age", documents(UPDATED), None, about={"asked": NOON})
-    assert found == BANDS
+    for about in ({"asked_at": NOON}, {"asked": NOON}, {"asked": "2001-01-01", "asked_at": NOON}):
+        assert ages("relevant.age", documents(UPDATED), None, about=about) == BANDS
     with pytest.raises(InputError, match="'noon', which is not a time"):
         ages("relevant.age", documents(UPDATED), None, about={"asked": "noon"})
 

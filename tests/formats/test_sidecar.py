@@ -44,6 +44,7 @@ def test_it_is_found_through_a_link_and_says_what_trec_cannot(tmp_path: Path) ->
         ('{"about": {}, "answers": [1]}', '"answers" is not a list of objects'),
         ('{"answers": [{"query_id": "2", "state": "lost"}]}', "answer 1: the state 'lost'"),
         ('{"answers": [{"state": "ok"}]}', "answer 1: the query_id is empty"),
+        ('{"answers": [{"query_id": "3", "state": "empty"}]}', '"answers" without "run"'),
         (json.dumps({"about": {"template": "x" * 50_000}}), "the limit is 49,152"),
     ],
 )
@@ -66,6 +67,28 @@ def test_one_of_an_earlier_run_is_refused_and_one_by_hand_is_not(tmp_path: Path)
         formats.read_run(tmp_path / "x.trec")
     beside.write_text('{"about": {"index": "docs-7"}}')
     assert formats.read_run(tmp_path / "x.trec").about == {"tag": "x", "index": "docs-7"}
+
+
+def test_a_change_after_the_first_mebibyte_is_found(tmp_path: Path) -> None:
+    run = Run.from_dict({"1": {f"d{n:060}": -float(n) for n in range(20_000)}, "2": None})
+    formats.write_run(run, tmp_path / "x.trec")
+    whole = (tmp_path / "x.trec").read_bytes()
+    assert len(whole) > 1 << 20
+    at = whole.rindex(b"d0")
+    (tmp_path / "x.trec").write_bytes(whole[:at] + b"e" + whole[at + 1 :])  # of the same size
+    with pytest.raises(InputError, match=r"it describes an earlier x\.trec"):
+        formats.read_run(tmp_path / "x.trec")
+
+
+def test_ok_without_documents_is_refused(tmp_path: Path) -> None:
+    beside = write(tmp_path)
+    said = json.loads(beside.read_text())
+    said["answers"].append({"query_id": "3", "state": "ok"})
+    beside.write_text(json.dumps(said))
+    with pytest.raises(InputError, match=r"the state is ok, but x\.trec") as caught:
+        formats.read_run(tmp_path / "x.trec")
+    assert (caught.value.file, caught.value.query) == (str(beside), "3")
+    assert "the state is ok, but" in str(lint([tmp_path / "x.trec"]).findings)
 
 
 def test_one_by_hand_stays_when_the_run_is_written_anew(tmp_path: Path) -> None:

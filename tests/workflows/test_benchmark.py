@@ -458,3 +458,14 @@ def test_what_was_asked_is_recorded_and_written_with_the_run(tmp_path: Path) -> 
     assert back.about == {"x": told}
     with pytest.raises(InputError, match="keys are text"):
         karat.benchmark(golden(), search, "RR", about={"": "x"})
+
+
+def test_its_time_dates_the_documents() -> None:
+    # Whenever this runs: a is from before it, c from the year 9999.
+    documents = pl.DataFrame({"doc_id": ["a", "c"], "updated_at": ["2020-01-01", "9999-01-01"]})
+    settings: dict[str, Any] = {"documents": documents, "by": "relevant.age", "progress": False}
+    found = karat.benchmark(golden(), search, "RR", **settings)
+    assert {(row.slice, row.n) for row in found.slices} == {
+        ("over a year", 1),
+        ("after the query", 1),
+    }

@@ -165,12 +165,44 @@ def test_kept_runs_go_out(shop: Opened, tick: Tick, tmp_path: Path) -> None:
         # Places, and no scores.
         ranked = {run: [list(docs) for docs in each.values()] for run, each in back.items()}
         assert ranked == {"lexical": [["d2", "d1"]], "dense": [["d1"]]}
-    for ending, lost in (("trec", 1), ("jsonl", 0), ("parquet", 0)):
+    beside = "what out.trec has no place for: out.trec.about.json"
+    for ending, more in (("trec", [beside]), ("jsonl", []), ("parquet", [])):
         told = give_out(shop, tmp_path / f"out.{ending}", "run", runs=["lexical"])
-        assert (told.kept, len(told.lost)) == (["run 'lexical': 2 rows of 1 query"], lost)
+        assert told.kept == ["run 'lexical': 2 rows of 1 query", *more]
+        assert told.lost == []
         again = read_run(tmp_path / f"out.{ending}")
         assert again.to_dict()["q1"] == {"d2": 2.5, "d1": 1}
-        assert again.answers.height == 2 - lost
+        assert again.answers.height == 2
+
+
+@pytest.mark.parametrize("ending", ["trec", "csv", "json", "jsonl"])
+def test_a_run_goes_out_with_its_about_and_its_failed_queries(
+    shop: Opened, tick: Tick, tmp_path: Path, ending: str
+) -> None:
+    filled(shop, tmp_path, tick)
+    run = Run.from_dict({"q1": {"d2": 2.5}, "q2": None}, "prod")
+    run.about = {"engine": "prod", "index": "docs-7"}
+    keep_runs(shop, [run], now=tick())
+    told = give_out(shop, tmp_path / f"out.{ending}", "run", runs=["prod"])
+    again = read_run(tmp_path / f"out.{ending}")
+    assert {key: again.about.get(key) for key in run.about} == run.about
+    assert again.answers["state"].to_list() == ["ok", "failed"]
+    assert told.lost == []
+
+
+def test_what_standard_output_cannot_hold_is_said(
+    shop: Opened, tick: Tick, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    filled(shop, tmp_path, tick)
+    run = Run.from_dict({"q1": {"d2": 2.5}, "q2": {}}, "prod")
+    run.about = {"engine": "prod", "index": "docs-7"}
+    keep_runs(shop, [run], now=tick())
+    told = give_out(shop, "-", "run", runs=["prod"])
+    assert capfdbinary.readouterr().out == b"q1 Q0 d2 1 2.5 prod\n"
+    assert told.lost == [
+        "that 1 query got no answer, of run 'prod'",
+        "what is recorded about run 'prod': engine, index",
+    ]
 
 
 def test_what_is_there_is_replaced_only_by_force(said: Opened, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -55,7 +56,7 @@ def restore(path: Path, root: Path, store: str | None) -> None:
 
     The whole file is checked before anything is made.
     """
-    need_store()
+    need_store(url=store or os.environ.get("KARAT_STORE", ""))
     from karat.formats.workspace import STORE, without_password
     from karat.workflows.backup import restore as restored
 

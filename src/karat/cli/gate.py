@@ -210,9 +210,11 @@ def _gate(
     sys.stdout.flush()  # the verdict first, whatever the rest does
     further = []
     if history is not None:
+        from karat.tables.about import name_in
+
         rules = {**settings, "part": part}
         candidate: Any = read[-1]
-        named = series or candidate.about.get("name")
+        named = series or name_in(candidate.about)
         further.append(lambda: _keep(history, found, commit, corpus, rules, named))
     if report is not None:
         further.append(lambda: _report(report, found, held, read, judgments, qrels, settings))

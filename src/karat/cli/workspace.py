@@ -90,14 +90,18 @@ def need_store(start: Path | None = None, *, url: str = "") -> None:
     need("a workspace", "store", start=start, url=url)
 
 
+_REPORT = ("altair", "jinja2", "vl_convert")
+_STORE = ("sqlalchemy", "alembic")
+_WEB = ("argon2", "fastapi", "httpx2", "python_multipart", "uvicorn")
 PACKAGES = {
-    "store": ("sqlalchemy", "alembic"),
-    "web": ("sqlalchemy", "alembic", "fastapi", "uvicorn", "jinja2", "multipart", "argon2"),
-    "postgres": ("sqlalchemy", "alembic", "psycopg"),
+    "report": _REPORT,
+    "store": _STORE,
+    "web": (*_STORE, *_WEB, *_REPORT),
+    "postgres": (*_STORE, "psycopg"),
     "duckdb": ("duckdb", "pyarrow"),
     "spark": ("pyspark", "pyarrow"),
 }
-"""What commands import of the extras, with what the extras include."""
+"""Modules that an extra of pyproject.toml installs, with those of the extras it includes."""
 
 
 def need(purpose: str, *extras: str, start: Path | None = None, url: str = "") -> None:
@@ -117,12 +121,12 @@ def need(purpose: str, *extras: str, start: Path | None = None, url: str = "") -
     def lacking(extra: str) -> list[str]:
         return [package for package in PACKAGES[extra] if find_spec(package) is None]
 
-    wanted = {extra: packages for extra in extras if (packages := lacking(extra))}
+    asked = [*extras, *(["postgres"] if _in_postgres(start, url) else [])]
+    wanted = {extra: packages for extra in asked if (packages := lacking(extra))}
     if not wanted:
         return
-    if _in_postgres(start, url):
-        wanted["postgres"] = lacking("postgres")
-        wanted = {extra: packages for extra, packages in wanted.items() if extra != "store"}
+    if "postgres" in wanted:
+        wanted.pop("store", None)  # it includes it
     every = dict.fromkeys(package for each in wanted.values() for package in each)
     raise MissingExtra(list(every), ",".join(wanted), purpose)
 
@@ -135,4 +139,4 @@ def _in_postgres(start: Path | None, url: str) -> bool:
     if start is not None:
         with suppress(KaratError):  # whatever is wrong there is reported when it is opened
             url = read_workspace(find_workspace(start)).store
-    return url.startswith("postgresql")
+    return url.startswith("postgres")

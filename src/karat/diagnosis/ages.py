@@ -24,6 +24,7 @@ UPDATED = ("updated_at", "modified_at", "published_at", "created_at", "updated",
 ASKED = ("asked_at", "asked", "searched_at", "query_time", "time", "timestamp")
 """Columns of the queries that may say when each was asked; the first that exists counts."""
 
+_IN_ABOUT = ASKED[:2]  # keys of a run's about
 _BANDS: Bands = (
     (0, "under 1 day"),
     (7, "1 to 7 days"),
@@ -48,7 +49,7 @@ def age_labels(
         pairs: ``query`` (its index) and ``doc_id``; shape (m,).
         documents: With a column of ``UPDATED``.
         queries: With a column of ``ASKED``; or else
-        scores: of runs whose ``about`` says when they were ``asked``; the first that does counts.
+        scores: Of runs; the first whose ``about`` has ``asked_at`` (or ``asked``) counts.
 
     Raises:
         UsageError: nothing says when documents were written, or when queries were asked.
@@ -92,9 +93,9 @@ def _asked(queries: Queries | None, scores: Sequence[Scores]) -> pl.DataFrame:
         column = queries.frame.select("query_id", value=name)
         times = _times(column, _unit(column["value"]), f"{name} of query", queries.source)
         return index.join(times, on="query_id").drop("query_id")
-    about = [run.run.about for run in scores]
-    said = next((each["asked"] for each in about if each.get("asked")), None)
-    if said is None:
+    runs = [each.run for each in scores]
+    said = [(run, run.about[key]) for run in runs for key in _IN_ABOUT if run.about.get(key)]
+    if not said:
         raise UsageError(
             "the age of documents needs to know when each query was asked",
             fix=Advice(
@@ -102,12 +103,13 @@ def _asked(queries: Queries | None, scores: Sequence[Scores]) -> pl.DataFrame:
                 page="import the queries with a column asked_at",
             ),
         )
+    run, when = said[0]
     try:
-        time, dated = _iso(said)
+        time, dated = _iso(when)
     except ValueError:
         raise InputError(
-            f"the run was asked at {said!r}, which is not a time",
-            file=scores[0].run.source,
+            f"the run was asked at {when!r}, which is not a time",
+            file=run.source,
             fix=_FORMATS,
         ) from None
     return index.select("query", time=pl.lit(time), dated=pl.lit(dated))

@@ -108,6 +108,8 @@ def _run(
             source=opened.source.name,
             mapped=ahead,
         )
+        if answers is not None:
+            sidecar.refuse_without_rows(answers, run.query_ids, path)
         if not len(run) and not run.answers.height:
             raise opened.nothing()
         opened.unmarked(pl.Series("query_id", run.query_ids, dtype=pl.String))

@@ -1,8 +1,9 @@
 """The file beside a run, ``bm25.trec.about.json``, that keeps what the run's format cannot.
 
-That is its ``about``, and for formats of documents alone how each query was answered. It names the
-size and the first bytes (as SHA-256) of the run it is of, so that a run written anew by another
-program is not read with what was said of the old one.
+That is its ``about``, and for formats of documents alone how each query was answered. It has the
+size and the SHA-256 of the run it is of, so that a run written anew by another program is not read
+with the old description. A file written by hand may leave these out if it has no answers: an about
+is shown, but answers change what counts as missing or failed.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,7 +28,6 @@ from karat.tables.about import facts, flat
 ENDING = ".about.json"
 MARK = "karat_about"
 _VERSION = 1
-_HEAD = 1 << 20
 _MARKED = 100  # bytes within which the mark is
 
 
@@ -63,6 +63,30 @@ def read(path: str | Path) -> tuple[dict[str, str], pl.DataFrame | None]:
     return about, answers
 
 
+def refuse_without_rows(
+    answers: pl.DataFrame, with_rows: Collection[str], path: str | Path
+) -> None:
+    """Refuse answers that say ``ok`` of a query of which the run has no row.
+
+    Args:
+        answers: Of the sidecar.
+        with_rows: Ids of the queries that have rows.
+        path: The run.
+
+    Raises:
+        InputError: there is such a query.
+    """
+    ok = answers.filter(pl.col("state") == "ok")["query_id"]
+    lacking = ok.filter(~ok.is_in(list(with_rows)))
+    if lacking.len():
+        raise InputError(
+            f"the state is ok, but {shown(Path(path).name)} has no documents for the query",
+            file=shown(f"{path}{ENDING}"),
+            query=lacking[0],
+            fix='the state is "empty" or "failed" without documents; or write the run again',
+        )
+
+
 def load(place: Path, name: str) -> tuple[dict[str, str], pl.DataFrame | None, Any]:
     """A sidecar by itself: its about, its answers, and which content of the run it is of.
 
@@ -71,7 +95,7 @@ def load(place: Path, name: str) -> tuple[dict[str, str], pl.DataFrame | None, A
         name: What messages call it.
 
     Raises:
-        InputError: it is damaged.
+        InputError: it is damaged, or has answers without saying which content they are of.
     """
     try:
         with Source(place) as source:
@@ -81,7 +105,14 @@ def load(place: Path, name: str) -> tuple[dict[str, str], pl.DataFrame | None, A
     if not isinstance(whole, dict) or not isinstance(whole.get("about", {}), dict):
         raise _damaged(name, 'not an object with "about"')
     about = flat(whole.get("about", {}), name)
-    return about, _answers(whole.get("answers"), name), whole.get("run")
+    answers, own = _answers(whole.get("answers"), name), whole.get("run")
+    if answers is not None and own is None:
+        raise InputError(
+            'it has "answers" without "run", the size and SHA-256 of the run they are of',
+            file=name,
+            fix='remove "answers", or keep states in a JSONL or Parquet run',
+        )
+    return about, answers, own
 
 
 def _answers(rows: Any, name: str) -> pl.DataFrame | None:
@@ -158,6 +189,5 @@ def _dump(whole: dict[str, Any], stream: IO[bytes]) -> None:
 
 def _content(path: Path) -> dict[str, Any]:
     with path.open("rb") as stream:
-        head = stream.read(_HEAD)
         size = os.fstat(stream.fileno()).st_size
-    return {"bytes": size, "sha256_first_mib": hashlib.sha256(head).hexdigest()}
+        return {"bytes": size, "sha256": hashlib.file_digest(stream, "sha256").hexdigest()}

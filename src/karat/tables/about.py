@@ -31,6 +31,7 @@ _HOW = {"queries", "concurrency", "timeout", "retries", "warmup", "depth"}  # it
 _FEW = 4  # keys in one line
 _CUT = 60  # characters of a value in one line
 _COMMIT = 12
+_LONGEST_NAME = 200  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +148,19 @@ def sentence(change: AboutChange) -> str:
 
 def short(value: str) -> str:
     """A value in one line, cut."""
+    return _line(value, _CUT)
+
+
+def name_in(about: Mapping[str, str]) -> str | None:
+    """The name that an about gives its run, in one line of at most 200 characters; None without."""
+    return _line(about.get("name", ""), _LONGEST_NAME) or None
+
+
+def _line(value: str, most: int) -> str:
+    """A value without line breaks and control characters, cut."""
     line = " ".join(value.split())
-    return line if len(line) <= _CUT else f"{line[: _CUT - 1]}…"
+    line = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def _place(key: str) -> tuple[int, str]:

@@ -112,10 +112,12 @@ def benchmark(
     # Taken once: a golden set may be added to while it is asked.
     queries, tables = list(held), (held.queries, held.qrels)
     evaluated = functools.partial(_evaluated, tables, asked, settings)
-    evaluated(Run.from_dict({}, title), rehearsal=True)  # what is misspelt is said before asking
-
     known = {"golden_set": held.name} | ({"name": title} if name else {})
     own = flat({**about_asking(manner, warmup), **known, **(about or {})}, "about")
+    nothing = Run.from_dict({}, title)
+    nothing.about = own
+    evaluated(nothing, rehearsal=True)  # what is misspelt is said before asking
+
     with shown_progress(len(queries), shown=progress) as tick:
         replies = ask(search, [query.text for query in queries], manner, warmup=warmup, tick=tick)
     query_ids = [query.query_id for query in queries]

@@ -9,12 +9,14 @@ from typing import Any
 import polars as pl
 
 from karat.errors import Advice, InputError, UsageError
+from karat.formats import sidecar
 from karat.formats.catalogue import FORMATS
 from karat.formats.exchange.catalogue import EXCHANGES, refuse_there, write_exchange
 from karat.formats.exchange.gathering import counted, held
 from karat.formats.writing import write_run
 from karat.store import documents, imports, judgments, queries
 from karat.tables import Run
+from karat.tables.about import facts
 from karat.tables.exchange import Exchange
 from karat.tables.scale import Scale
 from karat.workflows.editions import NOW, standing_in, weighed
@@ -258,13 +260,21 @@ def _check_runs(opened: Opened, name: str, runs: Sequence[str]) -> None:
 
 
 def _run_alone(run: Run, path: str | Path) -> Exchange:
-    """A run in one of karat's own formats."""
-    write_run(run, path, sidecar=False)
+    """A run in one of karat's own formats, with a sidecar where a file needs one."""
+    write_run(run, path)
     told = Exchange(RUN, runs={run.name: run.frame().select("query_id", "doc_id", "score")})
     told.kept.extend(held(told))
-    bare = {ending for name in ("trec", "msmarco") for ending in FORMATS[name].extensions}
-    if str(path) == "-" or bare & set(Path(path).suffixes):
+    if Path(path).is_file():
+        place = sidecar.place_of(path)
+        if place.is_file():
+            told.kept.append(f"what {Path(path).name} has no place for: {place.name}")
+        return told
+    endings = {".trec"} if str(path) == "-" else set(Path(path).suffixes)
+    keeps = next((f.keeps for f in FORMATS.values() if endings & set(f.extensions)), frozenset())
+    if "answers" not in keeps:
         told.lost.extend(_without_answer(run))
+    if "about" not in keeps and (known := facts(run.about)):
+        told.lost.append(f"what is recorded about run {run.name!r}: {', '.join(known)}")
     return told
 
 

@@ -266,12 +266,15 @@ def _run(
                 kept.append(rows)
             yield rows
 
+    answers = None
     if source.again is not None:
         _, answers = sidecar.read(source.again)
         file.answered = set() if answers is None else set(answers["query_id"])
     rankings.see(ranked(pieces, keep=source.again is None))
     rankings.report_scattered(file.tally)
     file.queries = {**answered, **rankings.first_line}
+    if answers is not None:
+        sidecar.refuse_without_rows(answers, rankings.first_line, file.path)
     if rankings.scattered:
         # Read it once more, gathered: order, ties and duplicates are those of whole queries.
         if source.again is not None:

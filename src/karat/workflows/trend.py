@@ -23,6 +23,7 @@ from karat.reports.trend_words import (
     uncompared,
 )
 from karat.tables import Qrels, Queries
+from karat.tables.about import name_in
 from karat.tables.gate import Gate
 from karat.tables.history import BREAKING, Point, Value, point_of, point_of_gate
 from karat.tables.results import Results
@@ -181,7 +182,7 @@ def keep(
 
 def _named(results: Results, names: Sequence[str]) -> dict[str, str]:
     """The name in the ``about`` of each run, where no other run has it."""
-    found = {run: results.about.get(run, {}).get("name", run) for run in names}
+    found = {run: name_in(results.about.get(run, {})) or run for run in names}
     several = Counter(found.values())
     return {run: name for run, name in found.items() if name != run and several[name] == 1}
 
