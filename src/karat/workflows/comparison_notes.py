@@ -19,6 +19,7 @@ from karat.workflows.notes import (
     of_cuts,
     of_declared,
     of_run,
+    of_unequal,
     of_waiting,
     of_weights,
     returned_and_tied,
@@ -39,6 +40,7 @@ def of_comparison(
             Concern.UNJUDGED,
         )
     yield from of_weights(scored[0])
+    yield from of_unequal(scored[0], asked.about)
     waiting = asked.waiting
     yield from of_waiting(waiting)
     yield from _shallow(scored)

@@ -148,7 +148,8 @@ def evaluate(
     ]
     beside = outcome_values(outcomes, about)
     values = [row for s in scored for row in _per_query(s, beside)] if per_query else []
-    said = notes.of(
+    said = list(notes.of_unequal(scored[0], about))
+    said += notes.of(
         asked.qrels,
         rows,
         [*results, *slices],
@@ -167,7 +168,15 @@ def evaluate(
         values,
         [
             *(held.used(commit=commit) if held else used),
-            *in_order([*said, *notes.of_silence(silent), *lacking, *together]),
+            *in_order(
+                [
+                    *notes.of_unequal(scored[0], about),
+                    *said,
+                    *notes.of_silence(silent),
+                    *lacking,
+                    *together,
+                ]
+            ),
         ],
         no_answer=silent,
         latency=[found for run in asked.runs if (found := latency_of(run)) is not None],

@@ -49,7 +49,7 @@ from karat.workflows.answers import answers_of
 from karat.workflows.baseline import changed, folded, renewal, restored, save_baseline, saved_in
 from karat.workflows.fingerprints import fingerprint
 from karat.workflows.lost import lost
-from karat.workflows.notes import of_bare, of_declared, of_run, of_waiting, of_weights
+from karat.workflows.notes import of_bare, of_declared, of_run, of_unequal, of_waiting, of_weights
 from karat.workflows.parts import of_parts, within
 from karat.workflows.settle import Settled, check_types, settle
 from karat.workflows.uncounted import Uncounted
@@ -192,6 +192,7 @@ def gate(
                 [
                     *together,
                     *of_weights(now),
+                    *of_unequal(now, asked.about),
                     *of_waiting(waiting),
                     *of_declared(asked.rules),
                     *(

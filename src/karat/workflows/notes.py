@@ -12,7 +12,7 @@ from karat.measures.scores import Rules, Scores
 from karat.reports.figures import DIGITS, counted, moves, percent
 from karat.stats.aggregation import Aggregation
 from karat.stats.intervals import TRUSTED_FROM
-from karat.tables import Qrels, Result, Run
+from karat.tables import Qrels, Queries, Result, Run
 from karat.tables.comparison import Difference
 from karat.tables.notes import Concern, Note, prefixed
 from karat.tables.results import NoAnswer, Silence
@@ -132,6 +132,19 @@ def of_weights(scores: Scores) -> Iterator[str]:
         yield Note(
             f"{every - aside:,} of {_queries(every)} {count}; {aside:,} of weight 0 {shown} slices "
             "only",
+            Concern.QUERIES,
+        )
+
+
+def of_unequal(scores: Scores, queries: Queries | None) -> Iterator[Note]:
+    """That queries do not count alike, so that a plain mean of their values is another number."""
+    weights = {} if queries is None or scores.rules.compat else queries.weights()
+    ids = np.array(scores.evidence.query_ids, object)[scores.overall]
+    found = [weights[query] for query in ids.tolist() if query in weights]
+    if found and max(found) > min(found):
+        yield Note(
+            f"means are weighted: a query counts by its weight, from {min(found):.3g} to "
+            f"{max(found):.3g}",
             Concern.QUERIES,
         )
 
