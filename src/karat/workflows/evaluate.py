@@ -148,7 +148,7 @@ def evaluate(
     ]
     beside = outcome_values(outcomes, about)
     values = [row for s in scored for row in _per_query(s, beside)] if per_query else []
-    said = list(notes.of_unequal(scored[0], about))
+    said: list[str] = list(notes.of_unequal(scored[0], about))
     said += notes.of(
         asked.qrels,
         rows,
