@@ -46,6 +46,19 @@ def test_a_file_is_split_and_each_use_is_counted(typed: Typed, run: str, tmp_pat
         ["bm25", "bm25"],
         ["bm25"],
     ]
+    # A slice of the part is a use; with --part it is the same one.
+    told = json.loads(
+        typed(f"evaluate golden.json {run} -m P@1 --by part --commit 1a2b -f json").out
+    )
+    assert told["notes"][0].startswith("held-out part: use 4 (1 run before")
+    typed(f"compare golden.json {run} {run} -m P@1 --by part --part held_out")
+    (tmp_path / "gate.toml").write_text(
+        '[[rule]]\nmeasure = "P@1"\nmin = 0.01\nslice = "part=held_out"\n'
+    )
+    gated = typed(f"gate --policy gate.toml golden.json {run} --commit 1a2b").out
+    assert "held-out part: use 6 (1 run before" in gated
+    uses = json.loads(typed("golden split golden.json --uses --format json").out)
+    assert [use["commit"] for use in uses[3:6:2]] == ["1a2b", "1a2b"]
     assert "1  20" in typed("golden split golden.json --uses").out
     assert not json.loads(typed(f"evaluate golden.json {run} -m P@1 --part dev -f json").out)[
         "notes"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from karat.reports.latex import results_table
 from karat.reports.rows import to_csv, to_json, to_latex, to_markdown
-from karat.tables import QueryValue, Result, Results
+from karat.tables import QueryValue, Result, Results, Run
 
 ROW = Result(
     run="bm25", measure="nDCG@10", value=0.5, aggregate="mean", ci_low=0.25, ci_high=0.75,
@@ -115,11 +116,25 @@ def test_markdown_escapes_what_would_end_a_cell_or_a_row() -> None:
     part = replace(ROW, run="a|b", attribute="k|d", slice="x\ny")
     text = to_markdown(Results([replace(ROW, run="a|b")], [part]))
     lines = text.splitlines()
-    assert lines[2].startswith("| a\\|b | ")
-    assert lines[4].startswith("| run, k\\|d | ")
+    assert lines[2].startswith("| a&#124;b | ")
+    assert lines[4].startswith("| run, k&#124;d | ")
     assert lines[6].startswith("| a\\|b, x y | ")
     assert len(lines) == 7
 
 
 def test_latex_is_the_table_of_a_paper() -> None:
     assert to_latex(Results([ROW])) == results_table(Results([ROW]))
+
+
+def test_what_a_run_says_of_itself_is_no_markup() -> None:
+    runs = {
+        name: Run.from_batches(name, [], about={"engine": f"\x1b[2J<b>{name}</b>"})
+        for name in ("old", "new")
+    }
+    notes = ["1 query not in the run (<i>q1</i>\x1b[0m)"]
+    both = [replace(ROW, run=name) for name in runs]
+    text = to_markdown(Results(both, runs=runs, notes=notes))
+    assert "&#60;b&#62;old" in text
+    assert "- 1 query not in the run (&#60;i&#62;q1" in text
+    assert "\x1b" not in text
+    assert not re.search("<[bi/]", text)

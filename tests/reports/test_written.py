@@ -32,5 +32,18 @@ def test_without_rows_there_is_no_csv() -> None:
 
 def test_a_cell_of_markdown_stays_one() -> None:
     assert markdown_table(["query", "n"], [["a|b\nc", "2"]], 1) == (
-        "| query | n |\n| --- | ---: |\n| a\\|b c | 2 |\n"
+        "| query | n |\n| --- | ---: |\n| a&#124;b c | 2 |\n"
+    )
+
+
+def test_nothing_in_a_table_of_markdown_is_markup() -> None:
+    evil = "\x1b[31m<img src=x>\u202e [a](//b) @me"
+    table = markdown_table(["_x_", "n"], [[evil, "0.5 [0.1, 0.9]\x9b<b>"]], 1)
+    head, _, row = table.splitlines()
+    assert head == "| &#95;x&#95; | n |"
+    # An interval keeps its brackets; the zero-width space after @ prevents a mention on GitHub.
+    assert row == (
+        "| \N{REPLACEMENT CHARACTER}&#91;31m&#60;img src=x&#62;\N{REPLACEMENT CHARACTER} "
+        "&#91;a&#93;(//b) @\N{ZERO WIDTH SPACE}me | 0.5 [0.1, 0.9]\N{REPLACEMENT CHARACTER}"
+        "&#60;b&#62; |"
     )

@@ -5,7 +5,6 @@ Ids and texts come from strangers: in them nothing is markup, nobody is mentione
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -23,6 +22,7 @@ from karat.reports.gate import (
     why,
     word,
 )
+from karat.reports.written import entities, unmentioned
 from karat.tables.comparison import Comparison, Difference, QueryDifference
 from karat.tables.gate import Check, Gate, Lost
 
@@ -33,10 +33,6 @@ _LOST = 5  # of each measure
 _NOTES = 10
 _NAME = 80  # characters of an id, a rule or a slice
 _SENTENCE = 400
-_MARKUP = re.compile(r"[&<>|`*_\[\]\\~#!$]")
-_LINK = re.compile(r"(?i)(?<=www)\.|:(?=//)")  # what GitHub links unasked
-# Names of people, and numbers of issues (#12, GH-12).
-_MENTION = re.compile(r"(?i)(?<![a-z0-9])@(?=\S)|#(?=\w)|(?<![a-z0-9])gh-(?=\d)")
 _SHORTENED = "\nToo long for a comment; the rest is in the JSON.\n"
 
 
@@ -182,18 +178,12 @@ def _asked(query_id: str, text: str | None) -> str:
 
 def _code(text: str) -> str:
     """A name as it is, without markup; entities stand for what would be some."""
-    return f"<code>{_entities(_cut(text)).replace('@', '&#64;')}</code>"
+    return f"<code>{entities(_cut(text)).replace('@', '&#64;')}</code>"
 
 
 def _said(text: str) -> str:
     """A sentence, cut where it gets too long, in which nothing is markup."""
-    # GitHub looks for these in the finished text: only a character in between stops that.
-    return _entities(_MENTION.sub("\\g<0>\N{ZERO WIDTH SPACE}", _cut(text, _SENTENCE)))
-
-
-def _entities(text: str) -> str:
-    safe = _MARKUP.sub(lambda found: f"&#{ord(found[0])};", text)
-    return _LINK.sub(lambda found: f"&#{ord(found[0])};", safe)
+    return unmentioned(_cut(text, _SENTENCE))
 
 
 def _cut(text: str, longest: int = _NAME) -> str:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from karat.reports.further import Sheet, about_runs, sheets
 from karat.reports.latex import results_table
-from karat.reports.written import csv_table, markdown_table
+from karat.reports.written import csv_table, markdown_cell, markdown_table
 from karat.tables import Result, Results
 
 
@@ -36,7 +36,7 @@ def to_markdown(results: Results) -> str:
     about = about_runs(results)
     parts += map(_markdown_sheet, [*sheets(results), *([] if about is None else [about])])
     if results.notes:
-        parts.append("".join(f"- {note}\n" for note in results.notes))
+        parts.append("".join(f"- {markdown_cell(note)}\n" for note in results.notes))
     return "\n".join(parts)
 
 
@@ -61,7 +61,7 @@ def _markdown_grid(grid: dict[str, list[Result]], heading: str) -> str:
 
 
 def _markdown_sheet(sheet: Sheet) -> str:
-    return f"{sheet.title}\n\n{markdown_table(sheet.heads, sheet.rows, sheet.texts)}"
+    return f"{markdown_cell(sheet.title)}\n\n{markdown_table(sheet.heads, sheet.rows, sheet.texts)}"
 
 
 def _with_interval(row: Result) -> str:
