@@ -29,7 +29,7 @@ from karat.stats.shrinkage import shrink_slices
 from karat.stats.verdicts import LEVEL, Contrast, Measured, Testing
 from karat.stats.weighing import Weighing
 from karat.tables import Documents
-from karat.tables.about import what_changed
+from karat.tables.about import not_recorded, what_changed
 from karat.tables.comparison import (
     Comparison,
     Difference,
@@ -222,7 +222,13 @@ def compare(
         judge_next=_judge_next(every[0], pairs[0], judge_next, weighing, texts),
         meant=asked.meant,
     )
-    said = in_order([*of_comparison(found, scored, asked, judge_next), *of_parts(asked.about)])
+    said = in_order(
+        [
+            *not_recorded([(run.name, run.about) for run in asked.runs]),
+            *of_comparison(found, scored, asked, judge_next),
+            *of_parts(asked.about),
+        ]
+    )
     used = () if part_of is None else part_of.used()
     return replace(found, notes=[*used, *said])
 

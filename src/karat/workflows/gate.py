@@ -39,7 +39,7 @@ from karat.stats.multiplicity import holm
 from karat.stats.verdicts import LEVEL, Contrast, Testing
 from karat.stats.weighing import Weighing
 from karat.tables import Documents, Run
-from karat.tables.about import sentence, what_changed
+from karat.tables.about import not_recorded, sentence, what_changed
 from karat.tables.baseline import SavedBaseline
 from karat.tables.gate import WORST_FIRST, Check, Gate, KnownFailure
 from karat.tables.notes import Concern, Note, in_order, prefixed
@@ -163,9 +163,10 @@ def gate(
         checks[stale] = replace(checks[stale], reason=checks[stale].reason + renewed)
     stale_note = [doubt.reason + renewed] if renewed and doubt and stale is None else []
     own = list(judged.own(held_against))
-    changes = []
+    changes, unrecorded = [], []
     if before is not None and saved is None:
         changes = what_changed(before.run.about, [(now.run.name, now.run.about)])
+        unrecorded = not_recorded([(s.run.name, s.run.about) for s in (before, now)])
     return Gate(
         verdict=overall(checks),
         baseline=None if before is None else before.run.name,
@@ -191,6 +192,7 @@ def gate(
                     *(Note(each, Concern.INPUT) for each in stale_note),
                     *_same(hashes, *answers),
                     *([f"what changed: {'; '.join(map(sentence, changes))}"] if changes else []),
+                    *unrecorded,
                     *wanted.notes,
                     *(Note(each, Concern.QUERIES) for each in unheld(wanted.health, *answers)),
                     *judged.left_out(),
