@@ -91,6 +91,16 @@ def test_a_gate_says_what_changed(typed: Typed, folder: Path) -> None:
     assert told["changes"] == []
 
 
+def test_a_run_about_which_nothing_is_recorded_is_named(typed: Typed, folder: Path) -> None:
+    said = "nothing is recorded about x, so what changed is unknown"
+    for line in ("compare qrels old.trec x.trec -m RR", "compare qrels x.trec old.trec -m RR"):
+        assert said in " ".join(typed(line).out.split())
+        told = json.loads(typed(f"{line} --format json").out)
+        assert (told["changes"], said in told["notes"]) == ([], True)
+    line = "gate qrels x.trec new.jsonl --policy policy.toml --format json"
+    assert said in json.loads(typed(line).out)["notes"]
+
+
 def test_a_history_follows_the_name_that_is_recorded(typed: Typed, folder: Path) -> None:
     def series(command: str) -> list[Any]:
         (folder / "h.jsonl").unlink(missing_ok=True)

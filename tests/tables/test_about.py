@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from karat.errors import InputError
-from karat.tables.about import AboutChange, brief, facts, flat, sentence, what_changed
+from karat.tables.about import AboutChange, brief, facts, flat, not_recorded, sentence, what_changed
 
 
 def test_nested_values_become_text() -> None:
@@ -49,3 +49,28 @@ def test_what_changed_names_both_sides_but_not_the_time() -> None:
         "k 3 → not recorded",
     ]
     assert not what_changed({}, [("b", {"tag": "x"})])
+
+
+def test_how_a_run_was_asked_comes_last() -> None:
+    old = {
+        "concurrency": "1",
+        "queries": "a",
+        "warmup": "0",
+        "zone": "x",
+        "index": "1",
+        "depth": "9",
+    }
+    new = {key: f"{value}!" for key, value in old.items()}
+    keys = [change.key for change in what_changed(old, [("b", new)])]
+    assert keys == ["index", "zone", "concurrency", "depth", "queries", "warmup"]
+
+
+def test_a_run_about_which_nothing_is_recorded_is_named_in_a_sentence() -> None:
+    old, none = {"engine": "prod"}, {"tag": "x", "name": "b", "asked_at": "1"}
+    assert not what_changed(old, [("b", none)])
+    assert not what_changed(none, [("a", old)])
+    said = ["nothing is recorded about b, so what changed is unknown"]
+    assert not_recorded([("a", old), ("b", none)]) == said
+    assert not_recorded([("b", none), ("a", old)]) == said
+    assert not not_recorded([("a", old), ("c", old)])
+    assert not not_recorded([("b", none), ("c", none)])

@@ -63,7 +63,7 @@ def test_without_scores_the_order_is_kept_exactly(ids: list[str]) -> None:
         ({"hits": []}, "it returned a dict", "dict"),
         ({"a"}, "a set, which has no order", "set"),
         (pl.DataFrame({"id": ["a"]}), "it returned a DataFrame", "DataFrame"),
-        ([None], "result 1 is a NoneType", "a NoneType for an id"),
+        ([None], "result 1 is None", "a NoneType for an id"),
         (["a", 1.5], "result 2 is a float, and an id is text", "a float for an id"),
         ([True], "result 1 is a bool", "a bool for an id"),
         ([object()], "result 1 is an object", "a object for an id"),

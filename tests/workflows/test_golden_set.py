@@ -260,6 +260,14 @@ def test_a_whole_log_counts_a_click_only_if_the_user_stayed() -> None:
     }
 
 
+@pytest.mark.parametrize("name", ["docno", "corpus-id", "Passage  ID", "document"])
+def test_a_log_may_use_the_usual_names_of_columns(name: str) -> None:
+    number = {"docid": 7} if name == "docno" else {}  # as in PyTerrier's frames
+    golden = karat.GoldenSet()
+    golden.add_from_logs([{**number, "Query-Text": "x", name: "a", "clicked": True}])
+    assert golden["q1"].grades == {"a": 2.0}
+
+
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "frame", "parquet"])
 def test_a_log_may_be_a_file_or_a_frame(kind: str, tmp_path: Path) -> None:
     shown = {"query": ["x", "x"], "doc_id": ["a", "b"], "clicked": [True, False]}

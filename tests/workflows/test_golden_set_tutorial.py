@@ -150,3 +150,14 @@ def test_a_click_counts_by_how_long_the_user_stayed() -> None:
 def test_what_a_dwell_needs_is_named(arguments: tuple[list[str], ...], says: str) -> None:
     with pytest.raises(karat.UsageError, match=says):
         karat.GoldenSet("clicks").add_from_query_log("tea", *arguments, dwell_s=30)  # type: ignore[call-overload]
+
+
+def test_dwell_times_may_be_a_list_beside_the_clicks() -> None:
+    golden = karat.GoldenSet("clicks")
+    row = {"query": "tea", "clicked_docs": ["a", "b"], "shown_docs": list("abc")}
+    added = golden.add_from_logs([row | {"dwell_s": [82.5, 3.0]}], dwell_s=30)
+    assert (added.clicks, added.short_clicks, added.unknown_dwell) == (1, 1, 0)
+    [tea] = golden
+    assert tea.grades == {"a": 2.0, "b": 0.0, "c": 0.0}
+    with pytest.raises(InputError, match="dwell_s has 1 values for 2 clicked documents"):
+        golden.add_from_logs([row | {"dwell_s": [82.5]}])

@@ -20,11 +20,13 @@ from karat.errors import InputError, nearest
 from karat.golden.personal import find
 from karat.golden.query import number_of, short
 from karat.golden.traffic import folded, without_bots
+from karat.tables.column_names import DOC_ID, SPELLINGS, plain
 from karat.tables.queries import NO, YES
 
 _COLUMNS = {
-    "text": ("text", "query", "query_text", "user_query", "q", "search_query", "search_term"),
-    "doc_id": ("doc_id", "docid", "doc", "document_id", "document"),
+    "text": (*SPELLINGS["queries"]["text"], "user_query", "q", "search_query", "search_term"),
+    # docno before docid, which PyTerrier numbers anew in each frame.
+    "doc_id": ("doc_id", "docno", "document", *DOC_ID),
     "clicked": ("clicked", "click", "is_clicked"),
     "shown": ("shown", "impression", "displayed"),
     "dwell_s": ("dwell_s", "dwell", "dwell_seconds", "dwell_time_s"),
@@ -41,7 +43,7 @@ _FIX = (
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class LoggedQuery:
     """What a log says about one query.
 
     Attributes:
@@ -73,7 +75,7 @@ class Clicks:
         notes: What a person should know of it, in sentences.
     """
 
-    queries: list[Searched]
+    queries: list[LoggedQuery]
     rows: int
     clicks: int
     short_clicks: int
@@ -123,7 +125,7 @@ def clicks_of(log: pl.DataFrame, *, dwell_s: float, source: str = "the log") -> 
             unknown_dwell += counts and dwell is None
             of_query[doc_id] = of_query.get(doc_id, False) or counts
     queries = [
-        Searched(
+        LoggedQuery(
             key,
             spelt[key].most_common(1)[0][0],
             [doc for doc, clicked in documents.items() if clicked],
@@ -158,7 +160,27 @@ def _of_search(row: Mapping[str, Any]) -> list[_Shown]:
         _ids(row["clicked_docs"], "clicked_docs"),
         _ids(row["shown_docs"], "shown_docs"),
     )
+    if row.get("dwell_s") is not None:
+        clicked = dict(zip(clicked, _dwells(row["dwell_s"], len(clicked)), strict=True))
     return [(doc, doc in clicked, clicked.get(doc)) for doc in dict.fromkeys([*shown, *clicked])]
+
+
+def _dwells(value: Any, clicks: int) -> list[float | None]:
+    """Seconds for each document clicked, in their order."""
+    if isinstance(value, str) and value.strip().startswith("["):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            raise ValueError(f"dwell_s is {short(value)}, not a list of seconds") from None
+    several = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    found = [_seconds(each) for each in (value if several else [value])]
+    if found == [None] or (not found and not clicks):
+        return [None] * clicks
+    if len(found) != clicks:
+        raise ValueError(
+            f"dwell_s has {len(found)} values for {clicks} clicked documents; expected one each"
+        )
+    return found
 
 
 def _of_document(row: Mapping[str, Any]) -> list[_Shown]:
@@ -170,13 +192,11 @@ def _of_document(row: Mapping[str, Any]) -> list[_Shown]:
 
 def _named(log: pl.DataFrame, source: str) -> dict[str, str]:
     """The column of each kind that the log has."""
-    plain = {
-        name.strip().casefold().replace("-", "_").replace(" ", "_"): name for name in log.columns
-    }
+    there = {plain(name): name for name in log.columns}
     found = {
-        what: next(plain[each] for each in spelt if each in plain)
+        what: next(there[each] for each in spelt if each in there)
         for what, spelt in _COLUMNS.items()
-        if any(each in plain for each in spelt)
+        if any(each in there for each in spelt)
     }
     for name in found.values():
         if isinstance(log.schema[name], pl.Struct):  # it gives each row the ids of all others
@@ -189,9 +209,9 @@ def _named(log: pl.DataFrame, source: str) -> dict[str, str]:
         if not set(either) & set(found):
             name = "query" if either == ("text",) else either[0]
             near = nearest(name, log.columns, 1)
-            there = ", ".join(map(repr, log.columns[:12])) or "none"
+            columns = ", ".join(map(repr, log.columns[:12])) or "none"
             raise InputError(
-                f"no column {name!r}; there are {there}"
+                f"no column {name!r}; there are {columns}"
                 + (f"; did you mean {near[0]!r}?" if near else ""),
                 file=source,
                 fix=_FIX,

@@ -7,7 +7,6 @@ raised, lowered, a fraction, or in a circle or square says something else: 10⁵
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import polars as pl
 
 from karat.errors import InputError, UsageError
 from karat.golden.personal import KINDS, PERHAPS, find, masked
+from karat.tables.column_names import plain
 
 HEAD, TORSO, TAIL, ALL = "head", "torso", "tail", "all"
 THIRDS = {HEAD: 1 / 3, TORSO: 1 / 3}
@@ -269,13 +269,9 @@ def _decomposed(letter: str) -> str:
     return unicodedata.normalize("NFC", whole)
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"[-\s]+", "_", name.strip()).casefold()
-
-
 def _named(log: pl.DataFrame, names: Iterable[str]) -> list[str]:
     wanted = set(names)
-    return [column for column in log.columns if _plain(column) in wanted]
+    return [column for column in log.columns if plain(column) in wanted]
 
 
 def without_bots(log: pl.DataFrame) -> tuple[pl.DataFrame, int, tuple[str, ...]]:
@@ -353,7 +349,7 @@ def _marked(log: pl.DataFrame, *, mask: bool) -> tuple[pl.DataFrame, dict[str, i
 
 def _single(name: str) -> bool:
     """Whether a column tells of a search and not of a query."""
-    return _plain(name) in (*BOT_FLAGS, *AGENTS, *_PER_SEARCH)
+    return plain(name) in (*BOT_FLAGS, *AGENTS, *_PER_SEARCH)
 
 
 def _attributes(log: pl.DataFrame) -> list[str]:

@@ -120,23 +120,42 @@ def what_changed(
 ) -> list[AboutChange]:
     """What differs between the about of a baseline and of each candidate.
 
-    The name and the time of asking, which differ between any two runs, are left out.
+    Keys that describe how the run was asked (concurrency, timeout, …) come last. The name and the
+    time of asking, which differ between any two runs, are left out; so are candidates where
+    nothing is recorded about one of the two runs (``not_recorded``).
 
     Args:
         baseline: Of the baseline.
         candidates: Name and about of each candidate.
     """
-    old = facts(baseline)
+    old = _compared(baseline)
     found = []
     for name, about in candidates:
-        new = facts(about)
-        keys = sorted({*old, *new} - _NOT_COMPARED, key=_place)
+        new = _compared(about)
+        if not old or not new:
+            continue
         found += [
             AboutChange(name, key, old.get(key), new.get(key))
-            for key in keys
+            for key in sorted({*old, *new}, key=lambda key: (key in _HOW, *_place(key)))
             if old.get(key) != new.get(key)
         ]
     return found
+
+
+def not_recorded(runs: Sequence[tuple[str, Mapping[str, str]]]) -> list[str]:
+    """A sentence that names the runs about which nothing is recorded, unless that is all of them.
+
+    Args:
+        runs: Name and about of each.
+    """
+    lacking = [name for name, about in runs if not _compared(about)]
+    if not 0 < len(lacking) < len(runs):
+        return []
+    return [f"nothing is recorded about {', '.join(lacking)}, so what changed is unknown"]
+
+
+def _compared(about: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in facts(about).items() if key not in _NOT_COMPARED}
 
 
 def sentence(change: AboutChange) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from karat.errors import InputError, nearest
-from karat.tables.returned import Ranked, Unusable, ranked
+from karat.tables.returned import Ranked, Unusable, kind_of, ranked
 from karat.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def ranking(value: Any, query_id: str, source: str) -> Ranked:
     fix = '{"q1": ["a", "b"]}, {"q1": [("a", 1.5), ("b", 0.5)]} or {"q1": {"a": 1.5, "b": 0.5}}'
     if isinstance(value, AbstractSet):
         raise InputError(
-            f"{_a(value)} has no order, so it is not a ranking",
+            f"{kind_of(value)} has no order, so it is not a ranking",
             file=source,
             query=query_id,
             fix=f"give a list, best first: {fix} (judgments come before runs)",
@@ -125,7 +125,7 @@ def _listed(value: Any, what: str, query_id: str, source: str, fix: str) -> list
         or hasattr(type(value), "columns")
         or not isinstance(value, Iterable)
     ):
-        shown = f"the text {value!r}" if isinstance(value, str) else _a(value)
+        shown = f"the text {value!r}" if isinstance(value, str) else kind_of(value)
         raise InputError(f"{shown} where {what} should be", file=source, query=query_id, fix=fix)
     return list(value)
 
@@ -162,11 +162,6 @@ def _text(value: Any, source: str) -> None:
             file=source,
             fix="use str(id), so that 007 stays 007",
         )
-
-
-def _a(value: Any) -> str:
-    kind = type(value).__name__
-    return "None" if value is None else f"{'an' if kind[:1] in 'aeiouAEIO' else 'a'} {kind}"
 
 
 def conform(

@@ -92,13 +92,13 @@ def listed(value: Any) -> list[Any]:
         if value is None:
             raise Unusable("it returned None, and a list is wanted", "None")
         if isinstance(value, str | bytes | Mapping) or hasattr(value, "columns"):
-            raise Unusable(f"it returned {_a(kind)}, and a list is wanted", kind)
+            raise Unusable(f"it returned {kind_of(value)}, and a list is wanted", kind)
         if isinstance(value, set | frozenset):
-            raise Unusable(f"it returned {_a(kind)}, which has no order", kind)
+            raise Unusable(f"it returned {kind_of(value)}, which has no order", kind)
         try:
             items = iter(value)
         except TypeError:
-            raise Unusable(f"it returned {_a(kind)}, and a list is wanted", kind) from None
+            raise Unusable(f"it returned {kind_of(value)}, and a list is wanted", kind) from None
     except Unusable as error:
         error.came = shown(value)
         raise
@@ -122,7 +122,7 @@ def shown(value: Any, most: int = 120) -> str:
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - a stranger's repr may raise anything
-        text = _a(type(value).__name__)
+        text = kind_of(value)
     text = "".join(each if each.isprintable() else "?" for each in " ".join(text.split()))
     return text if len(text) <= most else f"{text[:most]}…"
 
@@ -154,7 +154,7 @@ def _doc_id(value: Any, place: int) -> str:
         kind = type(value).__name__
         how = " (give str(id))" if isinstance(value, UUID) else ""
         raise Unusable(
-            f"result {place} is {_a(kind)}, and an id is text{how}", f"a {kind} for an id"
+            f"result {place} is {kind_of(value)}, and an id is text{how}", f"a {kind} for an id"
         )
     if not value:
         raise Unusable(f"an id is empty (result {place})")
@@ -168,7 +168,7 @@ def _doc_id(value: Any, place: int) -> str:
 def _score(value: Any, doc_id: str) -> float:
     if not isinstance(value, Real | Decimal) or isinstance(value, bool):
         kind = type(value).__name__
-        raise Unusable(f"a score is {_a(kind)} (document {doc_id})", f"a {kind} for a score")
+        raise Unusable(f"a score is {kind_of(value)} (document {doc_id})", f"a {kind} for a score")
     try:
         score = float(value)
     except ValueError:  # a signalling NaN of Decimal
@@ -180,5 +180,7 @@ def _score(value: Any, doc_id: str) -> float:
     return score
 
 
-def _a(kind: str) -> str:
-    return f"{'an' if kind[:1] in 'aeiouAEIO' else 'a'} {kind}"
+def kind_of(value: Any) -> str:
+    """The type of a value with its article: ``a dict``; ``None`` for None."""
+    kind = type(value).__name__
+    return "None" if value is None else f"{'an' if kind[:1] in 'aeiouAEIO' else 'a'} {kind}"

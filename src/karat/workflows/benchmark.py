@@ -14,6 +14,7 @@ from karat.errors import InputError, UsageError, nearest
 from karat.tables import Qrels, Queries, Results, Run
 from karat.tables.about import flat
 from karat.tables.notes import Concern, Note, in_order
+from karat.tables.returned import kind_of
 from karat.workflows import given
 from karat.workflows.evaluate import evaluate
 from karat.workflows.golden_set import GoldenSet
@@ -21,7 +22,6 @@ from karat.workflows.search import (
     about_asking,
     disordered,
     is_whole,
-    kind_of,
     manner_of,
     notes_of,
     reasons_of,

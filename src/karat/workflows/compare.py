@@ -29,7 +29,7 @@ from karat.stats.shrinkage import shrink_slices
 from karat.stats.verdicts import LEVEL, Contrast, Measured, Testing
 from karat.stats.weighing import Weighing
 from karat.tables import Documents
-from karat.tables.about import what_changed
+from karat.tables.about import not_recorded, what_changed
 from karat.tables.comparison import (
     Comparison,
     Difference,
@@ -226,7 +226,13 @@ def compare(
     )
     shown = [(attribute, None) for attribute in wanted]
     used, together = of_parts(asked.about, asked.qrels, runs, shown, commit)
-    said = in_order([*of_comparison(found, scored, asked, judge_next), *together])
+    said = in_order(
+        [
+            *not_recorded([(run.name, run.about) for run in asked.runs]),
+            *of_comparison(found, scored, asked, judge_next),
+            *together,
+        ]
+    )
     used = used if part_of is None else part_of.used(commit=commit)
     return replace(found, notes=[*used, *said])
 

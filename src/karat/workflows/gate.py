@@ -39,7 +39,7 @@ from karat.stats.multiplicity import holm
 from karat.stats.verdicts import LEVEL, Contrast, Testing
 from karat.stats.weighing import Weighing
 from karat.tables import Documents, Run
-from karat.tables.about import sentence, what_changed
+from karat.tables.about import not_recorded, sentence, what_changed
 from karat.tables.baseline import SavedBaseline
 from karat.tables.gate import WORST_FIRST, Check, Gate, KnownFailure
 from karat.tables.notes import Concern, Note, in_order, prefixed
@@ -172,9 +172,10 @@ def gate(
     used, together = of_parts(asked.about, asked.qrels, answering, shown, commit)
     if part_of is not None and answering:
         used = part_of.used(commit=commit)
-    changes = []
+    changes, unrecorded = [], []
     if before is not None and saved is None:
         changes = what_changed(before.run.about, [(now.run.name, now.run.about)])
+        unrecorded = not_recorded([(s.run.name, s.run.about) for s in (before, now)])
     return Gate(
         verdict=overall(checks),
         baseline=None if before is None else before.run.name,
@@ -204,6 +205,7 @@ def gate(
                     *(Note(each, Concern.INPUT) for each in stale_note),
                     *_same(hashes, *answers),
                     *([f"what changed: {'; '.join(map(sentence, changes))}"] if changes else []),
+                    *unrecorded,
                     *wanted.notes,
                     *(Note(each, Concern.QUERIES) for each in unheld(wanted.health, *answers)),
                     *judged.left_out(),

@@ -19,7 +19,7 @@ import polars as pl
 from karat.errors import InputError, UsageError, nearest
 from karat.formats import golden, writing
 from karat.formats.query_log import read_query_log
-from karat.golden.clicks import Searched, clicks_of
+from karat.golden.clicks import LoggedQuery, clicks_of
 from karat.golden.query import (
     PERSON,
     Gathered,
@@ -71,17 +71,18 @@ class AddedLogs:
     """What a whole log added.
 
     Attributes:
-        rows: Rows of the log.
-        queries: Ids of the queries it is about.
-        new: Those that were not in the golden set.
-        added: Documents that had no grade before.
-        raised: Documents that a log had shown before, and that are clicked now.
-        kept: Documents that keep the grade a person gave.
-        clicks: Clicks that count.
-        short_clicks: Clicks that do not, as the user came back too soon.
-        unknown_dwell: Clicks that count though nothing says how long the user stayed.
-        left_out: Rows that were left out, by the reason.
-        notes: What a person should know of it, in sentences.
+        rows: Number of rows of the log, those left out included.
+        queries: Ids of the queries that the log adds to, each once, in the order of the log.
+        new: Ids of those that were not in the golden set.
+        added: Number of pairs of query and document that had no grade before.
+        raised: Number of pairs whose grade is now that of a click; before, an earlier log had
+            shown the document without one.
+        kept: Number of pairs that keep the grade a person gave.
+        clicks: Number of clicks that count.
+        short_clicks: Number of clicks that do not: the user came back in under ``dwell_s`` seconds.
+        unknown_dwell: Number of the ``clicks`` for which the log has no dwell.
+        left_out: Number of rows that were left out, from 1, by the reason.
+        notes: Sentences on what the log could not say.
     """
 
     rows: int
@@ -295,7 +296,8 @@ class GoldenSet:
             log: A path (CSV, TSV, JSONL, Parquet), a data frame or a list of dictionaries. Either
                 a row for each document shown: ``query``, ``doc_id``, ``clicked`` (true, false),
                 ``dwell_s`` (seconds, empty if not known). Or a row for each search: ``query``,
-                ``clicked_docs`` (ids, or ``{id: seconds}``) and ``shown_docs``. A column
+                ``clicked_docs`` (ids, or ``{id: seconds}``; with ids, ``dwell_s`` may be a list of
+                seconds in their order) and ``shown_docs``. A column
                 ``is_bot`` or ``user_agent`` shows which searches are of bots.
             dwell_s: Seconds; 0 counts every click.
 
@@ -690,7 +692,7 @@ class GoldenSet:
             )
         return ids[0] if ids else None
 
-    def _cannot(self, ids: Sequence[str], searched: Searched) -> str | None:
+    def _cannot(self, ids: Sequence[str], searched: LoggedQuery) -> str | None:
         """Why a log says nothing about the queries of its text; None if it does."""
         if len(ids) > 1:
             return "several queries of the golden set have this text"

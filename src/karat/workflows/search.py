@@ -26,7 +26,7 @@ from karat.stats.quantiles import latency_of
 from karat.tables import Queries, Run
 from karat.tables.about import flat
 from karat.tables.notes import Concern, Note
-from karat.tables.returned import EXPECTED, common_reason
+from karat.tables.returned import EXPECTED, common_reason, kind_of
 from karat.tables.searched import Reason, Searched
 from karat.workflows.notes import of_repeats
 
@@ -55,19 +55,21 @@ def search(
 
     Args:
         queries: What to ask.
-        function: As ``benchmark`` takes it.
+        function: Takes the text of a query; returns ids, ``(id, score)`` pairs or dicts, best
+            first, as for ``benchmark``. May be async.
         out: Where the run goes; ``-`` is standard output.
         engine: What the run's ``about`` calls what was asked.
         output_format: A name of ``FORMATS``; by the file's name if None (JSONL on ``-``).
-        concurrency: As in ``benchmark``; so the following three.
-        timeout: Seconds for each call.
-        retries: Further tries.
-        warmup: Queries asked once before.
-        depth: Keep so many documents of each query; all if None.
+        concurrency: Calls at once, from 1.
+        timeout: Seconds for each call, above 0; no limit if None.
+        retries: Further tries after an error or a timeout, from 0.
+        warmup: How many of the first queries are asked once before, untimed; from 0.
+        depth: Documents of each query that are kept, from 1; all if None.
         name: Name of the run, in its ``about`` too; the file's if None.
         about: More about the run, over what is known here.
-        commit: Of which code.
-        progress: As in ``benchmark``.
+        commit: The commit of the search's code.
+        progress: Whether progress is shown on standard error, if it is a terminal or a notebook
+            and takes longer than a second.
 
     Raises:
         UsageError: an argument out of range, or an unknown format.
@@ -224,12 +226,6 @@ def manner_of(concurrency: Any, timeout: Any, retries: Any, warmup: Any) -> Mann
 def is_whole(value: Any, least: int) -> bool:
     """Whether a value is a whole number from ``least``."""
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
-
-
-def kind_of(value: Any) -> str:
-    """What a value is, with its article: ``a dict``."""
-    kind = type(value).__name__
-    return "None" if value is None else f"{'an' if kind[:1] in 'aeiouAEIO' else 'a'} {kind}"
 
 
 def run_of(
