@@ -127,7 +127,7 @@ def test_a_query_without_relevant_documents_is_known() -> None:
     qrels = given.qrels({"q2": {"a"}, "q1": set(), "q3": {}})  # {} where sets are: an empty set
     assert (qrels.without, qrels.query_ids) == ({"q1", "q3"}, ["q1", "q2", "q3"])
     assert given.qrels({"q1": {}, "q2": {"a": 1}}).query_ids == ["q2"]  # q1 is not judged
-    assert qrels.on_scale((0, 2)).without == ("q1", "q3")
+    assert qrels.on_scale((0, 2)).without == {"q1", "q3"}
 
 
 def test_ranked_lists_keep_their_order() -> None:
