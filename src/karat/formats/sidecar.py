@@ -21,7 +21,7 @@ from karat.errors import InputError
 from karat.formats.cells import Careful
 from karat.formats.jsonl import parsed
 from karat.formats.outgoing import details_of
-from karat.formats.source import NothingIn, Source, shown
+from karat.formats.source import Source, shown
 from karat.tables import Run
 from karat.tables.about import facts, flat
 
@@ -100,7 +100,7 @@ def load(place: Path, name: str) -> tuple[dict[str, str], pl.DataFrame | None, A
     try:
         with Source(place) as source:
             whole = parsed(source.whole(), name, 1)
-    except NothingIn as error:  # the run is not empty, for which a gate has a meaning
+    except InputError as error:  # not NothingIn: the run is not empty, which a gate would act on
         raise _damaged(name, error.what) from None
     if not isinstance(whole, dict) or not isinstance(whole.get("about", {}), dict):
         raise _damaged(name, 'not an object with "about"')
@@ -132,7 +132,7 @@ def _damaged(name: str, why: str) -> InputError:
     return InputError(
         f"the description of a run is damaged: {why}",
         file=name,
-        fix='it is {"about": {"engine": "…", …}}; without the file the run is read alone',
+        fix='delete it, and the run is read alone; or write {"about": {"engine": "…", …}}',
     )
 
 
