@@ -71,7 +71,10 @@ def start() -> Path | None:
         stdout=subprocess.PIPE,
     )
     assert process.stdout is not None
-    assert process.stdout.readline(), "the server of karat commands did not start"
+    if not process.stdout.readline():  # this machine lacks what it needs: commands start cold
+        process.kill()
+        place.cleanup()
+        return None
 
     def stop() -> None:
         process.kill()
@@ -90,6 +93,7 @@ def serve(folder: Path) -> None:
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(str(folder / "socket"))
     listening.listen()
+    os.close(os.pidfd_open(os.getpid()))  # fails here where it is forbidden
     print("ready", flush=True)
     events = selectors.DefaultSelector()
     events.register(listening, selectors.EVENT_READ)
