@@ -248,6 +248,7 @@ def _print_trec(results: Results, runs: list[Run], per_query: bool, wants_id: bo
 
 
 def _notes_aside(results: Results) -> None:
-    """Notes on standard error, for formats that have no place for them."""
+    """Notes on standard error, for formats that have no place for them; after the numbers."""
+    sys.stdout.flush()
     for note in results.notes:
         print(f"karat: {note}", file=sys.stderr)

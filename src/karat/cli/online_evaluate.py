@@ -98,6 +98,7 @@ def evaluate(
     how = {"full": full, "every_metric": bool(metrics), "all_notes": all_notes or full}
     online_options.tell(shown, results, output, **how)
     if output == "csv":
+        sys.stdout.flush()
         for note in (*results.health, *results.notes):
             print(f"karat: {note}", file=sys.stderr)
 

@@ -218,7 +218,8 @@ def policy_of(
             out of range, a rule that asks for nothing, or no rule.
     """
     reader = _Reader(source, rel)
-    if written and not any(nearest(str(key), _PARTS, 1) for key in written):
+    unlike = isinstance(written, Mapping) and written
+    if unlike and not any(nearest(str(key), _PARTS, 1) for key in written):
         few = ", ".join(map(repr, list(written)[:3]))
         raise reader.wrong(
             f"this is not a policy: its keys are {few}; expected {', '.join(_PARTS)}",

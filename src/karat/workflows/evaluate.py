@@ -148,8 +148,7 @@ def evaluate(
     ]
     beside = outcome_values(outcomes, about)
     values = [row for s in scored for row in _per_query(s, beside)] if per_query else []
-    said: list[str] = list(notes.of_unequal(scored[0], about))
-    said += notes.of(
+    said = notes.of(
         asked.qrels,
         rows,
         [*results, *slices],
@@ -158,6 +157,7 @@ def evaluate(
         seed=seed,
         waiting=asked.waiting,
     )
+    said += notes.of_unequal(scored[0], about)
     correlated, lacking = correlate(scored, beside)
     silent = _silent(scored, threshold)
     shown = [(attribute, None) for attribute in by]
