@@ -157,7 +157,6 @@ def evaluate(
         seed=seed,
         waiting=asked.waiting,
     )
-    said += notes.of_unequal(scored[0], about)
     correlated, lacking = correlate(scored, beside)
     silent = _silent(scored, threshold)
     shown = [(attribute, None) for attribute in by]
