@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from karat.cli import serve
-from karat.cli.workspace import PACKAGES
+from karat.cli.mistakes import PACKAGES
 from karat.web import serving
 from karat.web.serving import Serving, listen
 

@@ -10,22 +10,21 @@ import click
 from karat.errors import KaratError, MissingExtra, UsageError, nearest
 
 _BUG = 4
-EXTRAS = {
-    "alembic": "store",
-    "altair": "report",
-    "argon2": "web",
-    "duckdb": "duckdb",
-    "fastapi": "web",
-    "httpx2": "web",
-    "jinja2": "report",
-    "psycopg": "postgres",
-    "pyarrow": "duckdb",
-    "pyspark": "spark",
-    "python_multipart": "web",
-    "sqlalchemy": "store",
-    "uvicorn": "web",
-    "vl_convert": "report",
+_REPORT = ("altair", "jinja2", "vl_convert")
+_STORE = ("sqlalchemy", "alembic")
+_WEB = ("argon2", "fastapi", "httpx2", "python_multipart", "uvicorn")
+PACKAGES = {
+    "report": _REPORT,
+    "store": _STORE,
+    "web": (*_STORE, *_WEB, *_REPORT),
+    "postgres": (*_STORE, "psycopg"),
+    "duckdb": ("duckdb", "pyarrow"),
+    "spark": ("pyspark", "pyarrow"),
 }
+"""Modules that an extra of pyproject.toml installs, with those of the extras it includes; an extra
+that is included comes before those that include it.
+"""
+EXTRAS = {package: extra for extra, packages in reversed(PACKAGES.items()) for package in packages}
 """Optional packages, as they are imported, and the smallest extra that has each."""
 
 

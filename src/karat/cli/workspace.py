@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import options
-from karat.cli.mistakes import printable
+from karat.cli.mistakes import PACKAGES, printable
 from karat.cli.options import Command
 from karat.errors import MissingExtra
 
@@ -88,20 +88,6 @@ def need_store(start: Path | None = None, *, url: str = "") -> None:
         MissingExtra: SQLAlchemy, Alembic or the driver is not installed.
     """
     need("a workspace", "store", start=start, url=url)
-
-
-_REPORT = ("altair", "jinja2", "vl_convert")
-_STORE = ("sqlalchemy", "alembic")
-_WEB = ("argon2", "fastapi", "httpx2", "python_multipart", "uvicorn")
-PACKAGES = {
-    "report": _REPORT,
-    "store": _STORE,
-    "web": (*_STORE, *_WEB, *_REPORT),
-    "postgres": (*_STORE, "psycopg"),
-    "duckdb": ("duckdb", "pyarrow"),
-    "spark": ("pyspark", "pyarrow"),
-}
-"""Modules that an extra of pyproject.toml installs, with those of the extras it includes."""
 
 
 def need(purpose: str, *extras: str, start: Path | None = None, url: str = "") -> None:

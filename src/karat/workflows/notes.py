@@ -166,7 +166,7 @@ def of_waiting(waiting: Sequence[str]) -> Iterator[Note]:
 
 
 def of_run(scores: Scores, rules: Rules, waiting: Sequence[str] = ()) -> Iterator[str]:
-    """What became of the queries of one run, but for those that ``of_waiting`` names."""
+    """How the queries of one run were answered, but for those that ``of_waiting`` names."""
     run, evidence = scores.run, scores.evidence
     for state, usual in (
         ("failed", "got no answer: no value"),

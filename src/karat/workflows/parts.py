@@ -39,7 +39,7 @@ class Within:
         part: Which part.
         qrels: The judgments of its queries, on the scale of all.
         queries: Its queries.
-        runs: The runs, with its queries alone; what is no run stays as it is.
+        runs: The runs, with its queries alone; anything else stays as it is.
         whole: The runs as they were.
     """
 

@@ -86,7 +86,7 @@ def _golden(first: object, data: bytes) -> bool:
 
 
 def _object(line: bytes) -> object:
-    """What a line of JSON Lines holds; None if it is no whole object."""
+    """What a line of JSON Lines holds; None if it is not a whole object."""
     try:
         return json.loads(line) if line.startswith(b"{") else None
     except (ValueError, RecursionError):

@@ -96,7 +96,7 @@ def _queries(leaving: Leaving) -> list[GoldenQuery]:
 
 
 def _plain(value: Any) -> Any:
-    """An attribute as JSON has it; None for what is no value."""
+    """An attribute as JSON has it; None if it has no value."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, str | int | float | bool) or value is None:
