@@ -141,3 +141,10 @@ def test_a_name_without_a_cutoff_stands_for_the_only_one() -> None:
     assert karat.evaluate(qrels, run, ["RR@10", "R@2"]).value("MRR") == 1 / 2
     with pytest.raises(UsageError, match="did you mean RR@5 or RR@10"):
         karat.evaluate(qrels, run, ["RR@5", "RR@10"]).value("MRR")
+
+
+@pytest.mark.parametrize("spelling", ["ndcg_cut_10", "ndcg_at_10", "nDCG@10"])
+def test_a_cutoff_in_any_spelling_is_not_another_cutoff(spelling: str) -> None:
+    results = karat.evaluate({"q1": {"a"}}, {"q1": ["x", "a"]}, ["nDCG@1"])
+    with pytest.raises(UsageError, match=r"was not computed; there is nDCG@1; did you mean nDCG@1"):
+        results.value(spelling)

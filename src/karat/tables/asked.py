@@ -49,7 +49,7 @@ def of_measure(rows: Sequence[R], measure: Any, meant: Meant | None) -> list[R]:
     if not names:
         symbols = {name.partition("@")[0] for name in asked}
         close = [name for name in there if name.partition("@")[0] in symbols]
-        if len(close) == 1 and "@" not in measure:
+        if len(close) == 1 and not any("@" in name for name in asked):
             return [row for row in rows if row.measure == close[0]]
         raise UsageError(
             f"{measure!r} was not computed; there {_are(there)}",
