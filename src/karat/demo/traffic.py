@@ -37,6 +37,9 @@ CUT = "query_class"
 METRICS = ("CTR", "ZeroResults", "SAT")
 WATCHED = ("CTR", "ZeroResults")
 _ASKED = {"head": 8.0, "torso": 5.0, "tail": 3.0}
+_MORE = (
+    1.6  # misspelt queries are asked more often, so that each day has the 30 people a watch needs
+)
 
 
 def keep_traffic(demo: Demo, *, now: int) -> EventLog:
@@ -64,6 +67,8 @@ def last_day(now: int) -> date:
 def simulate_traffic(demo: Demo, path: Path, last: date) -> None:
     """Write the log of people who search with the demo's first and last system."""
     queries = read_queries(demo.queries)
+    name, value = BROKEN
+    misspelt = {query for query, its in queries.attribute(name).items() if its == value}
     simulate_log(
         demo.qrels,
         [demo.runs[0], demo.runs[-1]],
@@ -79,7 +84,8 @@ def simulate_traffic(demo: Demo, path: Path, last: date) -> None:
         habits=Habits(impressions="none", latency_ms=(40.0, 75.0), answers=0.1),
         attributes=["class"],
         weight={
-            query: _ASKED[frequency] for query, frequency in queries.attribute("frequency").items()
+            query: _ASKED[frequency] * (_MORE if query in misspelt else 1.0)
+            for query, frequency in queries.attribute("frequency").items()
         },
         planted=[Planted(*BROKEN, last)],
     )
