@@ -167,6 +167,22 @@ def _forget_power_cuts(url: sa.URL) -> None:
 
 
 @pytest.fixture(scope="session")
+def new_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], str]:
+    """``new_sqlite(path)`` puts a new store there, and returns its URL.
+
+    A copy of one that was migrated once: five migrations, and a wait for the disk after each.
+    """
+    made = tmp_path_factory.mktemp("new_sqlite") / "karat.db"
+    open_store(f"sqlite:///{made}", make=True).dispose()  # the last to close empties its log
+
+    def copy(path: Path) -> str:
+        shutil.copyfile(made, path)
+        return f"sqlite:///{path}"
+
+    return copy
+
+
+@pytest.fixture(scope="session")
 def new_store(postgres: sa.URL) -> Iterator[str]:
     """The name of a database that holds a new store, to copy: migrations take a second or two."""
     name = f"karat_new_{uuid.uuid4().hex}"

@@ -32,9 +32,8 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Empty]:
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a new store."""
     if request.param == "sqlite":
-        made = f"sqlite:///{tmp_path / uuid.uuid4().hex}.db"
-        open_store(made, make=True).dispose()
-        return made
+        copy: Callable[[Path], str] = request.getfixturevalue("new_sqlite")
+        return copy(tmp_path / f"{uuid.uuid4().hex}.db")
     copied: str = request.getfixturevalue("database")(request.getfixturevalue("new_store"))
     return copied
 
