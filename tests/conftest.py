@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 import uuid
 import warnings
@@ -40,8 +41,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose how many examples of a law are tried."""
+    """Choose how many examples of a law are tried; keep what is compiled."""
     settings.load_profile("deep" if config.getoption("deep") else "ci")
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+        # Else each of the hundreds of commands that tests start compiles every module anew, which
+        # takes longer than what it is for.
+        sys.dont_write_bytecode = False
+        sys.pycache_prefix = str(ROOT / ".pytest_cache" / "bytecode")
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
     config.addinivalue_line("markers", "deep: takes long; runs with --deep only")
 
 
