@@ -209,11 +209,13 @@ def database(postgres: sa.URL) -> Iterator[Callable[..., str]]:
     """Makes databases on PostgreSQL, empty or copies, returns their URLs, and drops them later."""
     admin = sa.create_engine(postgres, isolation_level="AUTOCOMMIT")
     made: list[str] = []
+    # Copied as files, which waits for the disk: here a server waits for none, and does half as much
+    how = "" if "KARAT_TEST_POSTGRES" in os.environ else "STRATEGY FILE_COPY"
 
     def make(copied: str = "template1") -> str:
         made.append(f"karat_test_{uuid.uuid4().hex}")
         with admin.connect() as c:
-            c.exec_driver_sql(f"CREATE DATABASE {made[-1]} TEMPLATE {copied}")
+            c.exec_driver_sql(f"CREATE DATABASE {made[-1]} TEMPLATE {copied} {how}")
         return postgres.set(database=made[-1]).render_as_string(hide_password=False)
 
     yield make

@@ -326,11 +326,13 @@ def robots(stored: ModuleType) -> pl.DataFrame:
 
 @pytest.mark.parametrize("make", [nasty, empty, one, robots])
 def test_logs_at_the_edge_come_to_the_same(
-    engine: Engine, stored: ModuleType, tmp_path: Path, make: Make
+    engine: Engine, stored: ModuleType, tmp_path: Path, make: Make, deep: bool
 ) -> None:
     events = make(stored)
     log = stored.store(tmp_path, events)
     asked, cuts = wanted_on(engine)
+    if not deep and make is not nasty:
+        cuts = cuts[:2]  # where next to nothing is, a cut makes little of it
     with open_engine("polars", rows_at_once=1500) as polars:
         wanted = gather(log, polars, asked, cuts)
         rows_, every = look(log, polars, "searches", {"arm": None}, only="!CTR", limit=5)
