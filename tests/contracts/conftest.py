@@ -72,6 +72,8 @@ def spark() -> Iterator[None]:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.adaptive.enabled", "false")  # it would fold both partitions into one
         .config("spark.sql.codegen.wholeStage", "false")  # compiling takes longer than running
+        # Compiled but lightly: each plan runs once.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.sql.warehouse.dir", "/nowhere")
         .getOrCreate()
     )

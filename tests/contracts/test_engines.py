@@ -92,8 +92,10 @@ def test_the_golden_log_comes_to_what_its_comments_derive(
 
 
 def test_the_golden_log_comes_to_the_evidence_of_polars(
-    engine: Engine, stored: ModuleType, tmp_path: Path
+    engine: Engine, stored: ModuleType, tmp_path: Path, deep: bool
 ) -> None:
+    if engine.name == "spark" and not deep:
+        pytest.skip("the same plan as of the nasty log; with --deep")
     log = stored.store(tmp_path, stored.golden_events())
     asked, cuts = all_metrics(), wanted_on(engine)[1]
     with open_engine("polars") as polars:
@@ -328,6 +330,8 @@ def robots(stored: ModuleType) -> pl.DataFrame:
 def test_logs_at_the_edge_come_to_the_same(
     engine: Engine, stored: ModuleType, tmp_path: Path, make: Make, deep: bool
 ) -> None:
+    if engine.name == "spark" and make in (one, robots) and not deep:
+        pytest.skip("the same plan as of the nasty log; with --deep")
     events = make(stored)
     log = stored.store(tmp_path, events)
     asked, cuts = wanted_on(engine)
