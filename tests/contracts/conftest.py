@@ -32,9 +32,8 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Empty]:
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a new store."""
     if request.param == "sqlite":
-        made = f"sqlite:///{tmp_path / uuid.uuid4().hex}.db"
-        open_store(made, make=True).dispose()
-        return made
+        copy: Callable[[Path], str] = request.getfixturevalue("new_sqlite")
+        return copy(tmp_path / f"{uuid.uuid4().hex}.db")
     copied: str = request.getfixturevalue("database")(request.getfixturevalue("new_store"))
     return copied
 
@@ -73,6 +72,8 @@ def spark() -> Iterator[None]:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.adaptive.enabled", "false")  # it would fold both partitions into one
         .config("spark.sql.codegen.wholeStage", "false")  # compiling takes longer than running
+        # Compiled but lightly: each plan runs once.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.sql.warehouse.dir", "/nowhere")
         .getOrCreate()
     )

@@ -92,8 +92,10 @@ def test_the_golden_log_comes_to_what_its_comments_derive(
 
 
 def test_the_golden_log_comes_to_the_evidence_of_polars(
-    engine: Engine, stored: ModuleType, tmp_path: Path
+    engine: Engine, stored: ModuleType, tmp_path: Path, deep: bool
 ) -> None:
+    if engine.name == "spark" and not deep:
+        pytest.skip("the same plan as of the nasty log; with --deep")
     log = stored.store(tmp_path, stored.golden_events())
     asked, cuts = all_metrics(), wanted_on(engine)[1]
     with open_engine("polars") as polars:
@@ -326,11 +328,15 @@ def robots(stored: ModuleType) -> pl.DataFrame:
 
 @pytest.mark.parametrize("make", [nasty, empty, one, robots])
 def test_logs_at_the_edge_come_to_the_same(
-    engine: Engine, stored: ModuleType, tmp_path: Path, make: Make
+    engine: Engine, stored: ModuleType, tmp_path: Path, make: Make, deep: bool
 ) -> None:
+    if engine.name == "spark" and make in (one, robots) and not deep:
+        pytest.skip("the same plan as of the nasty log; with --deep")
     events = make(stored)
     log = stored.store(tmp_path, events)
     asked, cuts = wanted_on(engine)
+    if not deep and make is not nasty:
+        cuts = cuts[:2]  # where next to nothing is, a cut makes little of it
     with open_engine("polars", rows_at_once=1500) as polars:
         wanted = gather(log, polars, asked, cuts)
         rows_, every = look(log, polars, "searches", {"arm": None}, only="!CTR", limit=5)

@@ -89,11 +89,14 @@ def rated(store: Store, set_id: int) -> dict[int, tuple[str, str, str]]:
 
 @needs_fork
 @pytest.mark.slow
-def test_twenty_processes_judge_one_queue_at_once(store: Store, url: str, tmp_path: Path) -> None:
-    set_id = a_queue(store, 15, 10, raters=2)
+def test_twenty_processes_judge_one_queue_at_once(
+    store: Store, url: str, tmp_path: Path, deep: bool
+) -> None:
+    n_queries = 15 if deep else 6
+    set_id = a_queue(store, n_queries, 10, raters=2)
     acknowledged = judge(url, set_id, tmp_path / "said", raters=20)
     ratings = rated(store, set_id)
-    assert len(ratings) == 15 * 10 * 2
+    assert len(ratings) == n_queries * 10 * 2
     with store.read() as c:
         everything = judgments.current(c, set_id).frame
     assert set(acknowledged) == set(everything["judgment"])  # hidden repeats among them, perhaps
@@ -104,8 +107,10 @@ def test_twenty_processes_judge_one_queue_at_once(store: Store, url: str, tmp_pa
 
 @needs_fork
 @pytest.mark.slow
-def test_what_was_acknowledged_survives_kill_9(store: Store, url: str, tmp_path: Path) -> None:
-    kills = 50 if store.engine.dialect.name == "sqlite" else 15
+def test_what_was_acknowledged_survives_kill_9(
+    store: Store, url: str, tmp_path: Path, deep: bool
+) -> None:
+    kills = 50 if deep else 8
     set_id = a_queue(store, 10, kills // 2, raters=2)
     acknowledged = judge(url, set_id, tmp_path / "said", raters=6, kills=kills, lease_ms=200)
     ratings = rated(store, set_id)

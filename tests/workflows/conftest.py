@@ -23,11 +23,15 @@ def tick() -> Callable[[], int]:
 
 
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
+def shop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new_sqlite: Callable[[Path], str]
+) -> Iterator[Opened]:
     """The golden set "shop", two raters, grades 0 to 3; nothing in it."""
     monkeypatch.delenv("KARAT_STORE", raising=False)
     # The same salt each time, so that orders, samples and hidden repeats are the same.
     monkeypatch.setattr(workspace, "secrets", SimpleNamespace(token_hex=lambda _: "00ff00ff"))
+    (tmp_path / "shop").mkdir()
+    new_sqlite(tmp_path / "shop" / "karat.db")
     make_workspace(tmp_path / "shop", now=NOW, name="shop")
     with open_workspace(tmp_path / "shop", now=NOW) as opened:
         yield opened

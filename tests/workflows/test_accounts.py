@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,9 +27,9 @@ class Held:
 
 
 @pytest.fixture
-def held(tmp_path: Path) -> Iterator[Held]:
+def held(tmp_path: Path, new_sqlite: Callable[[Path], str]) -> Iterator[Held]:
     """No account yet."""
-    store = open_store(f"sqlite:///{tmp_path / 'karat.db'}", make=True)
+    store = open_store(new_sqlite(tmp_path / "karat.db"))
     made: Held
     made = Held(Accounts(store, lambda: made.now))
     yield made

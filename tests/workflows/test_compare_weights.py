@@ -74,7 +74,7 @@ def told(found: Comparison) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(
     counted=st.lists(query(), min_size=10, max_size=10),
     others=st.lists(query(), min_size=1, max_size=6),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from karat.errors import InputError, UsageError
@@ -92,6 +92,7 @@ def check_sum(found: Explanation) -> None:
         assert math.fsum(shares) == found.value
 
 
+@settings(max_examples=settings.default.max_examples // 2)
 @given(grades=GRADES, scores=SCORES)
 def test_shares_add_up_exactly_for_every_additive_measure(
     grades: dict[int, int], scores: dict[int, float]

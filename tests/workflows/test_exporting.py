@@ -82,7 +82,12 @@ def test_what_goes_out_comes_back_in(
 @pytest.mark.parametrize("by_name", [False, True])
 @pytest.mark.parametrize("name", [name for name, peer in EXCHANGES.items() if peer.write])
 def test_every_format_comes_back_into_a_fresh_set(
-    name: str, by_name: bool, shop: Opened, tick: Tick, tmp_path: Path
+    name: str,
+    by_name: bool,
+    shop: Opened,
+    tick: Tick,
+    tmp_path: Path,
+    new_sqlite: Callable[[Path], str],
 ) -> None:
     """Told by its content or named: the same queries, and grades if the format has them."""
     filled(shop, tmp_path, tick)
@@ -90,6 +95,8 @@ def test_every_format_comes_back_into_a_fresh_set(
     keep_runs(shop, [run], now=tick())
     holds = EXCHANGES[name].holds
     give_out(shop, tmp_path / "out", name, runs=["lexical"] if holds.runs else ())
+    (tmp_path / "other").mkdir()
+    new_sqlite(tmp_path / "other" / "karat.db")
     make_workspace(tmp_path / "other", now=tick())
     with open_workspace(tmp_path / "other", now=tick()) as other:
         take_in(other, tmp_path / "out", now=tick(), format=name if by_name else None)

@@ -376,9 +376,10 @@ def _places(what: str, salt: str, rater: str, share: float, first: int) -> Itera
         raise UsageError(f"a share of {share} is not from 0 to 0.5", fix="0.05 is one in twenty")
     if not (exact := Fraction(share).limit_denominator(1_000_000)):
         return
-    length = 1 / exact + 1
-    for block in count(math.floor(first / length)):
-        start, end = math.ceil(block * length), math.ceil((block + 1) * length)
+    # A block has (p + q) / p places, exactly; -(-a // b) rounds up.
+    p, whole = exact.numerator, exact.numerator + exact.denominator
+    for block in count(first * p // whole):
+        start, end = -(-block * whole // p), -(-(block + 1) * whole // p)
         at = start + _number(what, salt, rater, str(block)) % (end - start)
         if at >= first:
             yield at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -76,20 +77,7 @@ def stands(
 ) -> tuple[Standing, str | None, int]:
     """Where a rater is, and query and priority of the pair rated last; None if there is none."""
     done = _count_done(c, set_id, rater)
-    newest = (
-        sa.select(slot.c.kind, pair.c.query_id, pair.c.priority)
-        .join(pair, pair.c.id == slot.c.pair_id)
-        .where(
-            pair.c.golden_set_id == set_id,
-            slot.c.rater == rater,
-            slot.c.judgment_id.is_not(None),
-            slot.c.kind.in_(OWN),
-        )
-        # As they were dealt: a correction brings no old query back.
-        .order_by(slot.c.first_judgment.desc())
-        .limit(_LOOKED_AT)
-    )
-    rows = [tuple(row) for row in c.execute(newest)]
+    rows = [tuple(row) for row in c.execute(_newest(), {"set_id": set_id, "the_rater": rater})]
     rated = ((query_id, priority) for kind, query_id, priority in rows if kind == "rating")
     at = standing([(kind, query_id) for kind, query_id, _ in rows], done, order)
     return at, *next(rated, (None, 0))
@@ -97,17 +85,7 @@ def stands(
 
 def unseen_golds(c: sa.Connection, set_id: int, rater: str) -> int:
     """Gold items that the rater has not judged."""
-    judged = sa.exists().where(
-        slot.c.pair_id == pair.c.id, slot.c.rater == rater, slot.c.judgment_id.is_not(None)
-    )
-    chosen = sa.select(sa.func.count(pair.c.id)).join(query, query_of_pair())
-    of_set = chosen.where(
-        pair.c.golden_set_id == set_id,
-        pair.c.gold_grade.is_not(None),
-        query.c.dropped_us.is_(None),
-        ~judged,
-    )
-    return int(c.execute(of_set).scalar_one())
+    return int(c.execute(_unseen(), {"set_id": set_id, "the_rater": rater}).scalar_one())
 
 
 def _count_done(c: sa.Connection, set_id: int, rater: str) -> int:
@@ -115,18 +93,46 @@ def _count_done(c: sa.Connection, set_id: int, rater: str) -> int:
     return int(c.execute(_counting(), {"set_id": set_id, "the_rater": rater}).scalar_one())
 
 
+# Statements are built once, as in ``slots``.
+_SET = sa.bindparam("set_id", type_=sa.BigInteger)
+_RATER = sa.bindparam("the_rater", type_=sa.Text)
+_DONE = (
+    pair.c.golden_set_id == _SET,
+    slot.c.rater == _RATER,
+    slot.c.judgment_id.is_not(None),
+    slot.c.kind.in_(OWN),
+)
+
+
 @cache
 def _counting() -> sa.Select[int]:
+    joined = slot.join(pair, pair.c.id == slot.c.pair_id)
+    return sa.select(sa.func.count()).select_from(joined).where(*_DONE)
+
+
+@cache
+def _newest() -> sa.Select[*tuple[Any, ...]]:
     return (
-        sa.select(sa.func.count())
-        .select_from(slot)
+        sa.select(slot.c.kind, pair.c.query_id, pair.c.priority)
         .join(pair, pair.c.id == slot.c.pair_id)
-        .where(
-            pair.c.golden_set_id == sa.bindparam("set_id", type_=sa.BigInteger),
-            slot.c.rater == sa.bindparam("the_rater", type_=sa.Text),
-            slot.c.judgment_id.is_not(None),
-            slot.c.kind.in_(OWN),
-        )
+        .where(*_DONE)
+        # As they were dealt: a correction brings no old query back.
+        .order_by(slot.c.first_judgment.desc())
+        .limit(_LOOKED_AT)
+    )
+
+
+@cache
+def _unseen() -> sa.Select[int]:
+    judged = sa.exists().where(
+        slot.c.pair_id == pair.c.id, slot.c.rater == _RATER, slot.c.judgment_id.is_not(None)
+    )
+    chosen = sa.select(sa.func.count(pair.c.id)).join(query, query_of_pair())
+    return chosen.where(
+        pair.c.golden_set_id == _SET,
+        pair.c.gold_grade.is_not(None),
+        query.c.dropped_us.is_(None),
+        ~judged,
     )
 
 

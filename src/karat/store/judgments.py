@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 
 import polars as pl
@@ -403,18 +404,24 @@ def _without_slot(
     c: sa.Connection, set_id: int, query_id: str, doc_id: str, rater: str
 ) -> int | None:
     """The rater's newest rating of a pair that counts and fills no slot, as an import's does."""
+    values = {"set_id": set_id, "the_query": query_id, "the_doc": doc_id, "the_rater": rater}
+    return c.execute(_slotless(), values).scalar_one_or_none()
+
+
+@cache  # built once, as statements in ``slots``
+def _slotless() -> sa.Select[int]:
     later = judgment.alias()
     chosen = sa.select(judgment.c.id).where(
-        judgment.c.golden_set_id == set_id,
-        judgment.c.query_id == query_id,
-        judgment.c.doc_id == doc_id,
-        judgment.c.rater == rater,
+        judgment.c.golden_set_id == sa.bindparam("set_id", type_=sa.BigInteger),
+        judgment.c.query_id == sa.bindparam("the_query", type_=sa.Text),
+        judgment.c.doc_id == sa.bindparam("the_doc", type_=sa.Text),
+        judgment.c.rater == sa.bindparam("the_rater", type_=sa.Text),
         judgment.c.kind == "rating",
         judgment.c.state != "withdrawn",
         ~sa.exists().where(later.c.supersedes == judgment.c.id),
         ~sa.exists().where(slot.c.judgment_id == judgment.c.id),
     )
-    return c.execute(chosen.order_by(judgment.c.id.desc()).limit(1)).scalar_one_or_none()
+    return chosen.order_by(judgment.c.id.desc()).limit(1)
 
 
 def columns() -> list[sa.ColumnElement[object]]:

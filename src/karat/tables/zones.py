@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 _OF_A_MACHINE = {"localtime", "posixrules", "Factory"}
@@ -16,7 +17,12 @@ def is_zone(name: str) -> bool:
     Args:
         name: As it was typed, or stands in a file.
     """
-    return name not in _OF_A_MACHINE and name in available_timezones()
+    return name not in _OF_A_MACHINE and name in _zones()
+
+
+@cache
+def _zones() -> frozenset[str]:
+    return frozenset(available_timezones())  # it opens hundreds of files
 
 
 def local_time(time_us: int, timezone: str) -> datetime:

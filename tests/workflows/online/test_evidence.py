@@ -25,6 +25,7 @@ METRICS = [
     find(name) for name in ("CTR", "SAT", "Abandonment", "Conversion", "Dwell", "SessionsPerUser")
 ]
 CUTS: list[Cut] = [(), ("day", "arm"), ("query",)]
+LAWS = settings.default.max_examples  # each is a log of its own here, or several
 TEXTS = ("sho", "shoes", "red shoes", "shoes red", "lamp", "")
 KINDS = ("search", "search", "impression", "click", "click", "hide", "heartbeat", "cart")
 
@@ -88,7 +89,7 @@ def assert_same(one: Evidence, two: Evidence) -> None:
         assert_frame_equal(one.positions[cut], two.positions[cut], check_row_order=False)
 
 
-@settings(max_examples=10)
+@settings(max_examples=LAWS // 5)
 @given(events=LOG)
 def test_laws_of_evidence(stored: ModuleType, events: list[dict[str, object]]) -> None:
     frame = frame_of(events)
@@ -130,7 +131,7 @@ def test_laws_of_evidence(stored: ModuleType, events: list[dict[str, object]]) -
                 assert total == pytest.approx(sums[metric, term]["numerator"])
 
 
-@settings(max_examples=3)
+@settings(max_examples=LAWS // 8)
 @given(events=LOG)
 def test_duckdb_says_what_polars_says(stored: ModuleType, events: list[dict[str, object]]) -> None:
     pytest.importorskip("duckdb", reason="needs the package duckdb")
@@ -155,7 +156,7 @@ LONG = st.lists(
 )
 
 
-@settings(max_examples=6)
+@settings(max_examples=LAWS // 8)
 @given(rows=LONG)
 def test_a_day_is_the_same_in_a_long_period_and_alone(
     stored: ModuleType, rows: list[tuple[str, str, int, int, int, str, str]]

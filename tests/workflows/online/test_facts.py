@@ -103,11 +103,12 @@ def test_without_answers_in_a_log_any_search_that_was_left_may_have_been_answere
     assert found["good_low"].sum() == 0
 
 
-def test_every_metric_leads_to_rows(log: EventLog) -> None:
+def test_every_metric_leads_to_rows(log: EventLog, deep: bool) -> None:
     with open_engine() as engine:
-        for metric in all_metrics():
+        for number, metric in enumerate(all_metrics()):
             table = metric.compute.facts
-            for only in (metric.name, f"!{metric.name}"):
+            both = (metric.name, f"!{metric.name}")  # the rest of the same column
+            for only in both if deep else both[number % 2 :][:1]:
                 look(log, engine, table, {}, only=only, limit=1)
         _, sessions = look(log, engine, "sessions", {}, limit=1)
         assert look(log, engine, "sessions", {}, only="SessionsPerUser", limit=1)[1] == sessions

@@ -21,7 +21,7 @@ from karat.store.events import MANIFEST, STAGING, read_event_log
 if os.name == "nt":
     pytest.skip("needs SIGKILL", allow_module_level=True)
 
-KILLS = 2
+KILLS, DEEP_KILLS = 1, 6
 TEN = 1_795_168_800_000_000  # 2026-11-20T10:00:00Z
 # Limits so low that a small import is staged in many pieces and stored in many files.
 SCRIPT = """
@@ -125,12 +125,14 @@ def test_killed_and_run_again_it_is_the_same_store(
     logs: tuple[Path, Path],
     expected: tuple[object, pl.DataFrame],
     tmp_path: Path,
+    deep: bool,
 ) -> None:
+    kills = DEEP_KILLS if deep else KILLS
     store = tmp_path / "s"
     shutil.copytree(begun, store)
     before = content(store)
     killed = 0
-    for _ in range(KILLS):
+    for _ in range(kills):
         with started(store, logs[1]) as process:
             while process.poll() is None and not moment(store):
                 time.sleep(0.0005)
@@ -145,7 +147,7 @@ def test_killed_and_run_again_it_is_the_same_store(
         else:
             break
     assert killed, "the import ended before it could be killed"
-    if killed == KILLS:
+    if killed == kills:
         assert done(store, logs[1]) == 2700
     manifest, events = content(store)
     assert manifest == expected[0]
