@@ -23,6 +23,8 @@ try:
 except ImportError:  # Windows, where each worker makes its own
     fcntl = None  # type: ignore[assignment]
 
+pytest_plugins = ["tests.durations"]
+
 ROOT = Path(__file__).resolve().parents[1]
 # What pytest, rich and the commit of a history's point read, besides GITHUB_…, GITLAB_… and CI_….
 CI = {"CI", "BUILD_NUMBER", "BUILD_SOURCEVERSION", "FORCE_COLOR", "GIT_COMMIT", "TTY_COMPATIBLE"}
