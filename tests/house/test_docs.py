@@ -22,7 +22,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -173,17 +173,6 @@ class Page:
                 assert same, f"{here}printed\n{output}\nand the page shows\n{shown}"
 
 
-@pytest.fixture(scope="session")
-def built_demo(made_once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
-    """The folder `karat demo` makes."""
-
-    def build(folder: Path) -> None:
-        code, output = Page(folder).bash("karat demo demo")
-        assert code == 0, output
-
-    return made_once("demo", build) / "demo"
-
-
 @pytest.mark.parametrize("name", PAGES)
 def test_the_examples_of_a_page_run(
     name: str,
@@ -195,7 +184,7 @@ def test_the_examples_of_a_page_run(
     for need in NEEDS.finditer(text):
         if need["name"] == "demo":
             for folder in ("demo", "karat-demo"):
-                shutil.copytree(request.getfixturevalue("built_demo"), tmp_path / folder)
+                shutil.copytree(request.getfixturevalue("built_demo") / "demo", tmp_path / folder)
         else:
             data = request.getfixturevalue("field_data") / need["name"]
             assert data.is_dir(), f"{name} needs {need['name']}, which ../shared/data has not"
