@@ -18,6 +18,7 @@ import pytest
 # Before NumPy is loaded: its threads take turns at small matrices, two workers' worth of them on
 # two cores, and a third of the demo's time goes to waiting. Programs that tests start have it too.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark"))
 
 import sqlalchemy as sa
 from hypothesis import settings
