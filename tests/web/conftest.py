@@ -31,6 +31,7 @@ from karat.web.access import csrf_of
 from karat.web.app import create_app
 from karat.web.settings import Settings
 from karat.web.site import Site
+from karat.workflows import passwords
 from karat.workflows.accounts import Accounts
 from karat.workflows.exchanging import take_exchange
 from karat.workflows.kept_runs import keep_runs
@@ -108,6 +109,14 @@ NO_PAUSE = """addEventListener("DOMContentLoaded", () => {
     if (place) place.dataset.pause = "%s";
 });"""
 """A card that has just come takes an answer at once: nobody here reads it."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cheap_passwords() -> Iterator[None]:
+    """Hashes of a millisecond; tests/workflows/test_passwords.py looks at those that are kept."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "COST", {"time_cost": 1, "memory_cost": 64, "parallelism": 1})
+        yield
 
 
 @pytest.fixture(scope="session")
