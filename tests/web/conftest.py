@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 import pytest
 import uvicorn
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi import FastAPI
 from starlette.datastructures import State
 from starlette.testclient import TestClient
@@ -62,6 +63,9 @@ class Clock:
 class Browser(TestClient):
     """A browser; of somebody, if it was given a session."""
 
+    loop: BlockingPortal | None = None
+    """Where apps run; without one, each request starts a thread and an event loop of its own."""
+
     def __init__(self, app: FastAPI, person: Person | None = None, **how: object) -> None:
         super().__init__(
             app,
@@ -71,6 +75,7 @@ class Browser(TestClient):
             **how,  # type: ignore[arg-type]
         )
         self.site: Site = app.state.site
+        self.portal = self.loop
         self.person = person
         if person is not None:
             self.hold(self.site.accounts.start_session(person, "A browser"))
@@ -109,6 +114,14 @@ NO_PAUSE = """addEventListener("DOMContentLoaded", () => {
     if (place) place.dataset.pause = "%s";
 });"""
 """A card that has just come takes an answer at once: nobody here reads it."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_loop() -> Iterator[None]:
+    """One event loop for all browsers, as a server has."""
+    with start_blocking_portal() as portal, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Browser, "loop", portal)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
