@@ -3,7 +3,8 @@
 
   demo [DIR]      install karat into .venv and run its worked example
   run ARGS…       run karat itself:  python3 dev.py run evaluate QRELS RUN
-  test [ARGS…]    run the tests; ARGS go to pytest, paths are read from the project's root
+  test [ARGS…]    run the tests; --quick a part of them, --deep also what takes long;
+                  other ARGS go to pytest, paths are read from the project's root
   check           lint, format, types, and the layers of the house
   pin             write requirements/*.txt anew (needs uv on PATH)
 
@@ -67,12 +68,19 @@ def run(args: Sequence[str]) -> int:
 
 
 def test(args: Sequence[str]) -> int:
-    """Run the tests. More than two workers gain nothing: they wait for the same few long tests."""
+    """Run the tests. More than two workers gain nothing: they wait for the same few long tests.
+
+    --quick, --deep and --record are options of pytest here: tests/durations.py, tests/conftest.py.
+    """
     prepare("dev")
     # Each begins with a half, so that a file's tests share what is set up; then it helps the other.
     workers = ["-n", "auto", "--maxprocesses", "2", "--dist", "worksteal"]
+    # Tests start hundreds of commands: each would compile every module anew.
+    environment = {
+        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+    }
     return subprocess.run(
-        [PYTHON, "-m", "pytest", *workers, *args], cwd=ROOT, check=False
+        [PYTHON, "-m", "pytest", *workers, *args], cwd=ROOT, env=environment, check=False
     ).returncode
 
 

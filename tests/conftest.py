@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import uuid
@@ -13,6 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+# Before NumPy is loaded: its threads take turns at small matrices, two workers' worth of them on
+# two cores, and a third of the demo's time goes to waiting. Programs that tests start have it too.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark"))
+
 import sqlalchemy as sa
 from hypothesis import settings
 
@@ -23,6 +30,8 @@ try:
     import fcntl
 except ImportError:  # Windows, where each worker makes its own
     fcntl = None  # type: ignore[assignment]
+
+pytest_plugins = ["tests.durations"]
 
 ROOT = Path(__file__).resolve().parents[1]
 # What pytest, rich and the commit of a history's point read, besides GITHUB_…, GITLAB_… and CI_….
@@ -106,6 +115,29 @@ def made_once(
         return folder
 
     return once
+
+
+@pytest.fixture(scope="session")
+def built_demo(made_once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
+    """A folder with ``demo``, made by `karat demo demo`, and what that printed: printed.txt."""
+
+    def build(folder: Path) -> None:
+        plain = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "PYTHONIOENCODING": "utf-8"}
+        here = Path(sys.executable).parent
+        done = subprocess.run(
+            [here / "karat", "demo", "demo"],
+            cwd=folder,
+            env={**os.environ, **plain, "PATH": f"{here}{os.pathsep}{os.environ['PATH']}"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
+        (folder / "printed.txt").write_text(done.stdout, encoding="utf-8")
+
+    return made_once("built_demo", build)
 
 
 @pytest.fixture(scope="session")

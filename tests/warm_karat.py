@@ -1,9 +1,10 @@
-"""``karat`` for the shell, a third of a second to a command rather than more than one.
+"""``karat`` and ``pytest`` for the shell, a third of a second to a command rather than some.
 
 A server that has imported what commands import forks for each command. The ``karat`` that it
 puts on PATH is a client: it hands over its arguments, folder, environment and standard streams,
 and ends with the exit code of the command. ``karat demo`` and ``karat serve``, which start programs
-of their own or are stopped by signals, are the real ones.
+of their own or are stopped by signals, are the real ones. ``pytest`` imports karat anew, for it
+rewrites the asserts of its plugins as they are imported.
 
     folder = warm_karat.start()  # to put first on PATH; None where processes cannot be forked
 """
@@ -25,11 +26,12 @@ from pathlib import Path
 REAL = ("demo", "serve")
 CLIENT = f"""#!{sys.executable} -IS
 import array, json, os, socket, sys
-if sys.argv[1:2] and sys.argv[1] in {REAL!r}:
+name = os.path.basename(sys.argv[0])
+if name == "karat" and sys.argv[1:2] and sys.argv[1] in {REAL!r}:
     os.execv({os.fspath(Path(sys.executable).parent / "karat")!r}, ["karat", *sys.argv[1:]])
 server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 server.connect(os.path.join(os.path.dirname(os.path.abspath(__file__)), "socket"))
-asked = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+asked = json.dumps([name, sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
 streams = array.array("i", [0, 1, 2])
 server.sendmsg([len(asked).to_bytes(8)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
 server.sendall(asked)
@@ -49,6 +51,8 @@ LOADED = (
     "karat.formats",
     "altair",
     "duckdb",
+    "pytest",
+    *(f"_pytest.{name}" for name in ("doctest", "junitxml", "legacypath", "pytester", "terminal")),
 )
 
 
@@ -60,9 +64,10 @@ def start() -> Path | None:
     # A socket's path has at most 107 bytes, and pytest's own folders are longer than that.
     place = tempfile.TemporaryDirectory(prefix="warm")
     folder = Path(place.name)
-    client = folder / "karat"
-    client.write_text(CLIENT, encoding="utf-8")
-    client.chmod(0o755)
+    for name in ("karat", "pytest"):
+        client = folder / name
+        client.write_text(CLIENT, encoding="utf-8")
+        client.chmod(0o755)
     plain = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "PYTHONIOENCODING": "utf-8"}
     process = subprocess.Popen(
         [sys.executable, __file__, str(folder)],
@@ -83,6 +88,14 @@ def start() -> Path | None:
 
     atexit.register(stop)
     return folder
+
+
+def command() -> list[str]:
+    """The words that start ``karat``, warm where that can be had."""
+    folder = start()
+    if folder is None:
+        return [sys.executable, "-c", "from karat.cli.main import main; main()"]
+    return [str(folder / "karat")]
 
 
 def serve(folder: Path) -> None:
@@ -123,19 +136,17 @@ def _begin(client: socket.socket) -> int:
         asked += client.recv(1 << 16)
     process = os.fork()
     if process == 0:
-        arguments, directory, environment = json.loads(asked)
+        name, arguments, directory, environment = json.loads(asked)
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
         os.chdir(directory)
         os.environ.clear()
         os.environ.update(environment)
-        sys.argv = ["karat", *arguments]
+        sys.argv = [name, *arguments]
         sys.path[0] = str(Path(sys.executable).parent)  # as for the script that pip makes
-        from karat.cli.main import main
-
         code: object = 70
         try:
-            main()
+            (_pytest if name == "pytest" else _karat)()
         except SystemExit as end:
             code = end.code
         finally:  # taking down all that is loaded would take longer than most commands
@@ -144,6 +155,22 @@ def _begin(client: socket.socket) -> int:
     for stream in streams:
         os.close(stream)
     return process
+
+
+def _karat() -> None:
+    """Run what the command line says."""
+    from karat.cli.main import main
+
+    main()
+
+
+def _pytest() -> None:
+    """Run pytest, as if karat had not been imported."""
+    for name in [each for each in sys.modules if each.partition(".")[0] == "karat"]:
+        del sys.modules[name]
+    import pytest
+
+    sys.exit(pytest.main())
 
 
 if __name__ == "__main__":

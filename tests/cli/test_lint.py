@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests import warm_karat
 
 SOUND = "q1 0 d1 1\nq1 0 d2 0\n"
 FAULTY = "q1 0 d1 1\nq1 0 100%\nq1 0 d3 -1\n"
@@ -25,12 +25,11 @@ def folder(tmp_path: Path) -> Path:
 
 def karat(*arguments: str, cwd: Path, given: str = "") -> subprocess.CompletedProcess[str]:
     """Run karat lint in a process of its own."""
-    source = Path(__file__).resolve().parents[2] / "src"
     return subprocess.run(
-        [sys.executable, "-c", "from karat.cli.main import main; main()", "lint", *arguments],
+        [*warm_karat.command(), "lint", *arguments],
         cwd=cwd,
         input=given,
-        env={**os.environ, "PYTHONPATH": str(source), "COLUMNS": "80"},
+        env={**os.environ, "COLUMNS": "80"},
         capture_output=True,
         encoding="utf-8",
         timeout=120,

@@ -8,6 +8,8 @@
   for any lines. A command may fail only where ``$ echo $?`` follows and shows its exit code.
 - Other languages (text, json, yaml, …) are shown and not run.
 - ``<!-- not run: REASON -->`` just before a block leaves it out.
+- ``<!-- deep: REASON -->`` just before a block of Python runs it with --deep. Without, its imports
+  are made, and its calls of karat are looked at: there is such a function, and it takes that.
 - ``<!-- needs: demo -->`` puts a finished demo into ``demo/`` and
   ``karat-demo/``; ``<!-- needs: NAME -->`` puts
   ``../shared/data/NAME`` into ``NAME/``, or skips the page where that is absent.
@@ -15,14 +17,16 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
+import inspect
 import os
 import re
 import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +50,7 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 NOT_RUN = re.compile(r"<!--\s*not run\b(?::\s*(?P<reason>[^>]*?))?\s*-->\s*\Z")
+DEEP = re.compile(r"<!--\s*deep:\s*[^>]*?-->\s*\Z")
 NEEDS = re.compile(r"<!--\s*needs:\s*(?P<name>[\w-]+)\s*-->")
 LINK = re.compile(
     r"!?\[[^\]]*\]\(\s*<?(?P<target>[^)\s>]+)[^)]*\)|^\[[^\]]+\]:\s*(?P<ref>\S+)", re.MULTILINE
@@ -59,6 +64,7 @@ class Block:
     language: str
     body: str
     line: int  # of its first line within the page, from 1
+    deep: bool = False
 
 
 def blocks(text: str) -> Iterator[Block]:
@@ -70,7 +76,8 @@ def blocks(text: str) -> Iterator[Block]:
         assert better is None, f"line {line - 1}: write ```{better} rather than ```{language}"
         left_out = NOT_RUN.search(text, 0, found.start())
         if left_out is None and language in RUN:
-            yield Block(language, textwrap.dedent(found["body"]), line)
+            deep = DEEP.search(text, 0, found.start()) is not None
+            yield Block(language, textwrap.dedent(found["body"]), line, deep)
         elif left_out:
             assert left_out["reason"], f"line {line - 1}: say why: <!-- not run: REASON -->"
 
@@ -173,17 +180,6 @@ class Page:
                 assert same, f"{here}printed\n{output}\nand the page shows\n{shown}"
 
 
-@pytest.fixture(scope="session")
-def built_demo(made_once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
-    """The folder `karat demo` makes."""
-
-    def build(folder: Path) -> None:
-        code, output = Page(folder).bash("karat demo demo")
-        assert code == 0, output
-
-    return made_once("demo", build) / "demo"
-
-
 @pytest.mark.parametrize("name", PAGES)
 def test_the_examples_of_a_page_run(
     name: str,
@@ -195,7 +191,7 @@ def test_the_examples_of_a_page_run(
     for need in NEEDS.finditer(text):
         if need["name"] == "demo":
             for folder in ("demo", "karat-demo"):
-                shutil.copytree(request.getfixturevalue("built_demo"), tmp_path / folder)
+                shutil.copytree(request.getfixturevalue("built_demo") / "demo", tmp_path / folder)
         else:
             data = request.getfixturevalue("field_data") / need["name"]
             assert data.is_dir(), f"{name} needs {need['name']}, which ../shared/data has not"
@@ -203,7 +199,24 @@ def test_the_examples_of_a_page_run(
     monkeypatch.chdir(tmp_path)
     page = Page(tmp_path)
     for block in blocks(text):
-        page.run(block, f"{name}:{block.line}")
+        if block.deep and not request.config.getoption("deep"):
+            could_run(block.body, f"{name}:{block.line}")
+        else:
+            page.run(block, f"{name}:{block.line}")
+
+
+def could_run(body: str, where: str) -> None:
+    """Look at a block of Python without running it."""
+    tree = ast.parse(body, where)
+    names: dict[str, object] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            exec(compile(ast.Module([node], []), where, "exec"), names)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(ast.Attribute(ast.Name("karat"), name), arguments, keywords):
+                given = {each.arg or "": None for each in keywords}
+                inspect.signature(getattr(names["karat"], name)).bind(*arguments, **given)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -265,3 +278,20 @@ def test_an_example_that_is_wrong_is_found(page: str, complaint: str, tmp_path: 
 )
 def test_an_example_that_is_right_is_not(page: str, tmp_path: Path) -> None:
     run_page(page, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ("import karat\nkarat.evaluate('q', 'r', masures='P@1')\n", TypeError),
+        ("import karat\nkarat.evaluated('q', 'r')\n", AttributeError),
+        ("from karat import evaluated\n", ImportError),
+        ("karat.evaluate(\n", SyntaxError),
+    ],
+)
+def test_an_example_that_waits_is_looked_at(body: str, error: type[Exception]) -> None:
+    (block,) = blocks(f"<!-- deep: slow -->\n```python\n{body}```\n")
+    assert block.deep
+    with pytest.raises(error):
+        could_run(block.body, "page:1")
+    could_run("import karat\nkarat.evaluate('q', 'r', measures='P@1')\n", "page:1")

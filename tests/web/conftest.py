@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 import pytest
 import uvicorn
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi import FastAPI
 from starlette.datastructures import State
 from starlette.testclient import TestClient
@@ -31,6 +32,7 @@ from karat.web.access import csrf_of
 from karat.web.app import create_app
 from karat.web.settings import Settings
 from karat.web.site import Site
+from karat.workflows import passwords
 from karat.workflows.accounts import Accounts
 from karat.workflows.exchanging import take_exchange
 from karat.workflows.kept_runs import keep_runs
@@ -61,6 +63,9 @@ class Clock:
 class Browser(TestClient):
     """A browser; of somebody, if it was given a session."""
 
+    loop: BlockingPortal | None = None
+    """Where apps run; without one, each request starts a thread and an event loop of its own."""
+
     def __init__(self, app: FastAPI, person: Person | None = None, **how: object) -> None:
         super().__init__(
             app,
@@ -70,6 +75,7 @@ class Browser(TestClient):
             **how,  # type: ignore[arg-type]
         )
         self.site: Site = app.state.site
+        self.portal = self.loop
         self.person = person
         if person is not None:
             self.hold(self.site.accounts.start_session(person, "A browser"))
@@ -108,6 +114,22 @@ NO_PAUSE = """addEventListener("DOMContentLoaded", () => {
     if (place) place.dataset.pause = "%s";
 });"""
 """A card that has just come takes an answer at once: nobody here reads it."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_loop() -> Iterator[None]:
+    """One event loop for all browsers, as a server has."""
+    with start_blocking_portal() as portal, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Browser, "loop", portal)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cheap_passwords() -> Iterator[None]:
+    """Hashes of a millisecond; tests/workflows/test_passwords.py looks at those that are kept."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "COST", {"time_cost": 1, "memory_cost": 64, "parallelism": 1})
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -33,6 +33,15 @@ def test_nobody_has_no_password(passwords: Passwords) -> None:
     assert not passwords.right(None, "")
 
 
+def test_the_first_try_costs_the_same_for_a_name_that_is_there(passwords: Passwords) -> None:
+    held = passwords.hashed("correct horse")
+    for each in (None, held):
+        first = Passwords()
+        assert first._nobody is None
+        first.right(each, "correct horse")
+        assert first._nobody is not None, "or the second try would tell who is there"
+
+
 def test_what_is_no_hash_lets_nobody_in(passwords: Passwords) -> None:
     for held in ("x", "$argon2id$", "correct horse"):
         assert not passwords.right(held, "correct horse")

@@ -7,6 +7,7 @@ import threading
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypedDict
 
 from karat.errors import MissingExtra, UsageError
 
@@ -16,6 +17,18 @@ MOST = 1000
 _AT_ONCE = 4  # looked at in one process at once: each takes 64 MiB meanwhile
 _WAITING = 8  # that wait for their turn: each keeps a thread that others' pages need
 _PATIENCE_S = 2.0
+
+
+class Cost(TypedDict, total=False):
+    """What a hash costs, in the terms of argon2-cffi."""
+
+    time_cost: int
+    memory_cost: int
+    parallelism: int
+
+
+COST = Cost()
+"""What hashes cost from now on; what is not set is as argon2-cffi advises."""
 
 
 class SignInRefused(UsageError):
@@ -49,11 +62,10 @@ class Passwords:
             from argon2 import PasswordHasher
         except ImportError:
             raise MissingExtra("argon2-cffi", "web", "an account") from None
-        self._hasher = PasswordHasher()
+        self._hasher = PasswordHasher(**COST)
         self._turn = threading.BoundedSemaphore(_AT_ONCE)
         self._place = threading.BoundedSemaphore(_AT_ONCE + _WAITING)
-        # Somebody who is not there costs as long as a wrong password: no name can be guessed.
-        self._nobody = self._hasher.hash(secrets.token_hex(16))
+        self._nobody: str | None = None
 
     def hashed(self, password: str) -> str:
         """What is kept of a password.
@@ -90,6 +102,10 @@ class Passwords:
         given = _coded(_one_form(password)[: MOST + 1])
         try:
             with self._one_at_a_time():
+                # Somebody who is not there costs as long as a wrong password: no name can be
+                # guessed. The first time costs two hashes, whoever it is.
+                if self._nobody is None:
+                    self._nobody = self._hasher.hash(secrets.token_hex(16))
                 self._hasher.verify(held or self._nobody, given)
         except (VerificationError, InvalidHashError):
             return False
