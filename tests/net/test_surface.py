@@ -91,7 +91,7 @@ def _default(parameter: click.Parameter) -> str:
     return "none" if lacks else repr(str(found) if isinstance(found, Path) else found)
 
 
-def _type(kind: click.ParamType) -> str:
+def _type(kind: click.ParamType[Any]) -> str:
     facts = {k: v for k, v in kind.to_info_dict().items() if k not in {"param_type", "name"} and v}
     said = "".join(f" {k}={v}" for k, v in sorted(facts.items()))
     return f"{kind.name}{said}"
