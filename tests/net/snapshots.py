@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.net.facts import facts_of
 
 EXPECTED = Path(__file__).resolve().parent / "expected"
-LONGEST = 100_000
+LONGEST = 60_000
 """Characters of a text that is kept whole; of a longer one its sum and its first lines."""
 FIRST = 60
 DIFF = 40

@@ -33,6 +33,7 @@ class Asked(NamedTuple):
 TWO = "demo demo/runs/bm25.trec demo/runs/hybrid.trec"
 THREE = "demo demo/runs/bm25.trec demo/runs/semantic.trec demo/runs/hybrid.trec"
 OTHER = "demo demo/runs/bm25.trec demo/runs/semantic.trec"
+ONE = "demo demo/runs/bm25.trec"
 W = "-w demo"
 SEARCH = "def search(text):\n    return [(word, len(word)) for word in sorted(set(text.split()))]\n"
 FAULTY = (
@@ -90,7 +91,7 @@ DEMO: dict[str, tuple[Asked, ...]] = {
         Asked("compare-no-certificate", f"compare {TWO} -m nDCG@10 --certificate no.json"),
         Asked(
             "compare-certificate",
-            f"compare {OTHER} -m RR@3 --certificate certificate.json",
+            f"compare {OTHER} -m P@1 --certificate certificate.json",
             "",
             ("certificate.json",),
         ),
@@ -111,13 +112,13 @@ DEMO: dict[str, tuple[Asked, ...]] = {
         Asked(
             "fuse-sum",
             "fuse demo/runs/bm25.trec demo/runs/semantic.trec --method sum --weights 2,1"
-            " --normalise z-score --depth 10 -o sum.jsonl",
+            " --normalise z-score --depth 5 -o sum.jsonl",
             "",
             ("sum.jsonl",),
         ),
         Asked(
             "fuse-tuned",
-            "fuse demo/runs/bm25.trec demo/runs/semantic.trec --tune demo --depth 20 -o tuned.trec",
+            "fuse demo/runs/bm25.trec demo/runs/semantic.trec --tune demo --depth 5 -o tuned.trec",
             "",
             ("tuned.trec",),
         ),
@@ -231,13 +232,11 @@ DEMO: dict[str, tuple[Asked, ...]] = {
     ),
     "online-read": (
         Asked("online-status", f"online status {W}", "json"),
-        Asked("online-evaluate", f"online evaluate {W}", "json csv md"),
-        Asked(
-            "online-evaluate-by", f"online evaluate {W} -m CTR@5 -m SAT --by arm --notes", "json"
-        ),
-        Asked("online-queries", f"online queries {W} --limit 8", "json csv md"),
-        Asked("online-watch", f"online watch {W} --by query_class", "json"),
-        Asked("online-against", f"online against {W} demo demo/runs/bm25.trec", "json csv md"),
+        Asked("online-evaluate", f"online evaluate {W} --by arm --notes", "json"),
+        Asked("online-queries", f"online queries {W} --limit 8", "json"),
+        Asked("online-watch", f"online watch {W}"),
+        Asked("online-watch-by", f"online watch {W} --by query_class -f json"),
+        Asked("online-against", f"online against {W} demo demo/runs/bm25.trec", "json"),
     ),
     "online-write": (
         Asked(
@@ -249,6 +248,13 @@ DEMO: dict[str, tuple[Asked, ...]] = {
         Asked("online-import-check", "online import --events events log.ndjson --check", "json"),
         Asked("online-import", "online import --events events log.ndjson", "json"),
         Asked("online-import-status", "online status --events events", "json"),
+        Asked("online-few", "online evaluate --events events -m CTR@5 -m SAT -f csv"),
+        Asked("online-few-md", "online evaluate --events events -f md"),
+        Asked("online-few-queries", "online queries --events events -f csv"),
+        Asked("online-few-queries-md", "online queries --events events --by arm -f md"),
+        Asked("online-few-against", f"online against --events events {ONE} -f csv"),
+        Asked("online-few-against-md", f"online against --events events {ONE} -f md"),
+        Asked("online-few-watch", "online watch --events events"),
     ),
 }
 LEFT_OUT = {
