@@ -100,10 +100,20 @@ def masked(text: str, folder: Path) -> str:
     text = text.replace(os.fspath(folder), "FOLDER")
     text = re.sub(rf"(?<![\d.]){re.escape(metadata.version('karat'))}(?![\d.])", "VERSION", text)
     text = re.sub(rf"\b{re.escape(platform.python_version())}\b", "PYTHON", text)
+    text = re.sub(r"(?<![\w.])-?\d+\.\d{11,}(?:e-?\d+)?", _rounded, text)
     today = datetime.now(UTC)  # of what does not ask the clock that stands still
     for day in (today - timedelta(days=1), today):
         text = re.sub(rf"{day:%Y-%m-%d}([T ][\d:.]+(Z|\+00:00)?)?", "TODAY", text)
+        text = re.sub(rf"(?<![\d-]){day:%m-%d} \d\d:\d\d", "MM-DD TODAY", text)
+    text = re.sub(r"\b(p50|p95) [\d.,]+ m?s\b", r"\1 TIME", text)
+    text = re.sub(r'"(\w+_(?:ms|seconds|s))": [\d.]+', r'"\1": "TIME"', text)
     return text
+
+
+def _rounded(number: re.Match[str]) -> str:
+    # Threads add in any order, so the last digits are another each time.
+    value = float(number[0])
+    return "0.0" if abs(value) < 1e-12 else f"{value:.10g}"
 
 
 def build_demo(folder: Path) -> None:

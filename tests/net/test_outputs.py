@@ -323,7 +323,8 @@ def test_the_demo_prints_what_it_printed(demo: Path, snapshots: Callable[[str], 
     kept.check("printed.txt", (demo / "printed.txt").read_text(encoding="utf-8"))
     page = (demo / "demo/report.html").read_text(encoding="utf-8")
     kept.check("report.txt", masked(visible(page), demo))
-    kept.check("history.txt", (demo / "demo/history.jsonl").read_text(encoding="utf-8"))
+    history = (demo / "demo/history.jsonl").read_text(encoding="utf-8")
+    kept.check("history.txt", masked(history, demo))
     kept.check("karat.toml", (demo / "demo/karat.toml").read_text(encoding="utf-8"))
     kept.holds_only(["printed.txt", "report.txt", "history.txt", "karat.toml"])
 
