@@ -27,6 +27,7 @@ class Snapshots:
     def check(self, name: str, text: str) -> None:
         """Compare a text with the one that is kept under this name, or keep it."""
         path = self.folder / name
+        text = text.replace("\r", "␍")  # which git and editors would lose
         text = shortened(text if text.endswith("\n") else f"{text}\n")
         if self.approve:
             path.parent.mkdir(parents=True, exist_ok=True)

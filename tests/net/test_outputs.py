@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import zipfile
 from collections.abc import Callable
@@ -356,5 +357,76 @@ def _forms_of(line: str) -> list[str]:
     return [words[at + 1] for at, word in enumerate(words) if word == "-f"]
 
 
-C = "cranfield cranfield-a.jsonl cranfield-b.jsonl"
-R = "robust03/qrels.robust03.gz robust03/input.NLPR03vb10.gz robust03/input.aplrob03a.gz"
+CRANFIELD = "cranfield words.trec titles.trec"
+ROBUST = "robust03/qrels.robust03.gz robust03/input.aplrob03a.gz robust03/input.NLPR03vb10.gz"
+FIELD: dict[str, tuple[Asked, ...]] = {
+    "cranfield": (
+        Asked("evaluate", f"evaluate {CRANFIELD}", "json csv md"),
+        Asked("evaluate-by", f"evaluate {CRANFIELD} --by relevant_documents:quartiles"),
+        Asked("compare", f"compare {CRANFIELD} --by query_length:quartiles", "json md"),
+        Asked(
+            "explain", "explain cranfield words.trec 1 --queries cranfield/queries.jsonl", "json"
+        ),
+        Asked("fuse", "fuse words.trec titles.trec -o fused.trec"),
+        Asked("evaluate-fused", "evaluate cranfield fused.trec -f csv"),
+        Asked("lint", "lint cranfield words.trec cranfield/cranqrel.raw", "json"),
+        Asked("gate-init", "gate --init cranfield words.trec", files=("gate.toml",)),
+        Asked("gate", f"gate --policy gate.toml {CRANFIELD} --history history.jsonl", "json"),
+        Asked("trend", "trend history.jsonl -m nDCG@10", "json"),
+        Asked("init", "init new --scale 0-4"),
+        Asked("golden-import", "golden import -w new cranfield"),
+        Asked("golden-status", "golden status -w new", "json"),
+        Asked("golden-choose", "golden choose -w new log.tsv --size 20 --hard-from words.trec"),
+        Asked("golden-choose-replace", "golden choose -w new log.tsv --size 20 --replace", "json"),
+    ),
+    "robust03": (
+        Asked("evaluate", f"evaluate {ROBUST}", "json csv md"),
+        Asked("evaluate-trec", f"evaluate {ROBUST} -m map -m P@20 -f trec --compat trec_eval-10"),
+        Asked("compare", f"compare {ROBUST} -m AP -m nDCG@10", "json"),
+        Asked(
+            "explain", "explain robust03/qrels.robust03.gz robust03/input.aplrob03a.gz 601", "json"
+        ),
+        Asked("lint", f"lint {ROBUST}"),
+        Asked("gate-init", f"gate --init {ROBUST.rpartition(' ')[0]}", files=("gate.toml",)),
+        Asked("gate", f"gate --policy gate.toml {ROBUST}", "json"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FIELD)
+def test_the_commands_print_of_real_data_what_they_printed(
+    name: str, field_data: Path, tmp_path: Path, snapshots: Callable[[str], Snapshots]
+) -> None:
+    (tmp_path / name).symlink_to(field_data / name, target_is_directory=True)
+    if name == "cranfield":
+        rank_cranfield(field_data / name, tmp_path)
+    kept = snapshots(f"field/{name}")
+    names: list[str] = []
+    for minutes, asked in enumerate(FIELD[name]):
+        names += record(asked, tmp_path, kept, minutes)
+    kept.holds_only(names)
+
+
+def rank_cranfield(data: Path, folder: Path) -> None:
+    """Two runs, by the rare words that a query shares with a document: all of it, or its title."""
+    texts = [json.loads(line) for line in (data / "corpus.jsonl").read_text().splitlines()]
+    queries = [json.loads(line) for line in (data / "queries.jsonl").read_text().splitlines()]
+    for name, parts in (("words", ("title", "text")), ("titles", ("title",))):
+        held: dict[str, list[str]] = {}
+        for each in texts:
+            for word in set(" ".join(each.get(part) or "" for part in parts).lower().split()):
+                held.setdefault(word, []).append(each["_id"])
+        lines = []
+        for query in queries:
+            scores: dict[str, float] = {}
+            for word in sorted(set(query["text"].lower().split())):
+                for document in held.get(word, ()):
+                    scores[document] = scores.get(document, 0.0) + 1 / len(held[word])
+            best = sorted(scores, key=lambda each: (-round(scores[each], 6), each))[:50]
+            lines += [
+                f"{query['_id']} Q0 {document} {rank} {scores[document]:.6f} {name}\n"
+                for rank, document in enumerate(best, 1)
+            ]
+        (folder / f"{name}.trec").write_text("".join(lines))
+    counts = (f"{query['text'].strip()}\t{1 + n % 7}\n" for n, query in enumerate(queries))
+    (folder / "log.tsv").write_text("query\tcount\n" + "".join(counts))
