@@ -235,7 +235,6 @@ DEMO: dict[str, tuple[Asked, ...]] = {
         Asked("online-status", f"online status {W}", "json"),
         Asked("online-evaluate", f"online evaluate {W} --by arm --notes", "json"),
         Asked("online-queries", f"online queries {W} --limit 8", "json"),
-        Asked("online-watch", f"online watch {W}"),
         Asked("online-watch-by", f"online watch {W} --by query_class -f json"),
         Asked("online-against", f"online against {W} demo demo/runs/bm25.trec", "json"),
     ),
@@ -380,15 +379,13 @@ FIELD: dict[str, tuple[Asked, ...]] = {
         Asked("golden-choose-replace", "golden choose -w new log.tsv --size 20 --replace", "json"),
     ),
     "robust03": (
-        Asked("evaluate", f"evaluate {ROBUST}", "json csv md"),
+        Asked("evaluate", f"evaluate {ROBUST}", "json"),
         Asked("evaluate-trec", f"evaluate {ROBUST} -m map -m P@20 -f trec --compat trec_eval-10"),
         Asked("compare", f"compare {ROBUST} -m AP -m nDCG@10", "json"),
-        Asked(
-            "explain", "explain robust03/qrels.robust03.gz robust03/input.aplrob03a.gz 601", "json"
-        ),
+        Asked("explain", "explain robust03/qrels.robust03.gz robust03/input.aplrob03a.gz 601"),
         Asked("lint", f"lint {ROBUST}"),
         Asked("gate-init", f"gate --init {ROBUST.rpartition(' ')[0]}", files=("gate.toml",)),
-        Asked("gate", f"gate --policy gate.toml {ROBUST}", "json"),
+        Asked("gate", f"gate --policy gate.toml {ROBUST} -f json"),
     ),
 }
 
