@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
+import httpx2
 import pytest
 from starlette.testclient import TestClient
 from tests.net.commands import NOW, masked, readable, repeatable, typed
@@ -87,8 +89,7 @@ def test_every_page_says_what_it_said(served: Path, snapshots: Callable[[str], S
                     continue
                 for number, asks in enumerate(ASKS.get(path, ("",))):
                     browser = stranger if path in {"/sign-in", "/invited/{token}"} else owner
-                    with repeatable(f"{path}{asks}"):
-                        answer = browser.get(address(path) + asks, follow_redirects=False)
+                    answer = settled(browser, path, asks)
                     kind = answer.headers.get("content-type", "").partition(";")[0]
                     form = {"text/html": "txt", "application/json": "json"}.get(kind, "text")
                     name = f"{named(path)}{f'-{number}' * bool(number)}.{form}"
@@ -99,6 +100,18 @@ def test_every_page_says_what_it_said(served: Path, snapshots: Callable[[str], S
                     kept.check(name, masked(f"{head}\n{said}", served))
     assert len(names) == len(set(names))
     kept.holds_only(names)
+
+
+def settled(browser: Browser, path: str, asks: str) -> httpx2.Response:
+    """The answer of a route, once nothing of it is being computed any more."""
+    until = time.monotonic() + 120
+    while True:
+        with repeatable(f"{path}{asks}"):
+            answer = browser.get(address(path) + asks, follow_redirects=False)
+        if "being computed" not in answer.text:
+            return answer
+        assert time.monotonic() < until, f"{path} is still being computed"
+        time.sleep(0.2)
 
 
 def address(path: str) -> str:
