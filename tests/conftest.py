@@ -45,8 +45,12 @@ settings.register_profile("deep", deadline=None, print_blob=True, max_examples=2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--deep`` runs what takes long too: many examples of each law, kills, soaks, simulations."""
+    """``--deep`` runs what takes long too: many examples of each law, kills, soaks, simulations.
+
+    ``--approve`` writes the expected files of ``tests/net`` again rather than comparing.
+    """
     parser.addoption("--deep", action="store_true", help="everything, and many examples of laws")
+    parser.addoption("--approve", action="store_true", help="write tests/net/expected again")
 
 
 def pytest_configure(config: pytest.Config) -> None:
