@@ -42,7 +42,6 @@ ASKS: dict[str, tuple[str, ...]] = {
     "/golden/{name}/exchange/file": ("?to=csv",),
     "/golden/{name}/pairs": ("", "?q=json&per=5"),
     "/runs/{run_id}": ("", "?measure=RR%4010"),
-    "/online": ("", "?by=arm"),
     "/api/golden/{golden}/pair": ("?query=q01&document=json",),
     "/api/golden/{golden}/diff": ("?old=first",),
     "/api/golden/{golden}/coverage": ("?run=bm25",),
@@ -111,7 +110,7 @@ def settled(browser: Browser, path: str, asks: str) -> httpx2.Response:
         if "being computed" not in answer.text:
             return answer
         assert time.monotonic() < until, f"{path} is still being computed"
-        time.sleep(0.2)
+        time.sleep(0.5)
 
 
 def address(path: str) -> str:
