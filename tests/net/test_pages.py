@@ -60,6 +60,8 @@ LEFT_OUT = {
     "/static/{name}": "files as they lie in the package, whose names hold sums of their content",
 }
 """Routes that are not recorded, and why."""
+WAITING = ("data-waits", "being computed")
+"""What a page says whose numbers are not there yet."""
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +109,7 @@ def settled(browser: Browser, path: str, asks: str) -> httpx2.Response:
     while True:
         with repeatable(f"{path}{asks}"):
             answer = browser.get(address(path) + asks, follow_redirects=False)
-        if "being computed" not in answer.text:
+        if not any(mark in answer.text for mark in WAITING):
             return answer
         assert time.monotonic() < until, f"{path} is still being computed"
         time.sleep(0.5)
