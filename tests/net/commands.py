@@ -74,10 +74,7 @@ def typed(line: str, folder: Path, given: str = "", minutes: int = 0) -> str:
         code = stopped.value.code
         out.flush()
         err.flush()
-    printed, said = (
-        each.buffer.getvalue().decode("utf-8", "replace")  # type: ignore[attr-defined]
-        for each in (out, err)
-    )
+    printed, said = (each.buffer.getvalue().decode("utf-8", "replace") for each in (out, err))
     assert "Traceback" not in said, said
     parts = [f"$ karat {line}", shortened(masked(readable(printed), folder)).rstrip("\n")]
     if said:
