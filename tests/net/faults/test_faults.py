@@ -31,6 +31,10 @@ def test_every_folder_has_a_fault() -> None:
     assert len(TABLE) == 40
 
 
+def test_every_fault_was_planted_once() -> None:
+    assert list(RECORDED) == list(TABLE)
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("name", CAUGHT)
 def test_what_was_caught_is_still_caught(name: str) -> None:
