@@ -408,6 +408,8 @@ def test_a_policy_is_never_overwritten(karat: Karat, files: Path, capsys: Captur
     assert karat("--init", "--policy", "x.toml", "qrels", "old.trec", "new.trec") == 2
     assert karat("--init", "--policy", "x.toml", "--notify", "http://localhost") == 2
     assert "--init has no use for --notify" in capsys.readouterr().err
+    assert karat("--init", "--policy", "x.toml", "-f", "json") == 2
+    assert "--init has no use for --format" in capsys.readouterr().err  # its long form
     assert karat("--init", "--policy", "x.toml", "old.trec", "qrels") == 2
     assert not (files / "x.toml").exists()
     assert karat() == 2

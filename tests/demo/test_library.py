@@ -52,6 +52,19 @@ def test_each_definition_is_found_once_under_its_best_name(tmp_path: Path) -> No
     assert found["shop.pay"] == ("shop.pay", "function", "shop", "(sum)", "Pay a sum.")
 
 
+def test_a_function_may_have_the_docstring_of_another(tmp_path: Path) -> None:
+    # As cProfile.run has that of profile.run.
+    (tmp_path / "till.py").write_text('def pay(sum):\n    """Pay a sum."""\n')
+    (tmp_path / "quick.py").write_text(
+        "import till as _slow\ndef pay(sum, tip):\n    pass\npay.__doc__ = _slow.pay.__doc__\n"
+        "def owe(sum):\n    pass\n"
+    )
+    assert [(entry.doc_id, entry.text) for entry in Library(tmp_path).entries()] == [
+        ("quick.pay", "Pay a sum."),
+        ("till.pay", "Pay a sum."),
+    ]
+
+
 def test_the_best_name_is_the_package_above_then_the_module_itself() -> None:
     assert (
         best_name(("asyncio.tasks", "gather"), ["asyncio.tasks.gather", "asyncio.gather"])

@@ -38,6 +38,12 @@ def test_cutoff_within_a_tied_group() -> None:
     assert one(found.expected) == pytest.approx(3 / 10)
 
 
+def test_a_tied_group_that_begins_at_the_cutoff_counts() -> None:
+    # Ranks 2-3 tied, one of them relevant: at rank 2 with 1/2, else beyond the cutoff.
+    of = evidence({"x": 2, "a": 1, "b": 1}, {"a": 1})
+    assert one(band("RR@2", of).expected) == pytest.approx(1 / 2 * 1 / 2)
+
+
 def test_average_precision_of_two_tied_pairs() -> None:
     # Ranks 1-2 tied, one of them relevant; 3-4 tied, one relevant; R = 2.
     of = evidence({"a": 2, "b": 2, "c": 1, "d": 1}, {"a": 1, "c": 1})

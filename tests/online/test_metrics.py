@@ -133,6 +133,7 @@ def test_its_name_leads_back_to_it(metric: Metric) -> None:
     [
         ("ctr@3", "CTR@3"),
         (" CTR @ 3 ", "CTR@3"),
+        ("CTR@1000", "CTR@1000"),
         ("PaulScore:F=0.9", "PaulScore(F=0.9)"),
         ("paulscore(f = .5)", "PaulScore(F=0.5)"),
         ("Latency:p95", "Latency(p95)"),
@@ -158,6 +159,7 @@ def test_names_are_read_in_many_spellings(typed: str, name: str) -> None:
         ("CTR@0", "position from 1"),
         ("CTR@five", "position from 1"),
         ("CTR@99999", "position from 1"),
+        ("CTR@1001", "position from 1 to 1,000"),
         ("SAT@5", "no cutoff"),
         ("CTR(clicked)", "nothing in brackets"),
         ("Dwell(meen)", "did you mean Dwell(mean)"),

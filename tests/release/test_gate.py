@@ -68,6 +68,11 @@ def test_a_drop_and_a_floor(written: dict[str, Any], expected: str) -> None:
     assert verdict(FINE, **written) == expected
 
 
+def test_rounding_fails_no_drop_of_just_the_limit() -> None:
+    assert 0.80 - 0.78 > 0.02  # in floating point
+    assert verdict(replace(FINE, drop=0.80 - 0.78), max_drop=0.02) == "pass"
+
+
 def test_an_interval_beyond_the_limit_fails() -> None:
     lost = replace(FINE, drop=0.1, ci_low=0.06, ci_high=0.14)
     assert verdict(lost, max_drop=0.05, evidence="interval") == "fail"

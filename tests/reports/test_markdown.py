@@ -76,6 +76,13 @@ def test_verdict_and_reason_then_the_checks_then_who_lost() -> None:
     assert len(text) < 3_000
 
 
+def test_a_long_list_says_how_many_it_leaves_out() -> None:
+    notes = [f"note {number}" for number in range(12)]
+    text = gate_comment(replace(gate_of(check()), notes=notes))
+    assert "- note 9\n- and 2 more\n" in text
+    assert "more\n" not in gate_comment(replace(gate_of(check()), notes=notes[:10]))
+
+
 @pytest.mark.parametrize("evil", EVIL)
 def test_a_name_is_shown_as_it_is(evil: str) -> None:
     html = rendered(gate_comment(gate_of(check(attribute="class", slice=evil), name=evil)))

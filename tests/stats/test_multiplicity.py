@@ -41,6 +41,11 @@ def test_statsmodels_numbers() -> None:
     assert benjamini_hochberg(p) == pytest.approx(expected, rel=1e-12)
 
 
+def test_rounding_makes_none_smaller_than_its_p() -> None:
+    assert 0.35 * 3 / 3 < 0.35  # in floating point
+    assert benjamini_hochberg([0.35] * 3) == [0.35] * 3
+
+
 @given(MANY)
 def test_as_scipys_false_discovery_control(p: list[float]) -> None:
     if p:

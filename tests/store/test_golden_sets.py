@@ -30,6 +30,20 @@ def test_a_set_whose_pages_nobody_could_open_is_not_made(name: str, tmp_path: Pa
         store.dispose()
 
 
+def test_a_change_of_one_set_leaves_others_alone(tmp_path: Path) -> None:
+    store = open_store(f"sqlite:///{tmp_path / 'karat.db'}", make=True)
+    with store.begin() as c:
+        made(c, "a")
+        made(c, "b")
+        one, other = golden_sets.find(c, "a"), golden_sets.find(c, "b")
+        golden_sets.change(c, one.id, grades={0.0: "Off", 3.0: "On"}, raters=3, repeats=0.5)
+        changed = golden_sets.find(c, "a")
+        assert changed.grades == {0.0: "Off", 3.0: "On"}
+        assert (changed.raters, changed.repeats) == (3, 0.5)
+        assert golden_sets.find(c, "b") == other
+    store.dispose()
+
+
 def made(c: object, name: str) -> None:
     """Make a golden set of this name."""
     golden_sets.make(

@@ -128,6 +128,23 @@ def test_it_is_filtered_sorted_and_sliced_on_the_server(engineer: Browser) -> No
     assert "What each slice loses" in page.text
 
 
+def test_slices_by_the_golden_set_follow_its_changes(engineer: Browser) -> None:
+    def lost(**kinds: list[str]) -> dict[str, int]:
+        kind = {text: name for name, texts in kinds.items() for text in texts}
+        golden = engineer.site.workspace.golden.id
+        with engineer.site.workspace.store.begin() as c:
+            frame = queries.frame(c, golden)
+            named = frame.with_columns(kind=pl.col("text").replace_strict(kind))
+            queries.put(c, golden, named, 1)
+        found = engineer.get("/online/queries?by=golden:kind&format=json").json()
+        return {value: failed for value, _, _, failed, _, _ in found["groups"]}
+
+    # Failed: 48 searches for the hat, 36 for the hose, 24 for shoes, 12 for the ladder.
+    hats, rest = ["wool hat", "red shoes"], ["garden hose", "tall ladder"]
+    assert lost(wear=hats, garden=rest) == {"wear": 72, "garden": 48}
+    assert lost(wear=hats[1:], garden=[*rest, hats[0]]) == {"wear": 24, "garden": 96}
+
+
 def test_chosen_ones_go_to_the_golden_set_with_their_counts(
     engineer: Browser, workspace: Path
 ) -> None:

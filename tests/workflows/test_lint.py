@@ -215,6 +215,15 @@ def test_roles_are_told_by_content(tmp_path: Path) -> None:
     assert not found.count("error"), [f for f in found.findings if f.severity == "error"]
 
 
+def test_queries_and_documents_are_told_by_a_name_in_any_case(tmp_path: Path) -> None:
+    long, short = "q1\t" + "a long passage of text " * 20 + "\n", "d1\twing\n"
+    found = linted(
+        tmp_path, Queries__tsv=long, TOPICS__TXT=long, Corpus__tsv=short, MyDocs__tsv=short
+    )
+    roles = [file.role for file in found.files]
+    assert roles == ["queries", "queries", "documents", "documents"]
+
+
 def test_parquet_counts_rows(tmp_path: Path) -> None:
     frame = pl.DataFrame(
         {

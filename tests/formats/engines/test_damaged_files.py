@@ -10,6 +10,7 @@ import pytest
 from tests.event_stores import keep_events
 
 from karat.errors import InputError
+from karat.formats.engines.files import reading
 from karat.formats.engines.opening import open_engine
 from karat.store.events import read_event_log
 from karat.tables.events import EventLog
@@ -39,6 +40,22 @@ def test_a_damaged_file_is_named(name: str, what: str, damaged: EventLog) -> Non
         with pytest.raises(InputError, match="a file of the event store is damaged") as caught:
             getattr(engine, what)(plan)
     assert caught.value.file == damaged.files[0].path
+
+
+def test_a_file_that_is_damaged_at_its_end_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    frame = pl.DataFrame({"number": pl.int_range(200_000, eager=True).hash(seed=7)})
+    frame.write_parquet(path, row_group_size=20_000)
+    data = bytearray(path.read_bytes())
+    footer = int.from_bytes(data[-8:-4], "little") + 8
+    # The last of ten row groups, and some of the one before it.
+    last = slice(len(data) - footer - 200_000, len(data) - footer)
+    data[last] = b"\xa5" * 200_000
+    path.write_bytes(data)
+    named = pytest.raises(InputError, match="a file of the event store is damaged")
+    with named as caught, reading([str(path)]):
+        raise RuntimeError("the plan failed")
+    assert caught.value.file == str(path)
 
 
 @pytest.mark.parametrize("name", ["polars", "duckdb"])

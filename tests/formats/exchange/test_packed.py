@@ -63,6 +63,8 @@ def test_what_is_no_such_folder_is_none(tmp_path: Path) -> None:
     [
         ({"queries.jsonl": QUERY, "../qrels/test.tsv": QRELS}, "outside of it"),
         ({"/queries.jsonl": QUERY}, "outside of it"),
+        ({"C:/queries.jsonl": QUERY}, "outside of it"),
+        ({"C:queries.jsonl": QUERY}, "outside of it"),
         ({"queries.jsonl": b" " * (1 << 22)}, "which real data does not"),
     ],
 )

@@ -60,7 +60,12 @@ def test_another_version_of_the_log_is_another_question(log: EventLog) -> None:
 DEEP = b"[" * 50_000  # deeper than Python's stack
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"version": "v1"}', b"\xff\xfe", DEEP])
+OTHER = b'{"version": "v2", "answer": {"a": 3}}'  # of another log
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"{", b"[]", b'{"version": "v1"}', OTHER, b"\xff\xfe", DEEP]
+)
 def test_a_damaged_file_is_not_there(log: EventLog, damage: bytes) -> None:
     kept.keep(log, QUESTION, {"a": 1})
     [path] = (log.folder / kept.FOLDER / "evaluate").iterdir()
