@@ -34,6 +34,13 @@ def opened(browser: Path) -> str:
     return browser.read_text()
 
 
+PAGES = (
+    "karat.cli.evaluate.write_page",
+    "karat.cli.compare.write_page",
+    "karat.cli.gate.write_page",
+)
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -46,8 +53,8 @@ def opened(browser: Path) -> str:
 def test_a_page_is_opened(
     typed: Typed, tmp_path: Path, browser: Path, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for command in ("evaluate", "compare", "gate"):  # their pages have tests of their own
-        monkeypatch.setattr(f"karat.cli.{command}.write_page", lambda *_: None)
+    for name in PAGES:  # they have tests of their own
+        monkeypatch.setattr(name, lambda *_: None)
     typed("evaluate q r -m RR@10 --history h.jsonl --report page.html")
     assert not browser.exists(), "not unless it is asked for"
     typed(f"{line} --open")

@@ -27,13 +27,19 @@ def test_only_spark_has_a_master() -> None:
         open_engine(master="local[2]")
 
 
-@pytest.mark.parametrize(("name", "package"), [("duckdb", "duckdb"), ("spark", "pyspark")])
+@pytest.mark.parametrize(
+    ("name", "package", "own"),
+    [
+        ("duckdb", "duckdb", "karat.formats.engines.on_duckdb"),
+        ("spark", "pyspark", "karat.formats.engines.on_spark"),
+    ],
+)
 def test_a_package_that_is_lacking_is_named(
-    monkeypatch: pytest.MonkeyPatch, name: str, package: str
+    monkeypatch: pytest.MonkeyPatch, name: str, package: str, own: str
 ) -> None:
     for module in [each for each in sys.modules if each.split(".")[0] == package]:
         monkeypatch.delitem(sys.modules, module)
-    monkeypatch.delitem(sys.modules, f"karat.formats.engines.on_{name}", raising=False)
+    monkeypatch.delitem(sys.modules, own, raising=False)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtra, match=rf"pip install 'karat\[{name}\]'"):
         open_engine(name)
