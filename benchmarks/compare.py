@@ -75,7 +75,7 @@ import numpy as np, karat
 from karat.measures import parse_all, reduce
 from karat.stats.intervals import bca_intervals, resample
 from karat.stats.paired import bootstrap, randomisation
-from karat.stats.tukey import tukey_each
+from karat.stats._tukey import tukey_each
 took = {}
 def clock(name, work):
     start = time.perf_counter()

@@ -18,10 +18,10 @@ from karat.online.simulate.habits import Habits
 from karat.online.simulate.people import simulate
 from karat.online.simulate.population import populate
 from karat.online.simulate.shelf import DEPTH, Shelf, shelve
-from karat.store import event_files
-from karat.store.event_manifest import Manifest, StoredImport, added, summary
-from karat.store.events import MANIFEST, commit, importing, store_file
-from karat.tables.events import BUCKETS
+from karat.store.events import files
+from karat.store.events.log import MANIFEST, commit, importing, store_file
+from karat.store.events.manifest import Manifest, StoredImport, added, summary
+from karat.tables.online.events import BUCKETS
 
 QUERIES, DOCUMENTS = 20_000, 200_000
 FIRST_DAY, DAYS = 20_724, 28  # from Monday, 2026-09-28
@@ -74,9 +74,9 @@ def generate(folder: Path, events: int) -> Path:
     rng = np.random.default_rng(7)
     stocked = shelf(rng)
     ids = pl.select(pl.format("user-{}", pl.int_range(int(events / USER)))).to_series()
-    users = event_files.with_users(pl.DataFrame({"user_id": ids}))
+    users = files.with_users(pl.DataFrame({"user_id": ids}))
     width = BUCKETS
-    while events * width / BUCKETS > event_files.FILE and width > 1:
+    while events * width / BUCKETS > files.FILE and width > 1:
         width //= 2
     with importing(folder):
         manifest = Manifest(simulated=True)
@@ -103,11 +103,11 @@ def generate(folder: Path, events: int) -> Path:
 
 def _in_form(events: pl.DataFrame, buckets: range) -> pl.DataFrame:
     """As a store keeps them; robots come from anywhere, and only those of these buckets stay."""
-    frame = event_files.with_users(events)
+    frame = files.with_users(events)
     inside = pl.col("user_bucket").is_between(buckets.start, buckets.stop, closed="left")
     frame = frame.filter(inside).with_columns(pl.lit(1, pl.Int32).alias("import"))
-    frame = event_files.with_query_key(event_files.with_local(frame, "UTC"))
-    return event_files.in_form(event_files.with_tie(frame))
+    frame = files.with_query_key(files.with_local(frame, "UTC"))
+    return files.in_form(files.with_tie(frame))
 
 
 if __name__ == "__main__":

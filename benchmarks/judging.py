@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from karat.store import golden_sets, judgments, pairs, queries, queue
-from karat.store.opening import open_store
+from karat.store.sql import golden_sets, judgments, pairs, queries, queue
+from karat.store.sql.opening import open_store
 
 
 def main() -> None:

@@ -26,10 +26,10 @@ import polars as pl
 
 import karat
 from karat.measures import parse, reduce
+from karat.stats._tukey import tukey
 from karat.stats.averages import Floats
 from karat.stats.multiplicity import holm
 from karat.stats.paired import t_test
-from karat.stats.tukey import tukey
 from karat.tables import Run
 
 SIZES = (25, 50, 100)

@@ -22,9 +22,9 @@ KARAT = """
 import json, sys
 from pathlib import Path
 import polars as pl
-from karat.formats.engines.opening import open_engine
+from karat.engines.frames.opening import open_engine
 from karat.online.metrics.registry import DEFAULT, find
-from karat.store.events import read_event_log
+from karat.store.events.log import read_event_log
 from karat.workflows.online.evidence import gather
 log = read_event_log(Path(sys.argv[1]))
 with open_engine(sys.argv[2]) as engine:

@@ -22,16 +22,16 @@ import numpy as np
 import polars as pl
 from starlette.testclient import TestClient
 
-from karat.store import comparisons, judgments, runs
+from karat.store.sql import comparisons, judgments, runs
 from karat.tables import Run
-from karat.web import comparisons as pages
-from karat.web import side_by_side
 from karat.web.app import PAGES, create_app
-from karat.web.settings import Settings
-from karat.workflows.choosing import put_queries
-from karat.workflows.kept_comparisons import Asked, ask, compute
-from karat.workflows.kept_runs import keep_runs
-from karat.workflows.workspace import make_workspace, open_workspace
+from karat.web.framework.settings import Settings
+from karat.web.offline import comparisons as pages
+from karat.web.offline import side_by_side
+from karat.workflows.golden.sampling import put_queries
+from karat.workflows.workspace.stored_comparisons import Asked, ask, compute
+from karat.workflows.workspace.stored_runs import keep_runs
+from karat.workflows.workspace.workspace import make_workspace, open_workspace
 
 CORPUS, JUDGED = 1_000_000, 20
 MEASURES = ("nDCG@10", "RR@10", "AP")

@@ -34,18 +34,18 @@ import numpy as np
 import polars as pl
 import sqlalchemy as sa
 
-from karat.store import people
-from karat.store.opening import open_store
-from karat.store.schema import judgment, slot
+from karat.store.sql import people
+from karat.store.sql.opening import open_store
+from karat.store.sql.schema import judgment, slot
 from karat.tables import Pairs
-from karat.web.access import csrf_of
-from karat.web.cards import Ticket
-from karat.web.settings import Settings
-from karat.web.site import Site
-from karat.workflows.accounts import Accounts
-from karat.workflows.choosing import put_queries
-from karat.workflows.pool import enqueue
-from karat.workflows.workspace import make_workspace, open_workspace
+from karat.web.framework.auth import csrf_of
+from karat.web.framework.settings import Settings
+from karat.web.framework.state import Site
+from karat.web.judging.cards import Ticket
+from karat.workflows.accounts.accounts import Accounts
+from karat.workflows.golden.pooling import enqueue
+from karat.workflows.golden.sampling import put_queries
+from karat.workflows.workspace.workspace import make_workspace, open_workspace
 
 SET, RATERS_OF_A_PAIR = "web", 2
 FIELD = re.compile(r'name="(ticket)" value="([^"]*)"')

@@ -23,8 +23,8 @@ os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark"))
 import sqlalchemy as sa
 from hypothesis import settings
 
-from karat.store.opening import open_store
-from karat.tables.certificate import Certificate, CertifiedQuery
+from karat.store.sql.opening import open_store
+from karat.tables.release.certificate import Certificate, CertifiedQuery
 
 try:
     import fcntl

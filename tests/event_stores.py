@@ -6,9 +6,9 @@ from pathlib import Path
 
 import polars as pl
 
-from karat.store.events import read_event_log
-from karat.tables.events import EventLog
-from karat.workflows.online.importing import import_events
+from karat.store.events.log import read_event_log
+from karat.tables.online.events import EventLog
+from karat.workflows.online.import_events import import_events
 
 _LATER = 4_000_000_000_000_000  # 2096: no event is later
 

@@ -306,13 +306,13 @@ def _write_exchanges() -> list[Seed]:
 @contextmanager
 def _uploads(folder: Path, sound: Path) -> Iterator[Post]:
     """A function that posts a file to an app over a copy of the workspace."""
-    from karat.store import people
-    from karat.tables.people import SCOPES_OF
+    from karat.store.sql import people
+    from karat.tables.accounts.people import SCOPES_OF
     from karat.web.app import create_app
-    from karat.web.settings import Settings
-    from karat.web.site import Site
-    from karat.workflows.accounts import Accounts
-    from karat.workflows.workspace import open_workspace
+    from karat.web.framework.settings import Settings
+    from karat.web.framework.state import Site
+    from karat.workflows.accounts.accounts import Accounts
+    from karat.workflows.workspace.workspace import open_workspace
 
     shutil.copytree(sound / "shop", folder)
     settings = Settings(folder, hosts=("127.0.0.1", "localhost"))

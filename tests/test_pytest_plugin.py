@@ -15,8 +15,8 @@ from types import ModuleType
 import pytest
 
 import karat
-import karat.reports.assertion
-import karat.workflows.expectations  # before pytester, which forgets what a project imports
+import karat.reports.release.assertion
+import karat.workflows.release.expectations  # before pytester, which forgets what a project imports
 
 pytest_plugins = ["pytester"]
 

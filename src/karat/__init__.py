@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from karat.connectors.server import Client
+    from karat.clients.karat_server import Client
     from karat.errors import InputError, KaratError, MissingExtra, PolicyRefused, UsageError
     from karat.formats import (
         read_certificate,
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     )
     from karat.measures import measure
     from karat.tables import Documents, Pairs, Qrels, Queries, Results, Run
-    from karat.workflows.baseline import save_baseline
-    from karat.workflows.benchmark import benchmark
-    from karat.workflows.certify import certify, verify_certificate
-    from karat.workflows.compare import compare
-    from karat.workflows.evaluate import evaluate
-    from karat.workflows.explain import explain
-    from karat.workflows.fuse import fuse, fuse_tuned
-    from karat.workflows.gate import gate
-    from karat.workflows.golden_set import GoldenSet
-    from karat.workflows.online.evaluating import evaluate_online
+    from karat.workflows.golden.golden_set import GoldenSet
+    from karat.workflows.offline.benchmark import benchmark
+    from karat.workflows.offline.compare import compare
+    from karat.workflows.offline.evaluate import evaluate
+    from karat.workflows.offline.explain import explain
+    from karat.workflows.offline.fuse import fuse, fuse_tuned
+    from karat.workflows.online.evaluate import evaluate_online
+    from karat.workflows.release.baseline import save_baseline
+    from karat.workflows.release.certify import certify, verify_certificate
+    from karat.workflows.release.gate import gate
 
 _HOMES = {
-    "karat.connectors.server": ("Client",),
+    "karat.clients.karat_server": ("Client",),
     "karat.errors": ("InputError", "KaratError", "MissingExtra", "PolicyRefused", "UsageError"),
     "karat.formats": (
         "read_certificate",
@@ -56,16 +56,16 @@ _HOMES = {
     ),
     "karat.measures": ("measure",),
     "karat.tables": ("Documents", "Pairs", "Qrels", "Queries", "Results", "Run"),
-    "karat.workflows.baseline": ("save_baseline",),
-    "karat.workflows.benchmark": ("benchmark",),
-    "karat.workflows.certify": ("certify", "verify_certificate"),
-    "karat.workflows.compare": ("compare",),
-    "karat.workflows.evaluate": ("evaluate",),
-    "karat.workflows.explain": ("explain",),
-    "karat.workflows.fuse": ("fuse", "fuse_tuned"),
-    "karat.workflows.gate": ("gate",),
-    "karat.workflows.golden_set": ("GoldenSet",),
-    "karat.workflows.online.evaluating": ("evaluate_online",),
+    "karat.workflows.release.baseline": ("save_baseline",),
+    "karat.workflows.offline.benchmark": ("benchmark",),
+    "karat.workflows.release.certify": ("certify", "verify_certificate"),
+    "karat.workflows.offline.compare": ("compare",),
+    "karat.workflows.offline.evaluate": ("evaluate",),
+    "karat.workflows.offline.explain": ("explain",),
+    "karat.workflows.offline.fuse": ("fuse", "fuse_tuned"),
+    "karat.workflows.release.gate": ("gate",),
+    "karat.workflows.golden.golden_set": ("GoldenSet",),
+    "karat.workflows.online.evaluate": ("evaluate_online",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -3,7 +3,7 @@
     KaratError                 exit 4   something failed that is nobody's typing mistake
     ├── InputError             exit 2   the data is wrong: file, line, query, and the fix
     ├── UsageError             exit 2   what was asked is wrong: the nearest choice, and the fix
-    │   ├── LeaseLost          exit 2   another rater has the pair now (karat.store.judgments)
+    │   ├── LeaseLost          exit 2   another rater has the pair now (karat.store.sql.judgments)
     │   └── PolicyRefused      exit 1   a policy that was set refuses this: a verdict, "fail"
     └── MissingExtra           exit 2   an optional dependency is not installed
 

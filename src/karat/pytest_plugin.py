@@ -17,7 +17,7 @@ import pytest
 
 if TYPE_CHECKING:
     from karat.release.expectations import Answer, Broken
-    from karat.tables.gate import Gate
+    from karat.tables.release.gate import Gate
 
 _FILES = {
     "karat_golden": "golden set that karat_gate asks, unless a test names one",
@@ -92,8 +92,8 @@ class KaratGate:
         """
         __tracebackhide__ = True
         from karat.errors import KaratError, UsageError
-        from karat.reports.assertion import of_gate, of_known, of_order
-        from karat.workflows.expectations import hold
+        from karat.reports.release.assertion import of_gate, of_known, of_order
+        from karat.workflows.release.expectations import hold
 
         asking = {"concurrency": concurrency, "timeout": timeout}
         asking |= {"retries": retries, "warmup": warmup}
@@ -164,8 +164,8 @@ class KaratExpect:
     def __init__(self, search: Callable[[str], Any], query: str) -> None:
         __tracebackhide__ = True
         from karat.errors import KaratError
-        from karat.reports.assertion import of_failure
-        from karat.workflows.expectations import NoAnswer, answer
+        from karat.reports.release.assertion import of_failure
+        from karat.workflows.release.expectations import NoAnswer, answer
 
         try:
             self.answer = answer(search, query)
@@ -214,7 +214,7 @@ class KaratExpect:
         __tracebackhide__ = True
         from karat.errors import KaratError
         from karat.release import expectations
-        from karat.reports.assertion import of_expectation
+        from karat.reports.release.assertion import of_expectation
 
         try:
             broken: Broken | None = getattr(expectations, what)(self.answer, *about, **said)

@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 import karat
-from karat.cli import measures
 from karat.cli.main import main
+from karat.cli.offline import measures
 from karat.errors import KaratError
 
 Typed = Callable[..., tuple[int, str, str]]
@@ -143,7 +143,7 @@ def test_an_unexpected_exception_is_4_with_a_traceback(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr("karat.workflows.evaluate.evaluate", broken)
+    monkeypatch.setattr("karat.workflows.offline.evaluate.evaluate", broken)
     code, out, err = typed("evaluate", "qrels.txt", "bm25.txt")
     assert (code, out) == (4, "")
     assert "Traceback" in err
@@ -171,7 +171,7 @@ def test_other_ends(
     def stopped(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("karat.workflows.evaluate.evaluate", stopped)
+    monkeypatch.setattr("karat.workflows.offline.evaluate.evaluate", stopped)
     assert typed("evaluate", "qrels.txt", "bm25.txt") == (code, "", said)
 
 

@@ -35,9 +35,9 @@ def opened(browser: Path) -> str:
 
 
 PAGES = (
-    "karat.cli.evaluate.write_page",
-    "karat.cli.compare.write_page",
-    "karat.cli.gate.write_page",
+    "karat.cli.offline.evaluate.write_page",
+    "karat.cli.offline.compare.write_page",
+    "karat.cli.release.gate.write_page",
 )
 
 
@@ -78,6 +78,6 @@ def test_without_a_page_there_is_nothing_to_open(typed: Typed, line: str, fix: s
 
 def test_that_no_browser_opened_is_said(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("webbrowser.open", lambda _url: False)
-    monkeypatch.setattr("karat.cli.evaluate.write_page", lambda *_: None)
+    monkeypatch.setattr("karat.cli.offline.evaluate.write_page", lambda *_: None)
     done = typed("evaluate q r -m RR@10 --report page.html --open")
     assert done.err == "karat: no browser opened page.html\n"

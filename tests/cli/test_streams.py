@@ -115,7 +115,7 @@ def test_a_broken_pipe_elsewhere_is_an_error_and_no_verdict(
     def broken(*_: object, **__: object) -> None:
         raise BrokenPipeError(32, "Broken pipe")
 
-    monkeypatch.setattr("karat.workflows.evaluate.evaluate", broken)
+    monkeypatch.setattr("karat.workflows.offline.evaluate.evaluate", broken)
     assert ends(["evaluate", "qrels", "old.trec"]) == 4
     assert capsys.readouterr().err == "karat: Broken pipe\n"
 

@@ -11,9 +11,9 @@ from types import ModuleType
 
 import pytest
 
-from karat.formats.engines.engine import Engine
-from karat.formats.engines.opening import open_engine
-from karat.store.opening import Store, open_store
+from karat.engines.frames.engine import Engine
+from karat.engines.frames.opening import open_engine
+from karat.store.sql.opening import Store, open_store
 
 Empty = Callable[[], str]
 """Makes an empty database and returns its URL."""

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from karat.store import judgments, queue
-from karat.store.opening import open_store
-from karat.store.schema import pair, slot
+from karat.store.sql import judgments, queue
+from karat.store.sql.opening import open_store
+from karat.store.sql.schema import pair, slot
 
 
 def clock() -> int:

@@ -11,15 +11,15 @@ import pytest
 import sqlalchemy as sa
 
 from karat.errors import KaratError, UsageError
-from karat.store import copying, people
-from karat.store.opening import Store, open_store
+from karat.store.sql import copying, people
+from karat.store.sql.opening import Store, open_store
 from karat.tables import Pairs
-from karat.workflows.accounts import Accounts
-from karat.workflows.backup import back_up, restore
-from karat.workflows.choosing import put_queries
-from karat.workflows.judging import Judging
-from karat.workflows.pool import enqueue
-from karat.workflows.workspace import make_workspace, open_workspace
+from karat.workflows.accounts.accounts import Accounts
+from karat.workflows.golden.pooling import enqueue
+from karat.workflows.golden.sampling import put_queries
+from karat.workflows.judging.queue import Judging
+from karat.workflows.workspace.backup import back_up, restore
+from karat.workflows.workspace.workspace import make_workspace, open_workspace
 
 NOW = 1_800_000_000_000_000
 ENGINES = ("sqlite", "postgresql")

@@ -16,7 +16,8 @@ import pytest
 
 from karat import formats
 from karat.errors import InputError, KaratError
-from karat.formats import FORMATS, source
+from karat.formats import FORMATS
+from karat.formats.tables import source
 from karat.tables import Run
 
 if sys.version_info >= (3, 14):
@@ -287,7 +288,7 @@ CASES: list[tuple[str, str, bytes, int | None, str]] = [
     ("json", "qrels", b'{\n"1": {"a": Infinity}\n}', 2, "Infinity, not a number"),
     ("json", "qrels", b'{\n"1": null\n}', 2, "no object of documents"),
     ("json", "run", b'{"1": ' * 100_000, 1, "nested too deeply|not JSON"),
-    # More of these in tests/formats/test_golden.py.
+    # More of these in tests/formats/own/test_golden.py.
     (
         "golden",
         "qrels",

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 from tests.contracts.test_engines import everything, rows
 
-from karat.formats.engines.engine import Engine
+from karat.engines.frames.engine import Engine
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:PySpark does not yet fully support pandas:FutureWarning"

@@ -12,17 +12,17 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from karat.formats.engines.engine import Engine
-from karat.formats.engines.opening import open_engine
+from karat.engines.frames.engine import Engine
+from karat.engines.frames.opening import open_engine
 from karat.online.evidence import Cut
 from karat.online.metrics.entry import Metric
 from karat.online.metrics.registry import all_metrics
 from karat.online.rules import Rules
-from karat.tables.events import EventLog
+from karat.tables.online.events import EventLog
 from karat.tables.schema import CLICKS, SEARCHES, SESSIONS
 from karat.workflows.online.evidence import gather
 from karat.workflows.online.facts import look
-from karat.workflows.online.reducing import Reformulations, Scope, facts_of
+from karat.workflows.online.reducers import Reformulations, Scope, facts_of
 
 KEYS = {
     "searches": ["user_key", "intent"],

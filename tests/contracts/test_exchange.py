@@ -16,11 +16,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from karat.errors import InputError, KaratError
-from karat.formats.exchange import foreign
+from karat.formats.exchange import source_file
 from karat.formats.exchange.catalogue import EXCHANGES, Peer, read_exchange, write_exchange
 from karat.formats.exchange.detect import detect
-from karat.formats.exchange.foreign import open_foreign
-from karat.tables.exchange import Exchange
+from karat.formats.exchange.source_file import open_foreign
+from karat.tables.golden.exchange import Exchange
 
 JUDGED = {
     "query_id": pl.String,
@@ -368,7 +368,7 @@ def test_a_zip_file_that_is_not_one_file_is_refused(
 def test_a_zip_bomb_is_refused_before_it_is_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(foreign, "_BOMB_FROM", 1 << 20)
+    monkeypatch.setattr(source_file, "_BOMB_FROM", 1 << 20)
     path = tmp_path / "x.zip"
     path.write_bytes(zipped({"x.json": b" " * (2 << 20)}))  # deflate: about 1,000 to 1
     with pytest.raises(InputError, match="which real data does not"):

@@ -95,7 +95,7 @@ CONTRACTS = {
     "jsonl": Contract(ANY),
     "parquet": Contract(ANY),
     "json": Contract(ANY),
-    "golden": Contract(ANY),  # written whole, by GoldenSet.save: tests/formats/test_golden.py
+    "golden": Contract(ANY),  # written whole, by GoldenSet.save: tests/formats/own/test_golden.py
 }
 
 

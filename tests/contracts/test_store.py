@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from karat.errors import InputError, KaratError, UsageError
-from karat.store import (
+from karat.store.sql import (
     audit,
     documents,
     editions,
@@ -22,8 +22,8 @@ from karat.store import (
     queue,
     runs,
 )
-from karat.store.opening import Store
-from karat.store.schema import APPEND_ONLY, METADATA, imported
+from karat.store.sql.opening import Store
+from karat.store.sql.schema import APPEND_ONLY, METADATA, imported
 
 NOW = 1_700_000_000_000_000
 SECOND = 1_000_000

@@ -9,8 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from karat.golden.aggregation import contradictions, disagreements
-from karat.store import golden_sets, judgments, pairs, queries, queue
-from karat.store.opening import Store
+from karat.store.sql import golden_sets, judgments, pairs, queries, queue
+from karat.store.sql.opening import Store
 
 NOW = 1_700_000_000_000_000
 SECOND = 1_000_000

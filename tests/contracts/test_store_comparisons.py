@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 import sqlalchemy as sa
 
-from karat.store import (
+from karat.store.sql import (
     audit,
     comparisons,
     documents,
@@ -19,8 +19,8 @@ from karat.store import (
     queue,
     runs,
 )
-from karat.store.comparisons import LEASE_US
-from karat.store.opening import Store
+from karat.store.sql.comparisons import LEASE_US
+from karat.store.sql.opening import Store
 
 NOW = 1_700_000_000_000_000
 

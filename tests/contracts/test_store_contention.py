@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 import sqlalchemy as sa
 
-from karat.store import golden_sets, judgments, pairs, queries
-from karat.store.opening import Store
-from karat.store.schema import pair, slot
+from karat.store.sql import golden_sets, judgments, pairs, queries
+from karat.store.sql.opening import Store
+from karat.store.sql.schema import pair, slot
 
 NOW = 1_700_000_000_000_000
 PROCESSES = Path(__file__).with_name("rating_processes.py")

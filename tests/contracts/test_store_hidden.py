@@ -9,9 +9,9 @@ import pytest
 import sqlalchemy as sa
 
 from karat.golden.queue import REPEAT_GAP
-from karat.store import golden_sets, judgments, pairs, queries, queue
-from karat.store.opening import Store
-from karat.store.schema import slot
+from karat.store.sql import golden_sets, judgments, pairs, queries, queue
+from karat.store.sql.opening import Store
+from karat.store.sql.schema import slot
 
 NOW = 1_700_000_000_000_000
 

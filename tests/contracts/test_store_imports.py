@@ -11,10 +11,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from karat.store import judgments, queries
-from karat.tables.exchange import Exchange
-from karat.workflows import choosing, exchanging
-from karat.workflows.workspace import Opened, make_workspace, open_workspace
+from karat.store.sql import judgments, queries
+from karat.tables.golden.exchange import Exchange
+from karat.workflows.golden import import_, sampling
+from karat.workflows.workspace.workspace import Opened, make_workspace, open_workspace
 
 NOW = 1_700_000_000_000_000
 Step = Callable[[Opened, str], object]
@@ -36,14 +36,14 @@ def taken(opened: Opened, text: str) -> object:
         queries=pl.DataFrame({"query_id": ["1"], "text": [text]}),
         judgments=pl.DataFrame(said, schema_overrides={"reason": pl.String}),
     )
-    return exchanging.take_exchange(opened, found, file=text, sha256="", now=NOW)
+    return import_.take_exchange(opened, found, file=text, sha256="", now=NOW)
 
 
 def chosen(opened: Opened, text: str) -> object:
     """A log holds this query alone."""
     log = opened.workspace.root / f"{threading.get_ident()}.csv"
     log.write_text(f"query,count\n{text},3\n", encoding="utf-8")
-    return choosing.choose_queries(opened, log, 1, now=NOW)
+    return sampling.choose_queries(opened, log, 1, now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_queries_of_two_at_once_stay_what_they_are(
 ) -> None:
     root, environment = place
     both = threading.Barrier(2)
-    for module in (exchanging, choosing):
+    for module in (import_, sampling):
         of_module = module.same_queries
 
         def met(*given: Any, at: Any = of_module) -> dict[str, str]:

@@ -12,8 +12,8 @@ import pytest
 import sqlalchemy as sa
 
 from karat.errors import KaratError
-from karat.store import golden_sets, judgments, pairs, queries, queue
-from karat.store.opening import Store
+from karat.store.sql import golden_sets, judgments, pairs, queries, queue
+from karat.store.sql.opening import Store
 
 NOW = 1_700_000_000_000_000
 POOL = pl.DataFrame({"query_id": ["q"], "doc_id": ["d"]})

@@ -8,8 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from karat.errors import KaratError
-from karat.store import marks
-from karat.store.opening import Store
+from karat.store.sql import annotations as marks
+from karat.store.sql.opening import Store
 
 NOW = 1_700_000_000_000_000
 

@@ -12,9 +12,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from karat.errors import InputError, KaratError, UsageError
-from karat.store import golden_sets, judgments, pairs, queries, queue
-from karat.store.opening import VERSION_TABLE, VERSIONS, Store, migrate, open_store
-from karat.store.schema import METADATA
+from karat.store.sql import golden_sets, judgments, pairs, queries, queue
+from karat.store.sql.opening import VERSION_TABLE, VERSIONS, Store, migrate, open_store
+from karat.store.sql.schema import METADATA
 
 NOW = 1_700_000_000_000_000
 OLD_ROWS = """

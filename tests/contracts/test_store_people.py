@@ -9,11 +9,11 @@ import pytest
 import sqlalchemy as sa
 
 from karat.errors import KaratError, UsageError
-from karat.store import audit, people, sessions
-from karat.store.opening import Store, open_store
-from karat.tables.people import Person, Role
-from karat.workflows import tries
-from karat.workflows.accounts import Accounts, SignInRefused
+from karat.store.sql import audit, people, sessions
+from karat.store.sql.opening import Store, open_store
+from karat.tables.accounts.people import Person, Role
+from karat.workflows.accounts import _rate_limit
+from karat.workflows.accounts.accounts import Accounts, SignInRefused
 
 NOW = 1_800_000_000_000_000
 DAY = 86_400_000_000
@@ -244,7 +244,7 @@ def test_an_invitation_makes_one_account_when_many_follow_it_at_once(
 def test_tries_at_once_are_counted_one_by_one(url: str, store: Store) -> None:
     def guess(store: Store) -> object:
         with store.begin() as c:
-            return tries.wait(c, tries.try_of("ann", "192.0.2.1", NOW))
+            return _rate_limit.wait(c, _rate_limit.try_of("ann", "192.0.2.1", NOW))
 
     came = at_once(url, *[guess] * 12)
     # Five are free, and each of the others has to wait the second after the fifth.

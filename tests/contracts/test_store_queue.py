@@ -10,9 +10,9 @@ import sqlalchemy as sa
 
 from karat.errors import KaratError, UsageError
 from karat.golden.queue import MODULUS, place, shuffle_keys, shuffle_number
-from karat.store import golden_sets, judgments, pairs, queries, queue
-from karat.store.opening import Store
-from karat.store.schema import slot
+from karat.store.sql import golden_sets, judgments, pairs, queries, queue
+from karat.store.sql.opening import Store
+from karat.store.sql.schema import slot
 
 NOW = 1_700_000_000_000_000
 SECOND = 1_000_000

@@ -5,13 +5,13 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from karat.demo import build, documents
+from karat.demo import _documents, build
 
 
 @pytest.fixture(scope="session")
 def library() -> pl.DataFrame:
     """The documents of the Python that runs the tests."""
-    return documents.collect()
+    return _documents.collect()
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from karat.demo import documents, golden_set
+from karat.demo import _documents, _golden_set
 from karat.demo.build import MARK, Demo, as_number, build, read_mark
 from karat.errors import UsageError
 
@@ -45,7 +45,7 @@ def test_corpus_and_queries_are_json_lines(demo: Demo) -> None:
     assert len(corpus) == demo.document_count
     assert list(corpus[0]) == ["_id", "title", "text", "kind", "module"]
     queries = [json.loads(line) for line in demo.queries.read_text("utf-8").splitlines()]
-    assert len(queries) == demo.query_count == len(golden_set.queries())
+    assert len(queries) == demo.query_count == len(_golden_set.queries())
     fields = ["_id", "text", "need", "class", "frequency", "origin", "no_answer"]
     for query in queries:
         assert list(query) == fields
@@ -56,7 +56,7 @@ def test_qrels_hold_every_judgment(demo: Demo) -> None:
     with demo.qrels.open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file, delimiter="\t")
     assert header == ["query-id", "corpus-id", "score"]
-    assert [(q, d, int(g)) for q, d, g in rows] == [j[:3] for j in golden_set.judgments()]
+    assert [(q, d, int(g)) for q, d, g in rows] == [j[:3] for j in _golden_set.judgments()]
     assert len(rows) == demo.judgment_count
     assert demo.absent_count <= 0.02 * demo.judged_count
 
@@ -65,13 +65,13 @@ def test_who_graded_stands_beside_every_grade(demo: Demo) -> None:
     with demo.judgments.open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file, delimiter="\t")
     assert header == ["query_id", "doc_id", "grade", "grader"]
-    every = [*golden_set.judgments(), *golden_set.second_judgments()]
+    every = [*_golden_set.judgments(), *_golden_set.second_judgments()]
     assert rows == [list(map(str, judgment)) for judgment in every]
 
 
 def test_runs_are_trec_files_of_known_documents(demo: Demo) -> None:
     known = {json.loads(line)["_id"] for line in demo.corpus.read_text("utf-8").splitlines()}
-    asked = {query.query_id for query in golden_set.queries()}
+    asked = {query.query_id for query in _golden_set.queries()}
     for path in demo.runs:
         found: dict[str, list[tuple[int, float]]] = {}
         for line in path.read_text("utf-8").splitlines():
@@ -112,7 +112,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
         "kind": ["function"] * 3,
         "module": ["json", "os.path", "functools"],
     }
-    monkeypatch.setattr(documents, "collect", lambda: pl.DataFrame(pages))
+    monkeypatch.setattr(_documents, "collect", lambda: pl.DataFrame(pages))
 
 
 def letters(texts: list[str]) -> list[list[int]]:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from karat.demo.compiled import entries, signature, text
+from karat.demo._compiled import entries, signature, text
 
 
 def test_builtins_have_no_prefix_and_c_modules_their_public_name() -> None:

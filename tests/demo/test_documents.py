@@ -10,7 +10,7 @@ import sys
 import polars as pl
 import pytest
 
-from karat.demo import documents
+from karat.demo import _documents
 from karat.tables.documents import Documents
 
 # What people look for, under the names they use: re-exports, C functions and built-ins too.
@@ -70,9 +70,9 @@ def test_every_text_says_something(library: pl.DataFrame) -> None:
 def test_another_process_finds_the_same() -> None:
     # Another hash seed, nothing else imported: order and texts must not depend on either.
     code = (
-        "import json, sys; from karat.demo.documents import find_entries;"
+        "import json, sys; from karat.demo._documents import find_entries;"
         "assert 'polars' not in sys.modules; print(json.dumps(find_entries()))"
     )
     command = [sys.executable, "-X", "utf8", "-c", code]
     found = subprocess.run(command, capture_output=True, check=True, encoding="utf-8")
-    assert json.loads(found.stdout) == [list(entry) for entry in documents.find_entries()]
+    assert json.loads(found.stdout) == [list(entry) for entry in _documents.find_entries()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from karat.demo.library import Library, best_name
+from karat.demo._library import Library, best_name
 
 FILES = {
     "shop/__init__.py": (

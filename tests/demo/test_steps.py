@@ -9,7 +9,8 @@ from pathlib import Path
 
 from karat.demo.build import Demo
 from karat.demo.steps import HISTORY, RUN, keep_steps, steps
-from karat.formats import history, read_run
+from karat.formats import read_run
+from karat.formats.own import history
 
 NOW = 1_800_000_000_000_000
 

@@ -13,9 +13,9 @@ from tests.event_stores import keep_events
 
 from karat.demo.build import Demo
 from karat.demo.traffic import CUT, DAYS, LOG, keep_traffic, last_day, told
-from karat.formats.engines.opening import open_engine
-from karat.tables.events import EventLog
-from karat.workflows.online.evaluating import evaluate
+from karat.engines.frames.opening import open_engine
+from karat.tables.online.events import EventLog
+from karat.workflows.online.evaluate import evaluate
 
 NOW = int(datetime(2026, 11, 22, 9, tzinfo=UTC).timestamp()) * 1_000_000  # a Sunday
 

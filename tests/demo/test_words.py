@@ -9,8 +9,8 @@ import polars as pl
 
 from karat.demo.build import Demo
 from karat.demo.words import MEASURES, conclusions
-from karat.workflows.compare import compare
-from karat.workflows.evaluate import evaluate
+from karat.workflows.offline.compare import compare
+from karat.workflows.offline.evaluate import evaluate
 
 QUERIES = [f"q{n:02}" for n in range(12)]
 CLASSES = {query: "first" if n < 6 else "second" for n, query in enumerate(QUERIES)}

@@ -8,14 +8,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from karat.demo import documents
+from karat.demo import _documents
 from karat.demo.build import build
 from karat.demo.workspace import EDITION, keep, keep_comparison
 from karat.formats import read_qrels
 from karat.tables import Pairs
-from karat.workflows.browsing import pairs_in
-from karat.workflows.editions import NOW, content_of
-from karat.workflows.workspace import open_workspace
+from karat.workflows.golden.editions import NOW, content_of
+from karat.workflows.golden.queries import pairs_in
+from karat.workflows.workspace.workspace import open_workspace
 
 
 def test_it_is_kept_once_and_in_no_store_of_others(
@@ -28,7 +28,7 @@ def test_it_is_kept_once_and_in_no_store_of_others(
         "kind": ["function"] * 2,
         "module": ["json", "functools"],
     }
-    monkeypatch.setattr(documents, "collect", lambda: pl.DataFrame(pages))
+    monkeypatch.setattr(_documents, "collect", lambda: pl.DataFrame(pages))
     monkeypatch.setenv("KARAT_STORE", f"sqlite:///{tmp_path / 'team.db'}")
     made = build(tmp_path / "demo", lambda _: None)
     graded = read_qrels(made.directory).frame.select("query_id", "doc_id", "grade")

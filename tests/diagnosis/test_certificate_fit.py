@@ -15,7 +15,7 @@ from karat.diagnosis.certificate_fit import (
 )
 from karat.measures import parse
 from karat.tables import Qrels, Run
-from karat.tables.certificate import Certificate, CertifiedQuery
+from karat.tables.release.certificate import Certificate, CertifiedQuery
 
 QUERIES = (
     CertifiedQuery("q1", 1.0, ("a", "b"), ("b", "a"), {"b": 1.0}, 0.5, 0.5, None, None),

@@ -15,8 +15,8 @@ from karat.errors import InputError
 from karat.measures import parse
 from karat.measures.scores import Rules, score
 from karat.tables import Documents, Qrels, Run
-from karat.workflows.evaluate import evaluate
-from karat.workflows.given import documents_for
+from karat.workflows.offline.evaluate import evaluate
+from karat.workflows.offline.inputs import documents_for
 
 Pairs = dict[str, dict[str, float]]
 DOCUMENTS = Documents(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from karat.diagnosis.movement import SUMS, effects, moves
 from karat.measures import parse
-from karat.measures.pair import Pair
+from karat.measures.run_pair import Pair
 from karat.tables import Qrels, Run
 
 Rankings = dict[str, list[str]]

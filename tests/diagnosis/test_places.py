@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from karat.diagnosis.places import places
-from karat.measures.pair import Pair
+from karat.measures.run_pair import Pair
 from karat.tables import Qrels, Run
 
 QRELS = Qrels.from_dict(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.diagnosis.query_slices import by_first_relevant, by_frequency
+from karat.diagnosis._query_slices import by_first_relevant, by_frequency
 from karat.errors import InputError, UsageError
 from karat.golden.traffic import with_bands
 from karat.measures import parse

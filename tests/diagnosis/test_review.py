@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from karat.diagnosis.review import PER_QUERY, review_lists
 from karat.errors import UsageError
 from karat.measures import parse
-from karat.measures.pair import Pair
+from karat.measures.run_pair import Pair
 from karat.measures.scores import Rules, Scores, score
 from karat.tables import Qrels, Run
 from karat.tables.comparison import Review

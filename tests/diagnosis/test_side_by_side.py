@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from karat.diagnosis.side_by_side import Placed, alone, side_by_side
 from karat.measures import parse
-from karat.measures.pair import Pair
-from karat.measures.reduction import reduce
+from karat.measures.judged_join import reduce
+from karat.measures.run_pair import Pair
 from karat.tables import Qrels, Run
 
 Rankings = dict[str, list[str]]

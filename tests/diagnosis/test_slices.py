@@ -15,7 +15,7 @@ from karat.errors import UsageError, on_page
 from karat.measures import parse
 from karat.measures.scores import Rules, Scores, score
 from karat.tables import Documents, Qrels, Queries, Run
-from karat.workflows.evaluate import evaluate
+from karat.workflows.offline.evaluate import evaluate
 
 QRELS = {"a": {"d": 1}, "b": {f"d{i}": 1 for i in range(3)}, "c": {f"d{i}": 1 for i in range(20)}}
 RUN = {query: {"d": 1.0, "d0": 0.5} for query in QRELS}

@@ -39,7 +39,8 @@ POINTS = 4  # of the words on what it shows
 
 def make() -> str:
     """The SVG of a terminal that ran the demo."""
-    from karat.cli import demo, options
+    from karat.cli import options
+    from karat.cli.workspace import demo
 
     recorder, picture = _recorder(), _recorder()
     shown, options.out = options.out, lambda: recorder

@@ -27,7 +27,7 @@ def served(folder: Path) -> Iterator[tuple[str, str]]:
     import uvicorn
 
     from karat.web.app import create_app
-    from karat.web.settings import Settings
+    from karat.web.framework.settings import Settings
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -30,7 +30,7 @@ AGAIN = "run: python tests/docs/test_reference.py"
 def measures() -> str:
     """What `karat measures --format md` prints, less measures that other tests have registered."""
     from karat.measures import entries
-    from karat.reports.catalogue import markdown
+    from karat.reports.offline.catalogue import markdown
 
     return markdown([e for e in entries() if e.function.__module__.startswith("karat.")])
 
@@ -38,7 +38,7 @@ def measures() -> str:
 def online_metrics() -> str:
     """What `karat online metrics --format md` prints."""
     from karat.online.metrics.registry import all_metrics
-    from karat.reports.online_catalogue import markdown
+    from karat.reports.online.catalogue import markdown
 
     return markdown(all_metrics())
 
@@ -152,7 +152,7 @@ def python() -> str:
 def api() -> str:
     """Every route of the API: who may call it, what it takes, what it answers."""
     from karat.web import api as routes
-    from karat.web.openapi import ABOUT, ERROR, described
+    from karat.web.framework.openapi import ABOUT, ERROR, described
 
     told = described([route for router in routes.ROUTERS for route in router.routes])
     fields = ERROR["properties"]["error"]["properties"]
@@ -336,9 +336,10 @@ def first_cells(page: str, heading: str) -> list[str]:
 
 
 def test_the_json_page_names_every_field() -> None:
-    from karat.tables import QueryValue, Result, against, watch, worst_queries
+    from karat.tables import QueryValue, Result
     from karat.tables.explanation import Explanation, Line
-    from karat.tables.online import OnlineResult, OnlineResults
+    from karat.tables.online import offline_correlation, watch, worst_queries
+    from karat.tables.online.evaluation import OnlineResult, OnlineResults
     from karat.tables.results import Latency, NoAnswer, Outcome, Silence
 
     told = {
@@ -355,12 +356,12 @@ def test_the_json_page_names_every_field() -> None:
         "The object of online queries": worst_queries.WorstQueries,
         "A query of online queries": worst_queries.LostQuery,
         "A group of online queries": worst_queries.LostGroup,
-        "The object of online against": against.Against,
-        "A query of online against": against.BothWorlds,
-        "A slice of online against": against.WorldSlice,
-        "An online figure": against.Figure,
-        "A correlation of online against": against.Concord,
-        "A disagreement of online against": against.Discord,
+        "The object of online against": offline_correlation.Against,
+        "A query of online against": offline_correlation.BothWorlds,
+        "A slice of online against": offline_correlation.WorldSlice,
+        "An online figure": offline_correlation.Figure,
+        "A correlation of online against": offline_correlation.Concord,
+        "A disagreement of online against": offline_correlation.Discord,
         "A change of online watch": watch.Change,
         "A query of a change": watch.Contribution,
     }

@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 from karat.errors import InputError
-from karat.formats.event_flat import Reading
-from karat.formats.event_log import read_events
-from karat.formats.event_rows import MOST_ATTRIBUTES
-from karat.formats.event_table import MOST_COLUMNS
-from karat.formats.event_tally import Tally
-from karat.formats.event_times import times
+from karat.formats.events._table import MOST_COLUMNS
+from karat.formats.events.flatten import Reading
+from karat.formats.events.log import read_events
+from karat.formats.events.rows import MOST_ATTRIBUTES
+from karat.formats.events.tally import Tally
+from karat.formats.events.times import times
 
 NOW = 1_795_305_600_000_000  # 2026-11-22T00:00:00Z
 STAMP = dt.datetime.fromisoformat("2026-11-20T10:00")

@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 from karat.errors import InputError
-from karat.formats.event_flat import Reading
-from karat.formats.event_log import read_events
-from karat.formats.event_mapping import Mapped, read_mapping
-from karat.formats.event_numbers import Written, number
-from karat.formats.event_tally import Tally
+from karat.formats.events.flatten import Reading
+from karat.formats.events.log import read_events
+from karat.formats.events.mapping import Mapped, read_mapping
+from karat.formats.events.numbers import Written, number
+from karat.formats.events.tally import Tally
 
 NOW = 1_795_305_600_000_000  # 2026-11-22T00:00:00Z
 GERMAN = """zeit;user_id;action;query_id;query;hits;revenue;status;is_bot;filtered;latency_ms

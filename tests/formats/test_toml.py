@@ -9,9 +9,9 @@ import pytest
 
 from karat.errors import InputError
 from karat.formats import toml
-from karat.formats.event_mapping import read_mapping
-from karat.formats.policy import read_policy
-from karat.formats.workspace import read_workspace
+from karat.formats.events.mapping import read_mapping
+from karat.formats.own.policy import read_policy
+from karat.formats.own.workspace import read_workspace
 
 DEEP = b"x=" + b"[" * 50_000  # deeper than Python's stack
 ENDLESS = b"x=" + b"9" * 5_000  # more digits than Python turns into a number

@@ -9,7 +9,7 @@ import pytest
 
 from karat.errors import UsageError
 from karat.fusion import Tuned, tuned, weighted_sum
-from karat.fusion.tuning import grid
+from karat.fusion._tuning import grid
 from karat.measures import parse
 from karat.measures.scores import Rules, score
 from karat.tables import Qrels, Run

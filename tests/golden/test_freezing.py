@@ -10,7 +10,7 @@ import pytest
 
 from karat.golden.freezing import may_freeze
 from karat.golden.reliability import agreement
-from karat.tables.agreement import Figure
+from karat.tables.golden.agreement import Figure
 from karat.tables.judgments import Judgments
 from karat.tables.workspace import Workspace
 

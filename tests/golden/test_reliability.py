@@ -12,7 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from karat.errors import UsageError
 from karat.golden.reliability import UNCLASSED, agreement
-from karat.tables.agreement import Agreement, Figure
+from karat.tables.golden.agreement import Agreement, Figure
 from karat.tables.judgments import Judgments
 
 

@@ -17,7 +17,7 @@ from tests.durations import Cost
 def test_quick_takes_the_cheapest_cases_of_every_folder_within_its_budget() -> None:
     costs = {
         "tests/web/test_kill.py": Cost(10, 50.0),
-        "tests/web/test_errors.py": Cost(90, 9.0),
+        "tests/web/framework/test_errors.py": Cost(90, 9.0),
         "tests/web/api/test_runs.py": Cost(50, 10.0),
         "tests/stats/test_t.py": Cost(100, 1.0),
         "tests/stats/test_bootstrap.py": Cost(50, 30.0),
@@ -25,7 +25,7 @@ def test_quick_takes_the_cheapest_cases_of_every_folder_within_its_budget() -> N
     }
     # 301 cases: web has 150 of them, so 19.9 of 40 s; stats as many; demo 0.13 s, and one file.
     assert durations.choose([*costs, "tests/web/test_new.py"], costs, 40.0) == {
-        "tests/web/test_errors.py",
+        "tests/web/framework/test_errors.py",
         "tests/web/api/test_runs.py",
         "tests/stats/test_t.py",
         "tests/demo/test_build.py",

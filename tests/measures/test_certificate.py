@@ -21,7 +21,7 @@ from karat.measures.certificate import (
 )
 from karat.measures.evidence import Floats
 from karat.measures.gains import ideal_dcg
-from karat.tables.certificate import CertifiedQuery
+from karat.tables.release.certificate import CertifiedQuery
 
 HIGHEST = 2.0
 GRADES = (0.0, 1.0, 2.0)

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pytest
 
-from karat.measures import Measure, numerators, parse
+from karat.measures import Measure, linear_numerators, parse
 from karat.measures.difference import difference_bounds, greatest_difference
 from karat.measures.evidence import Floats
-from karat.measures.pair import Pair
+from karat.measures.run_pair import Pair
 from karat.tables import Qrels, Run
 
 CLOSE = 1e-12
@@ -242,7 +242,7 @@ def test_blocks_of_queries_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = paired([drawn(rng, (0.0, 1.0, 2.0), 5) for _ in range(50)], (0.0, 2.0))
     names = ("nDCG@3", "nDCG", "R@3")
     whole = [found(each, pair) for each in names]
-    monkeypatch.setattr(numerators, "_CELLS", 7)
+    monkeypatch.setattr(linear_numerators, "_CELLS", 7)
     np.testing.assert_equal([found(each, pair) for each in names], whole)
 
 

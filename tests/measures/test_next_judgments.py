@@ -9,7 +9,7 @@ from karat.errors import UsageError
 from karat.measures import parse
 from karat.measures.difference import difference_bounds
 from karat.measures.next_judgments import next_judgments
-from karat.measures.pair import Pair
+from karat.measures.run_pair import Pair
 from karat.tables import Qrels, Run
 
 

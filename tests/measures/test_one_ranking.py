@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import karat
 from karat.errors import InputError, UsageError
 from karat.measures import (
+    _one_ranking,
     average_precision,
     dcg_at_k,
     ndcg_at_k,
-    one_ranking,
     parse_all,
     precision_at_k,
     recall_at_k,
@@ -36,7 +36,7 @@ def test_they_are_found_in_the_package() -> None:
 
 
 def test_the_examples_of_the_docstrings() -> None:
-    found = doctest.testmod(one_ranking, optionflags=doctest.ELLIPSIS)
+    found = doctest.testmod(_one_ranking, optionflags=doctest.ELLIPSIS)
     assert (found.failed, found.attempted) == (0, 9)
 
 

@@ -24,7 +24,7 @@ import pytest
 from tests.net.snapshots import shortened
 
 from karat.cli.main import main
-from karat.demo import documents
+from karat.demo import _documents
 
 NOW = 1_772_438_400
 """Seconds UTC: 2026-03-02, 8 o'clock."""
@@ -118,6 +118,6 @@ def build_demo(folder: Path) -> None:
     lines = gzip.decompress(DOCUMENTS.read_bytes()).decode().splitlines()
     found = pl.DataFrame([json.loads(line) for line in lines])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(documents, "collect", lambda: found)
+        patch.setattr(_documents, "collect", lambda: found)
         printed = typed("demo demo", folder)
     (folder / "printed.txt").write_text(printed, encoding="utf-8")

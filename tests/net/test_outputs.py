@@ -17,8 +17,8 @@ from tests.net.test_surface import walked
 from tests.net.visible import visible
 
 from karat.cli.main import karat
-from karat.store import people
-from karat.workflows.workspace import open_workspace
+from karat.store.sql import people
+from karat.workflows.workspace.workspace import open_workspace
 
 
 class Asked(NamedTuple):

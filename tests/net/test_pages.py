@@ -16,11 +16,11 @@ from tests.net.commands import NOW, masked, readable, repeatable, typed
 from tests.net.snapshots import Snapshots
 from tests.net.visible import visible
 from tests.web.conftest import Browser
-from tests.web.test_access import routes_of
+from tests.web.framework.test_auth import routes_of
 
-from karat.store import people
+from karat.store.sql import people
 from karat.web.app import create_app
-from karat.web.settings import Settings
+from karat.web.framework.settings import Settings
 
 IDS = {
     "name": "python-help",

@@ -22,7 +22,7 @@ import karat
 from karat.cli.main import karat as command_line
 from karat.web import api
 from karat.web.app import PAGES
-from karat.web.openapi import described
+from karat.web.framework.openapi import described
 
 Facts = Callable[[], Iterator[str]]
 

@@ -14,7 +14,7 @@ from karat.online.metrics.counts import EVERY_SEARCH
 from karat.online.metrics.registry import find
 from karat.online.rules import Rules
 from karat.tables import Queries
-from karat.tables.events import EventLog
+from karat.tables.online.events import EventLog
 
 ABOUT = Queries(pl.DataFrame({"query_id": ["q1", "q2", "q3"], "text": ["Red", "Green", "Blue"]}))
 PARTS = {"q1": "colour", "q2": "colour"}

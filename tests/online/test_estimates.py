@@ -15,8 +15,8 @@ from karat.online.estimates import NOT_SAID, censoring, estimate, needed, trust
 from karat.online.evidence import Cut, Evidence
 from karat.online.metrics.registry import all_metrics, find, find_all
 from karat.online.rules import Rules
-from karat.tables.events import EventLog
-from karat.tables.online import OnlineResult
+from karat.tables.online.evaluation import OnlineResult
+from karat.tables.online.events import EventLog
 
 SECOND = 1_000_000
 User = tuple[float, float]

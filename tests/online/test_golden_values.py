@@ -15,7 +15,7 @@ import pytest
 
 import karat
 from karat.online.metrics.registry import all_metrics
-from karat.tables.online import OnlineResult, OnlineResults
+from karat.tables.online.evaluation import OnlineResult, OnlineResults
 
 # Value, and what it is over.
 EXPECTED: dict[str, tuple[float | Fraction, int]] = {
@@ -167,8 +167,8 @@ def test_the_health_of_the_golden_log(results: OnlineResults) -> None:
 def test_the_report_of_the_golden_log_fits_80_columns(
     results: OnlineResults, tmp_path: Path
 ) -> None:
-    from karat.reports.online import show
-    from karat.reports.terminal import console
+    from karat.reports.online.evaluation import show
+    from karat.reports.writers.terminal import console
 
     path = tmp_path / "report.txt"
     with path.open("w", encoding="utf-8") as file:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from karat.online.health import health, period
 from karat.online.rules import Rules
-from karat.tables.events import EventLog
+from karat.tables.online.events import EventLog
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import karat
-from karat.formats.engines.opening import open_engine
+from karat.engines.frames.opening import open_engine
 from karat.workflows.online.facts import look
 
 # What each user asks for, "-" being not logged: user, time, words, returned, hits, status, filtered

@@ -16,7 +16,7 @@ from karat.online.metrics import registry
 from karat.online.metrics.counts import EVERY_SEARCH
 from karat.online.metrics.entry import Distribution, Metric, Ratio
 from karat.online.metrics.lacking import counted_over
-from karat.tables.events import KINDS
+from karat.tables.online.events import KINDS
 from karat.tables.schema import CLICKS, EVENTS, SEARCHES, SESSIONS
 
 ALL = registry.all_metrics()

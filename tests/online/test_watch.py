@@ -17,7 +17,7 @@ from karat.online import watch
 from karat.online.metrics.entry import Metric
 from karat.online.metrics.registry import find
 from karat.online.watch import Reading, Series, compare, contributions, ordered
-from karat.tables.watch import Change
+from karat.tables.online.watch import Change
 
 ZERO, CTR = find("ZeroResults"), find("CTR")
 

@@ -15,7 +15,7 @@ from scipy import stats
 from karat.online import worst
 from karat.online.metrics.entry import Ratio
 from karat.online.worst import MANY, Prior
-from karat.tables.worst_queries import FAILURES
+from karat.tables.online.worst_queries import FAILURES
 
 SERVED: dict[str, Any] = {
     "completed": 1, "zero": 0, "seen": 1, "clicked": 1, "sat": 1, "carts": 0, "purchases": 0,

@@ -20,7 +20,7 @@ from karat.release.gate import (
     unless_worse,
 )
 from karat.release.policy import Drop, Rule, policy_of
-from karat.tables.gate import EXIT_CODES, WORST_FIRST, Check
+from karat.tables.release.gate import EXIT_CODES, WORST_FIRST, Check
 
 FINE = Numbers(
     n=50,

@@ -11,7 +11,7 @@ import pytest
 from karat.release.gate import overall
 from karat.release.health import Answers, health_checks, unheld
 from karat.release.policy import Drop, Health
-from karat.tables.gate import Check
+from karat.tables.release.gate import Check
 
 ANSWERS = Answers("new", queries=50, failed=0, missing=0, documents=500, judged={10: 0.9})
 

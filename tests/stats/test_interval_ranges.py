@@ -14,7 +14,7 @@ from karat import compare, evaluate
 from karat.errors import InputError
 from karat.measures import entries, parse
 from karat.stats.intervals import Interval, difference_range, shown, t_interval, value_range
-from karat.workflows.gate import gate
+from karat.workflows.release.gate import gate
 
 UNIT = st.sampled_from([0.0, 0.0, 0.25, 0.5, 1.0, 1.0])
 

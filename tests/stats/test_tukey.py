@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.errors import InputError, UsageError
+from karat.stats._tukey import Tukey, tukey, tukey_each
 from karat.stats.intervals import resample
 from karat.stats.paired import bootstrap
-from karat.stats.tukey import Tukey, tukey, tukey_each
 
 RNG_SEED = 20_260_301
 
@@ -223,7 +223,7 @@ def hold_groups(got: Tukey) -> None:
 
 @given(st.integers(0, 2**32), st.integers(2, 8))
 def test_groups_of_any_pairs(seed: int, systems: int) -> None:
-    from karat.stats.tukey import _tie_groups
+    from karat.stats._tukey import _tie_groups
 
     source = np.random.default_rng(seed)
     p = np.where(source.random((systems, systems)) < 0.5, 1.0, 0.01)
@@ -245,7 +245,7 @@ def test_equal_weights_are_none() -> None:
 def test_blocks_do_not_show(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     values = rng().random((12, 4, 2))
     whole = tukey_each(values, rng(), resamples=400)
-    monkeypatch.setattr(f"karat.stats.tukey.{name}", 1000)
+    monkeypatch.setattr(f"karat.stats._tukey.{name}", 1000)
     parts = tukey_each(values, rng(), resamples=400)
     for one, other in zip(whole, parts, strict=True):
         assert (one.p_values == other.p_values).all()

@@ -22,22 +22,22 @@ from fastapi import FastAPI
 from starlette.datastructures import State
 from starlette.testclient import TestClient
 
-from karat.formats.workspace import find_workspace, read_workspace
-from karat.store import people
+from karat.formats.own.workspace import find_workspace, read_workspace
+from karat.store.sql import people
 from karat.tables import Pairs
-from karat.tables.exchange import Exchange
-from karat.tables.people import Person, Role
+from karat.tables.accounts.people import Person, Role
+from karat.tables.golden.exchange import Exchange
 from karat.tables.run import Run
-from karat.web.access import csrf_of
 from karat.web.app import create_app
-from karat.web.settings import Settings
-from karat.web.site import Site
-from karat.workflows import passwords
-from karat.workflows.accounts import Accounts
-from karat.workflows.exchanging import take_exchange
-from karat.workflows.kept_runs import keep_runs
-from karat.workflows.pool import enqueue
-from karat.workflows.workspace import make_workspace, open_workspace
+from karat.web.framework.auth import csrf_of
+from karat.web.framework.settings import Settings
+from karat.web.framework.state import Site
+from karat.workflows.accounts import _passwords
+from karat.workflows.accounts.accounts import Accounts
+from karat.workflows.golden.import_ import take_exchange
+from karat.workflows.golden.pooling import enqueue
+from karat.workflows.workspace.stored_runs import keep_runs
+from karat.workflows.workspace.workspace import make_workspace, open_workspace
 
 NOW = 1_800_000_000_000_000
 NAMES: dict[Role, str] = {"rater": "rita", "engineer": "egon", "owner": "olga"}
@@ -126,9 +126,9 @@ def _one_loop() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _cheap_passwords() -> Iterator[None]:
-    """Hashes of a millisecond; tests/workflows/test_passwords.py looks at those that are kept."""
+    """Hashes of a millisecond; tests/workflows/accounts/test_passwords.py looks at those that are kept."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(passwords, "COST", {"time_cost": 1, "memory_cost": 64, "parallelism": 1})
+        patch.setattr(_passwords, "COST", {"time_cost": 1, "memory_cost": 64, "parallelism": 1})
         yield
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 from tests.event_stores import keep_events
 
-from karat.tables.events import EventLog
+from karat.tables.online.events import EventLog
 
 CLICKERS: dict[str, int | None] = {
     "red shoes": 6,

@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 from tests.web.conftest import LAPTOP, PHONE, PageOf, sound
 
-from karat.store import people
+from karat.store.sql import people
 
 LONG = "W" * 90
 ARABIC = "عبد الرحمن بن عوف"

@@ -11,9 +11,9 @@ from fastapi import APIRouter, FastAPI
 from tests.web.conftest import ClientOf
 
 from karat.errors import UsageError
-from karat.web.access import MaybeSomebody
 from karat.web.app import create_app, need_of
-from karat.web.settings import Settings
+from karat.web.framework.auth import MaybeSomebody
+from karat.web.framework.settings import Settings
 
 
 def test_it_is_well_while_its_store_answers(stranger: object, app: FastAPI) -> None:

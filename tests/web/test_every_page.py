@@ -9,18 +9,18 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 from tests.web.conftest import Browser, Clock, make_shop
+from tests.web.framework.test_auth import Route, routes_of
 from tests.web.online_log import put_users
-from tests.web.test_access import Route, routes_of
 
-from karat.formats import history
-from karat.store import people
-from karat.tables.history import Point, Value
+from karat.formats.own import history
+from karat.store.sql import people
+from karat.tables.release.history import Point, Value
 from karat.web.app import create_app
-from karat.web.settings import Settings
-from karat.workflows import kept_comparisons
-from karat.workflows.editions import freeze
-from karat.workflows.marking import add_mark
-from karat.workflows.noted import put_before_adjudicator
+from karat.web.framework.settings import Settings
+from karat.workflows.golden.audited import put_before_adjudicator
+from karat.workflows.golden.editions import freeze
+from karat.workflows.workspace import stored_comparisons
+from karat.workflows.workspace.annotations import add_mark
 
 IDS = {
     "name": "shop",
@@ -81,8 +81,10 @@ def owner(
         add_mark(opened, time="", kind="release", text="4", person="olga", now=now)
         site.accounts.make_token(person, "a token", ["read"])
         site.accounts.invite("dora", "rater", "olga")
-        number = kept_comparisons.ask(opened, kept_comparisons.Asked([1, 2]), by="olga", now=now)
-        assert kept_comparisons.compute(opened, number, clock)
+        number = stored_comparisons.ask(
+            opened, stored_comparisons.Asked([1, 2]), by="olga", now=now
+        )
+        assert stored_comparisons.compute(opened, number, clock)
         yield Browser(app, person)
 
 

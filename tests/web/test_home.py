@@ -14,18 +14,18 @@ import sqlalchemy as sa
 from starlette.testclient import TestClient
 from tests.web.conftest import NOW, ClientOf
 
-from karat.store import runs
-from karat.store.runs import RunRow
-from karat.store.schema import golden_set
+from karat.store.sql import runs
+from karat.store.sql.runs import RunRow
+from karat.store.sql.schema import golden_set
 from karat.web import home
 from karat.web.app import create_app
+from karat.web.framework.settings import Settings
+from karat.web.framework.state import Site
 from karat.web.home import Attention
-from karat.web.settings import Settings
-from karat.web.site import Site
-from karat.workflows.comparisons_since import Older
-from karat.workflows.golden_status import Status
-from karat.workflows.rating_in_place import rate
-from karat.workflows.workspace import Opened
+from karat.workflows.golden.status import Status
+from karat.workflows.judging.in_place import rate
+from karat.workflows.workspace.comparison_changes import Older
+from karat.workflows.workspace.workspace import Opened
 
 
 def test_it_says_what_waits_and_where(client_of: ClientOf) -> None:

@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 from tests.web.conftest import ClientOf
 
-from karat.tables.people import Role
+from karat.tables.accounts.people import Role
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 from tests.web.conftest import Browser, ClientOf
 
-from karat.store import people
+from karat.store.sql import people
 
 EVIL = (
     "<script>alert(1)</script>",

@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 from tests.web.conftest import LAPTOP, PHONE, PageOf, sound
 
-from karat.store import audit
+from karat.store.sql import audit
 
 
 @pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])

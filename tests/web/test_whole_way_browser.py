@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 from fastapi import FastAPI
 from tests.web.conftest import LAPTOP, PHONE, PageOf, sound
-from tests.web.test_judging_browser import another, clock, kept, more_pairs, press
+from tests.web.judging.test_judge_browser import another, clock, kept, more_pairs, press
 
 __all__ = ["clock"]  # a fixture
 

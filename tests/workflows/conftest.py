@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from karat.workflows import workspace
-from karat.workflows.workspace import Opened, make_workspace, open_workspace
+from karat.workflows.workspace import workspace
+from karat.workflows.workspace.workspace import Opened, make_workspace, open_workspace
 
 NOW = 1_800_000_000_000_000
 

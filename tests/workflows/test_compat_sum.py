@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from karat.workflows.evaluate import evaluate
+from karat.workflows.offline.evaluate import evaluate
 
 
 def test_the_mean_of_compat_is_not_compensated() -> None:

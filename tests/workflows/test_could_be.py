@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 from karat.errors import InputError, UsageError
-from karat.reports.rows import to_json
+from karat.reports.writers.rows import to_json
 from karat.tables import Qrels, Queries, Results
-from karat.workflows.evaluate import evaluate
+from karat.workflows.offline.evaluate import evaluate
 
 # Query 1: a relevant and an irrelevant document tied; 2: nothing tied; 3 lacks in the run.
 QRELS = {"1": {"a": 1, "b": 0}, "2": {"c": 1}, "3": {"d": 1}}

@@ -9,7 +9,7 @@ import pytest
 
 import karat
 from karat.errors import InputError, UsageError
-from karat.reports.terminal import console, show_results
+from karat.reports.writers.terminal import console, show_results
 from karat.tables.notes import Concern, Note
 
 QRELS = {f"q{i}": {"a": 2, "b": 1, "c": 0} for i in range(30)}

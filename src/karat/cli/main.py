@@ -10,29 +10,16 @@ import sys
 
 import click
 
-from karat.cli import (
-    backup,
-    compare,
-    completion,
-    demo,
-    evaluate,
-    explain,
-    fuse,
-    gate,
-    golden,
-    init,
-    judge,
-    lint,
-    measures,
-    mistakes,
-    online,
-    options,
-    people,
-    search,
-    serve,
-    streams,
-    trend,
-)
+from karat.cli import _streams, completion, mistakes, options
+from karat.cli.accounts import people
+from karat.cli.engines import search
+from karat.cli.golden import golden
+from karat.cli.judging import judge
+from karat.cli.lint import lint
+from karat.cli.offline import compare, evaluate, explain, fuse, measures
+from karat.cli.online import online
+from karat.cli.release import gate, trend
+from karat.cli.workspace import backup, demo, init, serve
 
 
 class _BrokenPipeError(Exception):
@@ -113,7 +100,7 @@ completion.completed(karat)
 
 def main() -> None:
     """Run the command line; a user's mistake prints no traceback."""
-    out = streams.guard()
+    out = _streams.guard()
     code = _run()
     sys.stdout.flush()
     if out is not None and out.lost is not None:

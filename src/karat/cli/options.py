@@ -172,7 +172,7 @@ def documents_in(qrels: str, settings: Mapping[str, Any]) -> str | None:
 
 def out() -> Console:
     """The console on standard output; a pipe is as wide as COLUMNS says, or as a page."""
-    from karat.reports.terminal import console
+    from karat.reports.writers.terminal import console
 
     if sys.stdout.isatty():
         return console(sys.stdout)
@@ -226,7 +226,7 @@ def fill_defaults(
 
     from karat.cli.mistakes import printable
     from karat.tables.workspace import DEFAULTS
-    from karat.workflows.defaults import fill_defaults as fill
+    from karat.workflows.offline.defaults import fill_defaults as fill
 
     keys = DEFAULTS if keys is None else keys
     said = fill(Path(), given, qrels, judgments, keys) if keys else ""

@@ -13,7 +13,7 @@ from karat.errors import UsageError
 if TYPE_CHECKING:
     from karat.tables import Qrels, Results, Run
     from karat.tables.comparison import Comparison
-    from karat.tables.gate import Gate
+    from karat.tables.release.gate import Gate
 
 _RULES = ("rel", "complete", "depth", "judged_only", "fully_judged", "collapse", "compat", "scale")
 
@@ -38,7 +38,7 @@ def write_page(
         settings: The options of the command.
         comparison: Of a gate's two runs.
     """
-    from karat.workflows.report import titled, write_report
+    from karat.workflows.offline.report import titled, write_report
 
     write_report(
         path,

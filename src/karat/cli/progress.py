@@ -20,7 +20,7 @@ def watching() -> Iterator[Callable[[str, int], None]]:
         return
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-    from karat.reports.terminal import console
+    from karat.reports.writers.terminal import console
     from karat.tables.findings import shown
 
     began = time.monotonic()
@@ -58,7 +58,7 @@ def working(what: str) -> Iterator[Callable[[int, int], None] | None]:
         return
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-    from karat.reports.terminal import console
+    from karat.reports.writers.terminal import console
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn())
     progress = Progress(*columns, console=console(sys.stderr), transient=True)

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from karat.demo import bm25, documents, embedding, golden_set, hybrid, semantic
+from karat.demo import _documents, _golden_set, _semantic, bm25, embedding, hybrid
 from karat.errors import UsageError
 
 MARK = "demo.json"
@@ -72,16 +72,16 @@ def build(
     check_is_free(directory)
     own = None if embed is None else embedding.of(embed)
     progress(f"Reading the documentation of Python {platform.python_version()}")
-    found = documents.collect()
-    asked = golden_set.queries()
-    judgments = golden_set.judgments()
+    found = _documents.collect()
+    asked = _golden_set.queries()
+    judgments = _golden_set.judgments()
     texts = {query.query_id: query.text for query in asked}
     progress(f"BM25 ranks {found.height:,} documents for {len(asked)} queries")
     by_words = bm25.rank(found, texts)
     if own is None:
         name = "semantic"
         progress(f"Semantic search ranks {found.height:,} documents for {len(asked)} queries")
-        by_meaning = semantic.rank(found, texts)
+        by_meaning = _semantic.rank(found, texts)
     else:
         name = own.name
         by_meaning = embedding.rank(found, texts, own, progress)
@@ -133,10 +133,10 @@ def build(
     header = "query-id\tcorpus-id\tscore"
     write(demo.qrels, [header, *("\t".join(map(str, judgment[:3])) for judgment in judgments)])
     columns = "query_id\tdoc_id\tgrade\tgrader"
-    every = [*judgments, *golden_set.second_judgments()]
+    every = [*judgments, *_golden_set.second_judgments()]
     write(demo.judgments, [columns, *("\t".join(map(str, judgment)) for judgment in every)])
-    write(directory / "golden-set.md", golden_set.lines("README.md"))
-    write(demo.policy, golden_set.lines("gate.toml"))
+    write(directory / "golden-set.md", _golden_set.lines("README.md"))
+    write(demo.policy, _golden_set.lines("gate.toml"))
     for path, ranking in zip(demo.runs, rankings.values(), strict=True):
         write(path, trec_lines(ranking, tag=path.stem))
     return demo

@@ -18,8 +18,8 @@ from karat.demo.build import Demo
 from karat.demo.hybrid import Ranking
 from karat.formats import read_documents, read_queries, read_run
 from karat.tables import Run
-from karat.workflows.gate import gate
-from karat.workflows.trend import keep_gate
+from karat.workflows.release.gate import gate
+from karat.workflows.release.trend import keep_gate
 
 HISTORY = "history.jsonl"
 RUN = "search"

@@ -12,20 +12,20 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from karat.demo.build import Demo
+from karat.engines.frames.opening import open_engine
 from karat.formats import read_queries
-from karat.formats.engines.opening import open_engine
 from karat.online.metrics.registry import find
 from karat.online.simulate.habits import Habits
-from karat.reports.figures import counted
-from karat.reports.online import figure
-from karat.reports.online_words import change_text
-from karat.store.events import read_event_log, read_manifest
-from karat.tables.events import EventLog
-from karat.tables.online import OnlineResult
-from karat.workflows.online.evaluating import evaluate
-from karat.workflows.online.importing import import_events
-from karat.workflows.online.simulating import Planted, simulate_log
-from karat.workflows.online.watching import watch
+from karat.reports.online.evaluation import figure
+from karat.reports.phrases.numbers import counted
+from karat.reports.phrases.online import change_text
+from karat.store.events.log import read_event_log, read_manifest
+from karat.tables.online.evaluation import OnlineResult
+from karat.tables.online.events import EventLog
+from karat.workflows.online.evaluate import evaluate
+from karat.workflows.online.import_events import import_events
+from karat.workflows.online.simulate import Planted, simulate_log
+from karat.workflows.online.watch import watch
 
 LOG = "traffic.ndjson.gz"
 EVENTS = "events"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from karat.demo.build import Demo
-from karat.reports.figures import counted, signed
+from karat.reports.phrases.numbers import counted, signed
 from karat.stats.verdicts import LEVEL
 from karat.tables import Results
 from karat.tables.comparison import Comparison, Difference

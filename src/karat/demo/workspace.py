@@ -11,18 +11,18 @@ import polars as pl
 from karat.demo.build import Demo
 from karat.demo.words import MEASURES
 from karat.formats import read_documents, read_qrels, read_queries
-from karat.formats.workspace import NAME
-from karat.store import comparisons, judgments, runs
+from karat.formats.own.workspace import NAME
+from karat.store.sql import comparisons, judgments, runs
 from karat.tables import Pairs
-from karat.tables.agreement import Agreement
-from karat.tables.exchange import Exchange
-from karat.workflows.agreeing import agreement_in
-from karat.workflows.editions import content_of, freeze, list_editions
-from karat.workflows.exchanging import take_exchange
-from karat.workflows.kept_comparisons import Asked, ask, compute
-from karat.workflows.kept_runs import keep_runs
-from karat.workflows.pool import enqueue
-from karat.workflows.workspace import Opened, make_workspace, open_workspace
+from karat.tables.golden.agreement import Agreement
+from karat.tables.golden.exchange import Exchange
+from karat.workflows.golden.agreement import agreement_in
+from karat.workflows.golden.editions import content_of, freeze, list_editions
+from karat.workflows.golden.import_ import take_exchange
+from karat.workflows.golden.pooling import enqueue
+from karat.workflows.workspace.stored_comparisons import Asked, ask, compute
+from karat.workflows.workspace.stored_runs import keep_runs
+from karat.workflows.workspace.workspace import Opened, make_workspace, open_workspace
 
 EDITION = "first"
 """Name of the demo's edition."""

@@ -11,8 +11,8 @@ import polars as pl
 
 from karat.measures.certificate import counts_unseen
 from karat.measures.entry import Measure
-from karat.tables.certificate import Certificate, CertifiedQuery
 from karat.tables.qrels import Qrels
+from karat.tables.release.certificate import Certificate, CertifiedQuery
 from karat.tables.run import Run
 
 Ranking = tuple[str, ...]

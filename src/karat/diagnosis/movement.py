@@ -10,9 +10,9 @@ import polars as pl
 from karat.diagnosis.places import places
 from karat.measures.entry import Measure
 from karat.measures.evidence import Evidence, Floats, Ints, Mask
-from karat.measures.numerators import LINEAR, RECALLS
-from karat.measures.pair import Pair
+from karat.measures.linear_numerators import LINEAR, RECALLS
 from karat.measures.parameters import gain_of
+from karat.measures.run_pair import Pair
 from karat.tables.comparison import Move
 
 SUMS = LINEAR | RECALLS | {"nDCG"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from karat.measures.evidence import Evidence, Ints
-from karat.measures.pair import Pair
+from karat.measures.run_pair import Pair
 
 
 def places(pair: Pair, queries: Ints) -> pl.DataFrame:

@@ -11,7 +11,7 @@ import polars as pl
 from karat.diagnosis.places import places
 from karat.diagnosis.slices import Slice
 from karat.errors import UsageError
-from karat.measures.pair import Pair
+from karat.measures.run_pair import Pair
 from karat.measures.scores import Scores
 from karat.tables import Run
 from karat.tables.comparison import Review

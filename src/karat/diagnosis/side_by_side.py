@@ -12,8 +12,8 @@ import polars as pl
 from karat.diagnosis.movement import effects
 from karat.measures.entry import Measure
 from karat.measures.evidence import Evidence, Ints
-from karat.measures.pair import Pair
-from karat.measures.reduction import reduce
+from karat.measures.judged_join import reduce
+from karat.measures.run_pair import Pair
 from karat.tables import Qrels, Run
 
 _NOTHING = 1e-12  # an effect of rounding only

@@ -9,6 +9,13 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from karat.diagnosis._query_slices import (
+    by_first_relevant,
+    by_form,
+    by_frequency,
+    by_length,
+    by_relevant_documents,
+)
 from karat.diagnosis.ages import AGE
 from karat.diagnosis.document_slices import (
     RELEVANT,
@@ -16,13 +23,6 @@ from karat.diagnosis.document_slices import (
     by_relevant,
     by_returned,
     document_attributes,
-)
-from karat.diagnosis.query_slices import (
-    by_first_relevant,
-    by_form,
-    by_frequency,
-    by_length,
-    by_relevant_documents,
 )
 from karat.diagnosis.value_slices import MOST, Slices, labelled, quartiles
 from karat.errors import Advice, UsageError, nearest

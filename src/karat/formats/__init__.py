@@ -1,9 +1,9 @@
 """Bytes to tables and back: files plain or compressed, standard input, BEIR folders."""
 
-from karat.formats.catalogue import FORMATS
-from karat.formats.certificate import read_certificate, write_certificate
-from karat.formats.format import ROLES, Format
-from karat.formats.reading import (
+from karat.formats.own.certificate import read_certificate, write_certificate
+from karat.formats.tables.catalogue import FORMATS
+from karat.formats.tables.format import ROLES, Format
+from karat.formats.tables.reading import (
     holds_queries,
     read_documents,
     read_pairs,
@@ -12,7 +12,7 @@ from karat.formats.reading import (
     read_run,
     stem,
 )
-from karat.formats.writing import (
+from karat.formats.tables.writing import (
     write_documents,
     write_pairs,
     write_qrels,

@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from karat.errors import InputError, nearest
-from karat.golden.personal import find
+from karat.golden.pii import find
 from karat.golden.query import number_of, short
 from karat.golden.traffic import folded, without_bots
 from karat.tables.column_names import DOC_ID, SPELLINGS, plain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from karat.tables.agreement import Figure
+from karat.tables.golden.agreement import Figure
 from karat.tables.workspace import Workspace
 
 

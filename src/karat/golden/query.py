@@ -13,7 +13,7 @@ from uuid import UUID
 import polars as pl
 
 from karat.errors import InputError
-from karat.golden.fixed import Fixed
+from karat.golden._fixed import Fixed
 
 PERSON = "person"
 """Where a grade comes from, unless something else is said."""

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from karat.errors import UsageError
-from karat.golden.own_ratings import one_rater, rater_drift
-from karat.golden.rated import Rated, figure, kappa_of, name_of
+from karat.golden._rater_report import one_rater, rater_drift
+from karat.golden.rating_matrix import Rated, figure, kappa_of, name_of
 from karat.stats.agreement import (
     WEIGHTS,
     Integers,
@@ -31,7 +31,7 @@ from karat.stats.agreement import (
 )
 from karat.stats.agreement_intervals import more_needed
 from karat.stats.intervals import TRUSTED_FROM
-from karat.tables.agreement import Agreement, Confusion, Figure, TwoRaters
+from karat.tables.golden.agreement import Agreement, Confusion, Figure, TwoRaters
 from karat.tables.judgments import SOURCES, Judgments
 
 UNCLASSED = "(no class)"

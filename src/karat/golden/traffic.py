@@ -17,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from karat.errors import InputError, UsageError
-from karat.golden.personal import KINDS, PERHAPS, find, masked
+from karat.golden.pii import KINDS, PERHAPS, find, masked
 from karat.tables.column_names import plain
 
 HEAD, TORSO, TAIL, ALL = "head", "torso", "tail", "all"

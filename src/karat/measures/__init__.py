@@ -1,9 +1,6 @@
 """How good is one ranking: the registry of measures, and the evidence they are computed from."""
 
-from karat.measures.entry import Entry, Equal, Example, Measure, Parameter, Terms
-from karat.measures.evidence import Evidence
-from karat.measures.names import DEFAULTS, lower_is_better, parse, parse_all
-from karat.measures.one_ranking import (
+from karat.measures._one_ranking import (
     average_precision,
     dcg_at_k,
     ndcg_at_k,
@@ -11,7 +8,10 @@ from karat.measures.one_ranking import (
     recall_at_k,
     reciprocal_rank,
 )
-from karat.measures.reduction import reduce
+from karat.measures.entry import Entry, Equal, Example, Measure, Parameter, Terms
+from karat.measures.evidence import Evidence
+from karat.measures.judged_join import reduce
+from karat.measures.names import DEFAULTS, lower_is_better, parse, parse_all
 from karat.measures.registry import entries, measure
 
 __all__ = [

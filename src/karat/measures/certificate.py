@@ -33,12 +33,12 @@ from karat.measures.difference import difference_bounds, greatest_difference
 from karat.measures.entry import Measure
 from karat.measures.evidence import Evidence, Floats
 from karat.measures.gains import discount_of, possible_gains
-from karat.measures.numerators import RECALLS, capped
-from karat.measures.pair import Pair
+from karat.measures.linear_numerators import RECALLS, capped
 from karat.measures.parameters import gain_of
+from karat.measures.run_pair import Pair
 from karat.measures.unjudged import can_be
-from karat.tables.certificate import CertifiedQuery
 from karat.tables.qrels import Qrels
+from karat.tables.release.certificate import CertifiedQuery
 from karat.tables.run import Run
 
 SLACK = 1e-12

@@ -39,9 +39,9 @@ import numpy as np
 from karat.measures.entry import Measure
 from karat.measures.evidence import Evidence, Floats, Ints, Mask
 from karat.measures.gains import discount_of
-from karat.measures.numerators import LINEAR, RECALLS, Linear, capped
-from karat.measures.pair import Pair, Pool
+from karat.measures.linear_numerators import LINEAR, RECALLS, Linear, capped
 from karat.measures.parameters import gain_of
+from karat.measures.run_pair import Pair, Pool
 from karat.measures.unjudged import Bounds, Layers, can_be, layers_of, ratio
 
 FIRSTS = frozenset({"RR", "Success"})

@@ -11,8 +11,8 @@ from karat.errors import UsageError
 from karat.measures.difference import EXACT, FIRSTS, single_effects
 from karat.measures.entry import Measure
 from karat.measures.evidence import Floats, Mask
-from karat.measures.numerators import Linear, denominator
-from karat.measures.pair import Pair
+from karat.measures.linear_numerators import Linear, denominator
+from karat.measures.run_pair import Pair
 
 
 def next_judgments(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from karat.errors import Advice, InputError
 from karat.measures.entry import Measure
 from karat.measures.evidence import Evidence, Floats, Ints, Mask
-from karat.measures.reduction import reduce
+from karat.measures.judged_join import reduce
 from karat.measures.ties import Band, tie_band
 from karat.measures.trec import Compat
 from karat.tables.id_spelling import likely_cause

@@ -15,8 +15,8 @@ from karat.online.metrics.counts import EVERY_SEARCH
 from karat.online.metrics.entry import Metric
 from karat.online.rules import Rules
 from karat.tables import Queries
-from karat.tables.against import BothWorlds, Figure, WorldSlice
-from karat.tables.events import EventLog
+from karat.tables.online.events import EventLog
+from karat.tables.online.offline_correlation import BothWorlds, Figure, WorldSlice
 
 QUERY: Cut = ("query",)
 CLASS: Cut = ("class",)

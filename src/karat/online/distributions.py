@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from karat.stats.bucket_resampling import Draws, percentile_interval
 from karat.stats.survival import kaplan_meier, restricted_mean, survival_quantile
-from karat.tables.online import OnlineState
+from karat.tables.online.evaluation import OnlineState
 
 Floats = NDArray[np.float64]
 _BLOCK = 1 << 18

@@ -24,9 +24,9 @@ from karat.online.rules import Rules
 from karat.stats.bucket_resampling import Draws
 from karat.stats.intervals import TRUSTED_FROM
 from karat.stats.ratio import UserMoments, ratio_interval
-from karat.tables.events import EventLog
 from karat.tables.notes import Concern, Note
-from karat.tables.online import OnlineResult
+from karat.tables.online.evaluation import OnlineResult
+from karat.tables.online.events import EventLog
 
 NOT_SAID = ""
 """The value of a slice of what the log does not say: evidence has null there, never a blank."""

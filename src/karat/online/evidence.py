@@ -11,7 +11,7 @@ import polars as pl
 
 from karat.online import moments
 from karat.online.histograms import added, empty_histogram, empty_positions
-from karat.tables.events import ATTRIBUTE
+from karat.tables.online.events import ATTRIBUTE
 
 Cut = tuple[str, ...]
 """What a log is cut by: ``day``, ``hour``, ``arm``, ``query``, ``class``, or attributes; () is all.

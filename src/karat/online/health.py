@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from karat.online.rules import Rules, duration_text
 from karat.tables.days import day_text
-from karat.tables.events import EventLog
+from karat.tables.online.events import EventLog
 from karat.tables.zones import local_time
 
 WEEK = 7

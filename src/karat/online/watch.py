@@ -33,7 +33,7 @@ from karat.online.metrics.entry import Metric
 from karat.stats.averages import Floats
 from karat.stats.multiplicity import benjamini_hochberg
 from karat.stats.student import t_above, t_quantile
-from karat.tables.watch import Change, Contribution, Moved
+from karat.tables.online.watch import Change, Contribution, Moved
 
 LEAST_WINDOWS = 3
 LEAST_USERS = 30

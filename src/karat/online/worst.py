@@ -26,7 +26,7 @@ from karat.online.metrics.entry import Expression, Metric, Ratio
 from karat.online.metrics.expressions import column, equals
 from karat.stats.averages import Floats
 from karat.stats.student import beta_below
-from karat.tables.worst_queries import FAILURES, Failure, LostGroup, LostQuery, Order
+from karat.tables.online.worst_queries import FAILURES, Failure, LostGroup, LostQuery, Order
 
 MANY = 1e9
 """A prior that no query outweighs: the queries differ no more than luck makes them."""

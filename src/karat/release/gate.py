@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from karat.release.policy import Drop, Rule
 from karat.stats.intervals import LEAST, TRUSTED_FROM
 from karat.tables.comparison import ROUNDING
-from karat.tables.gate import WORST_FIRST, Check, GateVerdict
+from karat.tables.release.gate import WORST_FIRST, Check, GateVerdict
 
 _PRINTED = 5e-5  # what is less prints as 0.0000
 _NO_SPREAD = f"fewer than {TRUSTED_FROM} without spread prove nothing"

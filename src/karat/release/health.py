@@ -12,7 +12,7 @@ from karat.release.policy import Drop, Health
 from karat.stats.intervals import Interval
 from karat.stats.quantiles import LEAST, quantile_change
 from karat.tables.comparison import ROUNDING
-from karat.tables.gate import Check, GateVerdict
+from karat.tables.release.gate import Check, GateVerdict
 
 _ERRORS = 3  # reasons that are told
 _ERROR = 80  # characters of each

@@ -13,9 +13,9 @@ import numpy as np
 from karat.measures import Measure
 from karat.measures.evidence import Mask
 from karat.measures.scores import Scores
+from karat.stats._system_order import order_agreement
+from karat.stats._tukey import Tukey, tukey_each
 from karat.stats.averages import Floats, mean
-from karat.stats.system_order import order_agreement
-from karat.stats.tukey import Tukey, tukey_each
 from karat.stats.weighing import Weighing
 from karat.tables.leaderboard import Order, Standing
 
@@ -83,7 +83,7 @@ def all_pairs(
         resamples: Of the test.
         seed: Of these.
 
-    Source: as ``karat.stats.tukey``.
+    Source: as ``karat.stats._tukey``.
     """
     alike: dict[bytes, list[Measure]] = {}
     values = {m: np.stack([s.values[m] for s in scored], axis=1) for m in scored[0].values}

@@ -10,67 +10,55 @@ from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute, iter_route_contexts
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
-from karat.formats.workspace import find_workspace, read_workspace
-from karat.web import (
-    account,
+from karat.formats.own.workspace import find_workspace, read_workspace
+from karat.web import api, home
+from karat.web.accounts import account, audit_log, people, sign_in
+from karat.web.framework import errors, static_files
+from karat.web.framework.auth import Needs
+from karat.web.framework.middleware import Guards
+from karat.web.framework.pages import templates
+from karat.web.framework.settings import Settings
+from karat.web.framework.state import Site
+from karat.web.golden import (
     agreement,
-    api,
-    audit_log,
-    comparisons,
     disagreements,
     editions,
-    errors,
     exchange,
-    golden,
-    golden_pairs,
-    golden_queries,
-    home,
-    judge_table,
-    judging,
-    new_comparison,
-    online,
-    online_against,
-    online_queries,
-    online_rows,
-    online_watch,
-    people,
-    runs,
-    side_by_side,
-    signing_in,
-    static_files,
-    trends,
+    golden_sets,
+    pairs,
+    queries,
 )
-from karat.web.access import Needs
-from karat.web.guards import Guards
-from karat.web.page import templates
-from karat.web.settings import Settings
-from karat.web.site import Site
-from karat.workflows.accounts import Accounts
-from karat.workflows.workspace import open_workspace
+from karat.web.judging import judge, table
+from karat.web.offline import comparisons, new_comparison, runs, side_by_side
+from karat.web.online import dashboard, offline_correlation, rows, watch
+from karat.web.online import queries as online_queries
+from karat.web.release import trends
+from karat.workflows.accounts.accounts import Accounts
+from karat.workflows.workspace.workspace import open_workspace
 
 PAGES = (
     static_files.ROUTER,
-    signing_in.ROUTER,
+    sign_in.ROUTER,
     home.ROUTER,
-    golden.ROUTER,
-    golden_queries.ROUTER,
-    golden_pairs.ROUTER,
+    golden_sets.ROUTER,
+    queries.ROUTER,
+    pairs.ROUTER,
     agreement.ROUTER,
     disagreements.ROUTER,
     editions.ROUTER,
     exchange.ROUTER,
-    judging.ROUTER,
-    judge_table.ROUTER,
+    judge.ROUTER,
+    table.ROUTER,
     runs.ROUTER,
     new_comparison.ROUTER,  # before comparisons: "new" is not a number
     comparisons.ROUTER,
     side_by_side.ROUTER,
     trends.ROUTER,
-    online.ROUTER,
+    dashboard.ROUTER,
     online_queries.ROUTER,
-    online_against.ROUTER,
-    online_rows.ROUTER,
-    online_watch.ROUTER,
+    offline_correlation.ROUTER,
+    rows.ROUTER,
+    watch.ROUTER,
     account.ROUTER,
     people.ROUTER,
     audit_log.ROUTER,

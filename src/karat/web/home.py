@@ -10,16 +10,16 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from karat.reports.figures import counted
-from karat.store.golden_sets import addressable
-from karat.web.access import ARater
-from karat.web.golden import address, place
-from karat.web.page import Page, show
-from karat.web.site import Site, TheSite
-from karat.workflows.comparisons_since import turning
-from karat.workflows.golden_status import STATUSES, Status
-from karat.workflows.kept_trends import histories_of, newest_gates
-from karat.workflows.over_kept_runs import spoilt_runs
+from karat.reports.phrases.numbers import counted
+from karat.store.sql.golden_sets import addressable
+from karat.web.framework.auth import ARater
+from karat.web.framework.pages import Page, show
+from karat.web.framework.state import Site, TheSite
+from karat.web.golden.golden_sets import address, place
+from karat.workflows.golden.status import STATUSES, Status
+from karat.workflows.release.stored_trends import histories_of, newest_gates
+from karat.workflows.workspace.comparison_changes import turning
+from karat.workflows.workspace.evaluate_stored import spoilt_runs
 
 ROUTER = APIRouter()
 _MOST = 3  # lines of one kind, before the rest are counted

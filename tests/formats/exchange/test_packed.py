@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from karat.errors import InputError, no_room
-from karat.formats.exchange import foreign
 from karat.formats.exchange import packed as zips
+from karat.formats.exchange import source_file
 from karat.formats.exchange.packed import beir_in
 
 QUERY = b'{"_id": "q1", "text": "door"}\n'
@@ -71,7 +71,7 @@ def test_what_is_no_such_folder_is_none(tmp_path: Path) -> None:
 def test_what_is_not_safe_is_refused(
     files: dict[str, bytes], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(foreign, "_BOMB_FROM", 1 << 18)
+    monkeypatch.setattr(source_file, "_BOMB_FROM", 1 << 18)
     path = packed(tmp_path / "a.zip", files)
     with pytest.raises(InputError, match=says), beir_in(path):
         pass

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from karat.tables.events import ATTRIBUTE, EventFile, EventLog
+from karat.tables.online.events import ATTRIBUTE, EventFile, EventLog
 from karat.tables.schema import EVENTS
 
 HERE = Path(__file__).parent

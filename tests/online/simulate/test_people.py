@@ -12,7 +12,7 @@ from karat.online.simulate.habits import Break, Habits
 from karat.online.simulate.people import Simulated, simulate
 from karat.online.simulate.population import populate
 from karat.online.simulate.shelf import Shelf
-from karat.tables.events import ATTRIBUTE, KINDS
+from karat.tables.online.events import ATTRIBUTE, KINDS
 from karat.tables.schema import EVENTS
 
 FIRST_DAY = 20_752  # Monday, 2026-10-26

@@ -12,8 +12,8 @@ pytest.importorskip("jinja2")
 pytest.importorskip("vl_convert")
 
 from karat.tables import Qrels, Run
-from karat.workflows.compare import compare
-from karat.workflows.report import write_report
+from karat.workflows.offline.compare import compare
+from karat.workflows.offline.report import write_report
 
 EVIL = '"><script>document.title = "taken"</script>'
 

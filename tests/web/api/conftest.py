@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 from tests.web.conftest import ClientOf
 
-from karat.tables.people import SCOPES_OF, Role
+from karat.tables.accounts.people import SCOPES_OF, Role
 
 Printed = Callable[..., Any]
 ProgramOf = Callable[[Role], TestClient]

@@ -12,12 +12,12 @@ from starlette.testclient import TestClient
 from tests.web.api.conftest import rows_of
 from tests.web.conftest import NOW, ClientOf
 
-from karat.store.schema import query
-from karat.web import kept
-from karat.web.computing import Computing
-from karat.web.site import Site
-from karat.workflows import kept_comparisons
-from karat.workflows.kept_comparisons import Asked
+from karat.store.sql.schema import query
+from karat.web.framework.jobs import Computing
+from karat.web.framework.state import Site
+from karat.web.offline import stored_comparisons
+from karat.workflows.workspace import stored_comparisons as kept_comparisons
+from karat.workflows.workspace.stored_comparisons import Asked
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ class Full:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.computing, self._gate = Computing(at_once=1, most=0), threading.Event()
-        monkeypatch.setattr(kept, "COMPUTING", self.computing)
+        monkeypatch.setattr(stored_comparisons, "COMPUTING", self.computing)
         self.computing.run("something else", lambda: self._gate.wait(30), 0)
 
     def end(self) -> None:
@@ -122,8 +122,8 @@ def test_forty_at_once_are_kept_or_refused(
     program: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     computing, gate = Computing(), threading.Event()
-    monkeypatch.setattr(kept, "COMPUTING", computing)
-    monkeypatch.setattr(kept, "WAIT_S", 0.0)
+    monkeypatch.setattr(stored_comparisons, "COMPUTING", computing)
+    monkeypatch.setattr(stored_comparisons, "WAIT_S", 0.0)
     monkeypatch.setattr(kept_comparisons, "compute", lambda *_: gate.wait(30))
 
     def ask(number: int) -> int:

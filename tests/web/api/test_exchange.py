@@ -15,10 +15,10 @@ import pytest
 from starlette.testclient import TestClient
 from tests.web.api.conftest import Printed, ProgramOf, error_of, rows_of
 
-from karat.store import audit
+from karat.store.sql import audit
 from karat.tables import Run
 from karat.web.app import create_app
-from karat.web.settings import Settings
+from karat.web.framework.settings import Settings
 
 CSV = b"query_id,query,doc_id,grade,rater\nq7,blue door,d1,2,ann\nq7,blue door,d2,0,ann\n"
 

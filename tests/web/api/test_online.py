@@ -14,17 +14,17 @@ from tests.web.api.conftest import Printed, ProgramOf, error_of, rows_of
 from tests.web.online_log import put_users
 from tests.workflows.online.weeks import broken_on_friday
 
-from karat.connectors.server import Client
-from karat.store import queries
-from karat.web.site import Site
-from karat.workflows.online import kept
+from karat.clients.karat_server import Client
+from karat.store.sql import queries
+from karat.web.framework.state import Site
+from karat.workflows.online import stored_results
 
 
 @pytest.fixture(autouse=True)
 def _nothing_at_hand() -> Iterator[None]:
-    kept.forget()
+    stored_results.forget()
     yield
-    kept.forget()
+    stored_results.forget()
 
 
 def test_evaluate_is_what_the_command_prints(

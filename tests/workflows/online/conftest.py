@@ -11,11 +11,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from karat.formats.ubi import write_events
-from karat.store.events import read_event_log
-from karat.tables.events import EventLog
+from karat.formats.events.ubi import write_events
+from karat.store.events.log import read_event_log
+from karat.tables.online.events import EventLog
 from karat.tables.schema import EVENTS
-from karat.workflows.online.importing import import_events
+from karat.workflows.online.import_events import import_events
 
 LogOf = Callable[..., EventLog]
 _LATER = 4_000_000_000_000_000  # 2096: no event is later

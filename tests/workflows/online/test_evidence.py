@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from karat.engines.frames.opening import open_engine
 from karat.errors import UsageError
-from karat.formats.engines.opening import open_engine
 from karat.online.evidence import Cut, Evidence
 from karat.online.metrics.registry import find
 from karat.online.rules import DAY, MINUTE, Rules
-from karat.tables.events import EventLog
+from karat.tables.online.events import EventLog
 from karat.workflows.online.evidence import gather
 
 METRICS = [

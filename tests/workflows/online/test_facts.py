@@ -9,11 +9,11 @@ from types import ModuleType
 import polars as pl
 import pytest
 
+from karat.engines.frames.engine import Engine
+from karat.engines.frames.opening import open_engine
 from karat.errors import UsageError
-from karat.formats.engines.engine import Engine
-from karat.formats.engines.opening import open_engine
 from karat.online.metrics.registry import all_metrics
-from karat.tables.events import EventLog
+from karat.tables.online.events import EventLog
 from karat.workflows.online.facts import look
 
 

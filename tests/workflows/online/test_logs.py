@@ -12,7 +12,7 @@ import pytest
 
 import karat
 from karat.errors import InputError, UsageError
-from karat.workflows.online.importing import import_events
+from karat.workflows.online.import_events import import_events
 
 # ann searches and clicks the second of two; bob finds nothing; the time of the last row is none.
 LOG: dict[str, list[Any]] = {

@@ -12,22 +12,22 @@ from pathlib import Path
 
 from karat.errors import Advice, InputError, UsageError, nearest
 from karat.formats.exchange import (
-    golden_sets,
+    _golden_sets,
+    _quepid_cases,
+    _rank_eval,
+    _search_relevance,
     quepid,
     quepid_books,
-    quepid_cases,
     quepid_snapshots,
-    rank_eval,
     rre,
-    search_relevance,
 )
 from karat.formats.exchange import plain as tables
 from karat.formats.exchange.detect import detect
-from karat.formats.exchange.foreign import Foreign, open_foreign
-from karat.formats.exchange.gathering import held
-from karat.formats.exchange.leaving import Holds, Leaving
-from karat.formats.writing import beside
-from karat.tables.exchange import Exchange
+from karat.formats.exchange.export import Holds, Leaving
+from karat.formats.exchange.import_ import held
+from karat.formats.exchange.source_file import Foreign, open_foreign
+from karat.formats.tables.writing import beside
+from karat.tables.golden.exchange import Exchange
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +129,16 @@ EXCHANGES: Mapping[str, Peer] = {
             "quepid-case",
             "a Quepid case as JSON",
             _JUDGED,
-            quepid_cases.read,
+            _quepid_cases.read,
             _JUDGED,
-            quepid_cases.write,
+            _quepid_cases.write,
             Holds(columns=_ABOUT, named=True),
         ),
         Peer(
             "quepid-case-csv",
             "a Quepid case as CSV: the general, detailed or information need sheet",
             (*_JUDGED, "documents", "runs"),
-            quepid_cases.read_csv,
+            _quepid_cases.read_csv,
         ),
         Peer(
             "quepid-snapshot-csv",
@@ -171,9 +171,9 @@ EXCHANGES: Mapping[str, Peer] = {
             "rank-eval",
             "a _rank_eval request of Elasticsearch or OpenSearch",
             (*_JUDGED, "documents"),
-            rank_eval.read_request,
+            _rank_eval.read_request,
             _JUDGED,
-            rank_eval.write_request,
+            _rank_eval.write_request,
             Holds(
                 ids=True,
                 columns=("request", "template_id", "params", "summary_fields"),
@@ -185,23 +185,23 @@ EXCHANGES: Mapping[str, Peer] = {
             "rank-eval-response",
             "what _rank_eval answers",
             (*_JUDGED, "documents", "runs"),
-            rank_eval.read_response,
+            _rank_eval.read_response,
         ),
         Peer(
             "opensearch-judgments",
             "a judgment list of OpenSearch's Search Relevance Workbench",
             _JUDGED,
-            search_relevance.read_judgments,
+            _search_relevance.read_judgments,
             _JUDGED,
-            search_relevance.write_judgments,
+            _search_relevance.write_judgments,
         ),
         Peer(
             "opensearch-queries",
             "a query set of OpenSearch's Search Relevance Workbench: JSON, NDJSON or lines",
             ("queries",),
-            search_relevance.read_queries,
+            _search_relevance.read_queries,
             ("queries",),
-            search_relevance.write_queries,
+            _search_relevance.write_queries,
             Holds(columns=True, judgments=False),
         ),
         Peer(
@@ -214,18 +214,18 @@ EXCHANGES: Mapping[str, Peer] = {
             "golden",
             "a golden set of karat's own: queries, attributes, judgments and the scale",
             _JUDGED,
-            golden_sets.reading("golden"),
+            _golden_sets.reading("golden"),
             _JUDGED,
-            golden_sets.write,
+            _golden_sets.write,
             Holds(ids=True, columns=True, scale=True),
         ),
         Peer(
             "golden-list",
             "a JSON list of query, relevant_docs, category and difficulty",
             _JUDGED,
-            golden_sets.reading("golden-list"),
+            _golden_sets.reading("golden-list"),
             _JUDGED,
-            golden_sets.write_list,
+            _golden_sets.write_list,
             Holds(columns=("category", "difficulty"), bare=False),
         ),
         Peer(

@@ -7,7 +7,7 @@ import re
 
 from karat.errors import Advice, InputError
 from karat.formats.exchange import plain as tables
-from karat.formats.exchange.foreign import Foreign, Node
+from karat.formats.exchange.source_file import Foreign, Node
 
 # A key of the outermost object that tells the format; the first that is there counts.
 _KEYS = (

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from karat.errors import Advice, InputError
-from karat.formats.exchange.foreign import MOST, ZIP, check_size, files_of, unzipping
-from karat.formats.folder import one_split
-from karat.formats.source import BOMB_RATIO
+from karat.formats.exchange.source_file import MOST, ZIP, check_size, files_of, unzipping
+from karat.formats.tables.folder import one_split
+from karat.formats.tables.source import BOMB_RATIO
 
 _PART = re.compile(r"((queries|corpus)\.jsonl|qrels/[^/]+\.tsv)(\.gz|\.zst|\.bz2)?")
 _SPLIT = re.compile(r"qrels/([^/]+)\.tsv(\.\w+)?")

@@ -10,18 +10,18 @@ from pathlib import Path
 import polars as pl
 
 from karat.errors import Advice, InputError
-from karat.formats.beir import BEIR
-from karat.formats.exchange.foreign import Foreign
-from karat.formats.exchange.gathering import JUDGED, Gathering
-from karat.formats.exchange.leaving import ANY_TEXT, Leaving, whole
+from karat.formats.exchange.export import ANY_TEXT, Leaving, whole
+from karat.formats.exchange.import_ import JUDGED, Gathering
 from karat.formats.exchange.quepid import graded
-from karat.formats.lines import parse
-from karat.formats.reading import read_documents, read_qrels, read_queries
-from karat.formats.source import Chunk
-from karat.formats.trec import QRELS, write_qrels
+from karat.formats.exchange.source_file import Foreign
+from karat.formats.tables.beir import BEIR
+from karat.formats.tables.lines import parse
+from karat.formats.tables.reading import read_documents, read_qrels, read_queries
+from karat.formats.tables.source import Chunk
+from karat.formats.tables.trec import QRELS, write_qrels
 from karat.tables import Documents, Qrels, Queries
 from karat.tables.column_names import DOC_ID, GRADE, QUERY_ID
-from karat.tables.exchange import Exchange
+from karat.tables.golden.exchange import Exchange
 
 _SPELT = {
     "query_id": QUERY_ID,

@@ -10,12 +10,12 @@ import re
 from typing import Any
 
 from karat.errors import InputError
-from karat.formats.delimited import pointed
 from karat.formats.exchange import rre
-from karat.formats.exchange.foreign import Foreign, Node, number
-from karat.formats.exchange.gathering import UNRATED, Gathering
-from karat.formats.exchange.leaving import Leaving, dumped, whole
-from karat.tables.exchange import Exchange
+from karat.formats.exchange.export import Leaving, dumped, whole
+from karat.formats.exchange.import_ import UNRATED, Gathering
+from karat.formats.exchange.source_file import Foreign, Node, number
+from karat.formats.tables.delimited import pointed
+from karat.tables.golden.exchange import Exchange
 
 _LTR = re.compile(r"(\S+)\s+qid:(\S+)\s.*?#\s*(\S+)\s+(\S.*)")
 

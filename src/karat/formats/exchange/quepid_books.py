@@ -12,12 +12,12 @@ import zipfile
 from typing import Any
 
 from karat.errors import InputError
-from karat.formats.exchange.foreign import Foreign, Node
-from karat.formats.exchange.gathering import UNRATED, Gathering
-from karat.formats.exchange.leaving import Leaving, Rated, dumped, unpacked, whole
+from karat.formats.exchange.export import Leaving, Rated, dumped, unpacked, whole
+from karat.formats.exchange.import_ import UNRATED, Gathering
 from karat.formats.exchange.quepid import graded
-from karat.formats.jsonl import parsed
-from karat.tables.exchange import Exchange
+from karat.formats.exchange.source_file import Foreign, Node
+from karat.formats.tables.jsonl import parsed
+from karat.tables.golden.exchange import Exchange
 
 ANONYMOUS = "Anonymous"
 _PAIR = ("query_text", "doc_id", "judgements", "information_need", "notes", "options")

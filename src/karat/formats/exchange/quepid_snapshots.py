@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from karat.errors import InputError
-from karat.formats.exchange.foreign import Foreign, Node, number
-from karat.formats.exchange.gathering import Gathering
-from karat.formats.exchange.leaving import Leaving, dumped
+from karat.formats.exchange.export import Leaving, dumped
+from karat.formats.exchange.import_ import Gathering
 from karat.formats.exchange.quepid import by_document
 from karat.formats.exchange.quepid_books import as_fields
-from karat.tables.exchange import Exchange
+from karat.formats.exchange.source_file import Foreign, Node, number
+from karat.tables.golden.exchange import Exchange
 
 HEADER = ("Snapshot Name", "Snapshot Time", "Case ID", "Query Text", "Doc ID", "Doc Position")
 _NAMES = {

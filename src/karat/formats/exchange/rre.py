@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from karat.formats.exchange.foreign import Foreign, Node, number
-from karat.formats.exchange.gathering import Gathering
-from karat.formats.exchange.leaving import Leaving, dumped, unpacked, whole
-from karat.tables.exchange import Exchange
+from karat.formats.exchange.export import Leaving, dumped, unpacked, whole
+from karat.formats.exchange.import_ import Gathering
+from karat.formats.exchange.source_file import Foreign, Node, number
+from karat.tables.golden.exchange import Exchange
 
 GAIN = 2.0
 """What RRE's nDCG takes for a document without a gain."""

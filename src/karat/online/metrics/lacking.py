@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from karat.online.metrics.entry import Metric
-from karat.tables.events import KINDS, EventLog
+from karat.tables.online.events import KINDS, EventLog
 
 _WORDS = {
     "search": "searches",

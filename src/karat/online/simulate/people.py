@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from karat.online.rules import DAY, MINUTE, SECOND
+from karat.online.simulate._truth import Truth, tell
 from karat.online.simulate.behaviours import Behaviour, PositionBased
 from karat.online.simulate.habits import Break, Habits
 from karat.online.simulate.population import (
@@ -23,7 +24,6 @@ from karat.online.simulate.population import (
 from karat.online.simulate.records import Made, records, robots
 from karat.online.simulate.shelf import Shelf
 from karat.online.simulate.tasks import WORSE, ZERO, Needs, Requests, pursue
-from karat.online.simulate.truth import Truth, tell
 
 _APART = 45 * MINUTE
 """Between two sessions of a user at least, so that 30 idle minutes tell them apart."""

@@ -22,7 +22,7 @@ from karat.online.simulate.wording import (
     wordings,
 )
 from karat.tables import Qrels, Queries, Run
-from karat.tables.online import DIMENSIONS
+from karat.tables.online.evaluation import DIMENSIONS
 
 DEPTH = 30
 """Results kept of each ranking: three pages of ten."""

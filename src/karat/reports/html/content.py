@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from karat.diagnosis.side_by_side import Ranking
 from karat.tables.comparison import Comparison
-from karat.tables.gate import Gate
+from karat.tables.release.gate import Gate
 from karat.tables.results import Results
 
 MOST_LISTED = 1_000

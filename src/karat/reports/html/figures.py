@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karat.reports.figures import counted, signed
-from karat.reports.html import words
-from karat.reports.html.charts import Bar, Dot, bars, counts, intervals, to_svg
+from karat.reports.charts.report import Bar, Dot, bars, counts, intervals, to_svg
 from karat.reports.html.content import Content, View
+from karat.reports.phrases import report
+from karat.reports.phrases.numbers import counted, signed
 from karat.tables.comparison import Comparison, Difference, QueryDifference
 from karat.tables.results import Result, Results
 
@@ -243,7 +243,7 @@ def _within(
 
 def _of_difference(row: Difference, label: str, href: str | None = None) -> Dot:
     ink = {"better": "up", "worse": "down"}.get(row.verdict, "ink")
-    said = f"{label}: {words.headline(row).removeprefix(row.measure).lstrip(': ')}"
+    said = f"{label}: {report.headline(row).removeprefix(row.measure).lstrip(': ')}"
     said = f"{said.rstrip('.')}: {row.verdict}."
     told = row.verdict in _TOLD
     return Dot(label, row.difference, row.ci_low, row.ci_high, told, ink, row.shrunk, href, said)
@@ -251,9 +251,9 @@ def _of_difference(row: Difference, label: str, href: str | None = None) -> Dot:
 
 def _of_result(row: Result, label: str, href: str | None = None, *, several: bool) -> Dot:
     label = f"{label} · {row.run}" if several else label
-    said = f"{label}: {words.number(row.value) if row.value is not None else 'no value'}"
+    said = f"{label}: {report.number(row.value) if row.value is not None else 'no value'}"
     if row.ci_low is not None:
-        said += f", 95 % interval {words.span(row.ci_low, row.ci_high)}"
+        said += f", 95 % interval {report.span(row.ci_low, row.ci_high)}"
     said += f", {counted(row.n, 'query', 'queries')}."
     return Dot(label, row.value, row.ci_low, row.ci_high, told=True, href=href, tip=said)
 
@@ -261,7 +261,7 @@ def _of_result(row: Result, label: str, href: str | None = None, *, several: boo
 def _of_query(row: QueryDifference) -> str:
     named = row.query_id if row.text is None else f"{row.text} ({row.query_id})"
     return (
-        f"{named}: {words.number(row.baseline_value)} → {words.number(row.candidate_value)}, "
+        f"{named}: {report.number(row.baseline_value)} → {report.number(row.candidate_value)}, "
         f"{signed(row.difference)}; adds {signed(row.share, 4)} to the mean."
     )
 

@@ -9,12 +9,13 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from karat.errors import MissingExtra
-from karat.reports import further
-from karat.reports.cells import CONTROLS
-from karat.reports.figures import counted, percent, signed
-from karat.reports.gate import why
-from karat.reports.html import figures, words
+from karat.reports.html import figures
 from karat.reports.html.content import UNANSWERED, Content
+from karat.reports.phrases import report as words
+from karat.reports.phrases.numbers import counted, percent, signed
+from karat.reports.release.gate import why
+from karat.reports.writers import sheets as further
+from karat.reports.writers.cells import CONTROLS
 
 if TYPE_CHECKING:
     import jinja2

@@ -5,11 +5,11 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from karat.errors import UsageError
-from karat.tables.people import SCOPES_OF
-from karat.web.access import AReader, Signed
-from karat.web.api.answers import Number, Paged, said
-from karat.web.errors import NotFound
-from karat.web.site import TheSite
+from karat.tables.accounts.people import SCOPES_OF
+from karat.web.api.responses import Number, Paged, said
+from karat.web.framework.auth import AReader, Signed
+from karat.web.framework.errors import NotFound
+from karat.web.framework.state import TheSite
 
 ROUTER = APIRouter(prefix="/api", tags=["account"])
 _TOKEN = ("id", "name", "scopes", "created_us", "used_us", "ends_us")

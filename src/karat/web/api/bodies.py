@@ -18,9 +18,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from karat.errors import UsageError
-from karat.web.guards import FORM
-from karat.workflows.naming import told_as
-from karat.workflows.noted import file_name
+from karat.web.framework.middleware import FORM
+from karat.workflows.golden.audited import file_name
+from karat.workflows.workspace.display_names import told_as
 
 _CHUNK = 1 << 20
 

@@ -10,11 +10,11 @@ from karat.errors import UsageError
 from karat.golden.planning import SECONDS, TYPICAL_SD
 from karat.golden.planning import plan as planned
 from karat.measures import entries
-from karat.reports.catalogue import as_json
-from karat.web.access import AReader
-from karat.web.api.answers import Paged, said
-from karat.web.errors import NotFound
-from karat.workflows.catalogue import find_entry
+from karat.reports.offline.catalogue import as_json
+from karat.web.api.responses import Paged, said
+from karat.web.framework.auth import AReader
+from karat.web.framework.errors import NotFound
+from karat.workflows.offline.catalogue import find_entry
 
 ROUTER = APIRouter(prefix="/api", tags=["numbers"])
 Size = Annotated[float, Query(gt=0, le=1e6, allow_inf_nan=False)]

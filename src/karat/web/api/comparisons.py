@@ -14,25 +14,25 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from karat.errors import UsageError
-from karat.store import comparisons as stored
-from karat.store import runs
-from karat.store.comparisons import ComparisonRow
-from karat.store.runs import RunRow
-from karat.web.access import AnEngineer, AReader
-from karat.web.api.answers import Number, Paged, printed, said
+from karat.store.sql import comparisons as stored
+from karat.store.sql import runs
+from karat.store.sql.comparisons import ComparisonRow
+from karat.store.sql.runs import RunRow
 from karat.web.api.bodies import Body, Said
+from karat.web.api.responses import Number, Paged, printed, said
 from karat.web.api.runs import Golden, of_golden
-from karat.web.computing import Busy
-from karat.web.errors import NotFound
-from karat.web.kept import ask, ask_again, compute, find, look
-from karat.web.site import Site, TheSite
-from karat.workflows import bringing, kept_comparisons
-from karat.workflows.comparisons_in_short import verdict_of
-from karat.workflows.comparisons_since import Since
-from karat.workflows.editions import NOW
-from karat.workflows.kept_comparisons import Asked, KeptComparison
-from karat.workflows.over_kept_runs import find_runs
-from karat.workflows.workspace import Opened
+from karat.web.framework.auth import AnEngineer, AReader
+from karat.web.framework.errors import NotFound
+from karat.web.framework.jobs import Busy
+from karat.web.framework.state import Site, TheSite
+from karat.web.offline.stored_comparisons import ask, ask_again, compute, find, look
+from karat.workflows.golden.editions import NOW
+from karat.workflows.workspace import run_import, stored_comparisons
+from karat.workflows.workspace.comparison_changes import Since
+from karat.workflows.workspace.comparison_summary import verdict_of
+from karat.workflows.workspace.evaluate_stored import find_runs
+from karat.workflows.workspace.stored_comparisons import Asked, KeptComparison
+from karat.workflows.workspace.workspace import Opened
 
 ROUTER = APIRouter(prefix="/api", tags=["comparisons"])
 COMPARISON = (
@@ -118,7 +118,7 @@ async def one_comparison(
 
     def ended() -> bool:
         found, row = find(site, comparison_id)
-        if not kept_comparisons.to_compute(found, row, kept_comparisons.kept(found, row)):
+        if not stored_comparisons.to_compute(found, row, stored_comparisons.kept(found, row)):
             return True
         with suppress(Busy):  # it waits in the store, and the next look tries again
             compute(site, found, row.id, 0.0)
@@ -187,7 +187,7 @@ def remove_comparison(
             f"the comparison {comparison_id} is another by now",
             fix="GET /api/comparisons lists them",
         )
-    bringing.remove_comparison(found, row, person=asking.person.name, now=site.clock())
+    run_import.remove_comparison(found, row, person=asking.person.name, now=site.clock())
     return said({"removed": row.id})
 
 
@@ -201,7 +201,7 @@ def queue_next(site: TheSite, asking: AnEngineer, comparison_id: Number) -> Resp
     kept = _done(site, comparison_id)
     found, row = find(site, comparison_id)
     who = asking.person.name
-    return said(kept_comparisons.queue_next(found, row, kept, by=who, now=site.clock()))
+    return said(stored_comparisons.queue_next(found, row, kept, by=who, now=site.clock()))
 
 
 def _done(site: Site, comparison_id: int) -> KeptComparison:
@@ -215,7 +215,7 @@ def _done(site: Site, comparison_id: int) -> KeptComparison:
 
 def _one(site: Site, comparison_id: int, status: int = 200) -> Response:
     found, row = find(site, comparison_id)
-    of_it = kept_comparisons.runs_of(found, row)
+    of_it = stored_comparisons.runs_of(found, row)
     return said(_told(found, row, of_it, Since(found)), status)
 
 

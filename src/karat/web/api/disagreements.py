@@ -7,14 +7,14 @@ from typing import Annotated, Literal
 import polars as pl
 from fastapi import APIRouter, Depends, Query, Response
 
-from karat.web.access import AnEngineer, AReader
-from karat.web.api.answers import Paged, said
 from karat.web.api.bodies import Body
 from karat.web.api.bodies import Said as SaidBy
-from karat.web.golden import opened
-from karat.web.site import TheSite
-from karat.workflows.agreeing import disagreements_in
-from karat.workflows.noted import put_before_adjudicator
+from karat.web.api.responses import Paged, said
+from karat.web.framework.auth import AnEngineer, AReader
+from karat.web.framework.state import TheSite
+from karat.web.golden.golden_sets import opened
+from karat.workflows.golden.agreement import disagreements_in
+from karat.workflows.golden.audited import put_before_adjudicator
 
 ROUTER = APIRouter(prefix="/api", tags=["what a golden set holds"])
 Between = Literal["raters", "import"]

@@ -7,14 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Response
 
 from karat.errors import nearest
-from karat.web.access import AnEngineer, AReader
-from karat.web.api.answers import Paged, said
 from karat.web.api.bodies import Body, Said
-from karat.web.errors import NotFound
-from karat.web.golden import opened
-from karat.web.site import TheSite
-from karat.workflows.editions import NOW, compare_editions, list_editions
-from karat.workflows.noted import freeze_noted
+from karat.web.api.responses import Paged, said
+from karat.web.framework.auth import AnEngineer, AReader
+from karat.web.framework.errors import NotFound
+from karat.web.framework.state import TheSite
+from karat.web.golden.golden_sets import opened
+from karat.workflows.golden.audited import freeze_noted
+from karat.workflows.golden.editions import NOW, compare_editions, list_editions
 
 ROUTER = APIRouter(prefix="/api", tags=["editions"])
 

@@ -7,14 +7,14 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import Field
 
-from karat.web.access import AReader
-from karat.web.api.answers import printed
 from karat.web.api.bodies import Body, Said
+from karat.web.api.responses import printed
 from karat.web.api.runs import of_golden
-from karat.web.computing import in_turn
-from karat.web.site import TheSite
-from karat.workflows.editions import NOW
-from karat.workflows.over_kept_runs import evaluate_kept
+from karat.web.framework.auth import AReader
+from karat.web.framework.jobs import in_turn
+from karat.web.framework.state import TheSite
+from karat.workflows.golden.editions import NOW
+from karat.workflows.workspace.evaluate_stored import evaluate_kept
 
 ROUTER = APIRouter(prefix="/api", tags=["numbers"])
 Name = Annotated[str, Field(max_length=500)]

@@ -11,16 +11,16 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
-from karat.web.access import AnEngineer, AReader
-from karat.web.api.answers import said
 from karat.web.api.bodies import Uploaded
-from karat.web.computing import in_turn
-from karat.web.exchange import Wanted, exported
-from karat.web.golden import opened
-from karat.web.site import TheSite
-from karat.workflows.judgment_sources import sources_of
-from karat.workflows.noted import take_upload
-from karat.workflows.over_kept_runs import find_runs
+from karat.web.api.responses import said
+from karat.web.framework.auth import AnEngineer, AReader
+from karat.web.framework.jobs import in_turn
+from karat.web.framework.state import TheSite
+from karat.web.golden.exchange import Wanted, exported
+from karat.web.golden.golden_sets import opened
+from karat.workflows.golden.audited import take_upload
+from karat.workflows.golden.judgment_sources import sources_of
+from karat.workflows.workspace.evaluate_stored import find_runs
 
 ROUTER = APIRouter(prefix="/api", tags=["exchange"])
 _COUNTS = ("queries", "documents", "judgments", "corrected", "changed", "runs")

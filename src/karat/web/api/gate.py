@@ -10,16 +10,16 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import Field
 
-from karat.formats.policy import read_policy
-from karat.web.access import AReader
-from karat.web.api.answers import printed
+from karat.formats.own.policy import read_policy
 from karat.web.api.bodies import Body, Said
+from karat.web.api.responses import printed
 from karat.web.api.runs import of_golden
-from karat.web.computing import in_turn
-from karat.web.site import TheSite
-from karat.workflows.editions import NOW
-from karat.workflows.naming import told_as
-from karat.workflows.over_kept_runs import gate_kept
+from karat.web.framework.auth import AReader
+from karat.web.framework.jobs import in_turn
+from karat.web.framework.state import TheSite
+from karat.workflows.golden.editions import NOW
+from karat.workflows.workspace.display_names import told_as
+from karat.workflows.workspace.evaluate_stored import gate_kept
 
 ROUTER = APIRouter(prefix="/api", tags=["numbers"])
 

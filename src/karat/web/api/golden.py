@@ -7,15 +7,15 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from starlette.requests import Request
 
-from karat.web.access import AReader
-from karat.web.api.answers import Paged, said
-from karat.web.computing import in_turn
-from karat.web.golden import opened
-from karat.web.site import TheSite
-from karat.workflows.agreeing import agreement_in
-from karat.workflows.editions import NOW, stale_judgments
-from karat.workflows.golden_status import STATUSES
-from karat.workflows.over_kept_runs import coverage_kept
+from karat.web.api.responses import Paged, said
+from karat.web.framework.auth import AReader
+from karat.web.framework.jobs import in_turn
+from karat.web.framework.state import TheSite
+from karat.web.golden.golden_sets import opened
+from karat.workflows.golden.agreement import agreement_in
+from karat.workflows.golden.editions import NOW, stale_judgments
+from karat.workflows.golden.status import STATUSES
+from karat.workflows.workspace.evaluate_stored import coverage_kept
 
 ROUTER = APIRouter(prefix="/api", tags=["golden sets"])
 

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import Field
 
-from karat.web.access import ARater, Asking
-from karat.web.api.answers import Paged, said
 from karat.web.api.bodies import Body, Said
-from karat.web.cards import Door, dealt, grades_of
-from karat.web.golden import opened
-from karat.web.site import Site, TheSite
-from karat.workflows.judging import Card, Judging
+from karat.web.api.responses import Paged, said
+from karat.web.framework.auth import ARater, Asking
+from karat.web.framework.state import Site, TheSite
+from karat.web.golden.golden_sets import opened
+from karat.web.judging.cards import Door, dealt, grades_of
+from karat.workflows.judging.queue import Card, Judging
 
 ROUTER = APIRouter(prefix="/api", tags=["judging"])
 CARD = (

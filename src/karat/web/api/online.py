@@ -8,29 +8,29 @@ from typing import Annotated, Any
 import polars as pl
 from fastapi import APIRouter, Query, Request, Response
 
+from karat.engines.frames.opening import open_engine
 from karat.errors import UsageError, nearest
-from karat.formats.engines.opening import open_engine
 from karat.online.metrics import registry
 from karat.online.metrics.lacking import why_unknown
 from karat.online.rules import Rules
-from karat.reports.online_catalogue import as_json
-from karat.tables.events import EventLog
-from karat.web import online_queries as worst
-from karat.web.access import AReader
-from karat.web.api.answers import Paged, printed, said
-from karat.web.errors import NotFound
-from karat.web.listing import Ask
-from karat.web.online_against import made as made_against
-from karat.web.online_against import sides
-from karat.web.online_log import Question, TheDays, awaited, the_log
-from karat.web.online_rows import Counts, behind, made
-from karat.web.online_slices import GOLDEN, STEPS, Dimension, dimension, queries_of
-from karat.web.online_watched import Watching
-from karat.web.site import Site, TheSite
-from karat.workflows.online.evaluating import evaluate
+from karat.reports.online.catalogue import as_json
+from karat.tables.online.events import EventLog
+from karat.web.api.responses import Paged, printed, said
+from karat.web.framework.auth import AReader
+from karat.web.framework.errors import NotFound
+from karat.web.framework.lists import Ask
+from karat.web.framework.state import Site, TheSite
+from karat.web.online import queries as worst
+from karat.web.online.log import Question, TheDays, awaited, the_log
+from karat.web.online.offline_correlation import made as made_against
+from karat.web.online.offline_correlation import sides
+from karat.web.online.rows import Counts, behind, made
+from karat.web.online.slices import GOLDEN, STEPS, Dimension, dimension, queries_of
+from karat.web.online.watch_results import Watching
+from karat.workflows.online.evaluate import evaluate
 from karat.workflows.online.facts import Table
-from karat.workflows.online.importing_status import held
-from karat.workflows.online.watching import HISTORY
+from karat.workflows.online.import_status import held
+from karat.workflows.online.watch import HISTORY
 
 ROUTER = APIRouter(prefix="/api/online", tags=["what users did"])
 _NONE_LOST = pl.DataFrame(

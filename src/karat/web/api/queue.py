@@ -7,15 +7,15 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import Field
 
-from karat.reports.golden import to_json
-from karat.web.access import AnEngineer
-from karat.web.api.answers import said
+from karat.reports.golden.golden import to_json
 from karat.web.api.bodies import Body, Said, Uploaded
-from karat.web.computing import in_turn
-from karat.web.golden import opened
-from karat.web.site import TheSite
-from karat.workflows.choosing import ON_SERVER, choose_queries, read_bands, read_quota
-from karat.workflows.over_kept_runs import enqueue_upload, pool_kept
+from karat.web.api.responses import said
+from karat.web.framework.auth import AnEngineer
+from karat.web.framework.jobs import in_turn
+from karat.web.framework.state import TheSite
+from karat.web.golden.golden_sets import opened
+from karat.workflows.golden.sampling import ON_SERVER, choose_queries, read_bands, read_quota
+from karat.workflows.workspace.evaluate_stored import enqueue_upload, pool_kept
 
 ROUTER = APIRouter(prefix="/api", tags=["judging"])
 Count = Annotated[int, Field(ge=1, lt=2**31)]

@@ -8,14 +8,14 @@ import polars as pl
 from fastapi import APIRouter, Query, Response
 
 from karat.errors import UsageError
-from karat.store import documents as stored
-from karat.web.access import AReader
-from karat.web.api.answers import OF_LISTS, Paged, said
-from karat.web.errors import NotFound
-from karat.web.golden import opened
-from karat.web.site import TheSite
-from karat.workflows.browsing import judgments_in, pair_in, pairs_in, queries_in, query_in
-from karat.workflows.editions import NOW, content_of, weighed
+from karat.store.sql import documents as stored
+from karat.web.api.responses import OF_LISTS, Paged, said
+from karat.web.framework.auth import AReader
+from karat.web.framework.errors import NotFound
+from karat.web.framework.state import TheSite
+from karat.web.golden.golden_sets import opened
+from karat.workflows.golden.editions import NOW, content_of, weighed
+from karat.workflows.golden.queries import judgments_in, pair_in, pairs_in, queries_in, query_in
 
 ROUTER = APIRouter(prefix="/api", tags=["what a golden set holds"])
 Edition = Annotated[str, Query(description="An edition; `now` is the golden set as it stands.")]

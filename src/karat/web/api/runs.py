@@ -15,22 +15,22 @@ from starlette.responses import FileResponse
 
 from karat.errors import nearest
 from karat.formats import write_run
-from karat.store import comparisons, golden_sets
-from karat.store import runs as stored
-from karat.store.runs import RunRow
-from karat.web.access import AnEngineer, AReader
-from karat.web.api.answers import Paged, printed, said
+from karat.store.sql import comparisons, golden_sets
+from karat.store.sql import runs as stored
+from karat.store.sql.runs import RunRow
 from karat.web.api.bodies import Uploaded
-from karat.web.computing import in_turn
-from karat.web.errors import NotFound
-from karat.web.golden import opened
-from karat.web.site import Site, TheSite
-from karat.workflows import bringing
-from karat.workflows.editions import NOW
-from karat.workflows.kept_runs import read_kept
-from karat.workflows.noted import file_name
-from karat.workflows.over_kept_runs import explain_kept
-from karat.workflows.workspace import Opened
+from karat.web.api.responses import Paged, printed, said
+from karat.web.framework.auth import AnEngineer, AReader
+from karat.web.framework.errors import NotFound
+from karat.web.framework.jobs import in_turn
+from karat.web.framework.state import Site, TheSite
+from karat.web.golden.golden_sets import opened
+from karat.workflows.golden.audited import file_name
+from karat.workflows.golden.editions import NOW
+from karat.workflows.workspace import run_import
+from karat.workflows.workspace.evaluate_stored import explain_kept
+from karat.workflows.workspace.stored_runs import read_kept
+from karat.workflows.workspace.workspace import Opened
 
 ROUTER = APIRouter(prefix="/api", tags=["runs"])
 RUN = (
@@ -89,7 +89,7 @@ async def bring_run(
     found, who, now = of_golden(site, golden), asking.person.name, site.clock()
 
     def brought() -> Response:
-        made = bringing.bring(found, file.path, file.called, name=run, person=who, now=now)
+        made = run_import.bring(found, file.path, file.called, name=run, person=who, now=now)
         told = _told_alone(made.row, found) | {"said": made.said}
         return said(told, 201 if made.new else 200)
 
@@ -178,7 +178,7 @@ def remove_run(
     found, row = _run(site, run, golden)
     if sha256 not in {"", row.sha256}:
         raise NotFound(f"the run {run} is another by now", fix=_LISTED)
-    bringing.remove_run(found, row, person=asking.person.name, now=site.clock())
+    run_import.remove_run(found, row, person=asking.person.name, now=site.clock())
     return said({"removed": row.id})
 
 
@@ -221,7 +221,7 @@ def _kept(found: Opened) -> tuple[list[RunRow], dict[str, str]]:
     """The runs of a golden set, and by its SHA-256 who kept each."""
     with found.store.read() as connection:
         rows = stored.runs(connection, found.golden.id)
-        return rows, comparisons.who_kept(connection, bringing.KEPT, bringing.REMOVED)
+        return rows, comparisons.who_kept(connection, run_import.KEPT, run_import.REMOVED)
 
 
 def _told_alone(row: RunRow, found: Opened) -> dict[str, Any]:

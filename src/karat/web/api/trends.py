@@ -7,14 +7,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from karat.errors import nearest
-from karat.web.access import AReader
-from karat.web.api.answers import Paged, printed
-from karat.web.computing import in_turn
-from karat.web.errors import NotFound
-from karat.web.site import TheSite
-from karat.workflows.kept_trends import History, find_history, histories_of
-from karat.workflows.naming import told_as
-from karat.workflows.trend import trend as trended
+from karat.web.api.responses import Paged, printed
+from karat.web.framework.auth import AReader
+from karat.web.framework.errors import NotFound
+from karat.web.framework.jobs import in_turn
+from karat.web.framework.state import TheSite
+from karat.workflows.release.stored_trends import History, find_history, histories_of
+from karat.workflows.release.trend import trend as trended
+from karat.workflows.workspace.display_names import told_as
 
 ROUTER = APIRouter(prefix="/api", tags=["numbers"])
 

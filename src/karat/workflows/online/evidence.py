@@ -8,7 +8,7 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from karat.formats.engines.engine import Engine
+from karat.engines.frames.engine import Engine
 from karat.online import histograms, moments
 from karat.online.evidence import (
     COUNTS,
@@ -22,9 +22,9 @@ from karat.online.evidence import (
 )
 from karat.online.metrics.entry import Distribution, Facts, Metric, Ratio
 from karat.online.rules import Rules
-from karat.tables.events import ATTRIBUTE, EventLog
-from karat.workflows.online.narrowing import Only, narrowed, tests_of
-from karat.workflows.online.reducing import FactsOf, Reformulations, Scope, facts_of
+from karat.tables.online.events import ATTRIBUTE, EventLog
+from karat.workflows.online.filters import Only, narrowed, tests_of
+from karat.workflows.online.reducers import FactsOf, Reformulations, Scope, facts_of
 
 TABLES: tuple[Facts, ...] = ("searches", "clicks", "sessions")
 

@@ -8,16 +8,16 @@ from typing import Any, Literal
 import narwhals as nw
 import polars as pl
 
+from karat.engines.frames.engine import Engine
+from karat.engines.frames.files import dtype_of
 from karat.errors import UsageError
-from karat.formats.engines.engine import Engine
-from karat.formats.engines.files import dtype_of
 from karat.online.flags import USER
 from karat.online.metrics.entry import Metric, Ratio
 from karat.online.metrics.registry import find
 from karat.online.rules import Rules
-from karat.tables.events import ATTRIBUTE, EventLog
-from karat.workflows.online.narrowing import Only, narrowed, tests_of
-from karat.workflows.online.reducing import FactsOf, Reformulations, Scope, facts_of
+from karat.tables.online.events import ATTRIBUTE, EventLog
+from karat.workflows.online.filters import Only, narrowed, tests_of
+from karat.workflows.online.reducers import FactsOf, Reformulations, Scope, facts_of
 
 Table = Literal["searches", "clicks", "sessions"]
 _NUMBER = {"searches": "intent", "clicks": "intent", "sessions": "session"}

@@ -1,0 +1,138 @@
+"""karat people."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from karat.cli import options
+from karat.cli.workspace.workspace import clock, folder, opened, tell
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from karat.store.sql.people import PersonRow
+    from karat.workflows.accounts.accounts import Accounts, Secret
+
+_ROLE = click.Choice(("rater", "engineer", "owner"))
+_URL = click.option(
+    "--url",
+    metavar="URL",
+    help="Where karat is served, as https://karat.example.org; the whole link is printed then.",
+)
+
+
+@click.group(epilog=options.examples("karat people invite anna --role owner"))
+def people() -> None:
+    """Say who may use a karat that is served: accounts, and links to come by.
+
+    Invite the first owner with --role owner.
+    """
+
+
+@people.command("list", epilog=options.examples("karat people list"))
+@folder
+@options.output("table", "json")
+def list_people(start: Path, output: str) -> None:
+    """List everybody with an account."""
+    with _accounts(start) as accounts:
+        tell(accounts.everybody(), output, _show)
+
+
+@people.command(epilog=options.examples("karat people invite anna --role rater"))
+@click.argument("name")
+@folder
+@click.option("--role", type=_ROLE, default="rater", show_default=True, help="As what.")
+@_URL
+def invite(name: str, start: Path, role: str, url: str | None) -> None:
+    """Print a link by which somebody makes their account; it works once, for a week."""
+    from karat.tables.accounts.people import ROLES
+
+    with _accounts(start) as accounts:
+        which = next(each for each in ROLES if each == role)
+        _say(accounts.invite(name, which, who()), name, url)
+
+
+@people.command("new-password", epilog=options.examples("karat people new-password anna"))
+@click.argument("name")
+@folder
+@_URL
+def new_password(name: str, start: Path, url: str | None) -> None:
+    """Print a link by which somebody who has an account chooses a new password."""
+    with _accounts(start) as accounts:
+        _say(accounts.renew(name, who()), name, url)
+
+
+@people.command("role", epilog=options.examples("karat people role anna engineer"))
+@click.argument("name")
+@click.argument("role", type=_ROLE)
+@folder
+def set_role(name: str, role: str, start: Path) -> None:
+    """Give somebody another role; they have to sign in again."""
+    from karat.tables.accounts.people import ROLES
+
+    with _accounts(start) as accounts:
+        accounts.set_role(name, next(each for each in ROLES if each == role), who())
+
+
+@people.command("shut-out", epilog=options.examples("karat people shut-out anna"))
+@click.argument("name")
+@folder
+def shut_out(name: str, start: Path) -> None:
+    """End somebody's sessions and tokens, at once; what they judged stays."""
+    with _accounts(start) as accounts:
+        accounts.disable(name, who())
+
+
+@people.command("let-in", epilog=options.examples("karat people let-in anna"))
+@click.argument("name")
+@folder
+def let_in(name: str, start: Path) -> None:
+    """Let somebody in again who was shut out."""
+    with _accounts(start) as accounts:
+        accounts.enable(name, who())
+
+
+@contextmanager
+def _accounts(start: Path) -> Iterator[Accounts]:
+    with opened(start) as found:
+        from karat.workflows.accounts.accounts import Accounts
+
+        yield Accounts(found.store, clock)
+
+
+def who() -> str:
+    """Who types this, as the audit calls them: not by the name of an account."""
+    return f"{getpass.getuser()} (command line)"
+
+
+def _say(secret: Secret, name: str, url: str | None) -> None:
+    from karat.cli.mistakes import printable
+
+    if secret.replaced:
+        print(f"karat: the earlier link for {printable(name)} no longer works", file=sys.stderr)
+    print(f"{(url or '').rstrip('/')}/invited/{secret.text}")
+
+
+def _show(rows: Sequence[PersonRow], out: Console) -> None:
+    from rich.table import Table
+
+    from karat.cli.mistakes import printable
+    from karat.web.framework.times import exact
+
+    if not rows:
+        out.print("Nobody has an account yet: karat people invite NAME --role owner")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in ("name", "role", "state", "last seen"):
+        table.add_column(head)
+    for row in rows:
+        state = "may come in" if row.disabled_us is None else "shut out"
+        table.add_row(printable(row.person.name), row.person.role, state, exact(row.seen_us) or "–")
+    out.print(table)

@@ -1,0 +1,232 @@
+"""karat golden import and export."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karat.cli import options
+from karat.cli.mistakes import printable
+from karat.cli.workspace.workspace import clock, folder, opened
+from karat.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from karat.tables.golden.exchange import Exchange
+    from karat.workflows.golden.import_ import TakenIn
+
+_FORMATS = (
+    "trec, beir, csv, golden, golden-list, quepid-csv, quepid-book, rre, rank-eval, "
+    "opensearch-judgments and others; a wrong name lists them all"
+)
+_json = click.option(
+    "--json", "as_json", is_flag=True, help="Print what was done as JSON; --format is the file's."
+)
+
+
+@click.command(
+    "import",
+    epilog=options.examples(
+        "karat golden import judgments.csv --rater anna",
+        "karat golden import qrels.txt queries.tsv",
+    ),
+)
+@click.argument("files", metavar="FILE…", nargs=-1, required=True)
+@folder
+@click.option(
+    "--format",
+    "name",
+    metavar="NAME",
+    help=f"queries, documents, {_FORMATS}.  [default: told by content]",
+)
+@click.option("--rater", metavar="NAME", help="Who judged, where a file names nobody.")
+@click.option(
+    "--source",
+    "sources",
+    metavar="[RATER=]SOURCE",
+    multiple=True,
+    help="Where the grades come from: human, llm, clicks or import; of one rater with RATER=, "
+    "repeat for more.  [default: human where a rater is named, else import]",
+)
+@_json
+def take_in(
+    files: tuple[str, ...],
+    start: Path,
+    name: str | None,
+    rater: str | None,
+    sources: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Import queries, documents, judgments and runs, from karat's formats or other tools'.
+
+    Each file comes in whole or not at all, and what was kept, assumed and lost is said. Only
+    grades of people (human) count in agreement and editions; a rater who is plainly a model
+    (gpt-5, llm-judge) needs --source.
+    """
+    from karat.workflows.golden.import_ import take_in as taken
+    from karat.workflows.golden.import_files import check_there
+    from karat.workflows.golden.judgment_sources import sources_of
+
+    check_there(files)
+    told = sources_of(sources)
+    done = []
+    try:
+        with opened(start) as found:
+            for file in files:
+                import_ = partial(taken, found, file, now=clock(), format=name, rater=rater)
+                held = _asking(import_, told)
+                done.append(_row(file, held))
+                if not as_json:
+                    _show(done[-1])
+                    _say(held.exchange)
+    finally:
+        if as_json and done:
+            _print(done)  # what came in before a file that did not, too
+
+
+def _asking(import_: Callable[..., TakenIn], told: dict[str, str]) -> TakenIn:
+    """Import; in a terminal ask what raters are whose names are those of models."""
+    from karat.workflows.golden.judgment_sources import SourceUnknown
+
+    try:
+        return import_(sources=told)
+    except SourceUnknown as error:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise
+        for rater in error.raters:
+            question = f"{printable(rater)} reads like a model. Whose grades are these"
+            told[rater] = click.prompt(
+                question, type=click.Choice(["llm", "human"]), default="llm", err=True
+            )
+    return import_(sources=told)
+
+
+@click.command("source", epilog=options.examples("karat golden source ubi clicks"))
+@click.argument("rater", metavar="RATER")
+@click.argument("source", metavar="human|llm|clicks|import")
+@folder
+def correct(rater: str, source: str, start: Path) -> None:
+    """Correct what kind of rater imported grades are of.
+
+    RATER's imported grades are of SOURCE from now on. Nothing is deleted: the store keeps what it
+    said before, agreement and the next edition follow, and editions stay as they are. Grades that
+    RATER gave in karat itself are refused.
+    """
+    from karat.cli.accounts.people import who
+    from karat.workflows.golden.judgment_sources import correct_source
+
+    with opened(start) as found:
+        count = correct_source(found, rater, source, person=who(), now=clock())
+    grades = "1 judgment" if count == 1 else f"{count:,} judgments"
+    print(
+        f"karat: corrected the source of {grades} of {printable(rater)}: {source}", file=sys.stderr
+    )
+
+
+def _row(file: str, held: TakenIn) -> dict[str, Any]:
+    """What became of a file."""
+    counts = ("queries", "documents", "judgments", "corrected", "changed", "runs")
+    return {
+        "file": file,
+        "format": held.exchange.format,
+        **{name: getattr(held, name) for name in counts},
+        **_sentences(held.exchange),
+    }
+
+
+def _show(row: dict[str, Any]) -> None:
+    from karat.reports.phrases.numbers import counted
+
+    told = [
+        counted(row[several], f"new {what}", f"new {several}")
+        for what, several in (
+            ("query", "queries"),
+            ("document", "documents"),
+            ("judgment", "judgments"),
+        )
+        if row[several]
+    ]
+    if row["corrected"]:
+        told.append(counted(row["corrected"], "corrected judgment", "corrected judgments"))
+    if row["changed"]:
+        told.append(f"{row['changed']:,} changed")
+    if row["runs"]:
+        told.append(f"runs {', '.join(row['runs'])}")
+    print(f"{row['file']} ({row['format']}): {', '.join(told) or 'nothing new'}")
+    sys.stdout.flush()  # before what is said of it on standard error
+
+
+@click.command(
+    "export",
+    epilog=options.examples(
+        "karat golden export golden-folder", "karat golden export qrels.txt --format trec"
+    ),
+)
+@click.argument("path", metavar="FILE")
+@folder
+@click.option(
+    "--format",
+    "name",
+    metavar="NAME",
+    help=f"{_FORMATS}; run: one run alone, in the format that FILE's name asks for.  "
+    "[default: by FILE's name: .csv and .tsv csv, .qrels and .trec trec, .json golden, without an "
+    "ending beir; with --run: run]",
+)
+@click.option("--edition", metavar="NAME", help="An edition.  [default: as it stands]")
+@click.option("--each-rater", is_flag=True, help="Every rater's judgment, not the grade of all.")
+@click.option(
+    "--run",
+    "runs",
+    multiple=True,
+    metavar="NAME",
+    help="A run that the workspace keeps, for a format that holds runs; repeat for more.",
+)
+@click.option("--force", is_flag=True, help="Replace the file, or the BEIR folder, that is there.")
+@_json
+def give_out(
+    path: str,
+    start: Path,
+    name: str | None,
+    edition: str | None,
+    each_rater: bool,
+    runs: tuple[str, ...],
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Export the golden set or an edition: to evaluate with, or for another tool; or kept runs."""
+    if as_json and path == "-":
+        raise UsageError("standard output is FILE's", fix="leave out --json, or name a file")
+    from karat.workflows.golden.export import give_out as given
+    from karat.workflows.golden.export import named_format
+
+    name = name or named_format(path, runs)
+    with opened(start) as found:
+        told = given(
+            found, path, name, edition=edition, each_rater=each_rater, runs=runs, force=force
+        )
+    if as_json:
+        _print({"file": path, "format": told.format, **_sentences(told)})
+    else:
+        _say(told)
+
+
+def _print(found: Any) -> None:
+    from karat.reports.golden.golden import to_json
+
+    print(to_json(found))
+
+
+def _sentences(exchange: Exchange) -> dict[str, list[str]]:
+    return {"kept": exchange.kept, "assumed": exchange.assumed, "lost": exchange.lost}
+
+
+def _say(exchange: Exchange) -> None:
+    """What was kept, assumed and lost: on standard error, beside what is exported."""
+    for word, sentences in _sentences(exchange).items():
+        for sentence in sentences:
+            print(f"  {word}: {sentence}", file=sys.stderr)

@@ -1,0 +1,190 @@
+"""karat golden choose and plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from karat.cli import options
+from karat.cli.workspace.workspace import clock, folder, opened, tell
+from karat.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from karat.workflows.golden.sampling import Chosen
+
+_OF_HARD_FROM = ("hard_most", "hard_measure", "qrels")
+
+
+@click.command(
+    epilog=options.examples(
+        "karat golden choose searches.csv --size 100",
+        "karat golden choose searches.csv --hard-from run.jsonl",
+    )
+)
+@click.argument("log", metavar="LOG")
+@folder
+@click.option("--size", type=int, default=100, show_default=True, help="Queries to draw.")
+@click.option(
+    "--band",
+    "bands",
+    multiple=True,
+    metavar="NAME=SHARE",
+    help="A band of the most asked queries and its share of all searches; repeat for more, the "
+    "rest is the tail.  [default: head=1/3, torso=1/3]",
+)
+@click.option(
+    "--quota",
+    "quotas",
+    multiple=True,
+    metavar="ATTRIBUTE=VALUE:N",
+    help="At least N queries with this value; repeat for more.",
+)
+@click.option(
+    "--hard",
+    metavar="FILE",
+    help="Queries known to be hard, one a line: taken on top, and reported apart.",
+)
+@click.option(
+    "--hard-from",
+    metavar="RUN",
+    help="Take the queries that this run answers worst as hard ones, by the workspace's grades or "
+    "--qrels; those without an answer come first.",
+)
+@click.option(
+    "--hard-most", type=int, default=20, show_default=True, help="Queries of --hard-from at most."
+)
+@click.option(
+    "--hard-measure",
+    metavar="MEASURE",
+    default="nDCG@10",
+    show_default=True,
+    help="What --hard-from ranks by.",
+)
+@click.option("--qrels", metavar="FILE", help="Judgments for --hard-from.")
+@click.option("--mask", is_flag=True, help="Replace e-mail addresses, numbers and such.")
+@click.option("--text", metavar="COLUMN", help="The column of queries, if it has another name.")
+@click.option("--count", metavar="COLUMN", help="The column of counts, if it has another name.")
+@click.option(
+    "--replace",
+    is_flag=True,
+    help="Even if most of an earlier sample is dropped, or judged queries count no more.",
+)
+@options.output("table", "json")
+def choose(
+    log: str,
+    start: Path,
+    size: int,
+    bands: tuple[str, ...],
+    quotas: tuple[str, ...],
+    hard: str | None,
+    hard_from: str | None,
+    hard_most: int,
+    hard_measure: str,
+    qrels: str | None,
+    mask: bool,
+    text: str | None,
+    count: str | None,
+    replace: bool,
+    output: str,
+) -> None:
+    """Draw queries from a log, head to tail, with weights that speak for all searches.
+
+    LOG is CSV, TSV, JSONL, Parquet, or plain text with a query a line; each row is a search, or a
+    query with its count. Drawn again from next month's log, what is still asked stays.
+    """
+    from karat.workflows.golden.hard_queries import hard_queries
+    from karat.workflows.golden.sampling import choose_queries, read_bands, read_quota
+
+    context = click.get_current_context()
+    others = {str(option.name) for option in context.command.params} - set(_OF_HARD_FROM)
+    typed = options.typed_besides(context, others)
+    if typed and hard_from is None:
+        raise UsageError(f"{typed[0]} is about --hard-from, which is not given")
+    with opened(start) as found:
+        of_run = None
+        if hard_from is not None:
+            of_run = hard_queries(
+                found, hard_from, qrels=qrels, measure=hard_measure, most=hard_most
+            )
+        chosen = choose_queries(
+            found,
+            log,
+            size,
+            now=clock(),
+            bands=read_bands(bands),
+            quotas=[read_quota(quota) for quota in quotas],
+            hard=_lines(hard),
+            hard_from=of_run,
+            mask=mask,
+            text=text,
+            count=count,
+            replace=replace,
+        )
+    # The sample, and not every query of the log: it may be long, and hold what is personal.
+    tell(chosen, output, _show, without=("log.frame",))
+
+
+def _show(chosen: Chosen, out: Console) -> None:
+    from karat.reports.golden import golden as reports
+
+    reports.show_chosen(chosen.log, chosen.sample, chosen.made_of, out)
+    if chosen.hard is not None:
+        reports.show_hard(chosen.hard.run, chosen.hard.frame, chosen.hard.notes, out)
+    reports.show_gone(chosen.gone, out)
+
+
+@click.command(epilog=options.examples("karat golden plan --difference 0.02"))
+@click.option(
+    "--difference",
+    type=float,
+    default=0.05,
+    show_default=True,
+    help="The difference of two systems that it is to show.",
+)
+@click.option(
+    "--sd",
+    type=float,
+    help="Standard deviation of that difference over queries.  [default: a typical one]",
+)
+@click.option("--depth", type=float, default=15, show_default=True, help="Documents of each query.")
+@click.option("--raters", type=int, default=2, show_default=True, help="Of each document.")
+@click.option("--seconds", type=float, help="For one judgment.  [default: a typical time]")
+@click.option("--per-hour", type=float, metavar="PRICE", help="What an hour of rating costs.")
+@options.output("table", "json")
+def plan(
+    difference: float,
+    sd: float | None,
+    depth: float,
+    raters: int,
+    seconds: float | None,
+    per_hour: float | None,
+    output: str,
+) -> None:
+    """Say how many queries and judgments show a difference, and what they cost."""
+    from karat.golden.planning import SECONDS, TYPICAL_SD
+    from karat.golden.planning import plan as planned
+    from karat.reports.golden import golden as reports
+
+    found = planned(
+        difference,
+        sd=TYPICAL_SD if sd is None else sd,
+        depth=depth,
+        raters=raters,
+        seconds=SECONDS if seconds is None else seconds,
+        per_hour=per_hour,
+    )
+    tell(found, output, reports.show_plan)
+
+
+def _lines(path: str | None) -> list[str]:
+    if path is None:
+        return []
+    from karat.formats.tables.source import Source
+
+    with Source(path) as source:
+        text = source.whole().decode("utf-8-sig", "replace")
+    return [line.strip() for line in text.split("\n") if line.strip()]

@@ -1,0 +1,91 @@
+"""karat golden: choose, pool, agree, freeze and exchange."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from karat.cli import options
+from karat.cli.golden import _editions, _exchange, _queries, _queue, _split
+from karat.cli.workspace.workspace import clock, folder, opened, tell
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from karat.workflows.golden.status import Status
+
+
+@click.group(epilog=options.examples("karat golden status", "karat golden choose searches.csv"))
+def golden() -> None:
+    """Build and keep a golden set: queries, judgments, how far raters agree, editions.
+
+    \b
+    karat init                    a workspace
+    karat golden choose LOG       queries from a log, drawn so that their weights are known
+    karat search --python M:F …   ask your search these queries: a run
+    karat golden pool RUN…        what is to be judged
+    karat judge --terminal        judge it
+    karat golden agreement        how far raters agree, and how sure that is
+    karat golden freeze NAME      an edition that nothing changes
+    karat golden export FILE      to evaluate with, or for another tool
+    """  # noqa: D301 - click wants a real backspace before what it must not wrap
+
+
+@golden.command(epilog=options.examples("karat golden status"))
+@folder
+@options.output("table", "json")
+def status(start: Path, output: str) -> None:
+    """Say where the golden set stands, and what to do next."""
+    with opened(start) as found:
+        from karat.workflows.golden.status import status as of
+
+        tell(of(found, now=clock()), output, _show)
+
+
+def _show(stands: Status, out: Console) -> None:
+    from karat.reports.golden import golden as reports
+    from karat.reports.phrases.numbers import counted
+
+    out.print(f"{stands.name} in {stands.store}", soft_wrap=True, highlight=False)
+    out.print(
+        f"{counted(stands.made_of.queries, 'query', 'queries')}, {stands.judged:,} with a grade; "
+        f"{counted(stands.grades, 'pair', 'pairs')} graded, "
+        f"{counted(stands.waiting, 'judgment', 'judgments')} to give",
+        highlight=False,
+    )
+    if stands.agreement is not None:
+        out.print(stands.agreement.sentence, highlight=False)
+    if stands.contradictions:
+        grades = counted(stands.contradictions, "imported grade", "imported grades")
+        out.print(f"{grades} contradicted by raters: karat golden disagreements", highlight=False)
+    if stands.edition is not None:
+        age = f"{stands.edition_days} days old" if stands.edition_days else "of today"
+        out.print(f"edition {stands.edition}, {age}", highlight=False)
+    if stands.runs:
+        out.print(f"runs {', '.join(stands.runs)}", highlight=False)
+    if stands.made_of.queries:
+        out.print()
+        reports.show_made_of(stands.made_of, out)
+    reports.show_todo(stands.todo, out)
+
+
+for command in (
+    _queries.choose,
+    _queries.plan,
+    _split.split,
+    _queue.pool,
+    _queue.queue,
+    _queue.agreement,
+    _queue.disagreements,
+    _editions.freeze,
+    _editions.editions,
+    _editions.diff,
+    _editions.coverage,
+    _editions.stale,
+    _exchange.take_in,
+    _exchange.correct,
+    _exchange.give_out,
+):
+    golden.add_command(command)

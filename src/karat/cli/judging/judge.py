@@ -1,0 +1,210 @@
+"""karat judge."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from karat.cli import options
+from karat.cli.workspace.workspace import clock, folder, opened
+from karat.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from karat.workflows.judging.queue import Card, Judging
+    from karat.workflows.workspace.workspace import Opened
+
+
+@click.command(
+    epilog=options.examples(
+        "karat judge --terminal", "karat judge --terminal --rater anna --adjudicate"
+    )
+)
+@folder
+@click.option(
+    "--rater", metavar="NAME", help="Who judges.  [default: who is logged in]", envvar="KARAT_RATER"
+)
+@click.option("--terminal", is_flag=True, help="Judge here, in the terminal.")
+@click.option("--adjudicate", is_flag=True, help="Settle disagreements of others.")
+def judge(start: Path, rater: str | None, terminal: bool, adjudicate: bool) -> None:
+    """Judge what waits in the queue, one document at a time.
+
+    \b
+    0-3  the grade         u  cannot judge      l  later
+    e    write a reason    z  undo              g  the guideline
+    m    whole document    ?  keys              q  stop
+
+    Each judgment is in the store before the next card shows. If standard input is no terminal, each
+    line of it is a key, with words behind u and e: "u language", "e talks about version 2".
+    """  # noqa: D301 - click wants a real backspace before what it must not wrap
+    if not terminal:
+        raise UsageError(
+            "it is not said where to judge",
+            fix="karat serve for the browser, or karat judge --terminal for here",
+        )
+    with opened(start) as found:
+        from karat.workflows.judging.queue import Judging
+
+        judging = Judging(
+            found, getpass.getuser() if rater is None else rater, clock, adjudicate=adjudicate
+        )
+        _Desk(found, judging).sit()
+
+
+class _Desk:
+    """A rater at a terminal."""
+
+    def __init__(self, found: Opened, judging: Judging) -> None:
+        from karat.reports.judging.card import keys_of
+
+        self.judging, self.golden = judging, found.golden
+        self.out: Console = options.out()
+        self.keys = keys_of(list(found.golden.grades))
+        self.typed = _keys() if sys.stdin.isatty() else _lines()
+        self.reason: str | None = None
+        self.stopped = False
+
+    def sit(self) -> None:
+        """Card after card, until nothing waits or the rater stops."""
+        from karat.reports.judging.card import show_keys
+
+        self._say(f"{self.judging.rater}: {self.judging.progress()}")
+        show_keys(self.out, self.keys, self.golden.grades)
+        card = self.judging.card()
+        while not self.stopped:
+            card = self._over() if card is None else self._judged(card)
+        self._say(f"\n{self.judging.rater}: {self.judging.progress()}")
+
+    def _judged(self, card: Card) -> Card | None:
+        """Show a card until it is dealt with; the next card, or None to stop."""
+        from karat.reports.judging.card import show_grades, show_guideline, show_keys
+        from karat.store.sql.judgments import LeaseLost
+
+        self.reason = None  # it was for the card before
+        self._show(card)
+        show_grades(self.out, self.keys, self.golden.grades)
+        since = time.monotonic()
+        for key, words in self.typed:
+            try:
+                if key in self.keys:
+                    seconds = round(time.monotonic() - since, 3)
+                    self.judging.submit(card, self.keys[key], words or self.reason, seconds=seconds)
+                    return self._next(key)
+                if key == "u":
+                    seconds = round(time.monotonic() - since, 3)
+                    self.judging.submit(card, None, self._why(words), seconds=seconds)
+                    return self._next("cannot judge")
+                if key == "l":
+                    self.judging.later(card)
+                    return self._next("later")
+                if key == "z":
+                    undone = self.judging.undo()
+                    if undone is not None:
+                        return undone
+                    self.out.print("nothing to undo")
+                elif key == "e":
+                    self.reason = words or self._asked("reason")
+                    self.out.print("it goes with the grade" if self.reason else "no reason")
+                elif key == "g":
+                    show_guideline(self.out, card.claim.guideline_text)
+                elif key == "m":
+                    self._show(card, whole=True)
+                elif key == "q":
+                    break
+                elif key == "?":
+                    show_keys(self.out, self.keys, self.golden.grades)
+                else:
+                    self._say(f"there is no key {key!r}; ? shows them")
+            except UsageError as error:
+                self._say(f"not recorded: {error}")
+                if key == "l" or isinstance(error, LeaseLost):
+                    return self.judging.card()  # another has the pair: no key would lead on
+        self.stopped = True
+        return None
+
+    def _over(self) -> Card | None:
+        """Nothing waits: the last judgment may still be taken back."""
+        self._say("nothing waits: z undoes your last judgment, q stops")
+        told = False
+        for key, _ in self.typed:
+            if key == "z" and (undone := self.judging.undo()) is not None:
+                return undone
+            if key == "q":
+                break
+            if key == "z":
+                self._say("nothing to undo")
+            elif not told:
+                self._say("nothing waits: z or q")
+                told = True
+        self.stopped = True
+        return None
+
+    def _next(self, done: str) -> Card | None:
+        """Say what became of a card, and how far the rater is; the next card."""
+        self._say(f"{done} · {self.judging.progress()}")
+        return self.judging.card()
+
+    def _say(self, text: str) -> None:
+        from karat.reports.writers.cells import plain
+
+        self.out.print(plain(text))
+
+    def _show(self, card: Card, *, whole: bool = False) -> None:
+        from karat.reports.judging.card import show_card
+
+        claim = card.claim
+        show_card(
+            self.out,
+            query=claim.query_text or claim.query_id,
+            need=claim.need,
+            title=claim.title,
+            text=claim.text,
+            url=claim.url,
+            doc_id=claim.doc_id,
+            votes=[(vote.grade, vote.reason) for vote in card.votes],
+            whole=whole,
+        )
+
+    def _why(self, said: str) -> str:
+        """Why a pair cannot be judged: as it was said, or else asked for."""
+        from karat.golden.queue import REASONS
+
+        names = list(REASONS)
+        if not said:
+            for place, name in enumerate(names, start=1):
+                self.out.print(f" {place}  {REASONS[name]}")
+        chosen = said or self._asked("why (a number, words behind it)")
+        number, _, more = chosen.partition(" ")
+        if number.isdecimal() and 1 <= int(number) <= len(names):
+            return f"{names[int(number) - 1]}{f': {more}' if more else ''}"
+        return chosen
+
+    def _asked(self, what: str) -> str:
+        """A line that the rater types."""
+        if sys.stdin.isatty():
+            return str(click.prompt(what, default="", show_default=False)).strip()
+        return sys.stdin.readline().strip()
+
+
+def _keys() -> Iterator[tuple[str, str]]:
+    """Keys as they are pressed."""
+    while True:
+        key = click.getchar()
+        if key in {"\x03", "\x04"}:
+            return
+        yield key, ""
+
+
+def _lines() -> Iterator[tuple[str, str]]:
+    """Lines of standard input: a key, and the words behind it."""
+    for line in iter(sys.stdin.readline, ""):
+        key, _, words = line.strip().partition(" ")
+        if key:
+            yield key, words.strip()

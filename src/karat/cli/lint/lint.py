@@ -1,0 +1,49 @@
+"""karat lint."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from karat.cli import options
+from karat.cli.progress import watching
+
+
+@click.command(
+    epilog=options.examples(
+        "karat lint qrels.txt bm25.trec", "karat lint qrels.txt bm25.trec queries.csv --strict"
+    )
+)
+@click.argument("files", metavar="FILE…", nargs=-1, required=True)
+@click.option(
+    "--role",
+    metavar="FILE=ROLE",
+    multiple=True,
+    help="What a file is, where its content does not tell: qrels, run, queries, documents.",
+)
+@click.option("--strict", is_flag=True, help="Exit with 1 if there is an error or a warning.")
+@options.output("table", "json", "github")
+def lint(files: tuple[str, ...], role: tuple[str, ...], strict: bool, output: str) -> None:
+    """Say what is wrong with these files, line by line.
+
+    FILE… are qrels, runs, queries, documents or BEIR folders, in any order; what they are is told
+    by their content. Nothing is refused: every line is read, and every kind of fault is reported
+    with its count, its first lines, and the fix.
+    """
+    from karat.reports.lint import findings as reports
+    from karat.workflows.lint.lint import lint as linted
+    from karat.workflows.lint.roles import given
+
+    roles = given(list(role), list(files))
+    with watching() as watch:
+        found = linted(list(files), roles, watch)
+    if output == "json":
+        sys.stdout.write(reports.to_json(found))
+    elif output == "github":
+        for line in reports.to_github(found):
+            sys.stdout.write(f"{line}\n")
+    else:
+        reports.show_findings(found, options.out())
+    if strict and not found.clean:
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,1 @@
+"""Evaluating, comparing, explaining and fusing runs: commands."""

@@ -1,0 +1,267 @@
+"""karat compare."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from karat.cli import options
+from karat.cli.pages import need_report, show_page, write_page
+from karat.cli.progress import watching
+from karat.errors import UsageError
+
+CANNOT_TELL = 3
+
+
+@click.command(
+    epilog=options.examples(
+        "karat compare qrels.txt bm25.trec dense.trec",
+        "karat compare qrels.txt bm25.trec dense.trec -m nDCG@10 --by category",
+        "karat compare qrels.txt bm25.trec dense.trec --report compare.html --open",
+    )
+)
+@click.argument("qrels", metavar="QRELS", required=False)
+@click.argument("baseline", metavar="BASELINE", required=False)
+@click.argument("candidates", metavar="CANDIDATE…", nargs=-1)
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    metavar="MEASURE",
+    multiple=True,
+    help="A measure such as nDCG@10; repeat for more.  [default: nDCG@10 RR@10 P@10 R@100 AP]",
+)
+@options.by
+@options.part
+@options.queries
+@click.option(
+    "--test",
+    type=click.Choice(["randomisation", "bootstrap", "t", "wilcoxon", "sign"]),
+    default="randomisation",
+    show_default=True,
+    help="Where the p-values come from.",
+)
+@click.option(
+    "--interval",
+    type=click.Choice(["t", "bca"]),
+    default="t",
+    show_default=True,
+    help="95 % intervals of the difference: Student's t, or BCa bootstrap (too narrow for few "
+    "queries: at 20 it covers 88 to 93 % instead of 95).",
+)
+@click.option(
+    "--margin",
+    type=float,
+    metavar="SIZE",
+    help="Differences smaller than this do not matter; without it nothing is “equivalent”.",
+)
+@click.option(
+    "--all-pairs",
+    is_flag=True,
+    help="Which runs differ from which? Corrects over all pairs, not only those with BASELINE.",
+)
+@click.option(
+    "--resamples", type=int, default=10_000, show_default=True, help="How often a test draws."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of all that is drawn.")
+@click.option(
+    "--review",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="List N bad documents shown, and N relevant ones missed, in all and in each slice.",
+)
+@click.option(
+    "--judge-next",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="List N pairs whose grades would say most about the sign of the first difference.",
+)
+@click.option(
+    "--judge-file",
+    metavar="FILE",
+    help="Write these pairs to a file for judging: .csv, .tsv, .jsonl or .parquet.",
+)
+@click.option(
+    "--certificate",
+    metavar="FILE",
+    help="Write to FILE that no grade of the unjudged turns the sign of the first difference.",
+)
+@click.option(
+    "--verify",
+    metavar="FILE",
+    help="Check such a file: by itself, or against QRELS BASELINE CANDIDATE as they are now.",
+)
+@options.rel
+@options.scale
+@options.complete
+@options.depth
+@options.judged_only
+@options.fully_judged
+@options.collapse
+@options.documents
+@options.output("table", "json", "md", "latex")
+@click.option("--full", is_flag=True, help="Every query that moved, every leaderboard, every note.")
+@options.all_notes
+@click.option("--report", metavar="FILE", help="Write it as a page too: one .html file.")
+@options.open_page
+@click.option("--plot", metavar="FILE", help="Draw the differences: a .png or .svg file.")
+@options.input_format
+@options.qrels_format
+@options.measures_from
+def compare(
+    qrels: str | None,
+    baseline: str | None,
+    candidates: tuple[str, ...],
+    measures: tuple[str, ...],
+    output: str,
+    full: bool,
+    all_notes: bool,
+    judge_file: str | None,
+    certificate: str | None,
+    verify: str | None,
+    report: str | None,
+    open_page: bool,
+    plot: str | None,
+    input_format: str | None,
+    qrels_format: str | None,
+    part: str | None,
+    **settings: Any,
+) -> int:
+    """Compare runs with a baseline, query by query: is the difference real, and where.
+
+    For each measure: the difference with its interval, a p-value corrected over all comparisons,
+    how many queries won and lost, and what may be said: better, worse, equivalent (--margin),
+    identical, or cannot tell, and then how many queries it would take.
+    """
+    from karat import formats
+    from karat.cli.release.trend import commit as commit_of
+    from karat.reports.offline.comparison import show_comparison, to_json
+    from karat.workflows.offline.compare import compare as compared
+
+    if verify is not None:
+        files = [path for path in (qrels, baseline, *candidates) if path is not None]
+        _refuse_others(click.get_current_context(), len(files))
+        return _verified(verify, files, output, settings, input_format, qrels_format)
+    if qrels is None or baseline is None or not candidates:
+        raise click.UsageError("QRELS, BASELINE and at least one CANDIDATE are needed.")
+    need_report(report, opened=open_page)
+    if certificate is not None and settings["judged_only"]:
+        raise UsageError("a certificate is about the unjudged, which --judged-only drops")
+    if certificate is not None and settings["fully_judged"]:
+        raise UsageError(
+            "a certificate is about unjudged documents, and --fully-judged declares that they are "
+            "not relevant",
+            fix="leave out one of the two",
+        )
+    if judge_file is not None and not settings["judge_next"]:
+        raise UsageError("--judge-file needs pairs to write", fix="--judge-next 20, for example")
+    if judge_file == "-" and output == "json":
+        raise UsageError("--judge-file - would print into the JSON", fix="--judge-file next.jsonl")
+    with watching() as watch:
+        runs = [
+            formats.read_run(path, input_format, watch=watch) for path in (baseline, *candidates)
+        ]
+    judgments = formats.read_qrels(qrels, qrels_format)
+    if not settings["queries"] and formats.holds_queries(qrels):
+        settings["queries"] = qrels
+    held = None
+    if part is not None:
+        from karat.workflows.offline.parts import within
+
+        held = within(part, judgments, runs, settings["queries"])
+        judgments, runs, settings["queries"] = held.qrels, held.runs, held.queries
+    settings["measures"] = measures or None
+    keys = ("measures", "by", "scale") if certificate is not None else None
+    options.fill_defaults(settings, qrels, judgments, keys)
+    settings["documents"] = options.documents_in(qrels, settings)
+    code = commit_of(None, os.environ)
+    found = compared(judgments, runs[0], runs[1:], full=full, **settings, commit=code)
+    if held is not None:
+        found.notes[:0] = held.used(commit=code)
+    if judge_file is not None:
+        formats.write_pairs(found.to_judge(), judge_file)
+    if output == "json":
+        sys.stdout.write(to_json(found))
+    elif output == "md":
+        from karat.reports.writers.markdown import comparison_comment
+
+        sys.stdout.write(comparison_comment(found))
+    elif output == "latex":
+        from karat.reports.writers.latex import comparison_table
+
+        sys.stdout.write(comparison_table(found))
+        for note in found.notes:  # a table of a paper has no place for them
+            print(f"karat: {note}", file=sys.stderr)
+    else:
+        show_comparison(found, options.out(), full=full, all_notes=all_notes)
+    if plot is not None:
+        from karat.workflows.offline.report import write_plot
+
+        write_plot(plot, found)
+    if report is not None:
+        write_page(report, found, runs, judgments, qrels, settings)
+        if open_page:
+            show_page(report)
+    if certificate is None:
+        return 0
+    from karat.workflows.release.certify import certify
+
+    shared = ("queries", "documents", "rel", "complete", "depth", "collapse", "scale")
+    rules = {name: settings[name] for name in shared}
+    try:
+        made = certify(judgments, runs[0], runs[1], found.differences[0].measure, **rules)
+    except UsageError as error:
+        print(f"karat: no certificate: {error}", file=sys.stderr)
+        return CANNOT_TELL
+    formats.write_certificate(made, certificate)
+    print(f"karat: {certificate} certifies the sign of {made.measure}", file=sys.stderr)
+    return 0
+
+
+def _refuse_others(context: click.Context, files: int) -> None:
+    """Refuse what --verify would pass over."""
+    taken = {"verify", "qrels", "baseline", "candidates", "queries", "documents", "collapse"}
+    taken |= {"output", "input_format", "qrels_format"}
+    typed = options.typed_besides(context, taken)
+    if typed or files not in {0, 3}:
+        what = f"not {typed[0]}" if typed else "three files or none"
+        raise UsageError(
+            f"--verify takes measure and rules from the certificate, and {what}",
+            fix="karat compare --verify FILE QRELS BASELINE CANDIDATE",
+        )
+
+
+def _verified(
+    path: str,
+    files: Sequence[str],
+    output: str,
+    settings: Mapping[str, Any],
+    input_format: str | None,
+    qrels_format: str | None,
+) -> int:
+    """Check a certificate, and print what came of it; 0 if it holds, 1 if not."""
+    from karat import formats
+    from karat.reports.offline.comparison import show_verification
+    from karat.workflows.release.certify import verify_certificate
+
+    about = {name: settings[name] for name in ("queries", "documents", "collapse")}
+    given: list[Any] = []
+    if files:
+        given = [formats.read_qrels(files[0], qrels_format)]
+        given += [formats.read_run(file, input_format) for file in files[1:]]
+        if not about["queries"] and formats.holds_queries(files[0]):
+            about["queries"] = files[0]
+        about["documents"] = about["documents"] or options.folder(files[0])
+    found = verify_certificate(path, *given, **about)
+    if output == "json":
+        sys.stdout.write(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n")
+    else:
+        show_verification(found, options.out())
+    return 0 if found.holds else 1

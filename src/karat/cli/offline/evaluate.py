@@ -1,0 +1,254 @@
+"""karat evaluate."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karat.cli import options
+from karat.cli.pages import need_report, show_page, write_page
+from karat.cli.progress import watching
+from karat.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from karat.tables import Results, Run
+
+
+@click.command(
+    epilog=options.examples(
+        "karat evaluate qrels.txt bm25.trec",
+        "karat evaluate qrels.txt bm25.trec dense.trec -m nDCG@10 -m R@100",
+        "karat evaluate qrels.txt bm25.trec --by category --queries queries.csv",
+    )
+)
+@click.argument("qrels", metavar="QRELS")
+@click.argument("runs", metavar="RUN…", nargs=-1, required=True)
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    metavar="MEASURE",
+    multiple=True,
+    help="A measure such as nDCG@10, 'P(rel=2)@5', MRR or map; repeat for more.  "
+    "[default: nDCG@10 RR@10 P@10 R@100 AP]",
+)
+@click.option("-q", "--per-query", is_flag=True, help="Each query's value too (trec_eval -q).")
+@options.by
+@options.part
+@options.queries
+@click.option(
+    "--outcome",
+    "outcomes",
+    multiple=True,
+    metavar="ATTRIBUTE",
+    help="Correlate measures with this attribute of the queries (did the answer succeed?).",
+)
+@click.option(
+    "--threshold",
+    type=float,
+    metavar="SCORE",
+    help="Best scores below it count as silence, for queries marked no_answer.",
+)
+@options.rel
+@options.scale
+@options.complete
+@options.depth
+@options.judged_only
+@options.fully_judged
+@options.collapse
+@options.documents
+@click.option(
+    "--compat",
+    metavar="TOOL",
+    help="trec_eval-9 or trec_eval-10: its numbers to the last printed digit.",
+)
+@click.option(
+    "--interval",
+    type=click.Choice(["t", "bca", "none"]),
+    default="t",
+    show_default=True,
+    help="95 % interval: Student's t, BCa bootstrap (too narrow for few queries: at 20 it covers "
+    "88 to 93 % instead of 95), or none.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of --interval bca.")
+@click.option(
+    "--bounds/--no-bounds",
+    default=None,
+    help="What unjudged documents could change.  "
+    "[default: for cutoffs up to 100; for all with --full, json, csv]",
+)
+@options.output(*options.FORMATS)
+@click.option("--full", is_flag=True, help="All digits, counts, bands, bounds and notes.")
+@options.all_notes
+@click.option("--report", metavar="FILE", help="Write it as a page too: one .html file.")
+@options.open_page
+@click.option("--plot", metavar="FILE", help="Draw the measures: a .png or .svg file.")
+@click.option(
+    "--name",
+    "run_names",
+    metavar="NAME",
+    multiple=True,
+    help="What the run is called in the output and the history; one for each run, in their "
+    "order.  [default: the file's name]",
+)
+@options.history
+@options.input_format
+@options.qrels_format
+@options.measures_from
+def evaluate(
+    qrels: str,
+    runs: tuple[str, ...],
+    measures: tuple[str, ...],
+    output: str,
+    full: bool,
+    all_notes: bool,
+    report: str | None,
+    open_page: bool,
+    plot: str | None,
+    history: str | None,
+    commit: str | None,
+    corpus: str | None,
+    series: str | None,
+    run_names: tuple[str, ...],
+    input_format: str | None,
+    qrels_format: str | None,
+    part: str | None,
+    **settings: Any,
+) -> None:
+    """Evaluate runs: numbers with intervals, counts and notes.
+
+    QRELS are judgments: a file, a BEIR folder, or - for standard input. RUN… are one or more
+    runs. Formats are told by content: TREC, BEIR, MS MARCO, CSV, TSV, JSONL, Parquet, nested
+    JSON; plain or .gz, .zst, .bz2.
+    """
+    from karat import formats
+    from karat.cli.release.trend import commit as commit_of
+    from karat.workflows.offline.evaluate import evaluate as evaluated
+
+    names = [name for name in measures if name.casefold() != "runid"]
+    if measures and not names and output != "trec":
+        raise UsageError("runid is no measure", fix="--format trec prints it")
+    need_report(report, opened=open_page)
+    named = _named(runs, run_names)
+    if history is not None:
+        from karat.workflows.release.trend import check_series
+
+        check_series(series, len(runs))
+    with watching() as watch:
+        read = [
+            formats.read_run(path, input_format, name, watch=watch)
+            for path, name in zip(runs, named, strict=True)
+        ]
+    judgments = formats.read_qrels(qrels, qrels_format)
+    if not settings["queries"] and formats.holds_queries(qrels):
+        settings["queries"] = qrels
+    held = None
+    if part is not None:
+        from karat.workflows.offline.parts import within
+
+        held = within(part, judgments, read, settings["queries"])
+        judgments, read, settings["queries"] = held.qrels, held.runs, held.queries
+    # trec_eval's output does not depend on where it is run.
+    settings["measures"] = names if measures else None
+    keys = () if output == "trec" or settings["compat"] else None
+    options.fill_defaults(settings, qrels, judgments, keys)
+    every = full or output in {"json", "csv"}
+    if settings["bounds"] is None and every and not settings["fully_judged"]:
+        settings["bounds"] = True
+    settings["documents"] = options.documents_in(qrels, settings)
+    if output == "trec":
+        settings["interval"] = "none"  # trec_eval prints none
+    if history is not None:
+        from karat.workflows.offline import inputs
+
+        settings["queries"] = inputs.queries(settings["queries"])
+    code = commit_of(commit, os.environ)
+    results = evaluated(judgments, read, **settings, commit=code)
+    if held is not None:
+        results.notes[:0] = held.used(commit=code)
+    if history is not None:
+        from karat.cli.release import trend
+        from karat.workflows.release.trend import keep, rules_text
+
+        keep(
+            history,
+            results,
+            time=trend.moment(),
+            qrels=judgments,
+            queries=settings["queries"],
+            commit=code,
+            corpus=corpus,
+            rules=rules_text({**settings, "part": part}),
+            series=series,
+            renamed=bool(run_names),
+        )
+    if output == "trec":
+        lists = {"official", "all_trec", "runid"}
+        wants_id = not measures or any(name.casefold() in lists for name in measures)
+        _print_trec(results, read, settings["per_query"], wants_id)
+    else:
+        _print(results, output, full=full, all_notes=all_notes)
+    if plot is not None:
+        from karat.workflows.offline.report import write_plot
+
+        write_plot(plot, results)
+    if report is not None:
+        write_page(report, results, read, judgments, qrels, settings)
+        if open_page:
+            show_page(report)
+
+
+def _named(runs: tuple[str, ...], names: tuple[str, ...]) -> Sequence[str | None]:
+    """The name of each run; None for that of its file."""
+    if not names:
+        return [None] * len(runs)
+    if len(names) != len(runs):
+        raise UsageError(
+            f"{len(names):,} names and {len(runs):,} runs: expected one --name for each run",
+            fix="--name A --name B, in the order of the runs",
+        )
+    if len(set(names)) < len(names) or not all(name.strip() for name in names):
+        raise UsageError("each run needs a --name of its own", fix="--name A --name B")
+    return names
+
+
+def _print(results: Results, output: str, *, full: bool, all_notes: bool) -> None:
+    if output == "table":
+        from karat.reports.writers.terminal import show_results
+
+        show_results(results, options.out(), full=full, all_notes=all_notes)
+        return
+    from karat.reports.writers import rows
+
+    write = {
+        "json": rows.to_json,
+        "csv": rows.to_csv,
+        "md": rows.to_markdown,
+        "latex": rows.to_latex,
+    }[output]
+    sys.stdout.write(write(results))
+    if output in {"csv", "latex"}:
+        _notes_aside(results)
+
+
+def _print_trec(results: Results, runs: list[Run], per_query: bool, wants_id: bool) -> None:
+    from karat.reports.writers.trec import lines
+
+    names = dict.fromkeys(row.run for row in results.results)
+    for name, run in zip(names or [run.name for run in runs], runs, strict=True):
+        runid = run.about.get("tag", run.name) if wants_id else None
+        for line in lines(results, name, per_query=per_query, runid=runid):
+            print(line)
+    _notes_aside(results)
+
+
+def _notes_aside(results: Results) -> None:
+    """Notes on standard error, for formats that have no place for them; after the numbers."""
+    sys.stdout.flush()
+    for note in results.notes:
+        print(f"karat: {note}", file=sys.stderr)

@@ -1,0 +1,78 @@
+"""karat explain."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from karat.cli import options
+
+
+@click.command(
+    epilog=options.examples(
+        "karat explain qrels.txt bm25.trec q42",
+        "karat explain qrels.txt bm25.trec q42 -m AP --top 20",
+    )
+)
+@click.argument("qrels", metavar="QRELS")
+@click.argument("run", metavar="RUN")
+@click.argument("query_id", metavar="QUERY_ID")
+@click.option(
+    "-m", "--measure", metavar="MEASURE", default="nDCG@10", show_default=True, help="The measure."
+)
+@click.option(
+    "--top", type=int, metavar="N", default=10, show_default=True, help="Show at least N ranks."
+)
+@click.option("--queries", metavar="FILE", help="The queries, to show what was typed.")
+@options.collapse
+@options.documents
+@options.rel
+@options.scale
+@options.measures_from
+@options.output("table", "json")
+@options.all_notes
+@options.input_format
+@options.qrels_format
+def explain(
+    qrels: str,
+    run: str,
+    query_id: str,
+    measure: str,
+    top: int,
+    queries: str | None,
+    collapse: str | None,
+    documents: str | None,
+    rel: float | None,
+    scale: str | None,
+    output: str,
+    all_notes: bool,
+    input_format: str | None,
+    qrels_format: str | None,
+) -> None:
+    """Explain why one query scored what it did, rank by rank.
+
+    For every document: its rank (= marks a tie in score), grade, gain, discount, and what it
+    adds. What is added sums to the score exactly.
+    """
+    from karat import formats
+    from karat.workflows.offline.explain import explain as explained
+
+    found = explained(
+        formats.read_qrels(qrels, qrels_format),
+        formats.read_run(run, input_format),
+        query_id,
+        measure,
+        queries=queries or (qrels if formats.holds_queries(qrels) else None),
+        documents=documents or options.folder(qrels),
+        collapse=collapse,
+        rel=rel,
+        scale=scale,
+        top=top,
+    )
+    if output == "json":
+        print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    from karat.reports.writers.terminal import show_explanation
+
+    show_explanation(found, options.out(), all_notes=all_notes)

@@ -1,0 +1,137 @@
+"""karat fuse."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karat.cli import options
+from karat.cli.progress import watching
+from karat.errors import UsageError
+
+if TYPE_CHECKING:
+    from karat.fusion import Tuned
+    from karat.tables import Run
+
+
+@click.command(
+    epilog=options.examples(
+        "karat fuse bm25.trec dense.trec -o fused.trec",
+        "karat fuse bm25.trec dense.trec --tune qrels.txt -m nDCG@10 -o fused.trec",
+    )
+)
+@click.argument("runs", metavar="RUN…", nargs=-1, required=True)
+@click.option(
+    "-o",
+    "--out",
+    metavar="FILE",
+    default="-",
+    help="Where to write the fused run; its name tells the format.  [default: standard output, "
+    "as TREC]",
+)
+@click.option(
+    "--method",
+    type=click.Choice(["rrf", "sum"]),
+    help="Reciprocal rank, or weighted sum of normalised scores.  [default: rrf; sum with --tune]",
+)
+@click.option("--k", type=float, metavar="K", help="Of rrf: 1 / (K + rank).  [default: 60]")
+@click.option("--weights", metavar="W,W…", help="One for each run, above 0.  [default: all 1]")
+@click.option(
+    "--normalise",
+    type=click.Choice(["min-max", "z-score", "sum", "none"]),
+    help="Of sum: how scores are made comparable.  [default: min-max]",
+)
+@click.option(
+    "--depth", type=int, metavar="N", help="Read the best N of each run, and keep the best N."
+)
+@click.option("--name", metavar="NAME", help="Name of the fused run.  [default: rrf, sum or tuned]")
+@click.option(
+    "--tune",
+    metavar="QRELS",
+    help="Choose the weights by cross-validation: each query's on other queries.",
+)
+@click.option(
+    "-m",
+    "--measure",
+    metavar="MEASURE",
+    help="With --tune: what the weights are chosen for.  [default: nDCG@10]",
+)
+@click.option("--folds", type=int, metavar="N", help="With --tune: parts.  [default: 5]")
+@click.option("--seed", type=int, metavar="N", help="With --tune: deals them.  [default: 0]")
+@options.input_format
+def fuse(
+    runs: tuple[str, ...],
+    out: str,
+    method: str | None,
+    k: float | None,
+    weights: str | None,
+    tune: str | None,
+    measure: str | None,
+    folds: int | None,
+    seed: int | None,
+    input_format: str | None,
+    **settings: Any,
+) -> None:
+    """Fuse several runs into one.
+
+    By reciprocal rank, which needs no comparable scores; or by a weighted sum of scores, each
+    normalised within its query, with weights of yours or tuned on judgments. In the sum, a
+    document that a run lacks gets the lowest score there is: 0, or that of the run's last.
+    """
+    from karat import formats
+    from karat.workflows.offline.fuse import fuse as fused
+    from karat.workflows.offline.fuse import fuse_tuned
+
+    numbers = None if weights is None else _numbers(weights)
+    about_tuning: dict[str, Any] = {"measure": measure, "folds": folds, "seed": seed}
+    asked = {option: value for option, value in about_tuning.items() if value is not None}
+    if tune is None and asked:
+        raise UsageError(f"--{next(iter(asked))} is about tuning", fix="--tune QRELS")
+    if tune is not None and (k is not None or method == "rrf"):
+        raise UsageError("only the weights of a sum are tuned", fix="--method sum, without --k")
+    if tune is not None and numbers is not None:
+        raise UsageError(
+            "--tune chooses the weights, and --weights gives them", fix="leave out one"
+        )
+    with watching() as watch:
+        read = [formats.read_run(path, input_format, watch=watch) for path in runs]
+    if tune is None:
+        formats.write_run(fused(read, method or "rrf", k=k, weights=numbers, **settings), out)
+        return
+    about = tune if formats.holds_queries(tune) else None
+    found = fuse_tuned(read, tune, queries=about, **asked, **settings)
+    formats.write_run(found.run, out)
+    for line in _told(found, read):
+        print(f"karat: {line}", file=sys.stderr)
+
+
+def _numbers(text: str) -> list[float]:
+    """The numbers of ``a,b,c``."""
+    numbers = []
+    for part in text.split(","):
+        try:
+            numbers.append(float(part))
+        except ValueError:
+            raise UsageError(
+                f"the weight {part.strip()!r} is not a number", fix="--weights 0.7,0.3"
+            ) from None
+    return numbers
+
+
+def _told(found: Tuned, runs: list[Run]) -> list[str]:
+    """What came of the tuning, in lines."""
+    from karat.reports.phrases.numbers import counted
+
+    value = "no value" if found.value is None else f"{found.value:.4f}"
+    lines = [f"{found.measure} {value} over {found.n} queries, each with weights chosen on others"]
+    for number, fold in enumerate(found.folds, start=1):
+        queries = counted(len(fold.query_ids), "query", "queries")
+        lines.append(f"fold {number}, {queries}: {_named(runs, fold.weights)}")
+    lines.append(f"from now on, chosen on all queries: {_named(runs, found.weights)}")
+    return lines
+
+
+def _named(runs: list[Run], weights: tuple[float, ...]) -> str:
+    return ", ".join(f"{run.name} {weight:.3g}" for run, weight in zip(runs, weights, strict=True))

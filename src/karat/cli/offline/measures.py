@@ -1,0 +1,50 @@
+"""karat measures."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from karat.cli import options
+
+
+@click.command(
+    epilog=options.examples("karat measures", "karat measures nDCG", "karat measures --for rag")
+)
+@click.argument("name", metavar="[NAME]", required=False)
+@click.option(
+    "--for",
+    "task",
+    metavar="TASK",
+    help="Which measures to use, and why, for one-number, rag, qa, navigation, retrieval, "
+    "documents, hybrid, support, ecommerce, code, medical, legal or research.",
+)
+@options.measures_from
+@options.output("table", "json", "md")
+def measures(name: str | None, task: str | None, output: str) -> None:
+    """List the measures, explain one, or say which to use for a task.
+
+    NAME may be in any spelling: nDCG@10, ndcg_cut_10, MRR.
+    """
+    from karat.measures import entries
+    from karat.reports.offline import catalogue as shown
+    from karat.workflows.offline import catalogue
+
+    if task is not None:
+        advice = catalogue.find_task(task)
+        if output == "json":
+            print(json.dumps(shown.task_as_json(advice), indent=2, ensure_ascii=False))
+        else:
+            shown.show_task(advice, options.out())
+        return
+    found = entries() if name is None else [catalogue.find_entry(name)]
+    if output == "json":
+        rows = [shown.as_json(entry) for entry in found]
+        print(json.dumps(rows if name is None else rows[0], indent=2, ensure_ascii=False))
+    elif output == "md":
+        print(shown.markdown(found), end="")
+    elif name is None:
+        shown.show_entries(found, options.out())
+    else:
+        shown.show_entry(found[0], options.out())

@@ -1,0 +1,127 @@
+"""karat online evaluate, karat online metrics."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from karat.cli import options
+from karat.cli.online import options as online_options
+from karat.cli.progress import working
+
+
+@click.command(
+    epilog=options.examples(
+        "karat online evaluate", "karat online evaluate -m CTR -m ZeroResults --by day"
+    )
+)
+@online_options.where
+@click.option(
+    "-m",
+    "--metric",
+    "metrics",
+    metavar="METRIC",
+    multiple=True,
+    help="A metric such as CTR, CTR@5, SAT or Latency:p95; repeat for more.  [default: a usual "
+    "set; karat online metrics lists all]",
+)
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="SLICE",
+    help="Slice by day, hour (of the day), arm, query, class, an attribute of the log, or several "
+    "at once (day,arm); repeat for more.",
+)
+@online_options.classes
+@online_options.rules
+@click.option("--full", is_flag=True, help="Every slice with every metric, not one screen of them.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Of the buckets of users drawn for intervals of dwell and latency.",
+)
+@online_options.only
+@online_options.days
+@online_options.engine
+@options.output("table", "json", "csv", "md")
+@options.all_notes
+def evaluate(
+    start: Path,
+    events: Path | None,
+    metrics: tuple[str, ...],
+    by: tuple[str, ...],
+    queries: str | None,
+    rules: tuple[str, ...],
+    full: bool,
+    seed: int,
+    only: tuple[str, ...],
+    first_day: int | None,
+    last_day: int | None,
+    engine: str,
+    master: str | None,
+    output: str,
+    all_notes: bool,
+) -> None:
+    """Online metrics with intervals, and how far the log can be trusted.
+
+    Null is not zero: a metric that the log cannot say, or has nothing to count over, is drawn as –,
+    and a note says why.
+    """
+    from karat.engines.frames.opening import open_engine
+    from karat.online.metrics import registry
+    from karat.online.rules import rules_from
+    from karat.reports.online import evaluation as shown
+    from karat.workflows.online.evaluate import evaluate as evaluated
+    from karat.workflows.online.filters import read_only
+
+    registry.find_all(metrics)  # a typing mistake is said before anything is opened
+    by_rules = rules_from(rules)
+    log = online_options.opened_log(start, events, engine)
+    with open_engine(engine, master=master) as opened, working("events") as progress:
+        results = evaluated(
+            log,
+            opened,
+            metrics or None,
+            by,
+            first_day=first_day,
+            last_day=last_day,
+            queries=queries,
+            only=read_only(only, log),
+            rules=by_rules,
+            seed=seed,
+            progress=progress,
+        )
+    how = {"full": full, "every_metric": bool(metrics), "all_notes": all_notes or full}
+    online_options.tell(shown, results, output, **how)
+    if output == "csv":
+        sys.stdout.flush()
+        for note in (*results.health, *results.notes):
+            print(f"karat: {note}", file=sys.stderr)
+
+
+@click.command(epilog=options.examples("karat online metrics", "karat online metrics CTR"))
+@click.argument("name", metavar="[NAME]", required=False)
+@options.output("table", "json", "md")
+def metrics(name: str | None, output: str) -> None:
+    """List the online metrics, or explain one.
+
+    NAME may be in any case: CTR@5, Dwell, Latency:p95.
+    """
+    from karat.online.metrics import registry
+    from karat.reports.online import catalogue as shown
+
+    found = registry.all_metrics() if name is None else [registry.find(name)]
+    if output == "json":
+        rows = [shown.as_json(metric) for metric in found]
+        print(json.dumps(rows if name is None else rows[0], indent=2, ensure_ascii=False))
+    elif output == "md":
+        print(shown.markdown(found), end="")
+    elif name is None:
+        shown.show_entries(found, options.out())
+    else:
+        shown.show_entry(found[0], options.out())

@@ -1,0 +1,117 @@
+"""karat online import and status."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from karat.cli import options
+from karat.cli.online.options import events_folder, found_workspace, where
+from karat.cli.progress import watching
+from karat.cli.workspace.workspace import clock, tell
+
+if TYPE_CHECKING:
+    from karat.tables.online.events import EmptyHits
+
+
+@click.command(
+    "import",
+    epilog=options.examples(
+        "karat online import events.jsonl --check",
+        "karat online import events.csv --mapping m.toml --timezone Europe/Berlin",
+    ),
+)
+@click.argument("logs", metavar="LOG…", nargs=-1, required=True)
+@where
+@click.option(
+    "--mapping",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What the columns and actions of a log of your own mean, as TOML.",
+)
+@click.option(
+    "--clocks",
+    metavar="ZONE",
+    help="Where clocks stood whose times do not say their zone.  [default: UTC]",
+)
+@click.option(
+    "--timezone",
+    metavar="ZONE",
+    help="Where a day begins, of a new event store.  [default: that of the workspace, or UTC]",
+)
+@click.option(
+    "--position-base",
+    type=click.IntRange(0, 1),
+    help="Which number the first position has.  [default: told by the lowest in the log]",
+)
+@click.option(
+    "--partial", is_flag=True, help="Of a damaged file, keep what comes before the damage."
+)
+@click.option("--check", is_flag=True, help="Read and report, and keep nothing.")
+@click.option("--simulated", is_flag=True, help="Nobody did this: say so wherever it is shown.")
+@options.output("table", "json")
+def import_log(
+    logs: tuple[str, ...],
+    start: Path,
+    events: Path | None,
+    mapping: Path | None,
+    clocks: str | None,
+    timezone: str | None,
+    position_base: int | None,
+    partial: bool,
+    check: bool,
+    simulated: bool,
+    output: str,
+) -> None:
+    """Bring logs of events into the event store, each event once.
+
+    LOG is a file, a folder or a pattern: UBI queries and events (also as OpenSearch stores them),
+    JSON Lines, Parquet, CSV or TSV, plain or compressed. What was imported before is skipped; what
+    is dropped or assumed is said.
+    """
+    from karat.reports.online.import_ import show_imported
+    from karat.workflows.online._import_empty import question
+    from karat.workflows.online.import_events import import_events
+
+    folder = events
+    if folder is None:
+        workspace = found_workspace(start)
+        folder, timezone = workspace.events, timezone or workspace.timezone
+    with ExitStack() as screen:
+        watch = screen.enter_context(watching())
+
+        def ask(empty: EmptyHits) -> bool:
+            screen.close()  # no bar over the question
+            usual = True if empty.likely_nothing else None
+            return click.confirm(question(empty), default=usual, err=True)
+
+        found = import_events(
+            folder,
+            logs,
+            now=clock(),
+            mapping=mapping,
+            timezone=timezone,
+            clocks=clocks,
+            position_base=position_base,
+            simulated=simulated,
+            partial=partial,
+            check=check,
+            watch=watch,
+            ask=ask if sys.stdin.isatty() and sys.stderr.isatty() else None,
+        )
+    tell(found, output, show_imported)
+
+
+@click.command(epilog=options.examples("karat online status"))
+@where
+@options.output("table", "json")
+def status(start: Path, events: Path | None, output: str) -> None:
+    """Say what the event store holds: events, days, what is logged and what never was."""
+    from karat.reports.online.import_ import show_held
+    from karat.workflows.online.import_status import held
+
+    tell(held(events_folder(start, events)), output, show_held)

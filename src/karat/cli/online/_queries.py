@@ -1,0 +1,251 @@
+"""karat online queries, karat online against."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from karat.cli import options
+from karat.cli.online import options as online_options
+from karat.cli.progress import working
+
+if TYPE_CHECKING:
+    from karat.tables.online.worst_queries import WorstQueries
+
+
+@click.command(
+    "queries",
+    epilog=options.examples(
+        "karat online queries", "karat online queries --sort zero --limit 50 --export worst.csv"
+    ),
+)
+@online_options.where
+@click.option(
+    "--sort",
+    metavar="ORDER",
+    default="lost",
+    show_default=True,
+    help="lost (searches), zero (results), abandoned, reformulated.",
+)
+@click.option(
+    "--by", metavar="SLICE", help="Slice by class, arm, day or an attribute of the log too."
+)
+@click.option(
+    "--min-searches",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="Only queries with so many searches.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=20,
+    show_default=True,
+    help="Most rows.",
+)
+@online_options.classes
+@click.option(
+    "--export",
+    metavar="FILE",
+    help="Write the queries as a log that karat golden choose reads: .csv, .tsv or .jsonl.",
+)
+@click.option(
+    "--to-golden",
+    is_flag=True,
+    help="Add the queries, with their counts, to the golden set of the workspace.",
+)
+@online_options.rules
+@online_options.only
+@online_options.days
+@online_options.engine
+@options.output("table", "json", "csv", "md")
+@options.all_notes
+def queries_that_lose(
+    start: Path,
+    events: Path | None,
+    sort: str,
+    by: str | None,
+    min_searches: int,
+    limit: int,
+    queries: str | None,
+    export: str | None,
+    to_golden: bool,
+    rules: tuple[str, ...],
+    only: tuple[str, ...],
+    first_day: int | None,
+    last_day: int | None,
+    engine: str,
+    master: str | None,
+    output: str,
+    all_notes: bool,
+) -> None:
+    """The queries that lose most searches, why they do, and what people search for instead.
+
+    A search is lost if it was served nothing, or if it was said again in other words or left
+    without a satisfied click, something in the cart, or an answer.
+    """
+    from karat.engines.frames.opening import open_engine
+    from karat.online.rules import rules_from
+    from karat.reports.online import queries as shown
+    from karat.workflows.online import worst_queries
+    from karat.workflows.online.filters import read_only
+
+    by_rules = rules_from(rules)
+    log = online_options.opened_log(start, events, engine)
+    part = read_only(only, log)
+    with open_engine(engine, master=master) as opened, working("events") as progress:
+        found = worst_queries.worst_queries(
+            log,
+            opened,
+            by=by,
+            sort=sort,
+            min_searches=min_searches,
+            limit=limit,
+            first_day=first_day,
+            last_day=last_day,
+            queries=queries,
+            only=part,
+            rules=by_rules,
+            progress=progress,
+        )
+    if export is not None:
+        worst_queries.write_log(found, export)
+    if to_golden:
+        _add(found, start)
+    online_options.tell(shown, found, output, all_notes=all_notes)
+
+
+@click.command("against", epilog=options.examples("karat online against qrels.txt bm25.trec"))
+@click.argument("qrels", metavar="QRELS")
+@click.argument("run", metavar="RUN")
+@online_options.where
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    metavar="MEASURE",
+    multiple=True,
+    help="An offline measure; repeat for more.  [default: nDCG@10]",
+)
+@click.option(
+    "--online",
+    "metrics",
+    metavar="METRIC",
+    multiple=True,
+    help="An online metric; repeat for more.  [default: SAT CTR ZeroResults]",
+)
+@click.option(
+    "--queries",
+    metavar="FILE",
+    help="Texts and attributes of the queries.  [default: those that come with QRELS, else the "
+    "golden set's]",
+)
+@click.option(
+    "--by", metavar="ATTRIBUTE", help="Slice by this attribute of the queries.  [default: class]"
+)
+@click.option(
+    "--min-searches",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=10,
+    show_default=True,
+    help="Searches that a query needs for correlations and disagreements.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the queries resampled.")
+@online_options.rules
+@online_options.only
+@online_options.days
+@online_options.engine
+@options.output("table", "json", "csv", "md")
+@options.all_notes
+def against(
+    qrels: str,
+    run: str,
+    start: Path,
+    events: Path | None,
+    measures: tuple[str, ...],
+    metrics: tuple[str, ...],
+    queries: str | None,
+    by: str | None,
+    min_searches: int,
+    seed: int,
+    rules: tuple[str, ...],
+    only: tuple[str, ...],
+    first_day: int | None,
+    last_day: int | None,
+    engine: str,
+    master: str | None,
+    output: str,
+    all_notes: bool,
+) -> None:
+    """What judges say of a run beside what users did, and where the two disagree.
+
+    Queries are found in the log by what was typed. Those in one world only are counted, and are in
+    no number.
+    """
+    from karat.engines.frames.opening import open_engine
+    from karat.online.rules import rules_from
+    from karat.reports.online import offline_correlation as shown
+    from karat.workflows.online.filters import read_only
+    from karat.workflows.online.offline_correlation import against as compared
+
+    by_rules = rules_from(rules)
+    log = online_options.opened_log(start, events, engine)
+    part = read_only(only, log)
+    with open_engine(engine, master=master) as opened, working("events") as progress:
+        found = compared(
+            log,
+            opened,
+            qrels,
+            run,
+            measures=measures or None,
+            metrics=metrics or None,
+            queries=_queries(qrels, queries, start),
+            by=by,
+            min_searches=min_searches,
+            first_day=first_day,
+            last_day=last_day,
+            seed=seed,
+            only=part,
+            rules=by_rules,
+            progress=progress,
+        )
+    online_options.tell(shown, found, output, all_notes=all_notes)
+
+
+def _queries(qrels: str, queries: str | None, start: Path) -> object:
+    """The queries given; None for those that come with QRELS; else those of the golden set."""
+    from karat import formats
+    from karat.cli.workspace.workspace import opened
+    from karat.errors import UsageError
+
+    if queries is not None or formats.holds_queries(qrels):
+        return queries
+    from karat.workflows.golden.editions import content_of
+
+    try:
+        with opened(start) as workspace:
+            return content_of(workspace).queries
+    except UsageError:  # no workspace: then it is said that texts are needed
+        return None
+
+
+def _add(found: WorstQueries, start: Path) -> None:
+    """Add the queries to the golden set; on standard error, how many were new."""
+    from karat.cli.mistakes import printable
+    from karat.cli.workspace.workspace import clock, opened
+    from karat.reports.phrases.numbers import counted
+    from karat.workflows.online.worst_queries import to_golden
+
+    with opened(start) as workspace:
+        taken = to_golden(workspace, found, now=clock())
+    added = counted(taken.queries, "new query", "new queries")
+    print(f"karat: {added} in the golden set", file=sys.stderr)
+    for sentence in taken.exchange.assumed:
+        print(f"  {printable(sentence)}", file=sys.stderr)

@@ -1,0 +1,134 @@
+"""karat online watch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from karat.cli import mistakes, options
+from karat.cli.online import options as online_options
+from karat.cli.progress import working
+
+
+@click.command(
+    epilog=options.examples("karat online watch", "karat online watch --by arm --margin 0.02")
+)
+@online_options.where
+@click.option(
+    "--window",
+    metavar="SPAN",
+    default="1d",
+    show_default=True,
+    help="What is compared: 1d, 7d, or hours that divide a day, as 6h.",
+)
+@click.option(
+    "--history",
+    metavar="SPAN",
+    default="56d",
+    show_default=True,
+    help="How far back the windows lie that it is compared with: the same weekdays and hours.",
+)
+@click.option(
+    "--until",
+    metavar="DAY|HOUR",
+    help="The window that ends with this day (2026-11-20) or at this hour ('2026-11-20 12:00'), "
+    "complete or not.  [default: the latest that is over]",
+)
+@click.option(
+    "-m",
+    "--metric",
+    "metrics",
+    metavar="METRIC",
+    multiple=True,
+    help="A metric that has a better and a worse; repeat for more.  [default: the usual ones; "
+    "karat online metrics lists all]",
+)
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="SLICE",
+    help="Slice by arm, class, an attribute of the log, or several at once; repeat for more.",
+)
+@online_options.classes
+@click.option(
+    "--margin",
+    "margins",
+    metavar="SIZE",
+    multiple=True,
+    help="A change that matters to nobody: 5% (of what is expected), or ZeroResults=0.01; repeat "
+    "for more.",
+)
+@online_options.rules
+@click.option(
+    "--notify",
+    metavar="URL",
+    help="Post the result as JSON if something got worse, nobody can tell, or the log is broken; "
+    "signed if KARAT_WEBHOOK_SECRET is set.",
+)
+@online_options.only
+@online_options.engine
+@options.output("table", "json")
+@options.all_notes
+def watch(
+    start: Path,
+    events: Path | None,
+    window: str,
+    history: str,
+    until: str | None,
+    metrics: tuple[str, ...],
+    by: tuple[str, ...],
+    queries: str | None,
+    margins: tuple[str, ...],
+    rules: tuple[str, ...],
+    notify: str | None,
+    only: tuple[str, ...],
+    engine: str,
+    master: str | None,
+    output: str,
+    all_notes: bool,
+) -> int:
+    """Compare the latest window with earlier weeks, and say what moved: metric, slice, queries.
+
+    Exit codes, for schedulers: 0 nothing got worse · 1 something did · 3 nobody can tell: too few
+    earlier windows, a window that is not over in the log, or no events in it.
+    """
+    from karat.cli.release.trend import now, send
+    from karat.cli.workspace.workspace import clock
+    from karat.clients import webhook
+    from karat.engines.frames.opening import open_engine
+    from karat.online.rules import rules_from
+    from karat.reports.online import watch as shown
+    from karat.store.events.log import NoEvents
+    from karat.workflows.online import watch as watching
+    from karat.workflows.online.filters import read_only
+
+    if notify is not None:
+        webhook.checked(notify)
+    by_rules = rules_from(rules)
+    try:
+        log = online_options.opened_log(start, events, engine)
+    except NoEvents as error:
+        mistakes.say(error)
+        return 3
+    part = read_only(only, log)
+    with open_engine(engine, master=master) as opened, working("events") as progress:
+        found = watching.watch(
+            log,
+            opened,
+            now=clock(),
+            window=window,
+            history=history,
+            until=until,
+            metrics=metrics or None,
+            by=by,
+            margins=margins,
+            queries=queries,
+            only=part,
+            rules=by_rules,
+            progress=progress,
+        )
+    online_options.tell(shown, found, output, all_notes=all_notes)
+    if notify is not None:
+        send(notify, watching.event(found, time=now()))
+    return found.exit_code

@@ -1,0 +1,31 @@
+"""karat online: what users did."""
+
+from __future__ import annotations
+
+import click
+
+from karat.cli import options
+from karat.cli.online import _evaluate, _import, _queries, _simulate, _watch
+
+
+@click.group(
+    epilog=options.examples(
+        "karat online import clicks.jsonl --mapping mapping.toml",
+        "karat online evaluate --by day",
+    )
+)
+def online() -> None:
+    """What users did: searches, clicks and what became of them, from logs of events."""
+
+
+for command in (
+    _import.import_log,
+    _import.status,
+    _evaluate.evaluate,
+    _evaluate.metrics,
+    _queries.queries_that_lose,
+    _queries.against,
+    _watch.watch,
+    _simulate.simulate,
+):
+    online.add_command(command)

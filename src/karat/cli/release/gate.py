@@ -1,0 +1,373 @@
+"""karat gate."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karat.cli import mistakes, options
+from karat.cli.pages import need_report, show_page, write_page
+from karat.cli.progress import watching
+from karat.errors import InputError, KaratError, UsageError
+
+if TYPE_CHECKING:
+    from karat.release.policy import Policy
+    from karat.tables.release.gate import Gate
+
+_POLICY = "--policy FILE; karat gate --init writes one to start with"
+_STARTING = ("qrels", "runs", "policy", "queries", "input_format", "qrels_format")
+
+
+@click.command(
+    epilog=options.examples(
+        "karat gate --init qrels.txt main.trec",
+        "karat gate --policy gate.toml qrels.txt main.trec candidate.trec",
+        "karat gate --save-baseline main.json -m nDCG@10 qrels.txt main.trec",
+    )
+)
+@click.argument("qrels", metavar="QRELS", required=False)
+@click.argument("runs", metavar="[BASELINE] CANDIDATE", nargs=-1)
+@click.option("--policy", metavar="FILE", help="What the candidate must hold, as TOML.")
+@click.option(
+    "--init",
+    is_flag=True,
+    help="Write a policy to start with: --policy FILE, or gate.toml; with QRELS RUN it fits them.",
+)
+@click.option(
+    "--save-baseline",
+    metavar="FILE",
+    help="Save the values of QRELS RUN as a baseline (.json); those the policy asks for, or -m.",
+)
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    metavar="MEASURE",
+    multiple=True,
+    help="With --save-baseline: a measure to save; repeat for more.",
+)
+@options.part
+@options.queries
+@options.rel
+@options.scale
+@options.fully_judged
+@options.complete
+@options.depth
+@options.collapse
+@options.documents
+@options.output("table", "json", "junit", "github", "md")
+@options.all_notes
+@click.option("--report", metavar="FILE", help="Write it as a page too: one .html file.")
+@options.open_page
+@options.history
+@click.option(
+    "--notify",
+    metavar="URL",
+    help="Post the result as JSON unless it passes; signed if KARAT_WEBHOOK_SECRET is set.",
+)
+@options.input_format
+@options.qrels_format
+@options.measures_from
+def gate(
+    save_baseline: str | None, output: str, notify: str | None, commit: str | None, **given: Any
+) -> int:
+    """Hold a candidate against a policy: may it ship?
+
+    BASELINE is a run or a saved baseline; leave it out where no rule is about a drop. Ends with 0
+    if every rule holds, 1 if one is broken, 3 if nobody can tell (too little evidence, an
+    unhealthy search, a stale baseline), 4 if a rule makes no sense here.
+    """
+    if given.pop("init"):
+        return _start(**{key: given[key] for key in _STARTING})
+    if given["qrels"] is None or not given["runs"]:
+        raise click.UsageError("a gate needs QRELS and a run.")
+    said: dict[str, Any] = {"output": output, "notify": notify, "commit": commit}
+    try:
+        return _gate(save_baseline=save_baseline, **said, **given)
+    except Exception as error:
+        if save_baseline is not None:
+            raise
+        return _failed(error, **said)
+
+
+def _start(
+    qrels: str | None,
+    runs: tuple[str, ...],
+    policy: str | None,
+    queries: str | None,
+    input_format: str | None,
+    qrels_format: str | None,
+) -> int:
+    """Write a policy to start with, and say what is next."""
+    from karat import formats
+    from karat.workflows.release.starter_policy import DEFAULT, start_policy
+
+    typed = options.typed_besides(click.get_current_context(), {"init", *_STARTING})
+    if typed:
+        raise UsageError(f"--init has no use for {typed[0]}", fix="karat gate --init QRELS RUN")
+    path, judgments, run = policy or DEFAULT, None, None
+    if qrels is not None:
+        if len(runs) != 1:
+            raise UsageError(
+                f"--init fits a policy to one run, not {len(runs)}",
+                fix="karat gate --init QRELS RUN",
+            )
+        with _in_order(1, saving=True):
+            run = formats.read_run(runs[0], input_format)
+            judgments = formats.read_qrels(qrels, qrels_format)
+        if not queries and formats.holds_queries(qrels):
+            queries = qrels
+    start_policy(path, judgments, run, queries=queries)
+    files = shlex.join([path, *([] if qrels is None else [qrels, *runs])])
+    names = "QRELS BASELINE CANDIDATE" if qrels is None else "CANDIDATE"
+    print(f"karat: {path} is a policy to start with: read it, and change what does not fit")
+    print(f"next: karat gate --policy {files} {names}")
+    return 0
+
+
+def _gate(
+    qrels: str,
+    runs: tuple[str, ...],
+    policy: str | None,
+    save_baseline: str | None,
+    measures: tuple[str, ...],
+    output: str,
+    all_notes: bool,
+    report: str | None,
+    open_page: bool,
+    history: str | None,
+    commit: str | None,
+    corpus: str | None,
+    series: str | None,
+    notify: str | None,
+    input_format: str | None,
+    qrels_format: str | None,
+    part: str | None,
+    **settings: Any,
+) -> int:
+    from karat import formats
+    from karat.cli.release.trend import commit as commit_of
+    from karat.formats.own.baseline import holds_baseline
+    from karat.formats.own.policy import read_policy
+    from karat.workflows.release import baseline as baselines
+    from karat.workflows.release.gate import gate as hold
+
+    if notify is not None:
+        from karat.clients import webhook
+
+        webhook.checked(notify)
+    if policy is None and save_baseline is None:
+        raise UsageError("no --policy says what the candidate must hold", fix=_POLICY)
+    need_report(report, opened=open_page)
+    _refuse_files(runs, saving=save_baseline is not None)
+    if measures and (save_baseline is None or policy is not None):
+        raise UsageError("the policy says which measures count, not -m", fix="leave -m out")
+    held = None if policy is None else read_policy(policy, settings["rel"])
+    settings["documents"] = _documents(qrels, settings, held.attributes if held else [])
+    with _in_order(len(runs), saving=save_baseline is not None):
+        with watching() as watch:
+            read = [
+                path
+                if len(runs) > at + 1 and holds_baseline(path)
+                else formats.read_run(
+                    path, input_format, watch=watch, may_be_empty=save_baseline is None
+                )
+                for at, path in enumerate(runs)
+            ]
+        judgments = formats.read_qrels(qrels, qrels_format)
+    if not settings["queries"] and formats.holds_queries(qrels):
+        settings["queries"] = qrels
+    part_of = None
+    if part is not None:
+        from karat.workflows.offline.parts import within
+
+        part_of = within(part, judgments, read, settings["queries"])
+        judgments, read, settings["queries"] = part_of.qrels, part_of.runs, part_of.queries
+    demands = held is not None and (held.fully_judged or held.health.min_judged is not None)
+    keys = ("scale",) if demands else ("scale", "fully_judged")
+    options.fill_defaults(settings, qrels, judgments, keys)
+    if save_baseline is not None:
+        del settings["fully_judged"]  # it changes no value
+        wanted = [str(measure) for measure in held.measures] if held else list(measures) or None
+        saved = baselines.save_baseline(save_baseline, judgments, read[0], wanted, **settings)
+        what = f"{', '.join(saved.measures)} of {saved.run}"
+        uses = [] if part_of is None else part_of.used()
+        for said in (f"{save_baseline} holds {what}", *uses, *saved.notes):
+            print(f"karat: {said}", file=sys.stderr)
+        return 0
+    code = commit_of(commit, os.environ)
+    before = [None] * (len(read) == 1)
+    found = hold(held, judgments, *before, *read, **settings, commit=code)
+    if part_of is not None:
+        found.notes[:0] = part_of.used(commit=code)
+    _print(found, output, all_notes=all_notes)
+    sys.stdout.flush()  # the verdict first, whatever the rest does
+    further = []
+    if history is not None:
+        from karat.tables.about import name_in
+
+        rules = {**settings, "part": part}
+        candidate: Any = read[-1]
+        named = series or name_in(candidate.about)
+        further.append(lambda: _keep(history, found, commit, corpus, rules, named))
+    if report is not None:
+        further.append(lambda: _report(report, found, held, read, judgments, qrels, settings))
+    if report is not None and open_page:
+        further.append(lambda: show_page(report))
+    if notify is not None:
+        further.append(lambda: _notify(notify, found, commit))
+    return _then(found.exit_code, further)
+
+
+def _then(code: int, further: Sequence[Callable[[], None]]) -> int:
+    """Do the rest, each if the others fail too; the exit code is the verdict's unless that is 0."""
+    for each in further:
+        try:
+            each()
+        except Exception as error:  # noqa: BLE001 - said, and in the exit code
+            failed = mistakes.say(error)
+            code = code or failed
+    return code
+
+
+def _failed(error: Exception, output: str, notify: str | None, commit: str | None) -> int:
+    """Say in the format that was asked for that there is no verdict, and why."""
+    what, code = mistakes.told(error)
+    if output != "table":
+        from karat.reports.release.gate import error_json
+        from karat.reports.writers.github import error_github
+        from karat.reports.writers.junit import error_junit
+        from karat.reports.writers.markdown import error_comment
+
+        if output == "json":
+            sys.stdout.write(error_json(what, code))
+        else:
+            write = {"junit": error_junit, "github": error_github, "md": error_comment}[output]
+            sys.stdout.write(write(what))
+        sys.stdout.flush()
+    mistakes.say(error)
+    if notify is not None:
+        _then(code, [lambda: _notify_error(notify, what, code, commit)])
+    return code
+
+
+@contextmanager
+def _in_order(runs: int, *, saving: bool) -> Iterator[None]:
+    """Where a file stands in the place of another, the order is that of this command."""
+    from karat.formats.tables.detect import WrongRole
+
+    try:
+        yield
+    except WrongRole as error:
+        order = "RUN" if saving else "BASELINE CANDIDATE" if runs > 1 else "CANDIDATE"
+        fix = f"the order is QRELS {order}"
+        raise InputError(error.what, file=error.file, fix=fix) from None
+
+
+def _report(
+    path: str,
+    found: Gate,
+    policy: Policy | None,
+    read: Sequence[Any],
+    judgments: Any,
+    qrels: str,
+    settings: Mapping[str, Any],
+) -> None:
+    """Write the page; side by side with the baseline if it is a run."""
+    from karat.tables import Run
+    from karat.workflows.offline.counted_queries import compare_as_held
+
+    names = ("rel", "complete", "depth", "collapse", "scale", "fully_judged")
+    settings = {**settings, "fully_judged": found.fully_judged}
+    rules = {name: settings[name] for name in names}
+    runs = [run for run in read if isinstance(run, Run)]
+    beside = None
+    if policy is not None and len(runs) == 2:
+        measures, by = list(map(str, policy.measures)), policy.attributes
+        asked = {"queries": settings["queries"], "documents": settings["documents"]}
+        beside = compare_as_held(found, judgments, runs, measures, by=by, **asked, **rules)
+    write_page(path, found, runs, judgments, qrels, settings, beside)
+
+
+def _keep(
+    history: str,
+    found: Gate,
+    commit: str | None,
+    corpus: str | None,
+    settings: Mapping[str, Any],
+    series: str | None,
+) -> None:
+    from karat.cli.release import trend
+    from karat.workflows.release.trend import keep_gate, rules_text
+
+    when, code = trend.moment(), trend.commit(commit, os.environ)
+    rules = rules_text(settings)
+    keep_gate(history, found, time=when, commit=code, corpus=corpus, rules=rules, series=series)
+
+
+def _notify(url: str, found: Gate, commit: str | None) -> None:
+    from karat.cli.release import trend
+    from karat.workflows.release.trend import event
+
+    trend.send(url, event(found, time=trend.now(), commit=trend.commit(commit, os.environ)))
+
+
+def _notify_error(url: str, what: str, exit_code: int, commit: str | None) -> None:
+    """Post ``gate.error``; not to an address that is itself the mistake."""
+    from importlib import metadata
+
+    from karat.cli.release import trend
+    from karat.clients import webhook
+
+    try:
+        webhook.checked(url)
+    except KaratError:
+        return
+    event = {
+        "event": "gate.error",
+        "time": trend.now(),
+        "commit": trend.commit(commit, os.environ),
+        "karat": metadata.version("karat"),
+        "text": what,
+        "content": {"verdict": "error", "error": what, "exit_code": exit_code},
+    }
+    trend.send(url, event)
+
+
+def _refuse_files(runs: tuple[str, ...], *, saving: bool) -> None:
+    if saving and len(runs) != 1:
+        raise UsageError(
+            f"--save-baseline saves one run, not {len(runs)}",
+            fix="karat gate --save-baseline FILE QRELS RUN",
+        )
+    if len(runs) > 2:
+        raise UsageError(
+            f"{len(runs)} runs, and a gate holds one candidate against one baseline",
+            fix="karat gate --policy FILE QRELS BASELINE CANDIDATE",
+        )
+
+
+def _documents(qrels: str, settings: dict[str, Any], attributes: list[str]) -> str | None:
+    """The documents given, or those of a BEIR folder where the policy slices by them."""
+    return options.documents_in(qrels, settings | {"by": attributes})
+
+
+def _print(found: Gate, output: str, *, all_notes: bool) -> None:
+    if output == "table":
+        from karat.reports.release.gate import show_gate
+
+        show_gate(found, options.out(), all_notes=all_notes)
+        return
+    from karat.reports.release.gate import to_json
+    from karat.reports.writers.github import to_github
+    from karat.reports.writers.junit import to_junit
+    from karat.reports.writers.markdown import gate_comment
+
+    write = {"json": to_json, "junit": to_junit, "github": to_github, "md": gate_comment}[output]
+    sys.stdout.write(write(found))

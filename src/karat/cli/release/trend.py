@@ -1,0 +1,200 @@
+"""karat trend."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karat.cli import options
+from karat.cli.pages import need_report, show_page
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from karat.tables.release.trend import Trend
+
+
+@click.command(
+    epilog=options.examples(
+        "karat trend history.jsonl",
+        "karat trend history.jsonl -f html -o trend.html --open",
+        "karat trend history.jsonl --fail-on-drift",
+    )
+)
+@click.argument("history", metavar="HISTORY")
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    metavar="MEASURE",
+    multiple=True,
+    help="A measure of the history; repeat for more.  [default: all]",
+)
+@click.option(
+    "--slice",
+    "sliced",
+    metavar="A=V",
+    help="One slice, as class=name.  [default: all queries]",
+)
+@click.option("--run", metavar="NAME", help="One run.  [default: all]")
+@click.option(
+    "--series",
+    metavar="NAME",
+    help="One series, or a pattern of names whose points are one series, as 'night*'.  "
+    "[default: each name is a series]",
+)
+@click.option(
+    "--last",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Show the last N points; all are tested.  "
+    "[default: 20 in a table, 500 on a page, else all]",
+)
+@options.output("table", "json", "html")
+@options.all_notes
+@click.option("-o", "--output", "path", metavar="FILE", help="Write it to this file.")
+@options.open_page
+@click.option(
+    "--notify",
+    metavar="URL",
+    help="Post the result as JSON if a measure drifts or dropped, or the newest point does not "
+    "count, or nothing was compared; signed if KARAT_WEBHOOK_SECRET is set.",
+)
+@click.option(
+    "--fail-on-drift",
+    is_flag=True,
+    help="Exit with 1 if a measure drifts, or dropped so far that the intervals tell it; with 3 "
+    "if nothing was compared, or the newest point does not count or lacks a measure.",
+)
+@options.measures_from
+def trend(
+    history: str,
+    measures: tuple[str, ...],
+    sliced: str | None,
+    run: str | None,
+    series: str | None,
+    last: int | None,
+    output: str,
+    all_notes: bool,
+    path: str | None,
+    open_page: bool,
+    notify: str | None,
+    fail_on_drift: bool,
+) -> int:
+    """Show each measure over time, what changed between points, drops, and drift.
+
+    HISTORY is a file that karat evaluate --history FILE or karat gate --history FILE adds to.
+    Drift is many small steps for the worse that no single step shows; what the intervals alone tell
+    apart is said first. A point whose search did not answer, or whose gate was unhealthy, does not
+    count.
+    """
+    from karat.clients import webhook
+    from karat.workflows.release.trend import event
+    from karat.workflows.release.trend import trend as trended
+
+    if notify is not None:
+        webhook.checked(notify)
+    need_report(path if output == "html" else None, opened=open_page, by="-f html -o trend.html")
+    shown = 20 if last is None and output == "table" else last
+    found = trended(history, measures or None, slice=sliced, run=run, series=series, last=shown)
+    _print(found, output, path, all_notes=all_notes)
+    if open_page and path is not None:
+        show_page(path)
+    if notify is not None:
+        send(notify, event(found, time=now()))
+    if output != "table" or path is not None:
+        _aside(found)
+    if not fail_on_drift:
+        return 0
+    return 1 if found.drifting or found.worsened else 3 if found.cannot_tell else 0
+
+
+def _aside(found: Trend) -> None:
+    """On standard error: that the newest point of a series says nothing, or lacks it."""
+    from karat.reports.phrases.trend import place, uncompared, untold, why
+    from karat.reports.writers.cells import plain
+
+    said = set()
+    for series in found.untold:
+        newest = series.marks[-1]
+        where = f"{series.run}, {place(newest.time, newest.commit)}"
+        if series.without:
+            said.add(f"nobody can tell {series.name}: {untold(series)}")
+        else:
+            said.add(f"the newest point does not count: {where}: {why(newest)}")
+    nothing = uncompared(found)
+    for each in [*([nothing] if nothing else []), *sorted(said)]:
+        print(f"karat: {plain(each)}", file=sys.stderr)
+
+
+def now() -> str:
+    """The time in UTC, as a history keeps it."""
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def moment() -> str:
+    """The same to the microsecond, so that points of one second stay in their order."""
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def commit(given: str | None, environment: Mapping[str, str]) -> str | None:
+    """The commit given, or what GitHub Actions, GitLab CI and others say it is."""
+    names = ("GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT", "BUILD_SOURCEVERSION")
+    return given or next((environment[name] for name in names if environment.get(name)), None)
+
+
+def send(url: str, event: dict[str, Any] | None) -> None:
+    """Post an event, if there is one; that it did not arrive is said, and changes no exit code."""
+    import os
+
+    from karat.clients import webhook
+
+    if event is None:
+        return
+    delivery = webhook.post(url, event, secret=os.environ.get(webhook.SECRET))
+    if not delivery.delivered:
+        times = "once" if delivery.tries == 1 else f"{delivery.tries} times"
+        said = f"karat: not notified, tried {times}: {delivery.reason}"
+        print("".join(c if c.isprintable() else ascii(c)[1:-1] for c in said), file=sys.stderr)
+
+
+def _print(found: Trend, output: str, path: str | None, *, all_notes: bool) -> None:
+    if output == "table":
+        from io import StringIO
+
+        from karat.reports.release.trend import show_trend
+        from karat.reports.writers.terminal import console
+
+        if path is None:
+            show_trend(found, options.out(), all_notes=all_notes)
+            return
+        text = StringIO()
+        show_trend(found, console(text, 80), all_notes=True)
+        _write(text.getvalue(), path)
+    elif output == "json":
+        text_of = json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        _write(f"{text_of}\n", path)
+    else:
+        from karat.reports.release.trend_page import to_html
+
+        _write(to_html(found), path)
+
+
+def _write(text: str, path: str | None) -> None:
+    text = text.encode("utf-8", "replace").decode()  # names of files can be no text at all
+    if path is None or path == "-":
+        sys.stdout.write(text)
+        return
+    from pathlib import Path
+
+    from karat.formats.tables.writing import beside
+
+    with beside(Path(path)) as stream:
+        stream.write(text.encode())

@@ -1,0 +1,1 @@
+"""The workspace: stored runs, evaluations and comparisons, backup: commands."""

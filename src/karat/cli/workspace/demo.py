@@ -1,0 +1,199 @@
+"""karat demo."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from karat.cli import options
+from karat.cli.workspace.serve import address, go, need_web, who
+from karat.cli.workspace.workspace import clock, need_store
+from karat.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from karat.demo.build import Demo
+    from karat.tables.comparison import Comparison
+
+NEXT, QUEUED = 3, 20
+"""Pairs to judge next: that are shown, and that wait in the queue."""
+
+
+@click.command(epilog=options.examples("karat demo", "karat demo demo-folder --serve"))
+@click.argument(
+    "directory", metavar="[DIR]", type=click.Path(path_type=Path), default=Path("karat-demo")
+)
+@click.option(
+    "--embed",
+    metavar="MODULE:FUNCTION",
+    help="Your own embedding function in the semantic system's place: it takes a list of texts "
+    "and returns one vector for each. MODULE may lie in the current folder.",
+)
+@click.option(
+    "--serve/--no-serve",
+    "served",
+    default=None,
+    help="Whether to serve it as web pages at the end.  [default: in a terminal]",
+)
+@address
+def demo(
+    directory: Path,
+    embed: str | None = None,
+    served: bool | None = None,
+    port: int = 8000,
+    no_browser: bool = False,
+) -> int:
+    """Search Python's own documentation with three systems, and see which is better.
+
+    Leaves the documents, queries, judgments and runs in DIR (karat-demo), to go on with; and
+    serves them as web pages, on this machine alone.
+    """
+    from karat.demo import embedding
+    from karat.demo.build import build
+    from karat.demo.words import MEASURES, conclusions
+    from karat.formats import read_queries, read_run
+    from karat.reports.offline.comparison import show_judge_next
+    from karat.reports.release.gate import why, word
+    from karat.reports.writers.terminal import show_breakdown, show_paragraphs, show_results
+    from karat.workflows.offline.compare import compare
+    from karat.workflows.offline.evaluate import evaluate
+    from karat.workflows.offline.report import write_report
+    from karat.workflows.release.gate import gate
+
+    own = embedding.load(embed) if embed is not None else None
+    made = build(directory, lambda step: print(f"· {step}", file=sys.stderr), embed=own)
+    queries = read_queries(made.queries)
+    results = evaluate(made.directory, list(made.runs), queries=queries, by="class")
+    screen = options.out()
+    system = made.runs[1].stem
+    meaning = f"by {own.called}" if own else "meaning (TF-IDF, truncated SVD)"
+    screen.print(
+        f"\nThree systems searched the {made.document_count:,} modules, classes and functions of "
+        f"Python's standard library for {made.query_count} queries. What they found was graded "
+        "from 0 (useless) to 3 (just what was wanted).\n"
+        f"bm25 matches words (SQLite FTS5); {system} matches {meaning}; hybrid is both, fused by "
+        "reciprocal rank.\n"
+    )
+    show_results(replace(results, slices=[], no_answer=[], notes=[]), screen)
+    show_breakdown(results, "class", MEASURES[0], screen)
+    words, *others = made.runs
+    found = compare(made.directory, words, others, MEASURES, queries=queries, by="class")
+    show_paragraphs("What this shows", conclusions(results, found, made), screen)
+    deep = compare(made.directory, words, others[-1:], MEASURES[-1], judge_next=QUEUED)
+    if deep.judge_next:
+        screen.print(
+            f"\nJudge next, as it says most about {MEASURES[-1]} of {others[-1].stem}:",
+            style="bold",
+        )
+        show_judge_next(replace(deep, judge_next=deep.judge_next[:NEXT]), screen)
+    kept = _keep(made, deep, screen)
+    held = gate(made.policy, made.directory, words, others[-1])
+    screen.print(f"\nMay {held.candidate} take {held.baseline}'s place? (gate.toml)", style="bold")
+    screen.print(f"{word(held.verdict)}: {why(held)}")
+    try:
+        write_report(
+            made.report,
+            held,
+            runs=[read_run(run) for run in (words, others[-1])],
+            qrels=made.directory,
+            queries=queries,
+            documents=made.directory,
+            comparison=compare(made.directory, words, others[-1], by="class"),
+        )
+        screen.print(f"All of it, query by query, as a page: {made.report}", soft_wrap=True)
+    except MissingExtra as lacking:
+        screen.print(f"No page of it: {_in_web(lacking)}", soft_wrap=True)
+    where = shlex.quote(str(made.directory))
+    both = f"{where} {where}/runs/bm25.trec {where}/runs/hybrid.trec"
+    # From a clone, karat lies in the environment that dev.py made and not on the path.
+    karat = "karat" if shutil.which("karat") else shlex.quote(sys.argv[0])
+    screen.print("\nTry next:", style="bold")
+    for command in (
+        f"{karat} evaluate {where} {where}/runs/*.trec --by class",
+        f"{karat} compare {both} --by class",
+        f"{karat} gate --policy {where}/gate.toml {both}",
+        f"{karat} golden status -w {where}",
+        f"{karat} explain {where} {where}/runs/{system}.trec q01",
+        f"{karat} lint {where} {where}/runs/*.trec",
+        f"{karat} trend {where}/history.jsonl",
+        f"{karat} online evaluate -w {where}",
+        f"{karat} online watch -w {where} --by query_class",
+        f"{karat} serve -w {where}",
+    ):
+        screen.print(f"  {command}", soft_wrap=True)
+    wanted = sys.stdin.isatty() and sys.stdout.isatty() if served is None else served
+    if not wanted or not kept:
+        return 0
+    try:
+        need_web()
+    except MissingExtra as lacking:
+        screen.print(f"\nNot served: {lacking}", soft_wrap=True)
+        return 0
+    return _serve(made.directory, port, browser=not no_browser)
+
+
+def _serve(directory: Path, port: int, *, browser: bool) -> int:
+    """Serve the demo on this machine; on another port if somebody has this one."""
+    from karat.formats.own.workspace import STORE
+    from karat.web.framework.settings import Settings
+    from karat.web.server import LOCAL, Serving, free
+
+    os.environ.pop(STORE, None)  # the demo stays out of a team's store
+    print()
+    settings = Settings(directory.resolve(), accounts=False, owner=who(), hosts=LOCAL)
+    where = Serving(settings, port=port)
+    return go(replace(where, port=free(where.host, port)), browser=browser)
+
+
+def _in_web(lacking: MissingExtra) -> MissingExtra:
+    """The same with the one extra that has all that the demo can use."""
+    return MissingExtra(lacking.packages, "web", lacking.purpose)
+
+
+def _keep(made: Demo, found: Comparison, screen: Console) -> bool:
+    """Make a workspace of the demo, where what keeps one is installed; whether it is."""
+    try:
+        need_store()
+    except MissingExtra as lacking:
+        screen.print(f"\nNo workspace of it: {_in_web(lacking)}", soft_wrap=True)
+        return False
+    from karat.demo.steps import RUN, keep_steps
+    from karat.demo.traffic import keep_traffic, told
+    from karat.demo.workspace import keep, keep_comparison
+    from karat.reports.writers.terminal import show_notes, show_paragraphs
+
+    kept = keep(made, found.to_judge(), now=clock())
+    screen.print("\nHow far its graders agree, and what is kept", style="bold")
+    screen.print(kept.agreement.sentence, highlight=False)
+    screen.print(
+        f"{made.directory} is a workspace: edition {kept.edition} with {kept.grades:,} grades, "
+        f"{len(made.runs)} runs, and {kept.waiting} judgments waiting.",
+        soft_wrap=True,
+        highlight=False,
+    )
+    show_notes(kept.notes, screen)
+    history = keep_steps(made, clock)
+    screen.print(
+        f"{history} holds how the search came about, step by step: karat trend shows {RUN}.",
+        soft_wrap=True,
+        highlight=False,
+    )
+    print("· People who do not exist search for five weeks", file=sys.stderr)
+    log = keep_traffic(made, now=clock())
+    screen.print()
+    show_paragraphs("What users might do with it: simulated", told(log, now=clock()), screen)
+    try:
+        need_web()
+    except MissingExtra:
+        return True
+    if (called := keep_comparison(made, clock)) is not None:
+        screen.print(f"The comparison {called!r} is kept for its page.", highlight=False)
+    return True

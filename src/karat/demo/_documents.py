@@ -1,0 +1,58 @@
+"""The demo's documents: what the standard library of this very Python says about itself.
+
+Every documented module, class, function and method is one document. Its id is the name people
+write (`json.dumps`, `pathlib.Path.glob`, `os.path.join`); built-ins have no prefix (`print`,
+`str.split`). Source files are read, not run (`karat.demo._library`); only a fixed list of
+modules without source is imported (`karat.demo._compiled`).
+"""
+
+from __future__ import annotations
+
+import gc
+import sysconfig
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from karat.demo import _compiled
+from karat.demo._library import Library
+from karat.demo.sources import Entry
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def find_entries(directory: Path | None = None) -> list[Entry]:
+    """All documents of the library in `directory` (default: of the running Python), by doc_id."""
+    library = Library(directory or Path(sysconfig.get_path("stdlib")))
+    collecting = gc.isenabled()
+    gc.disable()  # syntax trees are millions of small objects, none of them garbage: 2 x faster
+    try:
+        from_source = list(library.entries())
+    finally:
+        if collecting:
+            gc.enable()
+    exports: dict[str, Collection[str]] = {}
+    for name in library.public_modules():
+        source = library.source(name)
+        listed = library.exports(source) if source else None
+        if listed:
+            exports[name] = frozenset(listed)
+    # Where both speak, C wins for what people call (help() shows that), source for modules.
+    modules = [entry for entry in from_source if entry.kind == "module"]
+    kept: dict[str, Entry] = {}
+    for entry in (*modules, *_compiled.entries(exports), *from_source):
+        # A docstring may show half a character; no file and no table can hold that.
+        text = entry.text.encode("utf-8", "replace").decode("utf-8")
+        kept.setdefault(entry.doc_id, entry._replace(text=text))
+    return [kept[doc_id] for doc_id in sorted(kept)]
+
+
+def collect(directory: Path | None = None) -> pl.DataFrame:
+    """The documents as a table: doc_id, title (name and signature), text, kind, module."""
+    import polars as pl
+
+    columns = ("doc_id", "title", "text", "kind", "module")
+    found = find_entries(directory)
+    rows = [(e.doc_id, e.doc_id + e.signature, e.text, e.kind, e.module) for e in found]
+    return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")

@@ -1,0 +1,1 @@
+"""The engines that karat computes with."""

@@ -1,0 +1,134 @@
+"""PySpark: the engine for logs that no single machine holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import narwhals as nw
+import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]  # it has no stubs
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from karat.engines.frames.files import dtype_of, lacking, reading
+from karat.engines.frames.on_polars import integers_alike
+from karat.errors import KaratError
+from karat.tables.online.events import EventLog
+
+_TYPES = {
+    pl.Int8(): "tinyint",
+    pl.Int16(): "smallint",
+    pl.Int32(): "int",
+    pl.Int64(): "bigint",
+    pl.Float64(): "double",
+    pl.Boolean(): "boolean",
+    pl.String(): "string",
+    pl.List(pl.String()): "array<string>",
+}
+_LITERAL = str.maketrans({each: "\\" + each for each in "\\*?[]{}"})  # in a path, no pattern
+
+
+class OnSpark:
+    """Runs plans on Spark: in the session that is open, else in one that is closed behind it.
+
+    Args:
+        master: Where a session is opened, as ``local[2]`` or ``spark://host:7077``; None: where
+            Spark's own configuration says. The event store must be readable from there.
+
+    Attributes:
+        name: ``spark``.
+    """
+
+    name = "spark"
+
+    def __init__(self, master: str | None = None) -> None:
+        self._master = master
+        self._own = False
+        self._paths: list[str] = []
+
+    def batches(
+        self, log: EventLog, columns: Sequence[str], since: int | None, until: int | None
+    ) -> Iterator[nw.LazyFrame[Any]]:
+        """See ``Engine.batches``: one, for Spark spreads it by itself."""
+        self._paths = [each.path for each in log.files if each.rows]
+        if self._paths:
+            with reading(self._paths):
+                rows = self._read(self._paths, columns, since, until)
+            yield nw.from_native(rows)
+
+    def keep(self, frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+        """See ``Engine.keep``: in the memory of the cluster, else on its disks.
+
+        A checkpoint and no cache: the plan of a cached frame holds those of all it was made from,
+        and what Spark writes about such plans grows until its memory ends. Spark lets go of it when
+        nobody refers to it any more.
+        """
+        with reading(self._paths):
+            kept: DataFrame = nw.to_native(frame).localCheckpoint()
+        return nw.from_native(kept)
+
+    def table(self, frame: pl.DataFrame) -> nw.LazyFrame[Any]:
+        """See ``Engine.table``."""
+        # Spark reads no views of strings, which is what Polars hands over.
+        schema = pa.schema(
+            (each.name, pa.string() if pa.types.is_large_string(each.type) else each.type)
+            for each in frame.to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+        )
+        plain = frame.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(schema)
+        return nw.from_native(self._session.createDataFrame(plain))
+
+    def collect(self, frame: nw.LazyFrame[Any]) -> pl.DataFrame:
+        """See ``Engine.collect``."""
+        with reading(self._paths):
+            collected = pl.from_arrow(nw.to_native(frame).toArrow())
+        assert isinstance(collected, pl.DataFrame)
+        return integers_alike(collected)
+
+    def __enter__(self) -> Self:
+        """Find the session that is open, or open one.
+
+        Raises:
+            KaratError: Spark does not start; without Java, for one.
+        """
+        self._own = SparkSession.getActiveSession() is None
+        builder = SparkSession.builder.appName("karat")
+        if self._own and self._master is not None:
+            builder = builder.master(self._master)
+            if self._master.startswith("local"):
+                # One machine: no page that listens, no name to look up, few and small shuffles.
+                builder = (
+                    builder.config("spark.ui.enabled", "false")
+                    .config("spark.driver.host", "127.0.0.1")
+                    .config("spark.driver.bindAddress", "127.0.0.1")
+                    .config("spark.sql.shuffle.partitions", "8")
+                )
+        try:
+            self._session = builder.getOrCreate()
+        except Exception as error:
+            raise KaratError(
+                f"Spark does not start: {str(error).strip().splitlines()[0]}\n"
+                "  fix: it needs Java 17 or newer, found by JAVA_HOME or on PATH"
+            ) from error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the session if it was opened here."""
+        if self._own:
+            self._session.stop()
+
+    def _read(
+        self, files: Sequence[str], columns: Sequence[str], since: int | None, until: int | None
+    ) -> DataFrame:
+        """The events of a log."""
+        # Java keeps the directory it was started in, Python may have changed to another.
+        paths = [str(Path(each).absolute()).translate(_LITERAL) for each in files]
+        rows = self._session.read.option("mergeSchema", "true").parquet(*paths)
+        if since is not None:
+            rows = rows.filter(sf.col("time_us") >= since)
+        if until is not None:
+            rows = rows.filter(sf.col("time_us") < until)
+        for column in lacking(rows.columns, columns):
+            rows = rows.withColumn(column, sf.lit(None).cast(_TYPES[dtype_of(column)]))
+        return rows.select(*(f"`{each}`" for each in columns))

@@ -1,0 +1,92 @@
+"""Polars: the engine that every installation has; a batch of users at a time, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import narwhals as nw
+import polars as pl
+
+from karat.engines.frames.engine import ROWS_AT_ONCE
+from karat.engines.frames.files import Batch, batches_of, dtype_of, lacking, reading
+from karat.tables.online.events import EventLog
+
+
+class OnPolars:
+    """Runs plans on Polars.
+
+    Args:
+        rows_at_once: Events in memory at once; a bucket of users is never split.
+
+    Attributes:
+        name: ``polars``.
+    """
+
+    name = "polars"
+
+    def __init__(self, rows_at_once: int = ROWS_AT_ONCE) -> None:
+        self._rows_at_once = rows_at_once
+        self._paths: list[str] = []
+
+    def batches(
+        self, log: EventLog, columns: Sequence[str], since: int | None, until: int | None
+    ) -> Iterator[nw.LazyFrame[Any]]:
+        """See ``Engine.batches``."""
+        for batch in batches_of(log, self._rows_at_once):
+            self._paths = [each.path for each in batch.files]
+            with reading(self._paths):
+                plan = _scan(batch, columns, since, until)
+            yield nw.from_native(plan)
+
+    def keep(self, frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+        """See ``Engine.keep``: in memory, as long as somebody refers to it."""
+        with reading(self._paths):
+            kept: pl.LazyFrame = nw.to_native(frame).collect().lazy()
+        return nw.from_native(kept)
+
+    def table(self, frame: pl.DataFrame) -> nw.LazyFrame[Any]:
+        """See ``Engine.table``."""
+        return nw.from_native(frame.lazy())
+
+    def collect(self, frame: nw.LazyFrame[Any]) -> pl.DataFrame:
+        """See ``Engine.collect``."""
+        with reading(self._paths):
+            return integers_alike(nw.to_native(frame).collect())
+
+    def __enter__(self) -> Self:
+        """Nothing to open."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to close."""
+
+
+def integers_alike(frame: pl.DataFrame) -> pl.DataFrame:
+    """Every integer as Int64, decimals without places too: engines differ in how wide they are."""
+    return frame.with_columns(
+        pl.col(name).cast(pl.Int64)
+        for name, dtype in frame.schema.items()
+        if (dtype.is_integer() and dtype != pl.Int64)
+        or (isinstance(dtype, pl.Decimal) and dtype.scale == 0)
+    )
+
+
+def _scan(
+    batch: Batch, columns: Sequence[str], since: int | None, until: int | None
+) -> pl.LazyFrame:
+    """The events of a batch."""
+    parts = []
+    for each in batch.files:
+        part = pl.scan_parquet(each.path, glob=False)
+        if not (batch.low <= each.low and each.high <= batch.high):
+            inside = (pl.col("user_bucket") >= batch.low) & (pl.col("user_bucket") < batch.high)
+            part = part.filter(inside)
+        if since is not None:
+            part = part.filter(pl.col("time_us") >= since)
+        if until is not None:
+            part = part.filter(pl.col("time_us") < until)
+        nulls = lacking(part.collect_schema().names(), columns)
+        none = [pl.lit(None, dtype_of(column)).alias(column) for column in nulls]
+        parts.append(part.with_columns(none).select(columns))
+    return pl.concat(parts)

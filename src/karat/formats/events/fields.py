@@ -1,0 +1,210 @@
+"""Fields within fields: what stands in ``event_attributes``, ``_source`` and such, side by side."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from contextlib import suppress
+from typing import Any
+
+import polars as pl
+
+from karat.formats.events.kinds import snake
+from karat.formats.events.times import near
+
+WRAPPED = ("_source",)
+_INSIDE = ("query_attributes", "event_attributes", "user")
+_DEEPER = ("event_attributes.position", "event_attributes.object", "position", "object")
+MOST_NAMES = 256
+"""Names within one field of a chunk; a log with more uses values as names."""
+ODD = r"\\(?:[\\bfnrt]|u(?:00[01]|[dD][89a-fA-F]))"
+"""Escapes that Polars does not write again where it makes text of what is nested, or takes for
+what they are not (half of a surrogate pair): such lines are read one by one."""
+_AS_TEXT = (pl.Categorical, pl.Enum, pl.Time)
+_NO_TEXT = (pl.Duration, pl.Binary, pl.Object)
+_KEY = r'"([^"\\]{1,64})"\s*:'
+
+
+def spread(frame: pl.DataFrame, left_out: set[str]) -> pl.DataFrame:
+    """A frame without objects: their fields are columns, as ``event_attributes.object.object_id``.
+
+    Args:
+        frame: Rows; an object is a Struct, or JSON text.
+        left_out: Gets the names of fields with more names in them than ``MOST_NAMES``.
+
+    Returns:
+        The same rows; names in snake case, of two that become one the first that has a value.
+    """
+    there = frame.select(each for each in frame if each.null_count() < frame.height)
+    frame = _named(there, left_out)
+    for name in WRAPPED:
+        if name in frame.columns:
+            inner = _named(_opened(frame[name], name, left_out), left_out)
+            frame = _together(frame.drop(name), inner)
+    for level in (_INSIDE, _DEEPER):
+        for name in level:
+            if name not in frame.columns:
+                continue
+            inner = _opened(frame[name], name, left_out)
+            if inner.width:
+                inner = _named(inner, left_out)
+                inner = inner.rename({each: f"{name}.{each}" for each in inner.columns})
+                rest = frame.drop(name) if _is_object(frame[name]) else frame
+                frame = _together(rest, inner)
+    return frame
+
+
+def _plain(frame: pl.DataFrame, left_out: set[str]) -> pl.DataFrame:
+    """A frame without types that no log but Parquet has: texts instead, or left out and said."""
+    found = []
+    for name, dtype in frame.schema.items():
+        column = pl.col(name)
+        inner = dtype
+        if isinstance(dtype, pl.List | pl.Array):
+            inner = dtype.inner  # type: ignore[assignment]
+            column = column.cast(pl.List(inner)) if isinstance(dtype, pl.Array) else column
+        if inner in _NO_TEXT:
+            left_out.add(f"{name} ({str(dtype).lower()})")
+            continue
+        if inner in _AS_TEXT:
+            column = column.cast(pl.List(pl.String) if inner is not dtype else pl.String)
+        elif isinstance(dtype, pl.Datetime | pl.Date):
+            column = near(column, dtype)
+        found.append(column)
+    return frame.select(found)
+
+
+def _named(frame: pl.DataFrame, left_out: set[str]) -> pl.DataFrame:
+    """Names in snake case, of types that are texts, numbers, times or nested."""
+    frame = _plain(frame, left_out)
+    names: dict[str, list[str]] = {}
+    for name, dtype in frame.schema.items():
+        group = names.setdefault(snake(name), [])
+        if group and dtype.is_nested():  # which is no text
+            continue
+        if group and frame.schema[group[0]].is_nested():
+            group.clear()
+        group.append(name)
+    if all(group == [name] for name, group in names.items()):
+        return frame
+    return frame.select(
+        (
+            pl.col(group[0])
+            if len(group) == 1
+            else pl.coalesce(pl.col(each).cast(pl.String, strict=False) for each in group)
+        ).alias(name)
+        for name, group in names.items()
+    )
+
+
+def _together(left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
+    """Columns of both side by side; where both have one, the value that is there."""
+    if not right.width:
+        return left
+    both = [name for name in left.columns if name in right.columns]
+    merged = []
+    for name in both:
+        pair = [left[name].alias("a"), right[name].alias("b")]
+        nested = [each.dtype.is_nested() for each in pair]
+        if pair[0].dtype != pair[1].dtype and any(nested):
+            merged.append(pair[nested[0]].alias(name))
+            continue
+        if pair[0].dtype != pair[1].dtype:
+            pair = [each.cast(pl.String, strict=False) for each in pair]
+        merged.append(pl.DataFrame(pair).select(pl.coalesce("a", "b").alias(name)).to_series())
+    return left.with_columns(merged).hstack(right.drop(both))
+
+
+def _is_object(series: pl.Series) -> bool:
+    return isinstance(series.dtype, pl.Struct)
+
+
+def _opened(series: pl.Series, name: str, left_out: set[str]) -> pl.DataFrame:
+    """The fields of objects as columns, as many rows; null where there is no object."""
+    if isinstance(series.dtype, pl.Struct):
+        fields = series.dtype.fields
+        if len(fields) > MOST_NAMES:
+            left_out.add(f"{name} (more than {MOST_NAMES} names)")
+        wanted = [field.name for field in fields][:MOST_NAMES]
+        return series.struct.unnest().select(wanted) if wanted else pl.DataFrame()
+    if series.dtype != pl.String:
+        return pl.DataFrame()
+    # JSON text: read apart, line by line, and put back where it stood.
+    there = (series.str.starts_with("{") & series.str.ends_with("}")).fill_null(value=False)
+    texts = series.filter(there)
+    if texts.is_empty():
+        return pl.DataFrame()
+    found = texts.alias("key").str.extract_all(_KEY).explode().drop_nulls().value_counts()
+    keys = found.sort("count", "key", descending=[True, False])["key"]
+    names = dict.fromkeys(key[1:].partition('"')[0] for key in keys)
+    if len(names) > MOST_NAMES:
+        left_out.add(f"{name} (more than {MOST_NAMES} names)")
+        names = dict.fromkeys(list(names)[:MOST_NAMES])
+    if not names:
+        return pl.DataFrame()
+    read = _objects(texts, list(names))
+    at = pl.Series(there.arg_true(), dtype=pl.UInt32)
+    rows = pl.DataFrame({"": pl.int_range(len(series), dtype=pl.UInt32, eager=True)})
+    opened = rows.join(
+        read.with_columns(at.alias("")), on="", how="left", maintain_order="left"
+    ).drop("")
+    return opened.select(each for each in opened if each.null_count() < opened.height)
+
+
+def _objects(texts: pl.Series, names: list[str]) -> pl.DataFrame:
+    """JSON objects, one a text, as columns of texts; what is nested is JSON again."""
+    schema = dict.fromkeys(names, pl.String())
+    odd = texts.str.contains(ODD)
+    plain = texts.filter(~odd)
+    data = "\n".join(plain.str.replace_all("\n", " ", literal=True)).encode()
+    read: pl.DataFrame | None = None
+    with suppress(pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        read = pl.read_ndjson(io.BytesIO(data), schema=schema) if data else pl.DataFrame({}, schema)
+    if read is None or read.height != len(plain):
+        return _slowly(texts, names, schema)
+    if len(plain) == len(texts):
+        return read
+    slow = _slowly(texts.filter(odd), names, schema)
+    places = pl.Series("", [*(~odd).arg_true(), *odd.arg_true()], dtype=pl.UInt32)
+    return pl.concat([read, slow]).with_columns(places).sort("").drop("")
+
+
+def _slowly(texts: pl.Series, names: list[str], schema: dict[str, pl.String]) -> pl.DataFrame:
+    rows = [parsed(text) or {} for text in texts]
+    return pl.DataFrame({name: [as_text(row.get(name)) for row in rows] for name in names}, schema)
+
+
+def parsed(text: str | bytes) -> dict[str, Any] | None:
+    """An object of JSON; None if it is none. Of a key that stands twice the first counts."""
+    try:
+        if isinstance(text, bytes):
+            text = text.decode()
+        row = json.loads(text, object_pairs_hook=_first, parse_constant=lambda _: None)
+        if "\\ud" in text.lower():
+            json.dumps(row, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):  # what is no UTF-8 is a ValueError too
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def as_text(value: object) -> str | None:
+    """A value of JSON as a column has it: objects and lists as JSON."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else None
+    if isinstance(value, int):
+        return str(value)
+    return json.dumps(
+        value, ensure_ascii=False
+    )  # an infinite number within is none when it is read
+
+
+def _first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row = dict(pairs)
+    if len(row) < len(pairs):  # a key stands twice: the first counts, as for Polars
+        row.update(reversed(pairs))
+    return row

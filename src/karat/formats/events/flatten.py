@@ -1,0 +1,209 @@
+"""A chunk of a log whose columns are asked for by karat's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from karat.formats.events.columns import ANYWHERE, COLUMNS, EVENT, QUERY
+from karat.formats.events.json import LINE
+from karat.formats.events.kinds import snake
+from karat.formats.events.mapping import Mapped
+from karat.formats.events.numbers import number
+from karat.formats.events.tally import Tally
+from karat.formats.events.times import times
+
+_MOST_PLACE = 1_000_000
+_CONTROL = r"[\p{Cc}]"
+
+
+@dataclass
+class Reading:
+    """By what rules a log is read, and what was seen of it so far.
+
+    Attributes:
+        now: Microseconds UTC; what is later by ten minutes cannot be.
+        zone: Where clocks stood whose times do not say.
+        mapped: What a mapping says.
+        attributes: Names of attributes that are kept, in the order they turned up.
+        seen: Columns that held a value so far.
+    """
+
+    now: int
+    zone: str = "UTC"
+    mapped: Mapped = field(default_factory=Mapped)
+    attributes: dict[str, None] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+
+
+class Flat:
+    """A chunk of a log.
+
+    Args:
+        frame: Without objects, as ``event_fields.spread`` has it, and with ``LINE``.
+        reading: The rules.
+        tally: Gets what became of rows.
+
+    Attributes:
+        used: Columns that were asked for.
+    """
+
+    def __init__(self, frame: pl.DataFrame, reading: Reading, tally: Tally) -> None:
+        self.frame, self.reading, self.tally = frame, reading, tally
+        self.used: set[str] = {LINE}
+
+    def there(self, column: str) -> list[str]:
+        """The columns of the log that may be one of karat's, the surest first."""
+        mapped = self.reading.mapped.columns.get(column)
+        names: Iterable[str]
+        if mapped is not None:
+            names = (mapped, snake(mapped))
+        elif column in ANYWHERE:
+            names = (f"{lead}{name}" for name in ANYWHERE[column] for lead in ("", QUERY, EVENT))
+        else:
+            names = COLUMNS.get(column, ())
+        taken = self.reading.mapped.columns.values() if mapped is None else ()
+        others = {*taken, *map(snake, taken)}
+        columns = set(self.frame.columns) - others
+        found = [name for name in dict.fromkeys(names) if name in columns]
+        self.used.update(found)
+        return found
+
+    def texts(self, names: Sequence[str]) -> list[pl.Expr]:
+        """Columns as texts; numbers without a point where they are whole, and none for blanks."""
+        said: list[pl.Expr] = []
+        for name in names:
+            dtype, column = self.frame.schema[name], pl.col(name)
+            if dtype.is_float():
+                whole = column.cast(pl.Int64, strict=False)
+                column = (
+                    pl.when(whole == column)
+                    .then(whole.cast(pl.String))
+                    .when(column.is_finite())
+                    .then(column.cast(pl.String))
+                )
+            elif dtype.is_nested() or dtype == pl.Binary:
+                continue
+            elif dtype != pl.String:
+                column = column.cast(pl.String)
+            said.append(pl.when(column.str.contains(r"\S")).then(column))
+        return said
+
+    def text(self, column: str, longest: int | None = None) -> pl.Series:
+        """A column as text, without control characters; null where the log has none."""
+        said = self.texts(self.there(column))
+        constant = self.reading.mapped.constants.get(column)
+        if constant is not None:
+            said.append(pl.repeat(constant, self.frame.height))
+        if not said:
+            return pl.repeat(None, self.frame.height, dtype=pl.String, eager=True)
+        found = self.frame.select(pl.coalesce(said).alias(column)).to_series()
+        odd = found.str.contains(_CONTROL).fill_null(value=False)
+        if odd.any():
+            self.change(f"control characters in {column}, taken out", odd)
+            clean = found.str.replace_all(_CONTROL, " " if longest else "").str.strip_chars()
+            found = clean.to_frame().select(pl.when(pl.first() != "").then(pl.first())).to_series()
+        if longest is not None:
+            over = (found.str.len_chars() > longest).fill_null(value=False)
+            if over.any():
+                self.change(f"a {column} longer than {longest:,} letters, cut", over)
+                found = found.str.slice(0, longest)
+        return found
+
+    def numbers(self, names: Sequence[str]) -> list[pl.Expr]:
+        """Columns as Float64, in the way that the mapping says numbers are written."""
+        written = self.reading.mapped.written
+        return [number(each, written) for each in self.texts(names)]
+
+    def number(self, column: str, wrong: str, only: pl.Series | None = None) -> pl.Series:
+        """A column as whole numbers from 0; what is none is null, and counted.
+
+        Args:
+            column: One of karat's.
+            wrong: What is said of values that are none.
+            only: Rows that count; all if None.
+        """
+        names = self.there(column)
+        most = _MOST_PLACE if column == "position" else 2**53
+        read = [
+            pl.when(each.is_between(0, most) & (each == each.floor())).then(each)
+            for each in self.numbers(names)
+        ]
+        found = self.first(read, pl.Int64())
+        self.unread(wrong, names, found, only)
+        constant = self.reading.mapped.constants.get(column)
+        if constant is None:
+            return found
+        value = pl.lit(constant).cast(pl.Float64, strict=False).cast(pl.Int64)
+        return found.to_frame().select(pl.first().fill_null(value)).to_series()
+
+    def first(self, said: Sequence[pl.Expr], dtype: pl.DataType) -> pl.Series:
+        """Of several expressions the first that has a value, row by row."""
+        if not said:
+            return pl.repeat(None, self.frame.height, dtype=dtype, eager=True)
+        return self.frame.select(pl.coalesce(said).cast(dtype).alias("said")).to_series()
+
+    def unread(
+        self, wrong: str, names: Sequence[str], found: pl.Series, only: pl.Series | None = None
+    ) -> None:
+        """Count rows whose columns say something of which nothing could be made.
+
+        Args:
+            wrong: What is said of them.
+            names: The columns.
+            found: What was made of them.
+            only: Rows that count; all if None.
+        """
+        said = self.texts(names)
+        if not said:
+            return
+        # An object that holds no number, as position: {"xy": …}, is no number gone wrong.
+        flat = [pl.when(~each.str.contains(r"^\s*[\[{]")).then(each) for each in said]
+        texts = self.first(flat, pl.String())
+        lost = texts.is_not_null() & found.is_null()
+        if only is not None:
+            lost &= only.fill_null(value=False)
+        if lost.any():
+            self.change(wrong, lost, texts.filter(lost)[0])
+
+    def times(self) -> pl.DataFrame:
+        """When each row says it was."""
+        mapped = self.reading.mapped
+        zone = mapped.zone or self.reading.zone
+        result: pl.DataFrame | None = None
+        for name in self.there("time"):
+            unit = "us" if name == "time_us" and mapped.unit is None else mapped.unit
+            read = times(self.frame[name], zone, unit, mapped.form)
+            if result is None:
+                result = read
+            else:
+                lacking = result["time_us"].is_null()
+                both = result.hstack(read.rename(lambda each: f"other_{each}"))
+                result = both.select(
+                    pl.when(lacking).then(f"other_{each}").otherwise(each).alias(each)
+                    for each in read.columns
+                )
+            if not result["time_us"].null_count():
+                break
+        if result is not None:
+            if self.tally.strange_time is None and result["time_us"].null_count():
+                lost = self.first(self.texts(self.there("time")), pl.String())
+                lost = lost.filter(result["time_us"].is_null()).drop_nulls()
+                self.tally.strange_time = lost[0] if len(lost) else None
+            return result
+        height = self.frame.height
+        return pl.DataFrame(
+            {
+                "time_us": pl.repeat(None, height, dtype=pl.Int64, eager=True),
+                "naive": pl.repeat(value=False, n=height, eager=True),
+                "number": pl.repeat(None, height, dtype=pl.String, eager=True),
+                "clock": pl.repeat(None, height, dtype=pl.String, eager=True),
+            }
+        )
+
+    def change(self, what: str, rows: pl.Series, first: str | None = None) -> None:
+        """Count rows of which something is left out, and show the first such value."""
+        places = self.frame[LINE].filter(rows).head(3)
+        self.tally.change(what, places, int(rows.sum()), first)

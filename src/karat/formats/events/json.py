@@ -1,0 +1,186 @@
+"""Logs as JSON: an object to a line, or an array of them; what OpenSearch exports too."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import polars as pl
+
+from karat.formats.events.columns import AGENTS, ANYWHERE, BOT_FLAGS, COLUMNS
+from karat.formats.events.fields import ODD, WRAPPED, as_text, parsed
+from karat.formats.events.lines import LONGEST, NO_TEXT, Lines, encoding_of, lines
+from karat.formats.events.stream import hits, values
+from karat.formats.events.tally import Tally
+from karat.formats.tables.source import Source
+
+LINE = "_line"
+"""The column of the line, or row, that a row stands on."""
+NO_JSON = "no JSON object, or cut short"
+TOO_LONG = f"longer than {LONGEST >> 20} MiB"
+_LOOKED_AT, _ONE_IN = 400, 16  # lines of a chunk whose names are looked up, at least and about
+_MOST_NAMES = 300
+_AT_ONCE = 20_000
+_ODD = re.compile(ODD.encode())
+_ALWAYS = (
+    *WRAPPED, "query_attributes", "event_attributes", "query_response_hit_ids",
+    "query_response_objects_ids", "session_id", "user_id", "client_id", "application",
+    "user_query", "query_id", "timestamp", "action_name",
+    *(name for names in (*COLUMNS.values(), *ANYWHERE.values()) for name in names[:1]
+      if "." not in name),
+    *BOT_FLAGS, *AGENTS, "timed_out", "took",
+)  # fmt: skip
+"""Fields that are read though no line that was looked at has them."""
+
+
+class Names:
+    """The fields of objects, as they turn up.
+
+    Args:
+        named: Those that a mapping names, which may be rare.
+    """
+
+    def __init__(self, named: Iterable[str] = ()) -> None:
+        self.all = dict.fromkeys([*_ALWAYS, *(name.split(".", 1)[0] for name in named)])
+        self.more = False
+
+    def look(self, row: dict[str, Any]) -> None:
+        """Take note of those of an object."""
+        for name in row:
+            if name not in self.all:
+                if len(self.all) < _MOST_NAMES:
+                    self.all[name] = None
+                else:
+                    self.more = True
+
+    @property
+    def schema(self) -> dict[str, pl.DataType]:
+        """As Polars wants it: all are texts, what is nested is JSON."""
+        return dict.fromkeys(self.all, pl.String())
+
+
+def read_lines(source: Source, tally: Tally, names: Names) -> Iterator[pl.DataFrame]:
+    """An object to a line: frames of texts, with ``LINE``.
+
+    Raises:
+        InputError: damaged compression.
+    """
+    for chunk in lines(source):
+        if chunk.long:
+            tally.rows += len(chunk.long)
+            tally.drop(TOO_LONG, chunk.long, len(chunk.long))
+        if chunk.data.strip():
+            yield _frame(chunk, tally, names)
+
+
+def _frame(chunk: Lines, tally: Tally, names: Names) -> pl.DataFrame:
+    data = chunk.data
+    count = data.count(b"\n") + (not data.endswith(b"\n"))
+    for raw in _some(data, count):
+        row = parsed(raw)
+        if row is not None:
+            names.look(row)
+    odd: list[tuple[int, bytes]] = []
+    numbers: pl.Series | None = None
+    if _ODD.search(data):
+        every = list(enumerate(data.split(b"\n"), chunk.first))
+        odd = [each for each in every if _ODD.search(each[1])]
+        plain = [each for each in every if each[1].strip() and not _ODD.search(each[1])]
+        numbers = pl.Series(LINE, [number for number, _ in plain], dtype=pl.UInt32)
+        data, count = b"\n".join(raw for _, raw in plain), len(plain)
+    try:
+        frame = pl.read_ndjson(io.BytesIO(data), schema=names.schema) if count else None
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        frame = None
+    if frame is None or frame.height != count:
+        return _with_care(enumerate(chunk.data.split(b"\n"), chunk.first), tally, names)
+    tally.rows += count
+    if numbers is None:
+        return frame.with_row_index(LINE, chunk.first)
+    slow = _with_care(odd, tally, names)
+    return pl.concat([frame.insert_column(0, numbers), slow], how="diagonal").sort(LINE)
+
+
+def _some(data: bytes, count: int) -> Iterator[bytes]:
+    """Lines to look at: all of a small chunk, else one in so many, spread over it."""
+    if count <= _LOOKED_AT:
+        yield from data.split(b"\n")
+        return
+    looked_at = max(_LOOKED_AT, count // _ONE_IN)
+    for at in range(looked_at):
+        begin = data.rfind(b"\n", 0, at * len(data) // looked_at) + 1
+        end = data.find(b"\n", begin)
+        yield data[begin : end if end >= 0 else len(data)]
+
+
+def _with_care(numbered: Iterable[tuple[int, bytes]], tally: Tally, names: Names) -> pl.DataFrame:
+    """Line by line: where something is wrong, or would be read as something else."""
+    found: list[tuple[int, dict[str, Any]]] = []
+    wrong: list[int] = []
+    no_text: list[int] = []
+    for number, raw in numbered:
+        if not raw.strip():
+            continue
+        tally.rows += 1
+        row = parsed(raw)
+        if row is not None:
+            found.append((number, row))
+        elif _is_utf8(raw):
+            wrong.append(number)
+        else:
+            no_text.append(number)
+            tally.encoding = tally.encoding or encoding_of(raw)
+    tally.drop(NO_JSON, wrong, len(wrong))
+    tally.drop(NO_TEXT, no_text, len(no_text))
+    return _table(found, names)
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _table(found: list[tuple[int, dict[str, Any]]], names: Names) -> pl.DataFrame:
+    for _, row in found:
+        names.look(row)
+    columns: dict[str, list[Any]] = {LINE: [number for number, _ in found]}
+    for name in names.all:
+        columns[name] = [as_text(row.get(name)) for _, row in found]
+    return pl.DataFrame(columns, schema={LINE: pl.UInt32(), **names.schema})
+
+
+def read_array(source: Source, tally: Tally, names: Names) -> Iterator[pl.DataFrame]:
+    """An array of objects, or answers of a search whose ``hits.hits`` they are.
+
+    Raises:
+        InputError: damaged compression, or no JSON.
+    """
+    tally.unit = "object"
+    held: list[tuple[int, dict[str, Any]]] = []
+    found = values(source) if source.head.lstrip().startswith(b"[") else hits(source)
+    for number, (row, text) in enumerate(found, 1):
+        tally.rows += 1
+        if isinstance(row, dict) and _sound(row, text):
+            held.append((number, row))
+        else:
+            tally.drop(NO_JSON, [number], 1)
+        if len(held) >= _AT_ONCE:
+            yield _table(held, names)
+            held = []
+    if held:
+        yield _table(held, names)
+
+
+def _sound(row: Any, text: str) -> bool:
+    if "\\ud" in text.lower():
+        try:
+            json.dumps(row, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            return False
+    return True

@@ -1,0 +1,147 @@
+"""The lines of a log in chunks: one that is longer than any event is left out, never held whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from karat.errors import Advice, InputError
+from karat.formats.tables.source import Source
+
+LONGEST = 1 << 20
+"""1 MiB: no event is longer. A search with 1,000 documents takes 40 KB."""
+CHUNK = 12 << 20
+NO_TEXT = "not UTF-8"
+_ENCODINGS = (("latin1", "Latin-1"), ("cp1252", "Windows-1252"))
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Some lines of a file.
+
+    Attributes:
+        data: Whole lines.
+        first: Number of the first, from 1.
+        long: Numbers of lines that were left out just before ``first``, as they are too long.
+    """
+
+    data: bytes
+    first: int
+    long: tuple[int, ...] = ()
+
+
+def encoding_of(raw: bytes) -> tuple[str, str]:
+    """What text that is not UTF-8 seems to be: its name to iconv, and as people call it.
+
+    Latin-1 has control characters from 0x80 to 0x9F, where Windows-1252 has dashes, quotes and €.
+
+    Args:
+        raw: Some of it.
+    """
+    return _ENCODINGS[any(0x80 <= byte < 0xA0 for byte in raw)]
+
+
+def not_utf8(raw: bytes, file: str, line: int | None = None) -> InputError:
+    """The error of a log in another encoding.
+
+    Args:
+        raw: The bytes that are not UTF-8.
+        file: What messages call the file.
+        line: Where they are; None if that is not known.
+    """
+    code, name = encoding_of(raw)
+    return InputError(
+        f"not UTF-8; it looks like {name}",
+        file=file,
+        line=line,
+        fix=Advice(in_utf8(code, file), page="save the file as UTF-8"),
+    )
+
+
+def in_utf8(code: str, file: str) -> str:
+    """How a file is put into UTF-8.
+
+    Args:
+        code: What iconv calls its encoding.
+        file: The file.
+    """
+    return f"iconv -f {code} -t UTF-8 {file} > utf8-{file.rpartition('/')[2]}, and import that"
+
+
+def lines(source: Source, size: int | None = None) -> Iterator[Lines]:
+    """The lines of a file, in order, in chunks of about a size (12 MiB); may be called once.
+
+    A line that is too long ends a chunk: the lines behind it are in the next.
+
+    Raises:
+        InputError: damaged compression.
+    """
+    size = size or CHUNK
+    number, held, skipping = 1, bytearray(), False
+    long: tuple[int, ...] = ()
+    pieces = source.pieces()
+    while True:
+        try:
+            piece = next(pieces, b"")
+        except InputError:
+            # Whoever wants what can be read gets the whole lines before the damage.
+            whole = bytes(held[: held.rfind(b"\n") + 1])
+            if whole or long:
+                yield from _cut(whole, number, long)
+            raise
+        if not piece:
+            break
+        source.watch(len(piece))
+        if skipping:
+            end = piece.find(b"\n")
+            if end < 0:
+                continue
+            skipping, long = False, (*long, number)
+            number += 1
+            piece = piece[end + 1 :]
+        held += piece
+        end = held.rfind(b"\n") + 1
+        if len(held) - end > LONGEST:
+            skipping = True
+        elif end < size:
+            continue
+        if end:
+            data = bytes(held[:end])
+            yield from _cut(data, number, long)
+            number, long = number + data.count(b"\n"), ()
+        del held[: len(held) if skipping else end]
+    if skipping:
+        yield Lines(b"", number, (*long, number))
+    elif held or long:
+        yield from _cut(bytes(held), number, long)
+
+
+def _cut(data: bytes, number: int, long: tuple[int, ...]) -> Iterator[Lines]:
+    """Lines, without those in the middle that are too long: only looked for where there may be."""
+    start = 0
+    while True:
+        found = _long(data, start)
+        if found is None:
+            rest = data[start:] if start else data
+            yield Lines(rest, number, long)
+            return
+        begin, end = found
+        if begin > start:
+            yield Lines(data[start:begin], number, long)
+            number, long = number + data.count(b"\n", start, begin), ()
+        long = (*long, number)
+        number += 1
+        start = end
+
+
+def _long(data: bytes, start: int) -> tuple[int, int] | None:
+    """Where the next line that is too long begins and ends: jumps from line end to line end."""
+    begin = start
+    while len(data) - begin > LONGEST:
+        # The last line end within reach: if there is one, all lines up to it are short enough.
+        end = data.rfind(b"\n", begin, begin + LONGEST + 1)
+        if end < 0:
+            end = data.find(b"\n", begin)
+            return begin, len(data) if end < 0 else end + 1
+        begin = end + 1
+    return None

@@ -1,0 +1,279 @@
+"""A mapping: what the columns and actions of somebody's own log mean, as TOML."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from karat.errors import InputError, nearest
+from karat.formats import toml
+from karat.formats.events.columns import ANYWHERE, COLUMNS
+from karat.formats.events.numbers import Written
+from karat.formats.events.times import UNITS
+from karat.formats.tables.source import Source
+from karat.tables.online.events import KINDS
+from karat.tables.zones import is_zone
+
+OURS = (*COLUMNS, *(name for name in ANYWHERE if name not in ("flag", "agent")), "latency", "bot",
+        "user_agent")  # fmt: skip
+"""Columns that a mapping may name."""
+_MEANT = {
+    name: ours
+    for names in (ANYWHERE, COLUMNS)
+    for ours, usual in names.items()
+    for name in usual
+    if ours in OURS and name not in OURS
+}
+"""What logs usually call them, which a mapping may write instead, as ``revenue`` for ``value``."""
+_SECTIONS = ("columns", "attributes", "constants", "kinds", "status", "flags", "numbers", "time",
+             "latency", "hits", "position")  # fmt: skip
+_STATUSES = ("ok", "error", "timeout")
+_CONSTANTS = (*(name for name in OURS if name not in ("hits", "time")), "attributes")
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """What a mapping says.
+
+    Attributes:
+        columns: Ours to theirs.
+        attributes: Attribute to their column; None: every further column is one.
+        constants: Ours to a value that stands for all rows which have none.
+        kinds: Their action to a kind.
+        unit: Of times that are numbers; None: told by their size.
+        zone: Where clocks stood whose times do not say.
+        form: Of times, as ``strptime`` has it.
+        latency: Unit of latencies; None: by the column's name.
+        separator: Between the documents of a search, where they are one text.
+        empty: What a search whose hits are empty found: ``nothing`` | ``unknown``; None: not said.
+        base: Which number the first position has; None: told by the smallest.
+        statuses: Their word for how a search ended, in small letters, to karat's.
+        written: How numbers, and yes and no, are written.
+        name: The mapping's file.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    attributes: Mapping[str, str] | None = None
+    constants: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    unit: str | None = None
+    zone: str | None = None
+    form: str | None = None
+    latency: str | None = None
+    separator: str | None = None
+    empty: Literal["nothing", "unknown"] | None = None
+    base: int | None = None
+    statuses: Mapping[str, str] = field(default_factory=dict)
+    written: Written = field(default_factory=Written)
+    name: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Stands for what it says, wherever it lies and however it is laid out; "" for nothing."""
+        said = asdict(replace(self, name=""))
+        if said == asdict(Mapped()):
+            return ""
+        if self.empty is None:  # mappings older than this key stay the same
+            del said["empty"]
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+    def named(self) -> Iterator[tuple[str, str]]:
+        """The columns of the log that are named: key of the mapping, and column."""
+        for key, column in self.columns.items():
+            yield f"[columns] {key}", column
+        for key, column in (self.attributes or {}).items():
+            yield f"[attributes] {key}", column
+
+
+def read_mapping(path: str | Path) -> Mapped:
+    """Read a mapping.
+
+    Args:
+        path: The TOML file.
+
+    Raises:
+        InputError: no TOML, an unknown key, or a value that cannot be: which, and what it may be.
+    """
+    with Source(path) as source:
+        data, name = source.whole(), source.name
+    try:
+        written = toml.table(data)
+    except (UnicodeDecodeError, toml.NotToml) as error:
+        raise InputError(
+            f"it is no TOML: {error}", file=name, fix="save it as UTF-8 TOML"
+        ) from None
+    return _Written(written, name).mapped()
+
+
+class _Written:
+    def __init__(self, content: Mapping[str, Any], name: str) -> None:
+        self.name = name
+        for section, value in content.items():
+            self._known("", section, _SECTIONS)
+            if not isinstance(value, dict):
+                raise self._wrong(f"{section} is no table", f"write [{section}]")
+        self.content = content
+
+    def mapped(self) -> Mapped:
+        columns = self._texts("columns", OURS)
+        kinds = self._texts("kinds", None)
+        for action, kind in kinds.items():
+            if kind not in KINDS:
+                self._known(f"[kinds] {action}: ", kind, KINDS, "kind")
+        constants = self._texts("constants", _CONSTANTS)
+        if constants.get("kind", "other") not in KINDS:
+            self._known("[constants] kind: ", constants["kind"], KINDS, "kind")
+        unit = self._choice("time", "unit", tuple(UNITS), ("unit", "zone", "format"))
+        zone = self._text("time", "zone")
+        if zone is not None and not is_zone(zone):
+            raise self._wrong(f"[time] zone is {zone!r}, which is none", 'zone = "Europe/Berlin"')
+        attributes = self._texts("attributes", None) if "attributes" in self.content else None
+        return Mapped(
+            columns=columns,
+            attributes=attributes,
+            constants=constants,
+            kinds=kinds,
+            unit=unit,
+            zone=zone,
+            form=self._format(),
+            latency=self._choice("latency", "unit", tuple(UNITS), ("unit",)),
+            separator=self._text("hits", "separator", ("separator", "empty")),
+            empty=self._empty(),
+            base=self._base(),
+            statuses=self._statuses(),
+            written=self._written(),
+            name=self.name,
+        )
+
+    def _format(self) -> str | None:
+        form = self._text("time", "format")
+        if form is None:
+            return None
+        # Python's %f; here a fraction is %.f behind a point, and else says its digits.
+        form = re.sub(r"(?<!%)((?:%%)*)\.%f", r"\1%.f", form)
+        if re.search(r"(?<!%)(?:%%)*%f", form):
+            raise self._wrong(
+                "[time] format: %f is read behind a point only",
+                "write how many digits the fraction has: %3f, %6f or %9f",
+            )
+        return form
+
+    def _statuses(self) -> dict[str, str]:
+        found = self._texts("status", None)
+        for word, status in found.items():
+            self._known(f"[status] {word}: ", status, _STATUSES, "status")
+        return {word.strip().lower(): status for word, status in found.items()}
+
+    def _written(self) -> Written:
+        for section, keys in (
+            ("flags", ("yes", "no")),
+            ("numbers", ("decimal", "thousands", "without")),
+        ):
+            for key in self.content.get(section, {}):
+                self._known(f"[{section}] ", key, keys)
+        numbers = self.content.get("numbers", {})
+        decimal, thousands = numbers.get("decimal"), numbers.get("thousands")
+        if decimal not in (None, ".", ","):
+            raise self._wrong(f"[numbers] decimal is {decimal!r}, and not . or ,", 'decimal = ","')
+        if thousands not in (None, ".", ",", "'", " ") or (
+            thousands is not None and thousands == (decimal or ".")
+        ):
+            raise self._wrong(
+                f"[numbers] thousands is {thousands!r}: it is a point, a comma, a blank or an "
+                "apostrophe, and not the decimal sign",
+                'thousands = "."',
+            )
+        if thousands is not None:
+            decimal = decimal or "."
+        yes, no = ([each.strip().lower() for each in self._words("flags", key)]
+                   for key in ("yes", "no"))  # fmt: skip
+        both = sorted({*yes} & {*no})
+        if both:
+            raise self._wrong(f"[flags] {both[0]!r} is both yes and no", "leave one of them out")
+        without = tuple(each.strip() for each in self._words("numbers", "without"))
+        return Written(decimal, thousands, without, tuple(yes), tuple(no))
+
+    def _words(self, section: str, key: str) -> list[str]:
+        value = self.content.get(section, {}).get(key, [])
+        words = [value] if isinstance(value, str) else value
+        if not isinstance(words, list) or not all(isinstance(w, str) and w.strip() for w in words):
+            raise self._wrong(
+                f"[{section}] {key} is {value!r}, not a list of texts", f'{key} = ["…"]'
+            )
+        return words
+
+    def _wrong(self, what: str, fix: str) -> InputError:
+        return InputError(what, file=self.name, fix=fix)
+
+    def _known(self, where: str, key: str, keys: tuple[str, ...], what: str = "key") -> None:
+        if key not in keys:
+            near = nearest(key, keys, 1)
+            fix = f"did you mean {near[0]}?" if near else f"one of {', '.join(keys)}"
+            raise self._wrong(f"{where}there is no {what} {key!r}", fix)
+
+    def _texts(self, section: str, keys: tuple[str, ...] | None) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for written, value in self.content.get(section, {}).items():
+            key = written
+            if keys is not None:
+                key = written if written in keys else _MEANT.get(written, written)
+                self._known(f"[{section}] ", key, keys)
+                if key in found:
+                    raise self._wrong(
+                        f"[{section}] {key} and another name for it, {written}, are both there",
+                        "leave one of them out",
+                    )
+            if isinstance(value, bool):
+                value = str(value).lower()  # noqa: PLW2901 - as logs have it
+            if not isinstance(value, str | int | float) or value == "":
+                raise self._wrong(
+                    f"[{section}] {written} is {value!r}, not a text", f'{written} = "…"'
+                )
+            found[key] = str(value)
+        return found
+
+    def _text(
+        self, section: str, key: str, keys: tuple[str, ...] = ("unit", "zone", "format")
+    ) -> str | None:
+        for each in self.content.get(section, {}):
+            self._known(f"[{section}] ", each, keys)
+        value = self.content.get(section, {}).get(key)
+        if value is not None and (not isinstance(value, str) or not value):
+            raise self._wrong(f"[{section}] {key} is {value!r}, not a text", f'{key} = "…"')
+        return value
+
+    def _choice(
+        self, section: str, key: str, choices: tuple[str, ...], keys: tuple[str, ...]
+    ) -> str | None:
+        value = self._text(section, key, keys)
+        if value is not None:
+            self._known(f"[{section}] {key}: ", value, choices, "unit")
+        return value
+
+    def _empty(self) -> Literal["nothing", "unknown"] | None:
+        value = self.content.get("hits", {}).get("empty")
+        if value is None:
+            return None
+        if value == "unknown":
+            return "unknown"
+        if value == 0 and not isinstance(value, bool):
+            return "nothing"
+        raise self._wrong(
+            f"[hits] empty is {value!r}, and not 0 or 'unknown'",
+            'empty = 0 if a search with empty hits found nothing, else empty = "unknown"',
+        )
+
+    def _base(self) -> int | None:
+        for each in self.content.get("position", {}):
+            self._known("[position] ", each, ("base",))
+        value = self.content.get("position", {}).get("base")
+        if value is None:
+            return None
+        if value not in (0, 1):
+            raise self._wrong(f"[position] base is {value!r}, and not 0 or 1", "base = 1")
+        return int(value)

@@ -1,0 +1,114 @@
+"""UBI 1.3: events written as User Behavior Insights has them, a JSON object to a line.
+
+https://github.com/o19s/ubi, schemas ``query.request`` and ``event``. They are read by
+``karat.formats.events.log``, as any log is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from karat.formats.events.kinds import ACTIONS, kind_of
+from karat.formats.tables.jsonl import line_of
+from karat.formats.tables.writing import beside
+from karat.tables.online.events import ATTRIBUTE
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_OF_QUERIES = ("total_hits", "raw_hits", "filtered", "page", "status", "latency_us", "arm")
+_OF_EVENTS = ("arm",)
+_FIELD = "doc_id"  # what documents are named by
+
+
+def write_events(path: str | Path, frame: pl.DataFrame) -> None:
+    """Write events as UBI 1.3, in the order of their rows.
+
+    Searches are records of queries, all else is events; a user is the ``client_id`` of both. An
+    action that would be read as another kind is written as the kind is usually called. UBI has a
+    position in ``event_attributes`` always; where none is known, none is written.
+
+    Args:
+        path: The file; ``.gz`` and ``.zst`` compress it.
+        frame: ``user_id``, ``time_us`` and ``kind``, and what there is of the other columns of
+            ``EVENTS``, with attributes.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    attributes = {
+        name: name.removeprefix(ATTRIBUTE) for name in frame.columns if name.startswith(ATTRIBUTE)
+    }
+    with beside(Path(path)) as stream:
+        for row in frame.iter_rows(named=True):
+            record = _query if row["kind"] == "search" else _event
+            stream.write(line_of(dict(record(row, attributes))))
+
+
+def _query(row: Mapping[str, Any], attributes: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    yield from _there(row, "query_id")
+    yield "client_id", row["user_id"]
+    yield from _there(row, "session_id")
+    yield "user_query", row.get("query") or ""
+    yield "timestamp", _stamp(row["time_us"])
+    yield "object_id_field", _FIELD
+    # What marks a record of a query, even where nothing was typed.
+    yield "query_response_id", row.get("query_id") or ""
+    if row.get("hits") is not None:
+        yield "query_response_hit_ids", row["hits"]
+    more = dict(_more(row, _OF_QUERIES, attributes))
+    if row.get("hits") is None:
+        more.update(_there(row, "returned"))
+    if more:
+        yield "query_attributes", more
+
+
+def _event(row: Mapping[str, Any], attributes: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    yield "action_name", _action(row)
+    yield from _there(row, "query_id")
+    yield "client_id", row["user_id"]
+    yield from _there(row, "session_id")
+    yield "timestamp", _stamp(row["time_us"])
+    inner: dict[str, Any] = {}
+    if row.get("position") is not None:
+        inner["position"] = {"ordinal": row["position"]}
+    if row.get("doc_id") is not None:
+        inner["object"] = {"object_id": row["doc_id"], "object_id_field": _FIELD}
+    if row.get("value") is not None:
+        inner["revenue"] = row["value"]
+    inner.update(_more(row, _OF_EVENTS, attributes))
+    if inner:
+        yield "event_attributes", inner
+
+
+def _more(
+    row: Mapping[str, Any], names: tuple[str, ...], attributes: Mapping[str, str]
+) -> Iterator[tuple[str, Any]]:
+    for name in names:
+        yield from _there(row, name)
+    if row.get("bot"):
+        yield "is_bot", True
+    for column, name in attributes.items():
+        if row[column] is not None:
+            yield name, row[column]
+
+
+def _there(row: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
+    if row.get(name) is not None:
+        yield name, row[name]
+
+
+def _action(row: Mapping[str, Any]) -> str:
+    kind, action = row["kind"], row.get("action")
+    read_as = kind_of(action, {}) if action else None
+    if action and (read_as == kind or (kind == "other" and read_as is None)):
+        return str(action)
+    return ACTIONS[kind][0] if kind in ACTIONS else "other"
+
+
+def _stamp(time_us: int) -> str:
+    moment = _EPOCH + timedelta(microseconds=time_us)
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,0 +1,104 @@
+"""Golden sets of karat's own shape, and plain lists of queries with their relevant documents."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+
+from karat.errors import InputError
+from karat.formats.exchange.export import Leaving
+from karat.formats.exchange.import_ import JUDGED, Gathered, counted, held
+from karat.formats.exchange.source_file import Foreign
+from karat.formats.own import golden
+from karat.golden.query import (
+    PERSON,
+    GoldenQuery,
+    Judgment,
+    judgment_frame,
+    query_frame,
+    without_relevant,
+)
+from karat.tables.golden.exchange import Exchange
+
+CLICKS = "clicks"
+"""The source of grades that come from a log, and what the rater of these is called."""
+_FURTHER = {"query", "relevant_docs", "sources"}  # columns that the shape has for something else
+
+
+def reading(name: str) -> Callable[[Foreign], Exchange]:
+    """Reads either shape; what was read is called ``name``."""
+    return lambda foreign: _read(foreign, name)
+
+
+def _read(foreign: Foreign, name: str) -> Exchange:
+    found = golden.parse(foreign.data, foreign.name)
+    if not found.queries:
+        raise InputError("the golden set has no queries", file=foreign.name)
+    said = {(q.query_id, d): j.source for q in found.queries for d, j in q.judgments.items()}
+    frame = judgment_frame(found.queries)
+    raters = [CLICKS if source == CLICKS else None for source in said.values()]
+    judged = frame.with_columns(
+        rater=pl.Series(raters, dtype=pl.String), reason=pl.lit(None, pl.String)
+    )
+    made = Gathered(
+        name,
+        queries=query_frame(found.queries, foreign.name),
+        judgments=judged.select(*JUDGED) if judged.height else None,
+        sources={CLICKS: CLICKS} if CLICKS in raters else {},
+        scale=found.scale,
+        made_ids=not _has_ids(foreign.data),
+    )
+    made.kept.extend(held(made))
+    waiting = sum(not query.judged for query in found.queries)
+    if waiting:
+        made.kept.append(f"{waiting:,} of the queries: not judged yet")
+    if without := without_relevant(found.queries):
+        made.lost.append(f"that no document is relevant to {counted(len(without), 'query')}")
+    others = {source for source in said.values() if source not in (PERSON, CLICKS)}
+    if others:
+        made.lost.append(f"where grades come from: {', '.join(sorted(others)[:5])}")
+    return made
+
+
+def _has_ids(data: bytes) -> bool:
+    return any(f'"{key}"'.encode() in data for key in golden.IDS)
+
+
+def write(leaving: Leaving) -> bytes:
+    """The shape of karat: with the scale, attributes, and queries that are not judged yet."""
+    for name in sorted(_FURTHER & {name for row in leaving.queries.values() for name in row}):
+        leaving.lost.append(f"the attribute {name!r} of queries, which means something else there")
+    return golden.to_bytes(golden.GoldenFile(_queries(leaving), None, leaving.exchange.scale))
+
+
+def write_list(leaving: Leaving) -> bytes:
+    """A JSON array of ``{"query", "relevant_docs", "category", "difficulty"}``."""
+    return golden.simple(_queries(leaving))
+
+
+def _queries(leaving: Leaving) -> list[GoldenQuery]:
+    out = []
+    for query, row in leaving.queries.items():
+        grades = {r.doc_id: Judgment(r.grade) for r in leaving.of(query) if r.grade is not None}
+        attributes = {
+            name: _plain(value)
+            for name, value in row.items()
+            if name not in {"text", "no_answer", *_FURTHER} and _plain(value) is not None
+        }
+        silent = bool(row.get("no_answer"))
+        text = leaving.texts[query]
+        out.append(GoldenQuery(query, text, grades, silent, attributes, judged=bool(grades)))
+    return out
+
+
+def _plain(value: Any) -> Any:
+    """An attribute as JSON has it; None if it has no value."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, str | int | float | bool) or value is None:
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,126 @@
+"""Quepid's cases, as JSON and as the sheets that its browser part writes.
+
+Shapes: ``app/views/api/v1/export/cases``, ``app/services/case_importer.rb`` and
+``app/assets/javascripts/services/caseCSVSvc.js``. What a case says of the search engine (its try
+and its endpoint, which may hold a password) is never taken over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from karat.errors import InputError
+from karat.formats.exchange.export import Leaving, dumped, whole
+from karat.formats.exchange.import_ import UNRATED, Gathering
+from karat.formats.exchange.quepid import by_document, graded, once
+from karat.formats.exchange.quepid_books import about, written
+from karat.formats.exchange.quepid_snapshots import position
+from karat.formats.exchange.source_file import Foreign
+from karat.tables.golden.exchange import Exchange
+
+_QUERY = ("query_text", "ratings", "information_need", "notes", "options")
+_ORDER = ("arranged_at", "arranged_next")
+_LOST = {
+    "try": "the try, with its search endpoint",
+    "scorer": "the scorer",
+}
+
+
+def read(foreign: Foreign) -> Exchange:
+    """A case as JSON."""
+    gathered = Gathering("quepid-case", foreign.name)
+    root = foreign.json()
+    for key, what in _LOST.items():
+        if root.has(key):
+            gathered.lose(what)
+    gathered.leave(root, ("queries", *_LOST), "the case")
+    for item in root.need("queries").list():
+        query = once(gathered, item.need("query_text").text(), **about(item))
+        gathered.leave(item, (*_QUERY, *_ORDER), "a query")
+        if any(item.has(key) for key in _ORDER):
+            gathered.lose("the order in which queries are shown, of a query")
+        ratings = item.get("ratings")
+        if ratings is not None and isinstance(ratings.value, dict):
+            by_document(gathered, query, ratings)
+            continue
+        for rating in item.each("ratings"):
+            gathered.leave(rating, ("doc_id", "rating", "user_email"), "a rating")
+            doc, grade = rating.need("doc_id").identifier(), rating.get("rating")
+            email = rating.get("user_email")
+            if grade is None:
+                gathered.lose(UNRATED)
+                continue
+            rater = email.text() if email is not None and email.value != "" else None
+            gathered.judge(query, doc, grade.number(), rater, node=grade)
+    return gathered.exchange()
+
+
+def write(leaving: Leaving) -> bytes:
+    """A case as JSON; the scorer and the search engine are to be filled in."""
+    queries = []
+    for query, text in leaving.texts.items():
+        ratings: list[dict[str, Any]] = []
+        for rated in leaving.of(query):
+            if rated.grade is not None:
+                named = {} if rated.rater is None else {"user_email": rated.rater}
+                ratings.append({"doc_id": rated.doc_id, "rating": whole(rated.grade), **named})
+        said = written(leaving.queries[query])
+        queries.append({"query_text": text, **said, "ratings": ratings})
+    leaving.assumed.append(
+        "the scorer is nDCG@10 and the search engine is Quepid's static one: put in yours"
+    )
+    engine = {"search_engine": "static", "endpoint_url": "http://localhost/", "api_method": "GET"}
+    case = {"case_name": "karat", "public": False, "archived": False, "scorer": {"name": "nDCG@10"}}
+    tried = {"name": "karat", "query_params": "#$query##", "search_endpoint": engine}
+    return dumped({**case, "queries": queries, "try": tried})
+
+
+def read_csv(foreign: Foreign) -> Exchange:
+    """The general, the detailed and the information need sheet of a case; one way only."""
+    gathered = Gathering("quepid-case-csv", foreign.name)
+    sheet = foreign.sheet()
+    names = {name.casefold().replace("_", " "): name for name in sheet.names}
+    text_of = names.get("query text") or names.get("query")
+    if text_of is None:
+        raise InputError("there is no column Query Text", file=foreign.name, line=sheet.line)
+    if not names.keys() & {"information need", "case name"}:
+        raise InputError(
+            f"this is no sheet of a case: its columns are {', '.join(sheet.names[:8])}",
+            file=foreign.name,
+            line=sheet.line,
+        )
+    used = {"query text", "query", "information need", "notes", "options"}
+    used |= {"doc id", "doc position", "title", "rating"}
+    case = ("team name", "case name", "case id", "score", "date last scored", "count")
+    for name in case:
+        if name in names:
+            gathered.lose(f"the column {names[name]!r}")
+    detailed = "doc id" in names
+    fields = [name for key, name in names.items() if key not in used and key not in case]
+    if not detailed:
+        for name in fields:
+            gathered.lose(f"the column {name!r}")
+    for line, row in sheet.rows():
+        cells = {key: row[name] for key, name in names.items()}
+        text = row[text_of]
+        if not text.strip():
+            raise InputError("there is no query", file=foreign.name, line=line)
+        query = gathered.query(
+            text,
+            need=cells.get("information need"),
+            notes=cells.get("notes"),
+            options=cells.get("options"),
+        )
+        doc = cells.get("doc id", "")
+        if not detailed or not doc.strip():
+            continue
+        gathered.document(doc, {"title": cells.get("title")} | {name: row[name] for name in fields})
+        rating = cells.get("rating", "").strip()
+        if rating and rating not in ("null", "undefined", "--"):
+            grade = graded(sheet.number(rating), foreign.name, line, text, sheet.separator)
+            gathered.judge(query, doc, grade, line=line)
+        if place := cells.get("doc position", "").strip():
+            position(foreign, line, place)
+            gathered.rank(foreign.stem, query, doc)
+    gathered.read(sheet)
+    return gathered.exchange()

@@ -1,0 +1,194 @@
+"""OpenSearch's Search Relevance Workbench: judgment lists and query sets.
+
+Shapes: ``ImportJudgmentsProcessor.java``, ``RestPutJudgmentAction.java`` and
+``RestPutQuerySetAction.java`` of the plugin. Ratings are numbers in text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from karat.errors import InputError
+from karat.formats.exchange.export import Leaving, dumped, whole
+from karat.formats.exchange.import_ import Gathering
+from karat.formats.exchange.source_file import Foreign, Node
+from karat.formats.tables.jsonl import parsed
+from karat.tables.golden.exchange import Exchange
+
+_LINE = re.compile(r'query:\s*("(?:[^"\\]|\\.)*")(?:\s*,\s*answer:\s*("(?:[^"\\]|\\.)*"))?\s*,?')
+_QUERY = {"queryText": "text", "query": "text", "referenceAnswer": "reference_answer"}
+_OURS = {"query_id", "text", "weight", "no_answer"}
+_RATERS = {"LLM_JUDGMENT": ("llm", "modelId"), "UBI_JUDGMENT": ("clicks", "clickModel")}
+
+
+def read_judgments(foreign: Foreign) -> Exchange:
+    """A judgment list as it is sent or stored, alone or as the one hit of a search."""
+    gathered = Gathering("opensearch-judgments", foreign.name)
+    root = _stored(foreign.json(), "judgment list")
+    gathered.leave(root, ("judgmentRatings", "type", "id", "status", "timestamp"), "the list")
+    rater = _rater(gathered, root)
+    for item in root.need("judgmentRatings").list():
+        query = gathered.query(item.need("query").text())
+        gathered.met(query)
+        gathered.leave(item, ("query", "ratings", "failures"), "a query")
+        for rating in item.each("ratings"):
+            doc = rating.need("docId").identifier()
+            gathered.leave(rating, ("docId", "rating"), "a rating")
+            grade = rating.need("rating")
+            gathered.judge(query, doc, grade.number(), rater, node=grade)
+        for _ in item.each("failures"):
+            gathered.lose("documents whose judging failed")
+    return gathered.exchange()
+
+
+def _stored(root: Node, what: str) -> Node:
+    """The document within a search response or a get response."""
+    found = root.get("hits")
+    if found is not None and found.has("hits"):
+        hits = list(found.need("hits").list())
+        if len(hits) != 1:
+            raise InputError(
+                f"the answer holds {len(hits)} hits, and one {what} is wanted",
+                file=root.file,
+                fix="ask for one by its id",
+            )
+        root = hits[0]
+    return root.get("_source") or root
+
+
+def _rater(gathered: Gathering, root: Node) -> str | None:
+    """Who judged, where it was no person."""
+    kind = root.get("type")
+    if kind is None or kind.value == "IMPORT_JUDGMENT":
+        return None
+    if kind.text() not in _RATERS:
+        raise kind.wrong(f"one of IMPORT_JUDGMENT, {', '.join(_RATERS)}")
+    who, key = _RATERS[kind.value]
+    metadata = root.get("metadata")
+    named = root.get(key) or (metadata.get(key) if metadata else None)
+    rater = f"{who} {named.text()}" if named else who
+    gathered.assumed.append(f"no person judged: the rater is called {rater!r}")
+    return rater
+
+
+def write_judgments(leaving: Leaving) -> bytes:
+    """What ``PUT /_plugins/_search_relevance/judgments`` takes."""
+    ratings = [
+        {
+            "query": text,
+            "ratings": [
+                {"docId": r.doc_id, "rating": str(whole(r.grade))}
+                for r in leaving.of(query)
+                if r.grade is not None
+            ],
+        }
+        for query, text in leaving.texts.items()
+    ]
+    head = {"name": "karat", "description": "judgments of karat", "type": "IMPORT_JUDGMENT"}
+    return dumped({**head, "judgmentRatings": ratings})
+
+
+def read_queries(foreign: Foreign) -> Exchange:
+    """A query set: as it is sent or stored, NDJSON, ``query: "…"`` lines, or plain lines."""
+    gathered = Gathering("opensearch-queries", foreign.name)
+    data = foreign.data.lstrip()
+    if not data.startswith((b"{", b"[")):
+        _lines(gathered, foreign)
+        return gathered.exchange()
+    first = data.partition(b"\n")[0]
+    if data.startswith(b"{") and (b'"queryText"' in first or b'"query"' in first):
+        items = _ndjson(foreign)
+    elif data.startswith(b"["):
+        items = list(foreign.json().list())
+    else:
+        root = _stored(foreign.json(), "query set")
+        gathered.leave(root, ("querySetQueries", "id", "timestamp"), "the query set")
+        items = list(root.need("querySetQueries").list())
+    for item in items:
+        _entry(gathered, item)
+    return gathered.exchange()
+
+
+def _ndjson(foreign: Foreign) -> list[Node]:
+    """An object to a line; or one object over several."""
+    try:
+        root = foreign.json()
+    except InputError:
+        pass
+    else:
+        root = _stored(root, "query set")
+        return list(root.each("querySetQueries")) if root.has("querySetQueries") else [root]
+    return [
+        Node(parsed(text.encode(), foreign.name, line), f"line {line}: the object", foreign.name)
+        for line, text in foreign.lines()
+    ]
+
+
+def _entry(gathered: Gathering, item: Node) -> None:
+    if isinstance(item.value, str):
+        gathered.met(gathered.query(item.text()))
+        return
+    text = item.get("queryText") or item.need("query")
+    others: dict[str, Any] = {}
+    for key, value in item.items():
+        if key in ("queryText", "query") or value.value in (None, "", [], {}):
+            continue
+        column = _QUERY.get(key, f"field.{key}" if key in _OURS else key)
+        nested = isinstance(value.value, dict | list)
+        others[column] = json.dumps(value.value, ensure_ascii=False) if nested else value.value
+    query = gathered.query(text.text())
+    gathered.met(query)
+    gathered.more(query, others)
+
+
+def _lines(gathered: Gathering, foreign: Foreign) -> None:
+    for line, text in foreign.lines():
+        match = _LINE.fullmatch(text)
+        if match is None:
+            gathered.met(gathered.query(text))
+            continue
+        parts = [_string(part, foreign.name, line) for part in match.groups()]
+        if not (parts[0] or "").strip():
+            raise InputError("the query is empty", file=foreign.name, line=line)
+        gathered.met(gathered.query(parts[0], reference_answer=parts[1]))
+
+
+def _string(quoted: str | None, name: str, line: int) -> str | None:
+    return None if quoted is None else str(parsed(quoted.encode(), name, line))
+
+
+def write_queries(leaving: Leaving) -> bytes:
+    """A query set: NDJSON if the file is called so, lines for .txt, otherwise as it is sent."""
+    entries: list[dict[str, Any]] = []
+    for query, text in leaving.texts.items():
+        entry: dict[str, Any] = {"queryText": text}
+        for name, value in leaving.queries[query].items():
+            if name != "text":
+                key = "referenceAnswer" if name == "reference_answer" else name
+                entry[key.removeprefix("field.")] = value if isinstance(value, str) else str(value)
+        entries.append(entry)
+    ending = leaving.file.lower().rpartition(".")[2]
+    if ending in ("ndjson", "jsonl"):
+        return "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in entries).encode()
+    if ending == "txt":
+        return _text_lines(leaving, entries)
+    head = {"name": "karat", "description": "queries of karat", "sampling": "manual"}
+    return dumped({**head, "querySetQueries": entries})
+
+
+def _text_lines(leaving: Leaving, entries: list[dict[str, Any]]) -> bytes:
+    answers = any("referenceAnswer" in entry for entry in entries)
+    others = {key for entry in entries for key in entry} - {"queryText", "referenceAnswer"}
+    leaving.lost += [f"{key!r} of queries" for key in sorted(others)]
+    out = []
+    for entry in entries:
+        text = entry["queryText"]
+        if text != text.strip() or "\n" in text or "\r" in text or _LINE.fullmatch(text) or answers:
+            line = f"query: {json.dumps(text, ensure_ascii=False)}"
+            if "referenceAnswer" in entry:
+                line += f", answer: {json.dumps(entry['referenceAnswer'], ensure_ascii=False)}"
+            text = line
+        out.append(f"{text}\n")
+    return "".join(out).encode()

@@ -1,0 +1,372 @@
+"""What a file of another tool holds, put together judgment by judgment."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+
+from karat.errors import InputError
+from karat.formats.exchange.source_file import Node, Sheet
+from karat.tables.golden.exchange import Exchange
+from karat.tables.schema import DOCUMENTS, QUERIES
+
+JUDGED = {
+    "query_id": pl.String,
+    "doc_id": pl.String,
+    "grade": pl.Float64,
+    "rater": pl.String,
+    "reason": pl.String,
+}
+_RANKED = {
+    "query_id": pl.String,
+    "doc_id": pl.String,
+    "score": pl.Float64,
+}
+
+
+UNRATED = "documents without a rating"
+"""What is lost of pairs that nobody has rated."""
+_TEXTS = {column.name for column in (*QUERIES, *DOCUMENTS) if isinstance(column.dtype, pl.String)}
+
+
+@dataclass(frozen=True)
+class Gathered(Exchange):
+    """What a file held, and where.
+
+    Attributes:
+        places: Where judgments stand in JSON, as ``jq`` writes it, by query, document and rater.
+        made_ids: Whether the file knows queries by their text alone, so that their ids are made up.
+    """
+
+    places: dict[tuple[str, str, str | None], str] = field(default_factory=dict)
+    made_ids: bool = False
+
+
+class Gathering:
+    """The content of one file as it is read; ``exchange`` is what comes of it.
+
+    A query that a file knows by its text alone gets an id: q1, q2, … in the order they first
+    appear. One text is one query, however often it stands.
+
+    Args:
+        name: Name of the format.
+        file: What messages call the file.
+    """
+
+    def __init__(self, name: str, file: str) -> None:
+        self.format, self.file = name, file
+        self.assumed: list[str] = []
+        self._lost: Counter[str] = Counter()
+        self._queries: dict[str, dict[str, Any]] = {}
+        self._ids: dict[str, str] = {}
+        self._made = False
+        self._met: Counter[str] = Counter()
+        self._documents: dict[str, dict[str, Any]] = {}
+        self._judged: dict[tuple[str, str, str | None], tuple[float | None, str | None]] = {}
+        self._lines: dict[tuple[str, str, str | None], int] = {}
+        self._places: dict[tuple[str, str, str | None], str] = {}
+        self._again = 0
+        self._unnamed: Counter[tuple[str, str]] = Counter()
+        self._runs: dict[str, dict[str, list[tuple[str, float | None]]]] = {}
+
+    def lose(self, what: str, count: int = 1) -> None:
+        """Note something that has no place; it is counted by its words."""
+        self._lost[what] += count
+
+    def leave(self, node: Node, known: Iterable[str], of: str) -> None:
+        """Note the keys of an object that are not taken over, unless they say nothing."""
+        taken = set(known)
+        for key, value in node.items():
+            if key not in taken and value.value not in (None, "", [], {}):
+                self.lose(f"{key!r} of {of}")
+
+    def query(self, text: str | None, query_id: str | None = None, **others: Any) -> str:
+        """Note a query.
+
+        Args:
+            text: What was typed; None if the file does not say.
+            query_id: Its id; made up from the place of its text if None.
+            others: Further columns; None is left out, and the first word on each counts.
+
+        Returns:
+            The id.
+
+        Raises:
+            InputError: an id with two texts.
+        """
+        if query_id is None:
+            assert text is not None
+            if text not in self._ids:
+                self._ids[text] = f"q{len(self._ids) + 1}"
+            query_id, self._made = self._ids[text], True
+        row = self._queries.setdefault(query_id, {})
+        if text is not None and row.setdefault("text", text) != text:
+            raise InputError(
+                f"the id stands for two texts, {row['text']!r} and {text!r}",
+                file=self.file,
+                query=query_id,
+            )
+        self.more(query_id, others)
+        return query_id
+
+    def more(self, query_id: str, others: Mapping[str, Any]) -> None:
+        """Note further columns of a query; None is left out, and the first word on each counts."""
+        row = self._queries[query_id]
+        for name, value in others.items():
+            if value is None or value == "":
+                continue
+            if row.setdefault(name, value) != value:
+                self.lose(f"a second {name!r} of one query")
+
+    def met(self, query_id: str) -> None:
+        """Note that a file names a query once more where each should stand once."""
+        self._met[query_id] += 1
+
+    def document(self, doc_id: str, fields: Mapping[str, Any]) -> None:
+        """Note the fields of a document; the first word on each counts."""
+        said = {name: value for name, value in fields.items() if value not in (None, "", [], {})}
+        if not said:
+            return
+        row = self._documents.setdefault(doc_id, {})
+        for name, value in said.items():
+            # A field may be called as karat's own column is.
+            column = f"field.{name}" if name in ("doc_id", "parent_id") else name
+            put = json.dumps(value, ensure_ascii=False) if _nested(value) else value
+            if row.setdefault(column, put) != put:
+                self.lose(f"a second {name!r} of one document")
+
+    def judge(
+        self,
+        query_id: str,
+        doc_id: str,
+        grade: float | None,
+        rater: str | None = None,
+        reason: str | None = None,
+        line: int | None = None,
+        node: Node | None = None,
+    ) -> None:
+        """Note a judgment; one that stands twice with the same grade counts once.
+
+        Args:
+            query_id: The query.
+            doc_id: The document.
+            grade: How relevant it is; None if it could not be judged.
+            rater: Who says so, white space around the name left out; None if nobody is named.
+            reason: Why.
+            line: Where it stands, in a file of lines.
+            node: Where it stands, in JSON.
+
+        Raises:
+            InputError: one rater gives one document two grades.
+        """
+        rater = (rater or "").strip() or None
+        key = (query_id, doc_id, rater)
+        if key not in self._judged:
+            self._judged[key] = (grade, reason or None)
+            if line is not None:
+                self._lines[key] = line
+            if node is not None:
+                self._places[key] = node.path
+            return
+        if self._judged[key][0] != grade:
+            both = " and ".join(_grade(each) for each in (self._judged[key][0], grade))
+            by = "" if rater is None else f" by {rater}"
+            text = self._queries.get(query_id, {}).get("text", query_id)
+            where = f"{node.path}: " if node is not None else ""
+            raise InputError(
+                f"{where}document {doc_id} is judged twice{by}: {both}",
+                file=self.file,
+                line=line,
+                query=text,
+                doc_id=doc_id,
+                fix="keep one of them",
+            )
+        self._again += 1
+
+    def nameless(self, query_id: str, doc_id: str) -> str | None:
+        """What to call the next person who judged a document and is not named.
+
+        None for the first; then "anonymous 2" and so on, which is said.
+        """
+        self._unnamed[query_id, doc_id] += 1
+        count = self._unnamed[query_id, doc_id]
+        if count == 1:
+            return None
+        said = "judgements without a name are of different people: anonymous 2, and so on"
+        if said not in self.assumed:
+            self.assumed.append(said)
+        return f"anonymous {count}"
+
+    def rank(self, run: str, query_id: str, doc_id: str, score: float | None = None) -> None:
+        """Note the next document of a ranking, best first.
+
+        Raises:
+            InputError: the document stands in it already.
+        """
+        ranking = self._runs.setdefault(run, {}).setdefault(query_id, [])
+        ranking.append((doc_id, score))
+
+    def run(self, name: str) -> None:
+        """Note a run that may hold nothing."""
+        self._runs.setdefault(name, {})
+
+    def read(self, sheet: Sheet) -> None:
+        """Say how a sheet's cells were read, once all are."""
+        if sheet.separator == ";":
+            commas = f"; in {counted(sheet.decimal, 'number')} 1,5 is 1.5" if sheet.decimal else ""
+            self.assumed.append(f"semicolons separate the cells{commas}")
+        if sheet.restored:
+            self.assumed.append(
+                f"a space before = + - @ was put there to keep spreadsheets from running the "
+                f"cell: removed from {counted(sheet.restored, 'cell')}"
+            )
+
+    def exchange(self) -> Gathered:
+        """What was gathered.
+
+        Raises:
+            InputError: there is nothing, or a document stands twice in a ranking.
+        """
+        runs = {name: self._run(name, rows) for name, rows in self._runs.items()}
+        if not (self._queries or self._judged or runs):
+            raise InputError(
+                "the file holds no query and no judgment",
+                file=self.file,
+                fix="there is nothing below its header or in its lists: export it again",
+            )
+        if not self._judged and self._lost[UNRATED]:
+            self.assumed.append("nobody has rated anything in the file yet: it gives no judgment")
+        if self._made:
+            self.assumed.insert(
+                0,
+                "the file knows queries by their text: they are called q1, q2, … in the order "
+                "they first appear",
+            )
+        if repeated := sum(count > 1 for count in self._met.values()):
+            self.assumed.append(
+                f"one text is one query: {counted(repeated, 'text')} stood more than once, and "
+                "what was said there was put together"
+            )
+        if self._again:
+            more = counted(self._again, "judgment")
+            self.assumed.append(f"{more} that stood twice with the same grade counted once")
+        rows = [(*key[:2], grade, key[2], why) for key, (grade, why) in self._judged.items()]
+        judgments = pl.DataFrame(rows, schema=JUDGED, orient="row") if rows else None
+        made = Gathered(
+            self.format,
+            queries=_frame("query_id", self._queries),
+            documents=_frame("doc_id", self._documents),
+            judgments=judgments,
+            runs=runs,
+            lines=self._lines,
+            places=self._places,
+            made_ids=self._made,
+            assumed=self.assumed,
+            lost=[
+                f"{what}, {count} times" if count > 1 else what
+                for what, count in self._lost.items()
+            ],
+        )
+        made.kept.extend(held(made))
+        return made
+
+    def _run(
+        self, name: str, queries: Mapping[str, list[tuple[str, float | None]]]
+    ) -> pl.DataFrame:
+        rows: list[tuple[str, str, float]] = []
+        guessed = False
+        for query_id, ranking in queries.items():
+            docs = Counter(doc for doc, _ in ranking)
+            if (twice := next((doc for doc, count in docs.items() if count > 1), None)) is not None:
+                raise InputError(
+                    f"document {twice} stands twice in the ranking",
+                    file=self.file,
+                    query=self._queries.get(query_id, {}).get("text", query_id),
+                    doc_id=twice,
+                )
+            scores = [score for _, score in ranking if score is not None]
+            # Equal scores would be put in another order than the file's.
+            falling = all(a > b for a, b in pairwise(scores))
+            guessed |= not falling or len(scores) < len(ranking)
+            ranks = [-float(place) for place in range(1, len(ranking) + 1)]
+            whole = falling and len(scores) == len(ranking)
+            pairs = zip(ranking, scores if whole else ranks, strict=True)
+            rows.extend((query_id, doc, score) for (doc, _), score in pairs)
+        if guessed:
+            self.assumed.append(
+                f"run {name!r}: the score is minus the rank where there is no score, or scores "
+                "that do not fall from rank to rank"
+            )
+        return pl.DataFrame(rows, schema=_RANKED, orient="row")
+
+
+def held(exchange: Exchange) -> list[str]:
+    """What an exchange holds, in sentences with counts."""
+    out = []
+    judged, queries, documents = exchange.judgments, exchange.queries, exchange.documents
+    if judged is not None:
+        raters = judged["rater"].drop_nulls().n_unique() if "rater" in judged.columns else 0
+        by = f", by {counted(raters, 'rater')}" if raters else ""
+        out.append(
+            f"{counted(judged.height, 'judgment')} of "
+            f"{counted(judged['query_id'].n_unique(), 'query')} and "
+            f"{counted(judged['doc_id'].n_unique(), 'document')}{by}"
+        )
+        if unjudged := judged["grade"].null_count():
+            out.append(f"{unjudged} of them: could not be judged")
+    for frame, what in ((queries, "query"), (documents, "document")):
+        if frame is not None:
+            names = ", ".join(frame.columns[1:])
+            with_ = f" with {names}" if names else ""
+            out.append(f"{counted(frame.height, what)}{with_}")
+    for name, run in exchange.runs.items():
+        rows = counted(run.height, "row")
+        out.append(f"run {name!r}: {rows} of {counted(run['query_id'].n_unique(), 'query')}")
+    return out
+
+
+def counted(count: int, what: str) -> str:
+    """``1 query``, ``2 queries``, ``1,200 judgments``."""
+    many = f"{what[:-1]}ies" if what == "query" else f"{what}s"
+    return f"{count:,} {what if count == 1 else many}"
+
+
+def _frame(key: str, rows: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame | None:
+    if not rows:
+        return None
+    names = dict.fromkeys(name for row in rows.values() for name in row)
+    columns = [pl.Series(key, list(rows), dtype=pl.String)]
+    columns += [_column(name, [row.get(name) for row in rows.values()]) for name in names]
+    return pl.DataFrame(columns)
+
+
+def _column(name: str, values: list[Any]) -> pl.Series:
+    """Values keep their type if they share one; otherwise they become text."""
+    if name in _TEXTS:
+        values = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+    kinds = {type(value) for value in values if value is not None}
+    try:
+        if kinds == {int, float}:
+            values = [None if value is None else float(value) for value in values]
+        if kinds in ({bool}, {float}, {int, float}):
+            return pl.Series(name, values)
+        if kinds == {int}:
+            return pl.Series(name, values, dtype=pl.Int64)
+    except (OverflowError, TypeError, pl.exceptions.PolarsError):
+        pass  # a whole number of more digits than a column holds
+    texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+    return pl.Series(name, texts, dtype=pl.String)
+
+
+def _nested(value: Any) -> bool:
+    return isinstance(value, dict | list)
+
+
+def _grade(grade: float | None) -> str:
+    return "cannot be judged" if grade is None else f"{grade:g}"

@@ -1,0 +1,420 @@
+"""The content of a file of another tool: whole, unpacked, and looked at piece by piece."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from karat.errors import Advice, InputError, no_room
+from karat.formats.advice import in_utf8
+from karat.formats.own.fields import short
+from karat.formats.tables.delimited import pointed, semicolons
+from karat.formats.tables.detect import refuse_binary
+from karat.formats.tables.jsonl import parsed
+from karat.formats.tables.reading import stem
+from karat.formats.tables.source import BOM, NothingIn, Source
+
+MOST = 1 << 30
+"""1 GiB: no file of another tool is larger when it is unpacked."""
+_RATIO = 250  # as in formats.source: real text compresses 4 to 40 times
+_BOMB_FROM = 1 << 26
+_FIRST = 1 << 20  # what is looked at for the header
+ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+FORMULA = re.compile(r" *[=+\-@\t\r]")
+"""Cells that begin so are run as formulas by spreadsheets, spaces in front or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """The bytes of a file.
+
+    Attributes:
+        name: What messages call it.
+        stem: Its name without folder and endings; names a run that has no name.
+        data: The content, unpacked, without a byte order mark.
+        ending: The last ending of its name, in lower case, with the dot.
+    """
+
+    name: str
+    stem: str
+    data: bytes
+    ending: str = ""
+
+    def json(self) -> Node:
+        """The content as one JSON value.
+
+        Raises:
+            InputError: it is no JSON; with the line.
+        """
+        return Node(parsed(self.data, self.name, 1), "", self.name)
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Lines that are not blank, with their numbers from 1, without white space around them.
+
+        Raises:
+            InputError: a line is not UTF-8, or binary.
+        """
+        for number, raw in enumerate(self.data.split(b"\n"), 1):
+            text = _decoded(raw, self.name, number).strip()
+            if text:
+                yield number, text
+
+    def sheet(self) -> Sheet:
+        """The content as cells under a header, which tells what separates them.
+
+        Raises:
+            InputError: there is no header, a name stands twice and a reader would have to guess
+                which is meant, or a record has more cells than there are columns.
+        """
+        return Sheet(self)
+
+
+class Sheet:
+    """A CSV or TSV file with a header.
+
+    Attributes:
+        separator: A tab, if the first line that holds anything has one; else a comma, or a
+            semicolon, as spreadsheets write CSV where a comma is the decimal sign.
+        names: The columns; one that stands twice or more is called "NAME (2)" and so on.
+        twice: Names that stood more than once.
+        restored: Cells from which the space before a formula was removed, so far.
+        decimal: Numbers that were read with a decimal comma, so far.
+        cells: How many the newest record has.
+    """
+
+    def __init__(self, foreign: Foreign) -> None:
+        first = foreign.data[:_FIRST].lstrip(b"\r\n").partition(b"\n")[0]
+        semi = semicolons(first.decode("utf-8", "replace"))
+        self.separator = "\t" if b"\t" in first else ";" if semi else ","
+        self._records = _records(foreign.data, self.separator, foreign.name)
+        self.file, self.restored, self.decimal, self.cells = foreign.name, 0, 0, 0
+        found = next(self._records, None)
+        if found is None:
+            raise NothingIn("the file is empty", file=foreign.name)
+        cells = [self.restore(cell).strip() for cell in found[1]]
+        self.line = found[0]
+        self.twice = sorted({cell for cell in cells if cells.count(cell) > 1})
+        self.names = [
+            f"{cell} ({n})" if (n := cells[: i + 1].count(cell)) > 1 else cell
+            for i, cell in enumerate(cells)
+        ]
+
+    def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
+        """Every record with its line; cells that are not there are empty.
+
+        Raises:
+            InputError: a record has more cells than there are columns.
+        """
+        for line, cells in self._records:
+            if len(cells) > len(self.names):
+                raise InputError(
+                    f"{len(cells)} cells where there are {len(self.names)} columns",
+                    file=self.file,
+                    line=line,
+                    fix="a cell that holds the separator must stand in quotes",
+                )
+            self.cells = len(cells)
+            whole = cells + [""] * (len(self.names) - len(cells))
+            yield line, dict(zip(self.names, map(self.restore, whole), strict=True))
+
+    def number(self, cell: str) -> str:
+        """A cell that should hold a number: between semicolons ``1,5`` is 1.5."""
+        plain = pointed(cell) if self.separator == ";" else cell
+        self.decimal += plain != cell
+        return plain
+
+    def restore(self, cell: str) -> str:
+        """A cell without the space that keeps a spreadsheet from running it."""
+        if cell.startswith(" ") and FORMULA.match(cell):
+            self.restored += 1
+            return cell[1:]
+        return cell
+
+
+class Node:
+    """A value in a JSON file that knows where it stands.
+
+    Attributes:
+        value: The value.
+        path: Where, as ``jq`` writes it: ``.queries[0].ratings``.
+        file: The file.
+    """
+
+    def __init__(self, value: Any, path: str, file: str) -> None:
+        self.value, self.path, self.file = value, path, file
+
+    def wrong(self, wanted: str, fix: str | None = None) -> InputError:
+        """The error that something else is wanted here."""
+        where = self.path or "the file"
+        return InputError(f"{where} is {short(self.value)}, not {wanted}", file=self.file, fix=fix)
+
+    def has(self, key: str) -> bool:
+        """Whether it is an object that has the key, with a value that is not null."""
+        return isinstance(self.value, dict) and self.value.get(key) is not None
+
+    def get(self, key: str) -> Node | None:
+        """The value of a key; None if it is absent or null.
+
+        Raises:
+            InputError: this is no object.
+        """
+        if not isinstance(self.value, dict):
+            raise self.wrong("an object")
+        value = self.value.get(key)
+        return None if value is None else self._at(key, value)
+
+    def need(self, key: str) -> Node:
+        """The value of a key.
+
+        Raises:
+            InputError: this is no object, or the key is absent or null.
+        """
+        node = self.get(key)
+        if node is None:
+            names = ", ".join(map(repr, list(self.value)[:8])) or "nothing"
+            raise InputError(
+                f"{self.path or 'the file'} has no {key!r}, only {names}", file=self.file
+            )
+        return node
+
+    def items(self) -> Iterator[tuple[str, Node]]:
+        """Keys and values of an object.
+
+        Raises:
+            InputError: this is no object.
+        """
+        if not isinstance(self.value, dict):
+            raise self.wrong("an object")
+        return ((key, self._at(key, value)) for key, value in self.value.items())
+
+    def list(self) -> Iterator[Node]:
+        """The members of an array.
+
+        Raises:
+            InputError: this is no array.
+        """
+        if not isinstance(self.value, list):
+            raise self.wrong("an array")
+        return (Node(value, f"{self.path}[{i}]", self.file) for i, value in enumerate(self.value))
+
+    def each(self, key: str) -> Iterator[Node]:
+        """The members of the array under a key; none if it is absent."""
+        node = self.get(key)
+        return iter(()) if node is None else node.list()
+
+    def text(self) -> str:
+        """Text that is not blank.
+
+        Raises:
+            InputError: it is no such text.
+        """
+        if not isinstance(self.value, str) or not self.value.strip():
+            raise self.wrong("text")
+        return self.value
+
+    def identifier(self) -> str:
+        """An id: text, or a whole number.
+
+        Raises:
+            InputError: it is neither.
+        """
+        if isinstance(self.value, int) and not isinstance(self.value, bool):
+            return str(self.value)
+        return self.text()
+
+    def number(self) -> float:
+        """A finite number, or text that is one.
+
+        Raises:
+            InputError: it is neither.
+        """
+        value = number(self.value)
+        if value is None:
+            raise self.wrong("a finite number")
+        return value
+
+    def flag(self, key: str) -> bool:
+        """Whether a key is true; absent and null are false.
+
+        Raises:
+            InputError: it is neither true nor false.
+        """
+        node = self.get(key)
+        if node is None:
+            return False
+        if not isinstance(node.value, bool):
+            raise node.wrong("true or false")
+        return node.value
+
+    def _at(self, key: str, value: Any) -> Node:
+        plain = re.fullmatch(r"[A-Za-z_]\w*", key, re.ASCII)
+        step = f".{key}" if plain else f"[{short(key)}]"
+        return Node(value, self.path + step, self.file)
+
+
+def number(value: Any) -> float | None:
+    """A finite number, or text that is one; None for anything else, NaN and infinity too."""
+    if isinstance(value, str):
+        text = value.strip()
+        if not _NUMBER.fullmatch(text):
+            return None
+        value = text
+    elif isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        out = float(value)
+    except OverflowError:
+        return None
+    return out if math.isfinite(out) else None
+
+
+def open_foreign(path: str | Path) -> Foreign:
+    """The content of a file, plain, gzip, zstd, bzip2, or in a ZIP file of one file.
+
+    Raises:
+        InputError: it cannot be read, is damaged, is no text, or a ZIP file that is not safe.
+    """
+    with Source(path) as source:
+        packed = source.head.startswith(ZIP)
+        if not packed:
+            refuse_binary(source)
+        data, name = source.whole(), source.name
+    if packed:
+        data = unzipped(data, name)
+    if len(data) > MOST:
+        raise InputError(f"the file holds more than {MOST >> 30} GiB", file=name)
+    ending = "" if str(path) == "-" else Path(path).suffix.lower()
+    return Foreign(name, stem(str(path).removesuffix(".zip")), data.removeprefix(BOM), ending)
+
+
+def unzipped(data: bytes, name: str) -> bytes:
+    """The one file in a ZIP file; nothing is written to disk.
+
+    Raises:
+        InputError: it is damaged, locked, holds no file or several, names a file outside its
+            folder, or expands beyond what real data does.
+    """
+    with unzipping(name), zipfile.ZipFile(io.BytesIO(data)) as folder:
+        entry = _only(folder.infolist(), name)
+        with folder.open(entry) as stream:
+            out = stream.read(MOST + 1)
+    if not out.strip():
+        raise NothingIn(f"{entry.filename} in the ZIP file is empty", file=name)
+    return out
+
+
+@contextmanager
+def unzipping(name: str) -> Iterator[None]:
+    """Let what is wrong with a ZIP file be said.
+
+    Raises:
+        InputError: it is damaged, or of a kind that cannot be read.
+    """
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
+        if no_room(error):
+            raise InputError(
+                "there is no room to unpack it", file=name, fix="make room on the disk"
+            ) from error
+        raise InputError(
+            f"the ZIP file is damaged or ends early ({error})",
+            file=name,
+            fix="copy or download it again",
+        ) from None
+    except (ValueError, RuntimeError, UnicodeError) as error:
+        raise InputError(f"the ZIP file cannot be read ({error})", file=name) from None
+
+
+def files_of(entries: Sequence[zipfile.ZipInfo], name: str) -> list[zipfile.ZipInfo]:
+    """The files in a ZIP file.
+
+    Raises:
+        InputError: one would lie outside of the folder it is unpacked in.
+    """
+    for entry in entries:
+        parts = re.split(r"[/\\]", entry.filename)
+        if ".." in parts or not parts[0] or ":" in parts[0]:
+            raise InputError(
+                f"the ZIP file names {short(entry.filename)}, a file outside of it", file=name
+            )
+    return [
+        entry
+        for entry in entries
+        # macOS adds a shadow of every file.
+        if not entry.is_dir() and not entry.filename.startswith("__MACOSX/")
+    ]
+
+
+def check_size(entry: zipfile.ZipInfo, name: str) -> None:
+    """Refuse a file in a ZIP file that cannot be read, or expands beyond what real data does.
+
+    Raises:
+        InputError: it is locked, or a bomb.
+    """
+    if entry.flag_bits & 1:
+        raise InputError("the ZIP file is locked with a password", file=name)
+    ratio = entry.file_size / max(1, entry.compress_size)
+    if entry.file_size > MOST or (entry.file_size > _BOMB_FROM and ratio > _RATIO):
+        raise InputError(
+            f"{entry.filename} in the ZIP file expands {ratio:.0f} times, to "
+            f"{entry.file_size >> 20} MiB, which real data does not",
+            file=name,
+            fix="if it is sound, unpack it first",
+        )
+
+
+def _only(entries: Sequence[zipfile.ZipInfo], name: str) -> zipfile.ZipInfo:
+    files = files_of(entries, name)
+    if len(files) != 1:
+        raise InputError(
+            f"the ZIP file holds {len(files)} files, and one is wanted, or a BEIR folder",
+            file=name,
+            fix=Advice("unpack it, and name the file", page="unpack it, and send one of its files"),
+        )
+    check_size(files[0], name)
+    return files[0]
+
+
+def _decoded(raw: bytes, name: str, line: int) -> str:
+    if b"\x00" in raw:
+        raise InputError("binary data, not text", file=name, line=line)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"byte {error.start + 1} of the line is not UTF-8",
+            file=name,
+            line=line,
+            fix=in_utf8(name),
+        ) from None
+
+
+def _records(data: bytes, separator: str, name: str) -> Iterator[tuple[int, list[str]]]:
+    """Every record that is not blank, with the line it starts on."""
+    raw = data.removesuffix(b"\n").split(b"\n")
+    lines = (f"{_decoded(line, name, number)}\n" for number, line in enumerate(raw, 1))
+    reader = csv.reader(lines, delimiter=separator, strict=True)
+    while True:
+        start = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            what = "a quote is opened and never closed"
+            if "unexpected end of data" not in str(error):
+                what = f"not readable as cells: {error}"
+            raise InputError(what, file=name, line=start) from None
+        if any(cell.strip() for cell in cells):
+            yield start, cells

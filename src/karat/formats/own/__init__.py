@@ -1,0 +1,1 @@
+"""Files that only karat writes: baselines, policies, certificates, histories."""

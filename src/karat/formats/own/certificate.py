@@ -1,0 +1,180 @@
+"""Certificates of a comparison, as JSON: the head, then one query to a line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+from karat.errors import InputError, UsageError
+from karat.formats.own.fields import Fields, Kind, finite, short
+from karat.formats.own.fields import to_bytes as object_to_bytes
+from karat.formats.tables.detect import refuse_binary
+from karat.formats.tables.source import Source
+from karat.formats.tables.writing import beside
+from karat.measures import parse
+from karat.tables.release.certificate import VERSION, Certificate, CertifiedQuery, CertifiedVerdict
+from karat.tables.scale import read_scale
+
+_DEEPEST = 1 << 62  # ranks are 64-bit numbers
+_REMADE = "karat compare … --certificate FILE makes a new one"
+_KIND = Kind("certificate", VERSION, _REMADE)
+_VERDICTS = ("better", "worse")
+_HEAD = (
+    *("karat", "measure", "scale", "rel", "depth", "complete", "collapse", "baseline", "candidate"),
+    *("n", "difference", "unjudged_low", "unjudged_high", "unjudged_exact", "verdict", "unseen"),
+    *("unseen_unlimited", "reason", "sha256", "queries"),
+)
+_QUERY = (
+    *("query_id", "weight", "baseline", "candidate", "judgments", "unjudged_low", "unjudged_high"),
+    *("ideal", "ideal_allowed"),
+)
+
+
+def write_certificate(certificate: Certificate, path: str | Path) -> None:
+    """Write a certificate beside its place, then rename it; compressed by its name (``.gz``).
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    with beside(Path(path)) as stream:
+        stream.write(to_bytes(certificate))
+
+
+def to_bytes(certificate: Certificate) -> bytes:
+    """The file: the same certificate gives the same bytes."""
+    return object_to_bytes(certificate.to_dict())
+
+
+def read_certificate(path: str | Path) -> Certificate:
+    """A certificate from a file, plain or compressed, or ``-`` for standard input.
+
+    Whether what it says is true, its fingerprint included, is for ``verify_certificate``
+    to find out.
+
+    Raises:
+        InputError: it cannot be read, is damaged, or is no certificate.
+    """
+    with Source(path) as source:
+        refuse_binary(source)
+        return from_bytes(source.whole(), source.name)
+
+
+def from_bytes(data: bytes, name: str) -> Certificate:
+    """A certificate from the bytes of a file.
+
+    Raises:
+        InputError: it is damaged, or no certificate.
+    """
+    if f'"{_KIND.mark}"'.encode() not in data:
+        raise _KIND.none(name)
+    content = _KIND.content(data, name)
+    head = Fields(content, _HEAD, name, _REMADE)
+    rows = head.get("queries", list, "a list of queries")
+    if not rows:
+        raise head.wrong("queries", "a list of one query or more")
+    queries = tuple(_query(row, index, name) for index, row in enumerate(rows, 1))
+    ids = [query.query_id for query in queries]
+    if ids != sorted(set(ids), key=str.encode):
+        raise InputError("its queries are not each there once, in order", file=name, fix=_REMADE)
+    if head.get("n", int, "a whole number") != len(ids):
+        raise InputError(
+            f"it speaks of {short(content['n'])} queries and lists {len(ids)}",
+            file=name,
+            fix=_REMADE,
+        )
+    verdict = head.get("verdict", str, "a verdict")
+    if verdict not in _VERDICTS:
+        raise head.wrong("verdict", " or ".join(repr(one) for one in _VERDICTS))
+    depth = content["depth"]
+    if depth is not None and not 0 < head.get("depth", int, "a rank from 1, or null") <= _DEEPEST:
+        raise head.wrong("depth", "a rank from 1, or null")
+    collapse = content["collapse"]
+    unlimited = head.get("unseen_unlimited", bool, "true or false")
+    return Certificate(
+        karat=head.get("karat", str, "a version"),
+        measure=_measure(head),
+        scale=_scale(head),
+        rel=head.above_zero("rel"),
+        depth=depth,
+        complete=head.get("complete", bool, "true or false"),
+        collapse=None if collapse is None else head.get("collapse", str, "a name, or null"),
+        baseline=head.get("baseline", str, "a name"),
+        candidate=head.get("candidate", str, "a name"),
+        difference=head.number("difference"),
+        unjudged_low=head.number("unjudged_low"),
+        unjudged_high=head.number("unjudged_high"),
+        unjudged_exact=head.get("unjudged_exact", bool, "true or false"),
+        verdict=cast(CertifiedVerdict, verdict),
+        unseen=_unseen(head, unlimited),
+        unseen_unlimited=unlimited,
+        reason=head.get("reason", str, "text"),
+        queries=queries,
+        sha256=head.get("sha256", str, "text"),
+        source=name,
+    )
+
+
+def _query(row: Any, index: int, name: str) -> CertifiedQuery:
+    fields = Fields(row, _QUERY, name, _REMADE, f"query number {index}")
+    query_id = fields.get("query_id", str, "an id")
+    if not query_id:
+        raise fields.wrong("query_id", "an id")
+    fields.where = f"query {query_id}"
+    grades = fields.get("judgments", dict, "grades of documents")
+    if any(not doc_id for doc_id in grades):
+        raise fields.wrong("judgments", "grades of documents with ids")
+    found = {doc_id: finite(grade) for doc_id, grade in grades.items()}
+    judgments = {doc_id: grade for doc_id, grade in found.items() if grade is not None}
+    if len(judgments) < len(grades) or min(judgments.values(), default=0.0) < 0:
+        raise fields.wrong("judgments", "grades from 0 up")
+    return CertifiedQuery(
+        query_id=query_id,
+        weight=fields.above_zero("weight"),
+        baseline=_ranking(fields, "baseline"),
+        candidate=_ranking(fields, "candidate"),
+        judgments=judgments,
+        unjudged_low=fields.number("unjudged_low"),
+        unjudged_high=fields.number("unjudged_high"),
+        ideal=fields.maybe("ideal"),
+        ideal_allowed=fields.maybe("ideal_allowed"),
+    )
+
+
+def _ranking(fields: Fields, key: str) -> tuple[str, ...]:
+    ids = fields.get(key, list, "a list of documents")
+    if any(not isinstance(doc_id, str) or not doc_id for doc_id in ids):
+        raise fields.wrong(key, "a list of document ids")
+    if len(set(ids)) < len(ids):
+        raise fields.wrong(key, "a list of documents, each once")
+    return tuple(ids)
+
+
+def _measure(head: Fields) -> str:
+    text = head.get("measure", str, "a measure")
+    try:
+        measure = parse(text)
+        same = str(measure) == text and (measure.depth or 0) <= _DEEPEST
+    except UsageError:
+        same = False
+    if not same:
+        raise head.wrong("measure", "the name of a measure as karat prints it")
+    return cast(str, text)
+
+
+def _scale(head: Fields) -> tuple[float, float]:
+    wanted = "the lowest and the highest grade"
+    ends = [finite(end) for end in head.get("scale", list, wanted)]
+    try:
+        return read_scale(ends)
+    except UsageError:
+        raise head.wrong("scale", wanted) from None
+
+
+def _unseen(head: Fields, unlimited: bool) -> int | None:
+    if head.value["unseen"] is None:
+        return None
+    wanted = "null, as unseen_unlimited is true" if unlimited else "a whole number from 0, or null"
+    value: int = head.get("unseen", int, wanted)
+    if unlimited or value < 0:
+        raise head.wrong("unseen", wanted)
+    return value

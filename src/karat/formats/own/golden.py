@@ -1,0 +1,331 @@
+"""Golden sets: queries with their text and attributes, and the documents judged for each.
+
+Two shapes, told apart by content. karat's own::
+
+    {"karat_golden_set": 1, "name": "docs", "scale": [0, 3], "queries": [ITEM, ITEM]}
+
+and a plain list of items, as a JSON array or as one object to a line. An item is::
+
+    {"query": "join two lists", "relevant_docs": {"a": 3, "b": 0}, "category": "task"}
+
+``relevant_docs`` may be a list of ids, which have grade 1 each. Empty, it says that the query was
+judged and has no relevant document; without it, or with null, the query has not been judged yet.
+``query_id`` may be left out in all items of a plain list: they are then q1, q2, … in order.
+``no_answer: true`` marks a query without a right answer, ``sources`` says of documents where their
+grade comes from if it is not from a person, and every other key is an attribute.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from karat.errors import InputError, UsageError, nearest
+from karat.formats.tables.detect import refuse_binary
+from karat.formats.tables.format import Format, Rows
+from karat.formats.tables.jsonl import parsed
+from karat.formats.tables.source import Source
+from karat.golden.query import (
+    PERSON,
+    Gathered,
+    GoldenQuery,
+    Where,
+    golden_query,
+    identifier,
+    judgment_frame,
+    query_frame,
+    short,
+    text_of,
+    without_relevant,
+)
+from karat.tables.scale import Scale, read_scale
+
+VERSION = 1
+"""Of karat's own shape."""
+
+_MARK = "karat_golden_set"
+_OWN = re.compile(rb'\s*\{\s*"karat_golden_set"\s*:')
+IDS = ("query_id", "qid", "id", "_id")
+"""What the id of a query may be called."""
+_TEXTS = ("query", "text")
+_MISNAMED = {
+    "relevant",
+    "relevance",
+    "relevances",
+    "relevant_documents",
+    "relevant_ids",
+    "relevant_doc_ids",
+    "docs",
+    "documents",
+    "grades",
+    "labels",
+    "ratings",
+    "judgments",
+    "judgements",
+    "qrels",
+}  # a query with one of these was judged, under a name that is not read
+_AN_ITEM = '{"query": "join two lists", "relevant_docs": {"a": 3, "b": 0}}'
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenFile:
+    """What a file holds: its name and scale where it says them, and the queries in order."""
+
+    queries: list[GoldenQuery]
+    name: str | None = None
+    scale: tuple[float, float] | None = None
+
+
+def parse(data: bytes, name: str) -> GoldenFile:
+    """A golden set from the bytes of a file.
+
+    Raises:
+        InputError: not a golden set, or damaged: with line or item, query, and the fix.
+    """
+    if data.lstrip()[:1] not in (b"{", b"["):
+        raise InputError(
+            "this is no golden set: it is not JSON", file=name, line=1, fix=f"a list of {_AN_ITEM}"
+        )
+    if data.lstrip().startswith(b"["):
+        return GoldenFile(listed(parsed(data, name, 1, _Object), name))
+    head = _own(data, name)
+    if head is None:
+        return GoldenFile(_gather(_lines(data, name), None))
+    _refuse_twice(head, Where(name))
+    version = head[_MARK]
+    if version != VERSION or isinstance(version, bool):
+        newer = isinstance(version, int) and version > VERSION
+        raise InputError(
+            f"it is a golden set of version {short(version)}, and this karat reads {VERSION}",
+            file=name,
+            fix="pip install --upgrade karat" if newer else f'"{_MARK}": {VERSION}',
+        )
+    scale = _scale(head.get("scale"), name)
+    if not isinstance(head.get("queries"), list):
+        raise InputError("the golden set has no list of queries", file=name)
+    title = head.get("name")
+    if title is not None:
+        title = text_of(title, "name", Where(name), None)
+    return GoldenFile(listed(head["queries"], name, scale), title, scale)
+
+
+def listed(
+    items: Sequence[Any], name: str, scale: tuple[float, float] | None = None
+) -> list[GoldenQuery]:
+    """Queries from items (see the head of this file), each checked.
+
+    Raises:
+        InputError: with the number of the item, from 1.
+    """
+    return _gather(((Where(name, item=i), item) for i, item in enumerate(items, 1)), scale)
+
+
+def read(path: str | Path) -> GoldenFile:
+    """A golden set from a file, plain or compressed, or ``-`` for standard input.
+
+    Raises:
+        InputError: it cannot be read, or is damaged.
+    """
+    with Source(path) as source:
+        refuse_binary(source)
+        return parse(source.whole(), source.name)
+
+
+def is_own(data: bytes, name: str) -> bool:
+    """Whether the bytes of a golden set are of karat's own shape, and not a plain list."""
+    return not data.lstrip().startswith(b"[") and _own(data, name) is not None
+
+
+def to_bytes(held: GoldenFile) -> bytes:
+    """The shape of karat, a query to a line: the same golden set gives the same bytes."""
+    scale = None if held.scale is None else [_whole(value) for value in held.scale]
+    head = {"karat_golden_set": VERSION, "name": held.name, "scale": scale}
+    kept = {key: value for key, value in head.items() if value is not None}
+    lines = ",\n".join(f"  {_dumped(_item(query))}" for query in held.queries)
+    return f'{_dumped(kept)[:-1]}, "queries": [\n{lines}\n]}}\n'.encode()
+
+
+SIMPLE = ("query", "relevant_docs", "category", "difficulty")
+"""The keys of each object of the simple form."""
+
+
+def simple(queries: Iterable[GoldenQuery]) -> bytes:
+    """A JSON array of objects with the keys of ``SIMPLE`` and no others, a query to a line.
+
+    It is for programs that know nothing of karat. Queries that are not judged yet are left out, as
+    are ids, other attributes, sources and the scale; ``category`` and ``difficulty`` may be null.
+    """
+    lines = ",\n".join(
+        _dumped(
+            {
+                "query": query.text,
+                "relevant_docs": {doc: _whole(j.grade) for doc, j in query.judgments.items()},
+                "category": query.attributes.get("category"),
+                "difficulty": query.attributes.get("difficulty"),
+            }
+        )
+        for query in queries
+        if query.judged
+    )
+    return f"[\n{lines}\n]\n".encode()
+
+
+class _Object(dict[str, Any]):
+    """An object that knows whether a key stood twice in it."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.twice: str | None = None
+        if len(self) < len(pairs):
+            counts = Counter(key for key, _ in pairs)
+            self.twice = next(key for key, _ in pairs if counts[key] > 1)
+
+
+def _refuse_twice(value: Any, where: Where, query: str | None = None) -> None:
+    if isinstance(value, _Object) and value.twice is not None:
+        raise where.wrong(f"{value.twice!r} stands twice in one object", query, fix="keep one")
+
+
+def _own(data: bytes, name: str) -> _Object | None:
+    """The one object of karat's own shape, whatever the order of its keys."""
+    if _OWN.match(data):
+        return cast(_Object, parsed(data, name, 1, _Object))
+    if f'"{_MARK}"'.encode() not in data:
+        return None
+    try:
+        whole = parsed(data, name, 1, _Object)
+    except InputError:
+        return None  # more than one object: a list
+    return whole if isinstance(whole, _Object) and _MARK in whole else None
+
+
+def _lines(data: bytes, name: str) -> Iterator[tuple[Where, Any]]:
+    for line, raw in enumerate(data.split(b"\n"), 1):
+        if raw.strip():
+            yield Where(name, line=line), parsed(raw, name, line, _Object)
+
+
+def _gather(
+    items: Iterable[tuple[Where, Any]], scale: tuple[float, float] | None
+) -> list[GoldenQuery]:
+    gathered = Gathered()
+    for where, item in items:
+        query, named = _of_item(item, gathered.fresh(), where, scale)
+        gathered.refuse(query.query_id, query.text, named=named, where=where)
+        gathered.put(query)
+    return list(gathered.queries.values())
+
+
+def _of_item(
+    item: Any, made: str, where: Where, scale: tuple[float, float] | None
+) -> tuple[GoldenQuery, bool]:
+    """The query of an item, and whether it came with an id."""
+    if not isinstance(item, Mapping):
+        raise where.wrong(f"{short(item)} stands where a query is wanted", fix=_AN_ITEM)
+    if any(not isinstance(key, str) for key in item):
+        raise where.wrong("a key is not text", fix=_AN_ITEM)
+    key = next((key for key in IDS if item.get(key) is not None), None)
+    query_id = made if key is None else identifier(item[key], "query_id", where)
+    _refuse_twice(item, where, query_id)
+    texts = [key for key in _TEXTS if key in item]
+    if len(texts) > 1:
+        raise where.wrong("'query' and 'text' both mean what was typed", query_id, fix="keep one")
+    if not texts:
+        raise where.wrong(f"there is no 'query' in it, only {_names(item)}", fix=_AN_ITEM)
+    if "relevant_docs" not in item:
+        wrong = [name for name in item if name.casefold() in _MISNAMED]
+        wrong += [name for name in nearest("relevant_docs", item, 1) if _like(name)]
+        if wrong:
+            raise where.wrong(
+                f"there is no 'relevant_docs' in it, only {_names(item)}",
+                query_id,
+                fix=f"rename {wrong[0]!r} to 'relevant_docs', or to something else if it does not "
+                "hold judged documents",
+            )
+    no_answer = item.get("no_answer", False)
+    relevant = item.get("relevant_docs")
+    _refuse_twice(relevant, where, query_id)
+    _refuse_twice(item.get("sources"), where, query_id)
+    used = {key, *texts, "relevant_docs", "sources", "no_answer"}
+    others = {name: value for name, value in item.items() if name not in used}
+    if key == "_id" and isinstance(others.get("metadata"), Mapping):  # a line of BEIR's queries
+        others = {**others.pop("metadata"), **others}
+    query = golden_query(
+        where,
+        query_id,
+        item[texts[0]],
+        relevant,
+        no_answer=no_answer,
+        sources=item.get("sources"),
+        scale=scale,
+        attributes={
+            name: json.dumps(value, ensure_ascii=False, default=str)
+            if isinstance(value, dict | list)
+            else value
+            for name, value in others.items()
+        },
+    )
+    return query, key is not None
+
+
+def _item(query: GoldenQuery) -> dict[str, Any]:
+    out: dict[str, Any] = {"query_id": query.query_id, "query": query.text, **query.attributes}
+    if query.no_answer:
+        out["no_answer"] = True
+    if query.judged:
+        out["relevant_docs"] = {doc: _whole(j.grade) for doc, j in query.judgments.items()}
+    sources = {doc: j.source for doc, j in query.judgments.items() if j.source != PERSON}
+    return out | ({"sources": sources} if sources else {})
+
+
+def _scale(value: Any, name: str) -> Scale | None:
+    if value is None:
+        return None
+    try:
+        return read_scale(value)
+    except UsageError:
+        raise InputError(
+            f"the scale {short(value)} holds no grades", file=name, fix='"scale": [0, 3]'
+        ) from None
+
+
+def _whole(value: float) -> float:
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _like(name: str) -> bool:
+    """Whether a key is a misspelling of ``relevant_docs``, and not merely a word near it."""
+    return "rel" in name.casefold() and "doc" in name.casefold()
+
+
+def _names(item: Mapping[str, Any]) -> str:
+    return ", ".join(repr(name) for name in list(item)[:12]) or "nothing"
+
+
+def _rows(source: Source, role: str) -> Rows:
+    held = parse(source.whole(), source.name)
+    if role == "queries":
+        return Rows([query_frame(held.queries, source.name)])
+    about = {} if held.scale is None else {"scale": f"{held.scale[0]!r} {held.scale[1]!r}"}
+    if without := without_relevant(held.queries):
+        about["without"] = json.dumps(without)
+    return Rows([judgment_frame(held.queries)], about=lambda: about)
+
+
+GOLDEN = Format(
+    name="golden",
+    what="a golden set of karat's, or a plain list of queries with their relevant_docs",
+    readers={
+        "qrels": lambda source: _rows(source, "qrels"),
+        "queries": lambda source: _rows(source, "queries"),
+    },
+)

@@ -1,0 +1,140 @@
+"""The ledger of a held-out part, as JSON Lines: each evaluation on it is one line, added for good.
+
+It is ``held_out.jsonl`` in a workspace, and beside a golden set's file where there is no workspace.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from karat.errors import InputError, UsageError
+from karat.formats.own.history import locked
+from karat.formats.own.workspace import find_workspace
+from karat.formats.tables.jsonl import parsed
+from karat.formats.tables.source import Source
+from karat.formats.tables.writing import beside
+
+VERSION = 1
+NAME = "held_out.jsonl"
+"""What the ledger of a workspace is called."""
+
+_MARK = "karat_held_out"
+_RESTORED = "restore the file from version control or a backup"
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One evaluation on a held-out part.
+
+    Attributes:
+        time: When, in UTC, as ``2026-03-01T02:00:00.000000Z``.
+        golden: The golden set: its file or folder as seen from the folder of the ledger.
+        queries: How many queries of the part were there.
+        runs: Name and content hash (SHA-256) of each run.
+        by: Who evaluated.
+        commit: Of which code; None if that is not known.
+    """
+
+    time: str
+    golden: str
+    queries: int
+    runs: tuple[tuple[str, str], ...]
+    by: str
+    commit: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        runs = [{"name": name, "sha256": sha256} for name, sha256 in self.runs]
+        head = {_MARK: VERSION, "time": self.time, "golden": self.golden, "queries": self.queries}
+        return {**head, "runs": runs, "by": self.by, "commit": self.commit}
+
+
+def place(golden: str | Path) -> Path:
+    """Where the ledger of a golden set is.
+
+    Args:
+        golden: Its file, or the BEIR folder (or a file of it) that it was exported to.
+    """
+    path = _whole(golden)
+    try:
+        return find_workspace(path.parent).parent / NAME
+    except UsageError:
+        return path.with_name(f"{path.name}.{NAME}")
+
+
+def called(golden: str | Path) -> str:
+    """What the ledger calls a golden set, given as in ``place``: it may hold uses of several."""
+    return _whole(golden).relative_to(place(golden).parent).as_posix()
+
+
+def _whole(golden: str | Path) -> Path:
+    path = Path(golden).resolve()
+    if path.parent.name == "qrels" and any(path.parent.parent.glob("queries.jsonl*")):
+        path = path.parent.parent  # the folder is replaced as a whole when it is exported again
+    return path
+
+
+def uses(path: Path) -> list[Use]:
+    """The uses in a ledger, the first first; none where there is no file.
+
+    Raises:
+        InputError: it cannot be read, or a line is damaged.
+    """
+    return _uses(_held(path), str(path))
+
+
+def append(path: Path, use: Use) -> Sequence[Use]:
+    """Add a use at the end of a ledger, which is made if there is none.
+
+    Writers wait for each other, and the file is written beside its place, then renamed: a use is
+    there whole, or not at all, and none is ever lost.
+
+    Returns:
+        The uses before it, of this golden set and of others.
+
+    Raises:
+        InputError: the ledger is damaged, or cannot be written.
+    """
+    with locked(path):
+        data = _held(path)
+        before = _uses(data, str(path))
+        if data and not data.endswith(b"\n"):
+            data += b"\n"
+        line = json.dumps(use.to_dict(), ensure_ascii=False).encode("utf-8", "replace")
+        with beside(path) as stream:
+            stream.write(data + line + b"\n")
+    return before
+
+
+def _held(path: Path) -> bytes:
+    if not path.exists() or not path.stat().st_size:
+        return b""
+    with Source(path) as source:
+        return source.whole()
+
+
+def _uses(data: bytes, name: str) -> list[Use]:
+    lines = enumerate(data.split(b"\n"), 1)
+    return [_use(line, name, number) for number, line in lines if line.strip()]
+
+
+def _use(line: bytes, name: str, number: int) -> Use:
+    content = parsed(line, name, number)
+    try:
+        if content.pop(_MARK) != VERSION:
+            raise InputError(
+                "a newer karat wrote this use of a held-out part",
+                file=name,
+                line=number,
+                fix="pip install --upgrade karat",
+            )
+        runs = tuple((str(run["name"]), str(run["sha256"])) for run in content.pop("runs"))
+        return Use(runs=runs, **content)
+    except (AttributeError, KeyError, TypeError):
+        raise InputError(
+            "the line is not a use of a held-out part", file=name, line=number, fix=_RESTORED
+        ) from None

@@ -1,0 +1,320 @@
+"""Histories, as JSON Lines: one point to a line, added by whoever measures."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, cast
+
+from karat.errors import InputError
+from karat.formats.own.fields import Fields, short
+from karat.formats.own.query_values import MOST, unpacked
+from karat.formats.tables.jsonl import parsed
+from karat.formats.tables.source import Source
+from karat.formats.tables.writing import beside
+from karat.tables.release.gate import EXIT_CODES
+from karat.tables.release.history import HASHES, VERSION, Answered, ByQuery, Kind, Point, Value
+
+_MARK = "karat_history"
+_RESTORED = "take the line out, or restore the file from version control"
+_ANSWERED = ("queries", "failed", "missing", "empty")
+_POINT = (
+    "time",
+    "kind",
+    "run",
+    "commit",
+    "verdict",
+    "rules",
+    "karat",
+    "values",
+    "slices",
+    "hashes",
+)
+_LATER = ("answered", "series", "by_query")
+"""What lines of an earlier karat lack."""
+_BY_QUERY = ("queries", "n", "values", "weights")
+_VALUE = ("measure", "value", "ci_low", "ci_high", "n")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
+
+
+def append(path: str | Path, *points: Point) -> None:
+    """Add points at the end of a history, which is made if there is none.
+
+    Writers wait for each other (a lock of the file), and the whole file is written beside its
+    place, then renamed: no line is ever lost, or there by half. A name that ends in ``.gz``
+    compresses.
+
+    Raises:
+        InputError: the file is something other than a history, its last line is cut short, it
+            cannot be written, or a point is none that could be read again.
+    """
+    path = Path(path)
+    if path.exists() and not path.is_file():
+        raise InputError("a history is a file", file=str(path), fix="name a file, as trend.jsonl")
+    added = b"".join(_line(point) for point in points)
+    with locked(path):
+        before = _held(path)
+        if before and not before.endswith(b"\n"):
+            before += b"\n"
+        with beside(path) as stream:
+            stream.write(before + added)
+
+
+def read(
+    path: str | Path,
+    told: Callable[[str], None] | None = None,
+    damaged: Callable[[InputError], None] | None = None,
+) -> list[Point]:
+    """The points of a history, in the order of its lines.
+
+    Args:
+        path: The file.
+        told: Hears of a last line that is cut short, which is then left out: another program was
+            stopped while it wrote, and the lines before are whole. An error if None.
+        damaged: Hears of each line that is damaged, which is then left out. An error if None, or
+            if no line is whole.
+
+    Raises:
+        InputError: it cannot be read, holds no point, a line is damaged, or a newer karat wrote it.
+    """
+    with Source(path) as source:
+        data, name = source.whole(), source.name
+    if f'"{_MARK}"'.encode() not in data:
+        raise _no_history(name)
+    lines = data.split(b"\n")
+    if told is not None and lines[1:] and lines[-1].strip() and not _is_json(lines[-1]):
+        told(f"line {len(lines)} of {name}, its last, is cut short: left out")
+        lines.pop()
+    points: list[Point] = []
+    wrong: list[InputError] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            if line.strip():
+                points.append(_point(line, name, number))
+        except InputError as error:
+            if damaged is None:
+                raise
+            wrong.append(error)
+    if damaged is not None and wrong:
+        if not points:
+            raise wrong[0]
+        for each in wrong:
+            damaged(each)
+    return points
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _held(path: Path) -> bytes:
+    """What the history holds so far."""
+    if not path.exists() or not path.stat().st_size:
+        return b""
+    with Source(path) as source:
+        data = source.whole()
+    if f'"{_MARK}"'.encode() not in data.lstrip().split(b"\n", 1)[0]:
+        raise _no_history(str(path))
+    before, _, last = data.rpartition(b"\n")
+    if last.strip() and not _is_json(last):
+        # Another line behind it would make damage in the middle of a crash at the end.
+        line = before.count(b"\n") + 1 + bool(before)
+        what = "its last line is cut short, and nothing is added to it"
+        raise InputError(what, file=str(path), line=line, fix=_RESTORED)
+    return data
+
+
+def _no_history(name: str) -> InputError:
+    return InputError(
+        "this is no history of karat's",
+        file=name,
+        fix="karat evaluate … --history FILE.jsonl begins one",
+    )
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """A block in which no other karat writes a file (on Windows: none of the same user).
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    if sys.platform == "win32":
+        # A file that is open cannot be renamed onto there, so another one stands for it.
+        import msvcrt
+
+        key = sha256(str(path.resolve()).casefold().encode()).hexdigest()[:32]
+        with (Path(tempfile.gettempdir()) / f"karat-{key}.lock").open("a+b") as lock:
+            while True:
+                lock.seek(0)
+                try:
+                    msvcrt.locking(lock.fileno(), msvcrt.LK_LOCK, 1)
+                    break
+                except OSError:  # it gives up after ten seconds
+                    continue
+            try:
+                yield
+            finally:
+                lock.seek(0)
+                msvcrt.locking(lock.fileno(), msvcrt.LK_UNLCK, 1)
+    else:
+        import fcntl
+
+        while True:
+            try:
+                lock = path.open("ab")
+            except OSError as error:
+                what = f"cannot be written: {error.strerror}"
+                raise InputError(what, file=str(path)) from None
+            with lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not _same(path, lock.fileno()):
+                    continue  # while we waited, another took its place
+                yield
+                return
+
+
+def _same(path: Path, handle: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(handle))
+    except FileNotFoundError:
+        return False
+
+
+def _point(line: bytes, name: str, number: int) -> Point:
+    try:
+        return _read_point(parsed(line, name, number), name)
+    except InputError as error:
+        fix = error.fix if error.fix and error.fix.startswith("pip") else _RESTORED
+        raise InputError(error.what, file=name, line=number, fix=fix) from None
+
+
+def _read_point(content: Any, name: str) -> Point:
+    if not isinstance(content, dict) or _MARK not in content:
+        raise InputError("the line is no point of a history", file=name)
+    version = content.pop(_MARK)
+    if version != VERSION or not isinstance(version, int) or isinstance(version, bool):
+        newer = isinstance(version, int) and version > VERSION
+        raise InputError(
+            f"it is a point of version {short(version)}, and this karat reads {VERSION}",
+            file=name,
+            fix="pip install --upgrade karat" if newer else None,
+        )
+    later = dict.fromkeys(_LATER)
+    head = Fields(later | content, (*_POINT, *_LATER), name, _RESTORED)
+    kind = head.get("kind", str, "evaluate or gate")
+    if kind not in {"evaluate", "gate"}:
+        raise head.wrong("kind", "evaluate or gate")
+    verdict = _text_or_none(head, "verdict")
+    if verdict is not None and verdict not in EXIT_CODES:
+        raise head.wrong("verdict", f"one of {', '.join(EXIT_CODES)}")
+    rows = [
+        *(_value(row, name, False) for row in head.get("values", list, "a list of values")),
+        *(_value(row, name, True) for row in head.get("slices", list, "a list of values")),
+    ]
+    if len({(row.measure, row.attribute, row.slice) for row in rows}) < len(rows):
+        raise InputError("a measure stands twice in it", file=name)
+    hashes = Fields(head.get("hashes", dict, "hashes"), HASHES, name, _RESTORED, "hashes")
+    return Point(
+        time=_time(head),
+        kind=cast(Kind, kind),
+        run=head.get("run", str, "a name"),
+        commit=_text_or_none(head, "commit"),
+        verdict=verdict,
+        rules=head.get("rules", str, "text"),
+        karat=head.get("karat", str, "a version"),
+        values=tuple(rows),
+        hashes={key: _text_or_none(hashes, key) for key in HASHES},
+        answered=_answered(head.value["answered"], name),
+        series=_text_or_none(head, "series"),
+        by_query=_by_query(head.value["by_query"], name),
+    )
+
+
+def _answered(counts: Any, name: str) -> Answered | None:
+    if counts is None:
+        return None
+    fields = Fields(counts, _ANSWERED, name, _RESTORED, "answered")
+    found = {key: fields.get(key, int, "a count") for key in _ANSWERED}
+    for key, count in found.items():
+        if not 0 <= count <= found["queries"]:
+            raise fields.wrong(key, "a count of the queries")
+    return Answered(**found)
+
+
+def _by_query(given: Any, name: str) -> ByQuery | None:
+    if given is None:
+        return None
+    fields = Fields(given, _BY_QUERY, name, _RESTORED, "by_query")
+    n = fields.get("n", int, "a count")
+    if not 0 < n <= MOST:
+        raise fields.wrong("n", f"a count from 1 to {MOST:,}")
+    values = fields.get("values", dict, "values by measure")
+    weights = _text_or_none(fields, "weights")
+    for text in (*values.values(), *([] if weights is None else [weights])):
+        if not isinstance(text, str):
+            raise fields.wrong("values", "packed values by measure")
+        unpacked(text, n)
+    return ByQuery(fields.get("queries", str, "a hash"), n, values, weights)
+
+
+def _time(head: Fields) -> str:
+    time: str = head.get("time", str, "a time")
+    wanted = "a time in UTC, as 2026-03-01T02:00:00Z"
+    if not _TIME.fullmatch(time):
+        raise head.wrong("time", wanted)
+    try:
+        datetime.fromisoformat(time).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise head.wrong("time", wanted) from None
+    return time
+
+
+def _value(row: Any, name: str, sliced: bool) -> Value:
+    names = (*_VALUE, "attribute", "slice") if sliced else _VALUE
+    fields = Fields(row, names, name, _RESTORED, "a value")
+    n = row["n"]
+    if n is not None and fields.get("n", int, "a count") < 0:
+        raise fields.wrong("n", "a count")
+    low, high = fields.maybe("ci_low"), fields.maybe("ci_high")
+    if (low is None) != (high is None) or (low is not None and high is not None and low > high):
+        raise fields.wrong("ci_low", "the lower end of an interval")
+    return Value(
+        measure=fields.get("measure", str, "a measure"),
+        value=fields.maybe("value"),
+        ci_low=low,
+        ci_high=high,
+        n=n,
+        attribute=fields.get("attribute", str, "a name") if sliced else None,
+        slice=fields.get("slice", str, "a value") if sliced else None,
+    )
+
+
+def _text_or_none(fields: Fields, key: str) -> str | None:
+    return None if fields.value[key] is None else fields.get(key, str, "text or null")
+
+
+def _line(point: Point) -> bytes:
+    """A point as a line that can be read again."""
+    try:
+        text = json.dumps(point.to_dict(), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"a point cannot be kept: {error}", fix="a number is finite") from None
+    line = text.encode("utf-8", "replace")  # names of files can be no text at all
+    try:
+        _read_point(json.loads(line), "the history")
+    except InputError as error:
+        raise InputError(f"a point cannot be kept: {error.what}") from None
+    return line + b"\n"

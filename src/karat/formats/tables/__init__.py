@@ -1,0 +1,1 @@
+"""Files of judgments, runs, queries and documents."""

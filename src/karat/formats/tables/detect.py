@@ -1,0 +1,396 @@
+"""Which format a file is in, told by its first bytes and never by its name.
+
+Where the bytes fit two formats, that is an error that names both: a guess would change numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from karat.errors import Advice, InputError
+from karat.formats.tables.line_ends import refuse_return
+from karat.formats.tables.source import HEAD, NothingIn, Source
+from karat.tables.column_names import SPELLINGS, is_header, known, plain
+
+_SAMPLE = 200  # lines looked at
+_BLANKS = re.compile(r"[ \t\r\v\f]+")
+_BEIR_HEADER = ["query_id", "corpus_id", "score"]
+_NESTED = re.compile(rb'\s*\{\s*("(?:[^"\\]|\\.)*")\s*:\s*(\{|\[|null)')
+_JUDGED = ("qrels", "queries")
+_KINDS = {
+    "baseline": "a saved baseline",
+    "golden_set": "a golden set",
+    "certificate": "a certificate",
+    "history": "a history",
+    "about": "the description of a run",
+}
+_MARK = re.compile(rf'\s*\{{\s*"karat_({"|".join(_KINDS)})"\s*:'.encode())
+_TOML = re.compile(r"\[\[?\s*[A-Za-z_]\w*\s*\]|[A-Za-z_]\w*\s*=")
+_POLICY = re.compile(r"\[\[\s*(rule|known_failure)\s*\]\]|\[\s*health\s*\]|rule\s*=")
+
+
+class WrongRole(InputError):
+    """A file that is sound, but of another role than the one it is read as."""
+
+
+def detect(source: Source, role: str) -> str:
+    """The name of the format of a file.
+
+    Args:
+        source: The file; only its head is looked at.
+        role: What it is wanted as: qrels | run | queries | documents.
+
+    Raises:
+        InputError: no format fits, two do, or the file is of another role.
+    """
+    head = source.head
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    refuse_binary(source)
+    refuse_kind(source, role)
+    if head.lstrip()[:1] in (b"{", b"["):
+        return _json(source, role)
+    lines = _lines(source)
+    if not lines:
+        raise NothingIn("there are only comments, no data", file=source.name)
+    if (header := _with_header(source, lines, role)) is not None:
+        return header
+    for number, raw in enumerate(head.split(b"\n"), 1):
+        if b'"' not in raw:  # within quotes it may be part of a cell
+            refuse_return(raw, source.name, number)
+    if role in ("queries", "documents"):
+        return _texts(source, lines, role)
+    return _columns(source, lines, role)
+
+
+def own_kind(source: Source) -> str | None:
+    """What a file of karat's own is, with its article ("a saved baseline"); None for any other."""
+    head = source.head
+    if marked := _MARK.match(head[:200]):
+        return _KINDS[marked.group(1).decode()]
+    text = head.lstrip()
+    if text[:1] in (b"{", b"[") and b'"relevant_docs"' in text.partition(b"}")[0]:
+        return _KINDS["golden_set"]
+    if text[:1] == b"{" and re.search(rb'"karat_golden_set"\s*:', text):
+        return _KINDS["golden_set"]
+    lines = _lines(source)
+    if lines and _TOML.match(lines[0]) and any(_POLICY.match(line) for line in lines):
+        return "a policy"
+    return None
+
+
+def refuse_kind(source: Source, role: str) -> None:
+    """Refuse a file of karat's own where another is wanted.
+
+    Raises:
+        WrongRole: it is one; a golden set is judgments and queries.
+    """
+    kind = own_kind(source)
+    if kind is None or (kind == _KINDS["golden_set"] and role in _JUDGED):
+        return
+    if kind == _KINDS["about"]:
+        raise WrongRole(
+            f"this is {kind}, which karat reads with it", file=source.name, fix="name the run alone"
+        )
+    wanted = "a run is" if role == "run" else f"{role} are"
+    raise WrongRole(
+        f"this is {kind}, and {wanted} wanted here",
+        file=source.name,
+        fix=_order(role) if role in ("qrels", "run") else f"name the file that holds the {role}",
+    )
+
+
+def refuse_binary(source: Source) -> None:
+    """Refuse what is no UTF-8 text with line ends.
+
+    Raises:
+        InputError: NUL bytes (binary data, or UTF-16 without its mark), or lines that end in a
+            lone carriage return.
+    """
+    head = source.head
+    if head.startswith(b"PK\x03\x04"):
+        raise InputError(
+            "this is a ZIP file, and a file in it, or its folder, is wanted",
+            file=source.name,
+            fix=Advice(
+                f"unzip {source.name}, then name what was in it",
+                page="unpack it, and send what was in it",
+            ),
+        )
+    if b"\x00" in head:
+        at = head.index(b"\x00")
+        even = head[:4096:2].count(0) + head[1:4096:2].count(0)
+        utf16 = even > min(len(head), 4096) // 3 and head.isascii()
+        raise InputError(
+            "this is UTF-16 without its mark, and karat reads UTF-8"
+            if utf16
+            else "binary data, not text",
+            file=source.name,
+            line=head.count(b"\n", 0, at) + 1,
+            fix=Advice(f"iconv -f UTF-16LE -t UTF-8 {source.name}", page="save the file as UTF-8")
+            if utf16
+            else None,
+        )
+    if b"\r" in head.rstrip(b"\r") and b"\n" not in head:
+        raise InputError(
+            "lines end in a lone carriage return, as on old Macs",
+            file=source.name,
+            line=1,
+            fix=f"tr '\\r' '\\n' < {source.name}",
+        )
+
+
+def _lines(source: Source) -> list[str]:
+    """The first whole lines that are not blank and no comments."""
+    raw = source.head.split(b"\n")
+    if len(raw) > 1 and len(source.head) >= HEAD - 3:
+        raw = raw[:-1]  # cut off by the end of the head
+    lines = [line.decode("utf-8", "replace").rstrip("\r") for line in raw[: 10 * _SAMPLE]]
+    return [line for line in lines if line.strip() and not line.lstrip().startswith("#")][:_SAMPLE]
+
+
+def _json(source: Source, role: str) -> str:
+    text = source.head.lstrip()
+    judged = role in _JUDGED
+    if judged and (text.startswith(b"[") or b'"karat_golden_set"' in text):
+        return "golden"
+    if text.startswith(b"["):
+        raise InputError(
+            "this is a JSON array",
+            file=source.name,
+            line=1,
+            fix="write one object to a line (JSONL), or {query: {document: number}}",
+        )
+    first, _, rest = text.partition(b"\n")
+    try:
+        row = json.loads(first)
+    except (ValueError, RecursionError):
+        row = None
+    if judged and isinstance(row, dict):
+        # The first query of a golden set may have no judgments yet.
+        later = "query" in row and b'"relevant_docs"' in rest
+        if later or "relevant_docs" in row:
+            return "golden"
+    if isinstance(row, dict) and not (rest.strip() and row):
+        # A single line: nested if it holds queries with their documents, else a record.
+        nested = all(value is None or isinstance(value, dict | list) for value in row.values())
+        kind = "json" if nested else "jsonl"
+    elif isinstance(row, dict):
+        kind = "jsonl"
+    else:
+        match = _NESTED.match(text)
+        key = match.group(1).decode("utf-8", "replace").strip('"') if match else ""
+        named = plain(key) == "metadata" or known(key, role) is not None
+        opened = text[1:].lstrip()[:1] in (b"", b"}") or (match and not named)
+        kind = "json" if opened or first.strip() == b"{" else "jsonl"
+    if kind == "json":
+        if role in ("queries", "documents"):
+            raise WrongRole(
+                f"this looks like qrels or a run in nested JSON, and {role} are wanted",
+                file=source.name,
+                fix=f"{role} are read from JSONL, one object to a line",
+            )
+        return "json"
+    if isinstance(row, dict):
+        _refuse_other_role(source, list(row), role)
+        if "_id" in row and role in ("queries", "documents"):
+            return "beir"
+    return "jsonl"
+
+
+def _with_header(source: Source, lines: Sequence[str], role: str) -> str | None:
+    """The format, if the first line names columns."""
+    first = lines[0]
+    for separator, name in (("\t", "tsv"), (",", "csv"), (";", "csv")):
+        cells = [cell.strip().strip('"') for cell in first.split(separator)]
+        if len(cells) == 1:
+            # A list of ids under their name.
+            if separator != "," or role in ("qrels", "run") or known(cells[0], role) is None:
+                continue
+        elif ("\t" in first and separator != "\t") or not any(
+            is_header(cells, each) for each in (role, *SPELLINGS)
+        ):
+            continue
+        _refuse_other_role(source, cells, role)
+        if name == "tsv" and [plain(cell) for cell in cells] == _BEIR_HEADER:
+            if role == "qrels":
+                return "beir"
+            values = [line.split("\t")[-1] for line in lines[1:]]
+            if role == "run" and values and all(re.fullmatch(r"-?\d{1,2}", v) for v in values):
+                raise WrongRole(
+                    "this looks like BEIR qrels, and a run is wanted",
+                    file=source.name,
+                    fix=_order(
+                        role,
+                        "if it is a run, add --input-format tsv",
+                        page="if it is a run, call its second column doc_id",
+                    ),
+                )
+        return name
+    return None
+
+
+def _refuse_other_role(source: Source, names: Sequence[str], role: str) -> None:
+    """Refuse named columns that are those of another role."""
+    if role not in ("qrels", "run"):
+        return
+    meant = {known(name, "qrels") for name in names} | {known(name, "run") for name in names}
+    if not {"query_id", "doc_id"} <= meant:
+        return
+    folded = {plain(name) for name in names}
+    if role == "run" and "grade" in meant and not folded & {"score", "sim", "similarity", "rank"}:
+        raise WrongRole(
+            "this looks like qrels (it has grades and no scores), and a run is wanted",
+            file=source.name,
+            fix=_order(role),
+        )
+    if role == "qrels" and "rank" in folded and not _graded(names):
+        raise WrongRole(
+            "this looks like a run (it has ranks and no grades), and qrels are wanted",
+            file=source.name,
+            fix=_order(role),
+        )
+
+
+def _graded(names: Sequence[str]) -> bool:
+    grades = set(SPELLINGS["qrels"]["grade"]) - {"score"}
+    return any(plain(name) in grades for name in names)
+
+
+def _texts(source: Source, lines: Sequence[str], role: str) -> str:
+    """Queries or documents without a header."""
+    tabs = Counter(line.count("\t") for line in lines).most_common(1)[0][0]
+    if tabs == 1:
+        return "msmarco"
+    width = _width(lines)
+    if width >= 4 and all(len(_fields(line)) >= 4 for line in lines) and _numeric(lines, 3):
+        kind = "TREC qrels" if width == 4 else "a TREC run"
+        raise InputError(f"this looks like {kind}, and {role} are wanted", file=source.name)
+    raise _unknown(
+        source,
+        lines,
+        f"{role} are read from JSONL, from CSV and TSV whose first line names the columns, and "
+        "from MS MARCO lines: id, tab, text",
+    )
+
+
+def _columns(source: Source, lines: Sequence[str], role: str) -> str:
+    """Qrels or a run without a header."""
+    width = _width(lines)
+    if width == 4:
+        if role == "run":
+            raise WrongRole(
+                "this looks like TREC qrels (4 fields), and a run is wanted (6 fields)",
+                file=source.name,
+                fix=_order(role),
+            )
+        return "trec"
+    if width >= 6:
+        if role == "qrels":
+            raise WrongRole(
+                "this looks like a TREC run (6 fields), and qrels are wanted (4 fields)",
+                file=source.name,
+                fix=_order(role),
+            )
+        return "trec"
+    tabs = Counter(line.count("\t") for line in lines).most_common(1)[0][0]
+    if width == 3 and tabs == 2:
+        return _three(source, lines, role)
+    if tabs >= 2:
+        return "tsv"
+    if Counter(line.count(",") for line in lines).most_common(1)[0][0] >= 2:
+        return "csv"
+    wanted = {
+        "qrels": "TREC qrels have 4 fields (query iteration document grade)",
+        "run": "a TREC run has 6 fields (query Q0 document rank score tag)",
+    }
+    raise _unknown(source, lines, f"{wanted[role]}; CSV and TSV name their columns in line 1")
+
+
+def _three(source: Source, lines: Sequence[str], role: str) -> str:
+    """Three tab-separated fields without a header: what is the third?"""
+    rows = [line.split("\t") for line in lines if line.count("\t") == 2]
+    values = [row[2].strip() for row in rows]
+    numbers = [v for v in values if re.fullmatch(r"[-+]?[\d.]+([eE][-+]?\d+)?", v)]
+    if len(numbers) * 2 < len(values) or (len(values) == 1 and not numbers):
+        return "tsv"  # the reader says which column has no name
+    whole = all(re.fullmatch(r"\d+", value) for value in numbers)
+    counts = whole and len(numbers) == len(values) and _counts_up(rows)
+    if role == "qrels":
+        if counts and max(int(value) for value in values) >= 10:
+            raise WrongRole(
+                "this looks like an MS MARCO run (the third field counts 1, 2, 3 …), and qrels "
+                "are wanted",
+                file=source.name,
+                fix=_order(
+                    role,
+                    "if they are grades, add --input-format beir",
+                    page="if they are grades, write query_id, doc_id, grade above them",
+                ),
+            )
+        return "beir"
+    if counts and max(int(value) for value in values) > 1:
+        return "msmarco"
+    if any(not re.fullmatch(r"[-+]?\d+", value) for value in numbers):
+        return "tsv"
+    raise InputError(
+        "three fields without a header: this may be an MS MARCO run (query, document, rank) or a "
+        "TSV run (query, document, score), and the third field does not tell which",
+        file=source.name,
+        fix=Advice(
+            "add --input-format msmarco or --input-format tsv",
+            page="write query_id, doc_id, rank above them, or query_id, doc_id, score",
+        ),
+    )
+
+
+def _counts_up(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the third field counts 1, 2, 3 … within each query."""
+    last: dict[str, int] = {}
+    for query, _, value in rows:
+        if int(value) != last.get(query, 0) + 1:
+            return False
+        last[query] = int(value)
+    return True
+
+
+def _fields(line: str) -> list[str]:
+    return _BLANKS.split(line.strip(" \t\r\v\f"))
+
+
+def _width(lines: Sequence[str]) -> int:
+    """Fields of most lines; lines of six and more count as six."""
+    return Counter(min(len(_fields(line)), 6) for line in lines).most_common(1)[0][0]
+
+
+def _numeric(lines: Sequence[str], at: int) -> bool:
+    return all(re.fullmatch(r"[-+]?[\d.]+", _fields(line)[at]) for line in lines)
+
+
+def _order(role: str, typed: str | None = None, page: str | None = None) -> Advice:
+    """What helps where a run stands in the place of qrels, or qrels in that of a run.
+
+    Args:
+        role: What is wanted.
+        typed: What else may help at the command line.
+        page: What else may help on a page.
+    """
+    here = "send a run: judgments are imported into a golden set"
+    if role == "qrels":
+        here = "send judgments: runs are brought on the page Runs"
+    said = [("the order is QRELS RUN", typed), (here, page)]
+    order, own = ("; ".join(filter(None, parts)) for parts in said)
+    return Advice(order, page=own)
+
+
+def _unknown(source: Source, lines: Sequence[str], hint: str) -> InputError:
+    shown = lines[0][:60] + ("…" if len(lines[0]) > 60 else "")
+    return InputError(
+        f"the format cannot be told from the first line, {shown!r}",
+        file=source.name,
+        line=1,
+        fix=Advice(f"{hint}; or add --input-format", page=hint),
+    )

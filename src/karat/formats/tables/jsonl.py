@@ -1,0 +1,340 @@
+"""JSONL: one object to a line, in karat's spelling, in BEIR's (``_id``) or in the usual ones.
+
+An object of a query or a document may hold more; that becomes attributes, and a ``metadata``
+object is opened up. A key that stands twice in an object is an error: parsers keep one silently.
+A run may begin with ``{"about": {"engine": "prod", …}}``, which says what the run is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import IO, Any
+
+import polars as pl
+
+from karat.errors import InputError
+from karat.formats.advice import in_utf8
+from karat.formats.tables.cells import ANSWER, Careful, fast, run_rows
+from karat.formats.tables.export_checks import answered, frame_writers
+from karat.formats.tables.format import Format, Place, Rows
+from karat.formats.tables.lines import FAULTS
+from karat.formats.tables.prefetch import ahead
+from karat.formats.tables.source import Chunk, Source
+from karat.tables import Run
+from karat.tables.about import facts, flat
+from karat.tables.column_names import choose, known, plain
+
+_INFER = 1000  # lines Polars looks at; a later line that does not fit is read with care
+
+
+HALF = "a \\u escape is half of a surrogate pair, which is not a character"
+
+
+class Twice(ValueError):
+    """A key that stands twice in one object."""
+
+
+def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, for ``json.loads(object_pairs_hook=…)``.
+
+    Raises:
+        Twice: a key stands twice.
+    """
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise Twice(f"the key {key!r} stands twice in one object")
+            seen.add(key)
+    return out
+
+
+def read_table(source: Source, role: str) -> Rows:
+    """Qrels or a run."""
+    chunks = source.chunks()
+    first, about = _without_header(chunks, role, source.name)
+    line, row = next(_objects(first, source.name), (None, {}))
+    if line is None:  # nothing but a header
+        return Rows([], about=lambda: about)
+    chosen = _chosen(row, role, source.name, line)
+
+    def every() -> Iterator[Chunk]:
+        yield first
+        yield from chunks
+
+    frames = ahead(lambda chunk: _table(chunk, role, chosen, source.name), every())
+    if role == "qrels":
+        return Rows(frames)
+    # Any line may say how its query was answered, or lack a rank, not only the first.
+    told = [frame for frame in frames if frame.height]
+    columns = {column for frame in told for column in frame.columns}
+    if any(set(frame.columns) != columns for frame in told):
+        told = [pl.concat(told, how="diagonal_relaxed")]
+    return replace(run_rows(told, columns), about=lambda: about)
+
+
+def says_about(row: Mapping[str, Any]) -> bool:
+    """Whether an object is the first line of a run that says what the run is: ``{"about": {…}}``.
+
+    Other readers see a row that has none of the columns.
+    """
+    return list(row) == ["about"] and isinstance(row["about"], dict)
+
+
+def _without_header(chunks: Iterator[Chunk], role: str, name: str) -> tuple[Chunk, dict[str, str]]:
+    """The first chunk that has rows, without the header of a run; and what that says."""
+    first = next(chunks)
+    line, row = next(_objects(first, name), (first.first_line, {}))
+    if role != "run" or not says_about(row):
+        return first, {}
+    about = flat(row["about"], name)
+    rest = first.data.split(b"\n", line - first.first_line + 1)[-1]
+    if rest.strip():
+        return Chunk(rest, line + 1), about
+    return next(chunks, Chunk(b"", line + 1)), about
+
+
+def read_attributes(source: Source, role: str) -> Rows:
+    """Queries or documents."""
+    key = "query_id" if role == "queries" else "doc_id"
+    careful = Careful(source.name)
+    columns: dict[str, list[Any]] = {}
+    count = 0
+    chosen: dict[tuple[str, ...], dict[str, str]] = {}
+    for chunk in source.chunks():
+        for line, row in _objects(chunk, source.name):
+            names = tuple(row)
+            if names not in chosen:
+                found = choose(names, role, source.name, line)
+                chosen[names] = {name: column for column, name in found.items()}
+            flat = _flat(row, chosen[names])
+            flat[key] = careful.identifier(flat.get(key), key, line)
+            for name, value in flat.items():
+                if name not in columns:
+                    columns[name] = [None] * count
+                columns[name].append(value)
+            count += 1
+            for values in columns.values():
+                if len(values) < count:
+                    values.append(None)
+    return Rows([pl.DataFrame([_series(name, values) for name, values in columns.items()])])
+
+
+def _table(chunk: Chunk, role: str, chosen: Mapping[str, str], name: str) -> pl.DataFrame:
+    frame = _polars(chunk.data, chosen)
+    if frame is not None and (done := fast(frame, chosen)) is not None:
+        return done
+    careful = Careful(name)
+    by_names: dict[tuple[str, ...], dict[str, str]] = {}
+    for line, row in _objects(chunk, name):
+        names = tuple(row)
+        if names not in by_names:
+            by_names[names] = _chosen(row, role, name, line)
+        careful.add({column: row[n] for column, n in by_names[names].items()}, line)
+    return careful.frame()
+
+
+def _chosen(row: Mapping[str, Any], role: str, name: str, line: int) -> dict[str, str]:
+    """The columns of one object; one that says how a query was answered needs no document."""
+    names = list(row)
+    state = next((n for n in names if plain(n) == "state"), None)
+    if role == "run" and state and row[state] in ("empty", "failed"):
+        there = {known(n, role) for n in names}
+        lacking = [column for column in ("doc_id", "score") if column not in there]
+        bare = choose([*names, *lacking], role, name, line)
+        return {column: n for column, n in bare.items() if n in row}
+    return choose(names, role, name, line)
+
+
+def _polars(data: bytes, chosen: Mapping[str, str]) -> pl.DataFrame | None:
+    if b"\x00" in data or b"\\u" in data:
+        return None
+    try:
+        frame = pl.read_ndjson(data, infer_schema_length=_INFER)
+    except FAULTS:
+        return None
+    names = list(chosen.values())
+    if not set(names) <= set(frame.columns):
+        return None
+    # Polars keeps one of two equal keys: count them. Answers are told by other columns.
+    if any(data.count(json.dumps(name).encode()) != frame.height for name in names):
+        return None
+    # It also turns numbers among texts into text: 7.0 would become an id.
+    for column, name in chosen.items():
+        text = column.endswith("_id") or column == "subtopic"
+        if text and frame[name].dtype == pl.String:
+            key = json.dumps(name).encode()
+            if data.count(key + b': "') + data.count(key + b':"') != frame.height:
+                return None
+    if any(plain(name) in ANSWER for name in frame.columns):
+        return None
+    if "subtopic" not in chosen and any(known(n, "qrels") == "subtopic" for n in frame.columns):
+        return None  # the first line lacks what a later one has
+    return frame
+
+
+def _objects(chunk: Chunk, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Every object with its line."""
+    for line, raw in enumerate(chunk.data.split(b"\n"), chunk.first_line):
+        if not raw.strip():
+            continue
+        row = parsed(raw, name, line)
+        if not isinstance(row, dict):
+            raise InputError(
+                f"a JSON {_kind(row)} where an object is wanted",
+                file=name,
+                line=line,
+                fix='each line is an object, such as {"query_id": "7", …}',
+            )
+        yield line, row
+
+
+def parsed(raw: bytes, name: str, line: int, hook: Any = no_twins) -> Any:
+    """JSON text to values.
+
+    Args:
+        raw: The text.
+        name: What messages call the file.
+        line: The line it starts on.
+        hook: What makes an object of its pairs.
+
+    Raises:
+        InputError: not UTF-8, not JSON, or a key that stands twice.
+    """
+    try:
+        text = raw.decode("utf-8")
+        row = json.loads(text, object_pairs_hook=hook)
+        refuse_half(row, text)
+        return row
+    except UnicodeDecodeError as error:
+        at = raw.count(b"\n", 0, error.start)
+        raise InputError(
+            "the line is not UTF-8",
+            file=name,
+            line=line + at,
+            fix=in_utf8(name),
+        ) from None
+    except UnicodeEncodeError:
+        raise InputError(HALF, file=name, line=line) from None
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"not JSON: {error.msg.removesuffix(' at')} at character {error.colno}",
+            file=name,
+            line=line + error.lineno - 1,
+            fix=_hint(raw),
+        ) from None
+    except Twice as error:
+        raise InputError(str(error), file=name, line=line, fix="keep one of them") from None
+    except RecursionError:
+        raise InputError("objects are nested too deeply", file=name, line=line) from None
+    except ValueError as error:
+        raise InputError(f"not JSON: {error}", file=name, line=line) from None
+
+
+def refuse_half(row: Any, text: str) -> None:
+    """Refuse values that no UTF-8 text can hold.
+
+    Raises:
+        UnicodeEncodeError: an escape is half of a surrogate pair.
+    """
+    if "\\ud" in text.lower():
+        json.dumps(row, ensure_ascii=False).encode("utf-8")
+
+
+def _hint(raw: bytes) -> str | None:
+    if b"'" in raw and b'"' not in raw:
+        return "JSON quotes with \", not with '"
+    if raw.strip().startswith(b"{") and not raw.strip().endswith(b"}"):
+        return "is the file complete? The line ends early"
+    return None
+
+
+def _flat(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The object with the names of the table, and its metadata beside them."""
+    out = {names.get(name, name): value for name, value in row.items() if name != "metadata"}
+    metadata = row.get("metadata")
+    if isinstance(metadata, dict):
+        for name, value in metadata.items():
+            out[f"metadata.{name}" if name in out else name] = value
+    elif metadata not in (None, ""):
+        out["metadata"] = metadata
+    return out
+
+
+def _series(name: str, values: list[Any]) -> pl.Series:
+    """Attributes keep their type if they share one; otherwise they become text."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {int, float} and kinds != {int} and kinds:
+        return pl.Series(name, values, dtype=pl.Float64, strict=False)
+    if kinds in ({int}, {bool}):
+        try:
+            return pl.Series(name, values)
+        except (OverflowError, TypeError, pl.exceptions.PolarsError):
+            pass
+    return pl.Series(name, [_text(value) for value in values], dtype=pl.String)
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def _kind(value: Any) -> str:
+    names = {list: "array", str: "text", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "number")
+
+
+def _places(source: Source, role: str) -> Iterator[Place]:
+    for chunk in source.chunks():
+        for line, row in _objects(chunk, source.name):
+            if role == "run" and says_about(row):
+                continue
+            found = _chosen(row, role, source.name, line)
+            ids = tuple(
+                str(row[n]) for c, n in found.items() if c.endswith("_id") or c == "subtopic"
+            )
+            yield Place(line, ids)
+
+
+def write_frame(frame: pl.DataFrame, stream: IO[bytes]) -> None:
+    """Rows as objects; empty cells are left out."""
+    sparse = any(frame.null_count().row(0))
+    infinite = any(
+        frame[name].is_infinite().any() for name, d in frame.schema.items() if d.is_float()
+    )
+    if not sparse and not infinite and not any(d.is_nested() for d in frame.dtypes):
+        frame.write_ndjson(stream)
+        return
+    for row in frame.iter_rows(named=True):
+        kept = {name: value for name, value in row.items() if value is not None}
+        stream.write(line_of(kept))
+
+
+def _write_run(run: Run, stream: IO[bytes]) -> None:
+    about = facts(flat(run.about, run.source))
+    if about:
+        stream.write(line_of({"about": about}))
+    write_frame(answered(run), stream)
+
+
+def line_of(row: Mapping[str, Any]) -> bytes:
+    """One object as a line."""
+    return (json.dumps(row, ensure_ascii=False, default=str) + "\n").encode()
+
+
+JSONL = Format(
+    name="jsonl",
+    what="one JSON object to a line",
+    extensions=(".jsonl", ".ndjson"),
+    readers={
+        "qrels": lambda source: read_table(source, "qrels"),
+        "run": lambda source: read_table(source, "run"),
+        "queries": lambda source: read_attributes(source, "queries"),
+        "documents": lambda source: read_attributes(source, "documents"),
+    },
+    writers=frame_writers(write_frame) | {"run": _write_run},
+    places=_places,
+    keeps=frozenset({"about", "answers"}),
+)

@@ -1,0 +1,272 @@
+"""Lines of fields separated by white space or tabs, to frames: fast, and careful when it must be.
+
+The fast way hands a chunk to Polars' CSV parser. Whatever that parser would not read as the
+C tools do (runs of spaces, comments, odd numbers) or cannot read at all goes the careful way,
+line by line in Python, which either understands it or says which line is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from karat.errors import Advice, InputError
+from karat.formats.advice import in_utf8
+from karat.formats.tables.format import Place
+from karat.formats.tables.line_ends import only_crlf, refuse_return
+from karat.formats.tables.prefetch import ahead
+from karat.formats.tables.source import BOM, Chunk, Source
+
+_BLANKS = re.compile(rb"[ \t\r\v\f]+")
+FAULTS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError)
+"""What Polars' parsers raise on text they do not read."""
+_SPACE = b" \t\r\v\f"
+JOINED = "another line begins within the line"
+_NUMBERS: dict[type[pl.DataType], Callable[[str], float | int]] = {
+    pl.Float64: float,
+    pl.Int64: int,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """Further fields of a line, which are ignored, and how another line among them is seen.
+
+    Attributes:
+        joined: Whether another line begins among the fields of a line that has too many.
+        like: Matches in lines with single blanks wherever ``joined`` might be true.
+    """
+
+    joined: Callable[[Sequence[str]], bool]
+    like: re.Pattern[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the fields of a line become columns.
+
+    Attributes:
+        what: What a line is called in messages: "a TREC run line".
+        fields: Names of the fields, in order, as a person would write them.
+        keep: Field index to column name and type; number types are parsed.
+        optional: Columns that become null when they do not parse (a rank nobody trusts).
+        more: Further fields, if they are allowed.
+        tabs: Fields are separated by single tabs and may hold spaces.
+        comments: Lines that begin with # are comments.
+        blank: Columns of text that may be empty.
+    """
+
+    what: str
+    fields: tuple[str, ...]
+    keep: dict[int, tuple[str, type[pl.DataType]]]
+    optional: frozenset[str] = frozenset()
+    more: Further | None = None
+    tabs: bool = False
+    comments: bool = True
+    blank: frozenset[str] = frozenset()
+
+
+def frames(source: Source, layout: Layout) -> Iterator[pl.DataFrame]:
+    """The file as frames of whole lines, in order; chunks are parsed ahead in threads."""
+    yield from ahead(lambda chunk: parse(chunk, layout, source.name), source.chunks())
+
+
+def parse(chunk: Chunk, layout: Layout, name: str) -> pl.DataFrame:
+    """One chunk as a frame.
+
+    Raises:
+        InputError: a line that does not fit the layout.
+    """
+    data = _plain(chunk.data, layout)
+    if data is not None:
+        for without in ((), layout.optional) if layout.optional else ((),):
+            frame = _fast(data, layout, frozenset(without))
+            if frame is not None:
+                return frame
+    return _careful(chunk, layout, name)
+
+
+def _plain(data: bytes, layout: Layout) -> bytes | None:
+    """The data with single separators, or None if it must be read with care."""
+    if b"\x00" in data or data.startswith(BOM) or not only_crlf(data):
+        return None
+    if layout.tabs:
+        return data.replace(b"\r\n", b"\n") if b"\r" in data else data
+    if b"\t" in data or b"\r" in data or b"\v" in data or b"\f" in data:
+        data = _BLANKS.sub(b" ", data)
+    # Two blanks in a row are a doubled separator, or one at an end of a line, or a blank line.
+    # NumPy sees them six times faster than a search for each would.
+    blank = np.frombuffer(data, np.uint8) <= ord(" ")
+    if (blank[1:] & blank[:-1]).any() or blank[0]:
+        data = _BLANKS.sub(b" ", data).replace(b"\n ", b"\n").replace(b" \n", b"\n").lstrip()
+        data = re.sub(rb"\n\n+", b"\n", data)
+    return data or None
+
+
+def _fast(data: bytes, layout: Layout, without: frozenset[str]) -> pl.DataFrame | None:
+    kept = {at: column for at, column in layout.keep.items() if column[0] not in without}
+    schema: dict[str, type[pl.DataType]] = {}
+    for at, field in enumerate(layout.fields):
+        schema[kept[at][0] if at in kept else f"_{at}_{field}"] = (
+            kept[at][1] if at in kept else pl.String
+        )
+    try:
+        frame = pl.read_csv(
+            data,
+            separator="\t" if layout.tabs else " ",
+            has_header=False,
+            quote_char=None,
+            schema=schema,
+            # The last field is read where others may follow, to see that no line lacks it.
+            columns=None if layout.more is None else sorted({*kept, len(layout.fields) - 1}),
+            comment_prefix="#" if layout.comments and b"#" in data else None,
+            extra_columns="raise" if layout.more is None else "ignore",
+            missing_columns="raise",
+        )
+    except FAULTS:
+        return None
+    # A short line comes back with nulls at its end: the careful way says which one it is.
+    if sum(sum(row) for row in frame.null_count().iter_rows()):
+        return None
+    if layout.more is not None and _joined(data, frame.height, layout):
+        return None
+    # What was left out because it does not parse is null, so that all chunks have one shape.
+    lost = [
+        pl.lit(None, dtype).alias(name) for name, dtype in layout.keep.values() if name in without
+    ]
+    return frame.with_columns(lost).select([name for name, _ in layout.keep.values()])
+
+
+def _joined(data: bytes, lines: int, layout: Layout) -> bool:
+    """Whether two lines may stand on one; none of the lines lacks a field."""
+    assert layout.more is not None
+    blanks = np.count_nonzero(np.frombuffer(data, np.uint8) == ord(" "))
+    further = blanks > lines * (len(layout.fields) - 1)
+    return bool(further) and layout.more.like.search(data) is not None
+
+
+def _careful(chunk: Chunk, layout: Layout, name: str) -> pl.DataFrame:
+    columns: dict[str, list[object]] = {column: [] for column, _ in layout.keep.values()}
+    lines = chunk.data.split(b"\n")
+    for number, raw in enumerate(lines, chunk.first_line):
+        fields = split(raw, layout, name, number)
+        if fields is None:
+            continue
+        wanted = len(layout.fields)
+        if len(fields) > wanted and layout.more is not None:
+            refuse_joined(fields, raw, layout, name, number)
+        elif len(fields) != wanted:
+            raise InputError(
+                f"{_count(len(fields))} where {layout.what} has {wanted} "
+                f"({' '.join(layout.fields)}): {_shown(raw)}",
+                file=name,
+                line=number,
+                fix=_separator_hint(raw, layout),
+            )
+        for at, (column, _) in layout.keep.items():
+            columns[column].append(_value(fields[at], at, layout, name, number))
+    schema = dict(layout.keep.values())
+    return pl.DataFrame(columns, schema=schema)
+
+
+def refuse_joined(
+    fields: Sequence[str], raw: bytes, layout: Layout, name: str, number: int
+) -> None:
+    """Refuse a line among whose fields another line begins: its row would be lost.
+
+    Raises:
+        InputError: one does.
+    """
+    if layout.more is not None and layout.more.joined(fields):
+        raise InputError(
+            f"{JOINED}: {_shown(raw)}",
+            file=name,
+            line=number,
+            fix="start a new line there; was a line end lost when files were joined?",
+        )
+
+
+def split(raw: bytes, layout: Layout, name: str, number: int) -> list[str] | None:
+    """The fields of a line, or None for a blank line or a comment.
+
+    Raises:
+        InputError: bytes that are not UTF-8 text, or a carriage return within the line.
+    """
+    refuse_return(raw, name, number)
+    if b"\x00" in raw:
+        raise InputError("binary data, not text", file=name, line=number)
+    if layout.comments and raw.lstrip(_SPACE).startswith(b"#"):
+        return None
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"byte {error.start + 1} of the line is not UTF-8",
+            file=name,
+            line=number,
+            fix=in_utf8(name),
+        ) from None
+    if layout.tabs:
+        text = text.rstrip("\r")
+        return text.split("\t") if text.strip() else None
+    # Only ASCII blanks separate, as in the C tools: an id may hold a non-breaking space.
+    return re.split(r"[ \t\r\v\f]+", stripped) if (stripped := text.strip(" \t\r\v\f")) else None
+
+
+def _value(text: str, at: int, layout: Layout, name: str, number: int) -> object:
+    column, dtype = layout.keep[at]
+    read = _NUMBERS.get(dtype)
+    if read is None:
+        if text == "" and column not in layout.blank:
+            raise InputError(f"the {column} is empty", file=name, line=number)
+        return text
+    try:
+        if "_" in text or not text.isascii():
+            raise ValueError
+        return read(text)
+    except ValueError:
+        if column in layout.optional:
+            return None
+        raise InputError(
+            f"the {column} {text!r} is not a number",
+            file=name,
+            line=number,
+            fix=Advice(
+                "karat lint lists every such line", page="correct it, and look for more such"
+            ),
+        ) from None
+
+
+def places(source: Source, layout: Layout, ids: tuple[int, ...]) -> Iterator[Place]:
+    """Every line with the ids on it, slowly; lines that do not fit are left out."""
+    for chunk in source.chunks():
+        for number, raw in enumerate(chunk.data.split(b"\n"), chunk.first_line):
+            fields = split(raw, layout, source.name, number)
+            if fields is not None and len(fields) > max(ids):
+                yield Place(number, tuple(fields[at] for at in ids))
+
+
+def _count(fields: int) -> str:
+    return "1 field" if fields == 1 else f"{fields} fields"
+
+
+def _shown(raw: bytes) -> str:
+    text = raw[:60].decode("utf-8", "replace").rstrip("\r")
+    return repr(text + "…" if len(raw) > 60 else text)
+
+
+def _separator_hint(raw: bytes, layout: Layout) -> str | None:
+    if raw.count(b",") >= len(layout.fields) - 1:
+        return Advice(
+            "it looks comma-separated: try --input-format csv",
+            page="it looks comma-separated: name the columns in line 1",
+        )
+    if raw.count(b";") >= len(layout.fields) - 1:
+        return "it looks separated by semicolons: name the columns in line 1, and it is read as CSV"
+    if layout.tabs and raw.count(b"\t") == 0 and len(raw.split()) >= len(layout.fields):
+        return "fields are separated by tabs here, not spaces"
+    return None

@@ -1,0 +1,211 @@
+"""Nested JSON, ``{query: {document: number}}``, as ranx and pytrec_eval keep qrels and runs.
+
+``{query: [document, …]}`` is read too: in a run the documents best first, in judgments the relevant
+ones, which get grade 1. In a run, ``{}`` is a query that was answered with nothing and ``null`` one
+that failed; in judgments, ``[]`` is a query without relevant documents. A duplicate query or
+document is an error: parsers keep one of the two silently.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import IO, Any
+
+import polars as pl
+
+from karat.errors import InputError
+from karat.formats.tables.cells import Careful
+from karat.formats.tables.export_checks import refuse_subtopics
+from karat.formats.tables.format import Format, Rows
+from karat.formats.tables.jsonl import parsed
+from karat.formats.tables.source import Source
+from karat.tables import Qrels, Run
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object with every pair it was written with."""
+
+
+def read(source: Source, role: str) -> Rows:
+    """Qrels or a run."""
+    data = source.whole()
+    parsed_whole = parsed(data, source.name, 1, _Pairs)
+    if not isinstance(parsed_whole, _Pairs):
+        raise _shape(source, "", 1)
+    number = "grade" if role == "qrels" else "score"
+    found = _Place(data)
+    columns: dict[str, list[Any]] = {"query_id": [], "doc_id": [], number: []}
+    states: dict[str, str] = {}
+    without: list[str] = []
+    seen: set[str] = set()
+    careful = Careful(source.name)
+    for query, value in parsed_whole:
+        docs = value
+        if query in seen:
+            raise InputError(
+                "the query stands twice",
+                file=source.name,
+                line=found.line(query, second=True),
+                query=query,
+                fix="keep its documents in one object",
+            )
+        seen.add(query)
+        if not query:
+            raise InputError("a query_id is empty", file=source.name, line=found.line(query))
+        if docs is None and role == "run":
+            states[query] = "failed"
+            continue
+        if isinstance(docs, list) and not isinstance(docs, _Pairs):
+            if not docs:
+                without.append(query)
+            docs = _listed(docs, query, role, source, found)
+        if not isinstance(docs, _Pairs):
+            raise _shape(source, query, found.line(query))
+        if not docs:
+            states[query] = "empty"
+        _check(docs, query, number, careful, found)
+        columns["query_id"] += [query] * len(docs)
+        columns["doc_id"] += [doc for doc, _ in docs]
+        columns[number] += [float(value) for _, value in docs]
+    schema = {"query_id": pl.String, "doc_id": pl.String, number: pl.Float64}
+    answers = pl.DataFrame(
+        {"query_id": list(states), "state": list(states.values())},
+        schema={"query_id": pl.String, "state": pl.String},
+    )
+    frame = pl.DataFrame(columns, schema=schema)
+    if role == "qrels":
+        return Rows([frame], about=lambda: {"without": json.dumps(without)} if without else {})
+    return Rows([frame], answers if states else None)
+
+
+def _listed(docs: list[Any], query: str, role: str, source: Source, found: _Place) -> _Pairs:
+    """Documents with the numbers that their list stands for: grade 1, or a score by their place."""
+    odd = next((doc for doc in docs if not isinstance(doc, str)), None)
+    if odd is not None:
+        raise InputError(
+            f"the list of documents holds {_shown(odd)}; expected ids, as text",
+            file=source.name,
+            line=found.line(query),
+            query=query,
+            fix='{"q1": ["a", "b"]}, or with numbers {"q1": {"a": 2, "b": 1}}',
+        )
+    if role == "qrels":
+        return _Pairs((doc, 1.0) for doc in docs)
+    return _Pairs((doc, float(-rank)) for rank, doc in enumerate(docs, 1))
+
+
+def _check(docs: _Pairs, query: str, number: str, careful: Careful, found: _Place) -> None:
+    """Refuse documents that stand twice and values that are no numbers."""
+    if len(dict(docs)) < len(docs):
+        names = [doc for doc, _ in docs]
+        twice = next(doc for i, doc in enumerate(names) if doc in names[:i])
+        raise InputError(
+            f"document {twice} stands twice",
+            file=careful.source,
+            line=found.line(query, twice, second=True),
+            query=query,
+            doc_id=twice,
+            fix="keep one of them",
+        )
+    for doc, value in docs:
+        if doc and _is_number(value, infinite=number == "score"):
+            continue
+        line = found.line(query, doc)
+        what = (
+            "a doc_id is empty"
+            if not doc
+            else f"the {number} of document {doc} is {_shown(value)}, not a number"
+        )
+        raise InputError(what, file=careful.source, line=line, query=query, doc_id=doc or None)
+
+
+def _is_number(value: Any, *, infinite: bool) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return not math.isnan(value) and (infinite or math.isfinite(value))
+    except OverflowError:
+        return False  # an integer that no float holds
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, _Pairs):
+        return "an object"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) < 40 else text[:40] + "…"
+
+
+def _shape(source: Source, query: str, line: int | None) -> InputError:
+    return InputError(
+        "the query has no object of documents" if query else "the file holds no JSON object",
+        file=source.name,
+        line=line,
+        query=query or None,
+        fix="nested JSON is {query: {document: number}} or {query: [document, …]}",
+    )
+
+
+class _Place:
+    """Finds the line of a key, once something is wrong."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def line(self, query: str, doc: str | None = None, *, second: bool = False) -> int | None:
+        """The line a query, or a document of it, stands on."""
+        at = self._key(query, 0, second=second and doc is None)
+        if at is not None and doc is not None:
+            at = self._key(doc, at + 1, second=second)
+        return None if at is None else self._data.count(b"\n", 0, at) + 1
+
+    def _key(self, key: str, start: int, *, second: bool) -> int | None:
+        spelt = {json.dumps(key), json.dumps(key, ensure_ascii=False)}
+        either = "|".join(re.escape(each) for each in sorted(spelt))
+        found = re.compile(rf"(?:{either})\s*:".encode()).finditer(self._data, start)
+        first = next(found, None)
+        match = next(found, first) if second else first
+        return match.start() if match else None
+
+
+def _write(table: dict[str, dict[str, float] | None], stream: IO[bytes]) -> None:
+    """One query to a line."""
+    stream.write(b"{")
+    between = "\n"
+    for query, docs in table.items():
+        pairs = None if docs is None else {doc: _number(value) for doc, value in docs.items()}
+        key, value = (json.dumps(part, ensure_ascii=False) for part in (query, pairs))
+        stream.write(f"{between}{key}: {value}".encode())
+        between = ",\n"
+    stream.write(b"\n}\n")
+
+
+def _number(value: float) -> float:
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value
+
+
+def _write_qrels(qrels: Qrels, stream: IO[bytes]) -> None:
+    refuse_subtopics(qrels, "nested JSON")
+    _write({query: dict(docs) for query, docs in qrels.to_dict().items()}, stream)
+
+
+def _write_run(run: Run, stream: IO[bytes]) -> None:
+    table: dict[str, dict[str, float] | None] = {**run.to_dict()}
+    for query, state in run.answers.select("query_id", "state").iter_rows():
+        if state == "failed":
+            table[query] = None
+    _write(table, stream)
+
+
+JSON = Format(
+    name="json",
+    what="nested JSON, {query: {document: number}} or {query: [document, …]}, as ranx and "
+    "pytrec_eval use it",
+    extensions=(".json",),
+    readers={
+        "qrels": lambda source: read(source, "qrels"),
+        "run": lambda source: read(source, "run"),
+    },
+    writers={"qrels": _write_qrels, "run": _write_run},
+)

@@ -1,0 +1,193 @@
+"""The file beside a run, ``bm25.trec.about.json``, that keeps what the run's format cannot.
+
+That is its ``about``, and for formats of documents alone how each query was answered. It has the
+size and the SHA-256 of the run it is of, so that a run written anew by another program is not read
+with the old description. A file written by hand may leave these out if it has no answers: an about
+is shown, but answers change what counts as missing or failed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import IO, Any
+
+import polars as pl
+
+from karat.errors import InputError
+from karat.formats.tables.cells import Careful
+from karat.formats.tables.export_checks import details_of
+from karat.formats.tables.jsonl import parsed
+from karat.formats.tables.source import Source, shown
+from karat.tables import Run
+from karat.tables.about import facts, flat
+
+ENDING = ".about.json"
+MARK = "karat_about"
+_VERSION = 1
+_MARKED = 100  # bytes within which the mark is
+
+
+def place_of(path: str | Path) -> Path:
+    """Where the sidecar of a run is: beside the file itself, whatever links lead there."""
+    target = Path(path).resolve()
+    return target.with_name(target.name + ENDING)
+
+
+def read(path: str | Path) -> tuple[dict[str, str], pl.DataFrame | None]:
+    """The about of a run's sidecar, and how queries were answered; nothing if there is none.
+
+    Args:
+        path: The run.
+
+    Raises:
+        InputError: the sidecar is damaged, or of another content of the run.
+    """
+    try:
+        place = place_of(path)
+        if str(path) == "-" or not place.is_file():
+            return {}, None
+    except (OSError, ValueError, RuntimeError):
+        return {}, None
+    name = shown(f"{path}{ENDING}")
+    about, answers, own = load(place, name)
+    if own is not None and own != _content(Path(path)):
+        raise InputError(
+            f"it describes an earlier {shown(Path(path).name)}, which has changed since",
+            file=name,
+            fix="delete it, or write the run with karat again",
+        )
+    return about, answers
+
+
+def refuse_without_rows(
+    answers: pl.DataFrame, with_rows: Collection[str], path: str | Path
+) -> None:
+    """Refuse answers that say ``ok`` of a query of which the run has no row.
+
+    Args:
+        answers: Of the sidecar.
+        with_rows: Ids of the queries that have rows.
+        path: The run.
+
+    Raises:
+        InputError: there is such a query.
+    """
+    ok = answers.filter(pl.col("state") == "ok")["query_id"]
+    lacking = ok.filter(~ok.is_in(list(with_rows)))
+    if lacking.len():
+        raise InputError(
+            f"the state is ok, but {shown(Path(path).name)} has no documents for the query",
+            file=shown(f"{path}{ENDING}"),
+            query=lacking[0],
+            fix='the state is "empty" or "failed" without documents; or write the run again',
+        )
+
+
+def load(place: Path, name: str) -> tuple[dict[str, str], pl.DataFrame | None, Any]:
+    """A sidecar by itself: its about, its answers, and which content of the run it is of.
+
+    Args:
+        place: The sidecar.
+        name: What messages call it.
+
+    Raises:
+        InputError: it is damaged, or has answers without saying which content they are of.
+    """
+    try:
+        with Source(place) as source:
+            whole = parsed(source.whole(), name, 1)
+    except InputError as error:  # not NothingIn: the run is not empty, which a gate would act on
+        raise _damaged(name, error.what) from None
+    if not isinstance(whole, dict) or not isinstance(whole.get("about", {}), dict):
+        raise _damaged(name, 'not an object with "about"')
+    about = flat(whole.get("about", {}), name)
+    answers, own = _answers(whole.get("answers"), name), whole.get("run")
+    if answers is not None and own is None:
+        raise InputError(
+            'it has "answers" without "run", the size and SHA-256 of the run they are of',
+            file=name,
+            fix='remove "answers", or keep states in a JSONL or Parquet run',
+        )
+    return about, answers, own
+
+
+def _answers(rows: Any, name: str) -> pl.DataFrame | None:
+    if rows is None:
+        return None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise _damaged(name, '"answers" is not a list of objects')
+    careful = Careful(name, unit="answer")
+    known = ("state", "latency_us", "error", "repeated")
+    for number, row in enumerate(rows, 1):
+        own = {key: row[key] for key in known if key in row}
+        careful.add({"query_id": row.get("query_id"), "state": "ok", **own}, number)
+    return careful.frame() if rows else None
+
+
+def _damaged(name: str, why: str) -> InputError:
+    return InputError(
+        f"the description of a run is damaged: {why}",
+        file=name,
+        fix='delete it, and the run is read alone; or write {"about": {"engine": "…", …}}',
+    )
+
+
+def writer(run: Run, path: Path, keeps: frozenset[str]) -> Callable[[Path], None] | None:
+    """What writes the sidecar of a run, given the finished file of the run; None if none is needed.
+
+    Args:
+        run: The run.
+        path: Where it goes.
+        keeps: What its format keeps itself: ``about``, ``answers``.
+    """
+    about = {} if "about" in keeps else facts(flat(run.about, run.source))
+    answers = [] if "answers" in keeps else _told(run)
+    if not about and not answers:
+        return None
+
+    def write(finished: Path) -> None:
+        from karat.formats.tables.writing import beside
+
+        whole: dict[str, Any] = {MARK: _VERSION, "run": _content(finished), "about": about}
+        if answers:
+            whole["answers"] = answers
+        with beside(place_of(path)) as stream:
+            _dump(whole, stream)
+
+    return write
+
+
+def remove(path: Path) -> None:
+    """Remove the sidecar that karat wrote for an earlier run; one made by hand stays."""
+    place = place_of(path)
+    if place.is_file() and f'"{MARK}"'.encode() in place.read_bytes()[:_MARKED]:
+        place.unlink()
+
+
+def _told(run: Run) -> list[dict[str, Any]]:
+    """How queries were answered, where that says more than the run's rows."""
+    columns = details_of(run)
+    if not columns and (run.answers["state"] == "ok").all():
+        return []
+    rows = run.answers.select("query_id", "state", *columns).iter_rows(named=True)
+    return [{key: value for key, value in row.items() if value is not None} for row in rows]
+
+
+def _dump(whole: dict[str, Any], stream: IO[bytes]) -> None:
+    """Keys one to a line, answers too, so that a difference of two files can be read."""
+    head = {key: value for key, value in whole.items() if key != "answers"}
+    text = json.dumps(head, ensure_ascii=False, indent=2)
+    if "answers" in whole:
+        rows = ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in whole["answers"])
+        text = f'{text.removesuffix("}").rstrip()},\n  "answers": [\n{rows}\n  ]\n}}'
+    stream.write(f"{text}\n".encode())
+
+
+def _content(path: Path) -> dict[str, Any]:
+    with path.open("rb") as stream:
+        size = os.fstat(stream.fileno()).st_size
+        return {"bytes": size, "sha256": hashlib.file_digest(stream, "sha256").hexdigest()}

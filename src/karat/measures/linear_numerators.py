@@ -1,0 +1,146 @@
+"""Numerators: a difference between two runs as a weighted sum of what documents gain.
+
+For measures that add up gains by rank (P, RBP, DCG), and for those that then divide by what is
+the same for both runs (nDCG, recall).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from karat.measures.entry import Measure
+from karat.measures.evidence import Evidence, Floats, Ints, Mask, sums
+from karat.measures.gains import discount_of, ideal_dcg, possible_gains
+from karat.measures.parameters import gain_of
+from karat.measures.run_pair import Pair, Pool
+from karat.measures.unjudged import can_be
+
+_CELLS = 1 << 17  # of a block of queries times documents: what fits the cache
+
+LINEAR = frozenset({"P", "SetP", "RBP", "DCG"})
+RECALLS = frozenset({"R", "SetR", "Rcap"})
+
+
+@dataclass(frozen=True)
+class Linear:
+    """The numerator of a difference: a known part, and a weighted sum of what the unjudged gain.
+
+    Attributes:
+        base: What the judged documents make of it; shape (n,).
+        query: Index of the query of each of ``m`` unjudged documents, ascending; shape (m,).
+        weight: What each adds for a gain of 1; shape (m,).
+        place: Of each, its row in the pool; shape (m,).
+        gains: Gains that an unjudged document can have, ascending; the least and the most among
+            them.
+    """
+
+    base: Floats
+    query: Ints
+    weight: Floats
+    place: Ints
+    gains: Floats
+
+    @classmethod
+    def of(cls, measure: Measure, pair: Pair, pool: Pool) -> Linear:
+        """The numerator of a measure of ``LINEAR``, ``RECALLS`` or nDCG."""
+        gain, gains = _gains(measure, pair.of_baseline)
+        weight = _left(measure, pool.candidate, pool.query, pair.of_candidate) - _left(
+            measure, pool.baseline, pool.query, pair.of_baseline
+        )
+        place, known = np.flatnonzero(pool.unjudged), np.flatnonzero(~pool.unjudged)
+        gained = gain(pool.grade[known]) * weight[known]
+        return cls(
+            base=sums(pool.query[known], gained, None, pool.n),
+            query=pool.query[place],
+            weight=weight[place],
+            place=place,
+            gains=gains,
+        )
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Least and most that an unjudged document can gain."""
+        return float(self.gains[0]), float(self.gains[-1])
+
+    def greatest(self, sign: float) -> Floats:
+        """The greatest value of sign times the numerator; shape (n,)."""
+        weight = sign * self.weight
+        least, most = self.ends
+        gained = weight * np.where(weight > 0, most, least)
+        return sign * self.base + sums(self.query, gained, None, len(self.base))
+
+    def blocks(self, sign: float) -> Iterator[tuple[slice, Mask, Floats]]:
+        """Block by block of queries, the documents in falling order of sign times weight.
+
+        Yields:
+            The queries; which columns hold a document, shape (b, c); and the weights, 0 where
+            there is none; shape (b, c).
+        """
+        weight = sign * self.weight
+        order = np.lexsort((-weight, self.query))
+        n = len(self.base)
+        start = np.searchsorted(self.query, np.arange(n + 1))
+        count = np.diff(start)
+        step = max(1, _CELLS // max(int(count.max(initial=0)), 1))
+        for first in range(0, n, step):
+            queries = slice(first, min(first + step, n))
+            column = np.arange(int(count[queries].max(initial=0)))
+            held = column < count[queries, None]
+            weights = np.zeros(held.shape)
+            weights[held] = weight[order[start[first] : start[queries.stop]]]
+            yield queries, held, weights
+
+
+def _gains(measure: Measure, evidence: Evidence) -> tuple[Callable[[Floats], Floats], Floats]:
+    """From grades to gains, and the gains that an unjudged document can have, ascending."""
+    settings = measure.settings
+    if "gain" in settings:
+        gain = settings["gain"]
+        return lambda grade: gain_of(grade, gain), possible_gains(evidence, gain)
+    top = settings.get("max")
+    if top is not None:
+        ends = np.clip(np.array(evidence.scale), 0.0, top) / top
+        return lambda grade: np.clip(grade, 0.0, top) / top, np.unique(ends)
+    rel = settings["rel"]
+    can, must = can_be(evidence, rel)
+    return lambda grade: (grade >= rel).astype(np.float64), np.unique([float(must), float(can)])
+
+
+def _left(measure: Measure, rank: Ints, query: Ints, evidence: Evidence) -> Floats:
+    """What each rank leaves of a gain, before the ideal; 0 at rank 0; shape as ``rank``."""
+    symbol, settings = measure.entry.symbol, measure.settings
+    shown = rank > 0
+    if symbol == "RBP":
+        weight = (1.0 - settings["p"]) * np.power(settings["p"], rank - 1.0)
+        return np.where(shown, weight, 0.0)
+    if "discount" in settings:
+        left = np.zeros(len(rank))
+        left[shown] = discount_of(settings["discount"], settings["base"])(rank[shown])
+        return left
+    if symbol == "P":
+        assert measure.cutoff is not None
+        return shown / measure.cutoff
+    if symbol == "SetP":
+        return shown / np.maximum(evidence.returned[query], 1)
+    return shown.astype(np.float64)
+
+
+def denominator(measure: Measure, evidence: Evidence) -> Floats:
+    """What a numerator is divided by as judged so far, 1 if by nothing; shape (n,)."""
+    symbol, settings = measure.entry.symbol, measure.settings
+    if symbol == "nDCG":
+        return ideal_dcg(evidence, k=measure.cutoff, **settings)
+    if symbol in RECALLS:
+        return capped(measure, evidence.num_rel(settings["rel"]))
+    return np.ones(evidence.n)
+
+
+def capped(measure: Measure, relevant: Floats) -> Floats:
+    """What recall divides by where so many documents are relevant; shape as ``relevant``."""
+    if measure.entry.symbol != "Rcap":
+        return relevant
+    assert measure.cutoff is not None
+    return np.minimum(relevant, measure.cutoff)

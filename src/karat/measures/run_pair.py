@@ -1,0 +1,134 @@
+"""Pair: two runs over the same judgments, and which documents each of them shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from karat.measures.entry import Measure
+from karat.measures.evidence import Evidence, Floats, Ints, Mask
+from karat.measures.judged_join import reduce
+from karat.tables.qrels import Qrels
+from karat.tables.run import Run
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The documents that either run has in its top k, ``u`` in all, for the judged queries.
+
+    Attributes:
+        n: Number of judged queries.
+        query: Index of the query of each document, ascending; shape (u,).
+        doc_id: The documents; within a query, those that stand highest in either run first.
+        baseline: Rank in the baseline from 1; 0 if it is not in its top k; shape (u,).
+        candidate: The same in the candidate; shape (u,).
+        grade: Grade, NaN if nobody judged it (or it was pooled and not judged); shape (u,).
+    """
+
+    n: int
+    query: Ints
+    doc_id: pl.Series
+    baseline: Ints
+    candidate: Ints
+    grade: Floats
+
+    def to_depth(self, k: int) -> Pool:
+        """What is left of it if the two runs are cut after k documents."""
+        baseline = np.where(self.baseline <= k, self.baseline, 0)
+        candidate = np.where(self.candidate <= k, self.candidate, 0)
+        kept = np.flatnonzero(baseline + candidate)
+        return Pool(
+            n=self.n,
+            query=self.query[kept],
+            doc_id=self.doc_id.gather(kept),
+            baseline=baseline[kept],
+            candidate=candidate[kept],
+            grade=self.grade[kept],
+        )
+
+    @property
+    def unjudged(self) -> Mask:
+        """Documents without a grade; shape (u,)."""
+        return np.isnan(self.grade)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two runs to be compared, candidate minus baseline, under the same judgments.
+
+    Attributes:
+        baseline: The run compared with.
+        candidate: The run in question.
+        qrels: Judgments of both.
+        of_baseline: Evidence of the baseline, cut at ``depth``; n queries.
+        of_candidate: Evidence of the candidate, cut at ``depth``; the same queries.
+        depth: Rankings are cut after so many documents; None if they are whole.
+    """
+
+    baseline: Run
+    candidate: Run
+    qrels: Qrels
+    of_baseline: Evidence
+    of_candidate: Evidence
+    depth: int | None = None
+    _pools: dict[int | None, Pool] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, baseline: Run, candidate: Run, qrels: Qrels, depth: int | None = None) -> Pair:
+        """The pair of two settled runs."""
+        both = [reduce(run, qrels) for run in (baseline, candidate)]
+        first, second = (e if depth is None else e.to_depth(depth) for e in both)
+        return cls(baseline, candidate, qrels, first, second, depth)
+
+    @property
+    def query_ids(self) -> list[str]:
+        """The judged queries, sorted by bytes; length n."""
+        return self.of_baseline.query_ids
+
+    def pool(self, measure: Measure) -> Pool:
+        """The documents that a measure looks at in either run."""
+        limits = [limit for limit in (self.depth, measure.depth) if limit is not None]
+        k = min(limits, default=None)
+        if k not in self._pools:
+            deeper = [
+                held
+                for depth, held in self._pools.items()
+                if k is not None and (depth is None or depth > k)
+            ]
+            self._pools[k] = deeper[0].to_depth(k) if deeper and k else self._pool(k)
+        return self._pools[k]
+
+    def _pool(self, k: int | None) -> Pool:
+        topic = {query: index for index, query in enumerate(self.query_ids)}
+        pair = ["query", "doc_id"]
+        graded = self.qrels.frame.filter(pl.col("grade") >= 0).select(
+            pl.col("query_id").replace_strict(topic, return_dtype=pl.Int64).alias("query"),
+            "doc_id",
+            "grade",
+        )
+        held = (
+            self.baseline.top(self.query_ids, k)
+            .rename({"rank": "baseline"})
+            .join(
+                self.candidate.top(self.query_ids, k).rename({"rank": "candidate"}),
+                on=pair,
+                how="full",
+                coalesce=True,
+            )
+            .join(graded, on=pair, how="left")
+            # The order does not depend on which run is which, so neither do sums.
+            .sort("query", pl.min_horizontal("baseline", "candidate"), "doc_id")
+            .with_columns(
+                pl.col("baseline", "candidate").fill_null(0), pl.col("grade").fill_null(np.nan)
+            )
+        )
+        return Pool(
+            n=len(topic),
+            query=held["query"].to_numpy(),
+            doc_id=held["doc_id"],
+            baseline=held["baseline"].to_numpy(),
+            candidate=held["candidate"].to_numpy(),
+            grade=held["grade"].to_numpy(),
+        )

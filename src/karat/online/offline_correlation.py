@@ -1,0 +1,314 @@
+"""Offline against online: how two orders of queries go together, and where they do not.
+
+**Weights.** A query counts once, or as often as it was searched for: the first says whether a
+measure ranks queries as users do, the second whether it ranks searches so.
+
+**Intervals** resample queries, as it is queries that were drawn. What the noise of single queries
+takes from a correlation they do not give back: with few searches each, even a perfect measure
+correlates weakly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from karat.stats.averages import Floats
+from karat.stats.correlation import outcome
+from karat.stats.intervals import Interval, resample
+from karat.tables.online.offline_correlation import BothWorlds, Concord, Weighting, WorldSlice
+
+RESAMPLES = 1000
+LEAST = 4
+"""Queries without which a correlation has no interval."""
+LEAST_DISCORD = 0.4
+"""Of all ranks, how far apart two must be to be called a disagreement."""
+_PAIRS = 1500  # queries up to which all pairs are held at once
+_BLOCK = 1_000_000  # cells held at once
+
+_UNEXPLAINED = (
+    "nothing in the log explains it: look at the judgments, and whether the run is what was served"
+)
+_DEEP = 4  # a position that many do not look at
+_SLOW = 1.5  # times as slow as all
+_OFTEN, _TWICE = 0.1, 2.0
+_JUDGED = 0.5
+
+Ints = NDArray[np.int64]
+
+
+def concord(
+    offline: Floats, online: Floats, searches: Floats, *, weighted: bool, seed: int = 0
+) -> tuple[Interval, Interval, float | None, float | None, str]:
+    """Spearman's and Kendall's correlation of two columns with their intervals.
+
+    Args:
+        offline: A measure of each query, no NaN; shape (n,).
+        online: A metric of each; shape (n,).
+        searches: For each, above 0; shape (n,).
+        weighted: Whether a query counts as often as it was searched for.
+        seed: Of the resamples.
+
+    Returns:
+        Interval of Spearman's, of Kendall's, both values (None where one column is the same
+        everywhere), and why something is None.
+
+    Source: Spearman by midranks and Kendall's tau-b, of a sample in which each query stands as
+    often as its weight says; Efron & Tibshirani 1993, ch. 13, for the intervals.
+    """
+    n = len(offline)
+    none = Interval(None, None)
+    plain = outcome(offline, online)
+    if plain.spearman is None:
+        return none, none, None, None, plain.reason
+    weights = searches if weighted else np.ones(n)
+    spearman, kendall = plain.spearman, plain.kendall
+    left, right = _places(offline), _places(online)
+    if weighted:
+        spearman = float(weighted_spearman(left, right, weights[None])[0])
+        pairs = _Pairs.of(left, right) if n <= _PAIRS else None
+        kendall = None if pairs is None else float(pairs.tau(weights[None])[0])
+    if n < LEAST:
+        return none, none, spearman, kendall, f"an interval needs {LEAST} queries"
+    drawn = resample(n, RESAMPLES, np.random.default_rng(seed)) * weights
+    of_spearman = _between(weighted_spearman(left, right, drawn))
+    if n > _PAIRS:
+        reason = f"over {_PAIRS:,} queries: Kendall's tau has no interval here"
+        return of_spearman, none, spearman, kendall, reason
+    of_kendall = _between(_Pairs.of(left, right).tau(drawn))
+    return of_spearman, of_kendall, spearman, kendall, of_spearman.reason
+
+
+def _places(values: Floats) -> Ints:
+    """Place of each value from 0, equal ones at one place."""
+    _, place = np.unique(values, return_inverse=True)
+    return place
+
+
+def weighted_spearman(left: Ints, right: Ints, weights: Floats) -> Floats:
+    """Correlation of weighted midranks; NaN where one column is the same everywhere.
+
+    Args:
+        left: Places from 0, equal values at one; shape (n,).
+        right: Likewise.
+        weights: How often each stands, 0 or more; a row for each sample, shape (b, n).
+
+    Returns:
+        One for each sample; shape (b,).
+    """
+    out = np.empty(len(weights))
+    height = max(1, _BLOCK // max(len(left), 1))
+    for top in range(0, len(weights), height):
+        rows = weights[top : top + height]
+        total = rows.sum(1, keepdims=True)
+        ranks = [_midranks(place, rows) - total / 2 for place in (left, right)]
+        products = [
+            np.einsum("bn,bn,bn->b", rows, one, other)
+            for one, other in ((ranks[0], ranks[1]), (ranks[0], ranks[0]), (ranks[1], ranks[1]))
+        ]
+        spread = np.sqrt(products[1] * products[2])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            # The spread of equal ranks is rounding, of the size of total³.
+            flat = spread <= 1e-12 * total[:, 0] ** 3
+            out[top : top + height] = np.where(
+                flat, np.nan, np.clip(products[0] / spread, -1.0, 1.0)
+            )
+    return out
+
+
+def _midranks(place: Ints, weights: Floats) -> Floats:
+    """Weight below each place and half of that at it; their weighted mean is half the total."""
+    order = np.argsort(place, kind="stable")
+    starts = np.flatnonzero(np.diff(place[order], prepend=-1))
+    sizes = np.add.reduceat(weights[:, order], starts, axis=1)
+    middle: Floats = np.cumsum(sizes, axis=1) - sizes / 2
+    return middle[:, place]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """All pairs of queries: 1 where both columns order them alike, -1 where not, 0 where tied."""
+
+    alike: Floats
+    left: Floats
+    right: Floats
+
+    @classmethod
+    def of(cls, left: Ints, right: Ints) -> _Pairs:
+        """The pairs of two columns of places."""
+        one, other = (np.sign(place[:, None] - place[None]) for place in (left, right))
+        return cls(
+            (one * other).astype(np.float64),
+            np.abs(one).astype(np.float64),
+            np.abs(other).astype(np.float64),
+        )
+
+    def tau(self, weights: Floats) -> Floats:
+        """Tau-b of each sample; NaN where one column is the same everywhere; shape (b,)."""
+        alike, left, right = (
+            ((weights @ pairs) * weights).sum(1) for pairs in (self.alike, self.left, self.right)
+        )
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found: Floats = np.where(left * right > 0, alike / np.sqrt(left * right), np.nan)
+        return np.clip(found, -1.0, 1.0)
+
+
+def _between(drawn: Floats) -> Interval:
+    drawn = drawn[~np.isnan(drawn)]
+    if len(drawn) < RESAMPLES / 2:
+        return Interval(None, None, "most resamples of the queries have no order")
+    if np.ptp(drawn) < 1e-12:
+        return Interval(None, None, "the two orders agree (or disagree) in every pair")
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return Interval(float(low), float(high))
+
+
+def concords(
+    rows: Sequence[BothWorlds],
+    measures: Sequence[str],
+    metrics: Sequence[tuple[str, str]],
+    *,
+    seed: int = 0,
+) -> list[Concord]:
+    """How each measure goes with each metric: over all queries, and in each slice.
+
+    Args:
+        rows: Queries with enough searches.
+        measures: Offline.
+        metrics: Online, each with its direction.
+        seed: Of the resamples.
+    """
+    weightings: tuple[Weighting, ...] = ("queries", "searches")
+    parts: list[tuple[str | None, list[BothWorlds]]] = [(None, list(rows))]
+    parts += [
+        (name, [row for row in rows if row.slice == name])
+        for name in sorted({row.slice for row in rows if row.slice is not None})
+    ]
+    found = []
+    for name, part in parts:
+        for measure in measures:
+            for metric, direction in metrics:
+                for weighting in weightings:
+                    both = _both(part, measure, metric)
+                    spearman, kendall, rho, tau, reason = concord(
+                        *both, weighted=weighting == "searches", seed=seed
+                    )
+                    found.append(
+                        Concord(
+                            measure=measure,
+                            metric=metric,
+                            direction=direction,
+                            slice=name,
+                            weighting=weighting,
+                            n=len(both[0]),
+                            spearman=rho,
+                            spearman_low=spearman.low,
+                            spearman_high=spearman.high,
+                            kendall=tau,
+                            kendall_low=kendall.low,
+                            kendall_high=kendall.high,
+                            reason=reason,
+                        )
+                    )
+    return found
+
+
+def _both(rows: Sequence[BothWorlds], measure: str, metric: str) -> tuple[Floats, Floats, Floats]:
+    """Values of the queries that have both, and their searches."""
+    pairs = [
+        (offline, online, float(row.searches))
+        for row in rows
+        if (offline := row.offline[measure]) is not None
+        and (online := row.online[metric].value) is not None
+    ]
+    table = np.array(pairs, np.float64).reshape(-1, 3)
+    return table[:, 0], table[:, 1], table[:, 2]
+
+
+def best_first(values: Floats, *, higher: bool) -> Floats:
+    """Rank of each from 1, the best; equal ones at the mean of their ranks; shape (n,)."""
+    place = _places(-values if higher else values)
+    sizes = np.bincount(place)
+    ranks: Floats = (np.cumsum(sizes) - (sizes - 1) / 2)[place]
+    return ranks
+
+
+def apart(offline: Floats, online: Floats, *, higher: tuple[bool, bool]) -> Floats:
+    """How many ranks lower online than offline, of all there are: -1 to 1; shape (n,).
+
+    Above 0, judges like it better than users do.
+
+    Args:
+        offline: Of each query; shape (n,).
+        online: Likewise.
+        higher: Whether higher is better, of each.
+    """
+    n = len(offline)
+    if n < 2:
+        return np.zeros(n)
+    one, other = best_first(offline, higher=higher[0]), best_first(online, higher=higher[1])
+    gap: Floats = (other - one) / (n - 1)
+    return gap
+
+
+def surely_off(
+    row: BothWorlds | WorldSlice, metric: str, whole: float, gap: float, *, higher: bool
+) -> bool:
+    """Whether a metric is surely on the side of all that its gap says.
+
+    Args:
+        row: The query, or the slice.
+        metric: The metric.
+        whole: Its value over all these queries.
+        gap: Of ``apart``.
+        higher: Whether higher is better.
+    """
+    figure = row.online[metric]
+    if figure.value is None:
+        return False
+    low = figure.value if figure.low is None else figure.low
+    high = figure.value if figure.high is None else figure.high
+    bad = gap > 0
+    return high < whole if bad == higher else low > whole
+
+
+def reasons(row: BothWorlds, whole: WorldSlice, kind: str, judged: float | None) -> list[str]:
+    """What may be behind a disagreement about a query, the plainest first; sentences.
+
+    Args:
+        row: The query.
+        whole: All queries in both worlds.
+        kind: As in ``Discord``.
+        judged: Share of what the run returns at the top for it that is judged; None if unknown.
+    """
+    found = _served_badly(row, whole) if kind == "judges" else []
+    if kind == "users" and judged is not None and judged < _JUDGED:
+        found.append(
+            f"only {100 * judged:.0f} % of what the run returns at the top is judged: its value "
+            "may be low for want of judgments"
+        )
+    return found or [_UNEXPLAINED]
+
+
+def _served_badly(row: BothWorlds, whole: WorldSlice) -> list[str]:
+    found = []
+    for metric, said in (
+        ("ZeroResults", "of its searches were served nothing"),
+        ("Reformulation", "of its searches were said again in other words"),
+    ):
+        mine, all_ = (world.online.get(metric) for world in (row, whole))
+        if mine is None or all_ is None or mine.value is None or all_.value is None:
+            continue
+        if mine.value >= _OFTEN and mine.value >= _TWICE * all_.value:
+            found.append(f"{100 * mine.value:.0f} % {said} (of all: {100 * all_.value:.0f} %)")
+    if row.p95_ms is not None and whole.p95_ms and row.p95_ms >= _SLOW * whole.p95_ms:
+        found.append(f"it is slow: p95 {row.p95_ms:,.0f} ms (of all: {whole.p95_ms:,.0f} ms)")
+    if row.position is not None and row.position >= _DEEP:
+        found.append(
+            f"half of its clicks are at position {row.position} or below: what people want "
+            "stands low"
+        )
+    return found

@@ -1,0 +1,1 @@
+"""Events and online metrics: reports."""

@@ -1,0 +1,198 @@
+"""Both worlds for eyes and machines: how they go together, and where they disagree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+
+from karat.reports.phrases.numbers import counted, three_digits
+from karat.reports.phrases.online import as_wide, during, value
+from karat.reports.writers.cells import Cells, fitted, plain
+from karat.reports.writers.plain import csv_table, markdown_cell, markdown_table
+from karat.reports.writers.terminal import show_footnotes, show_notes
+from karat.tables.notes import Concern, Note
+from karat.tables.online.offline_correlation import (
+    Against,
+    BothWorlds,
+    Concord,
+    Discord,
+    WorldSlice,
+)
+
+FEW = 10
+"""Queries: a rank correlation of fewer means little."""
+OF_FEW = f"a rank correlation of fewer than {FEW} queries means little"
+_MOST = 20  # queries for eyes
+_ALL = "all"
+_LOWER = " ↓"
+
+
+def show(found: Against, out: Console, *, all_notes: bool = False) -> None:
+    """Print both worlds: slices, how they go together, and where they disagree."""
+    out.print(plain(headline(found)))
+    out.print(fitted("both worlds", as_wide(_slices(found)), ("p50 ms", "searches", "p95 ms"), out))
+    brief = [row for row in found.concord if row.slice is None or row.weighting == "queries"]
+    cells = [_concord(row, found.by) for row in brief]
+    out.print(fitted("how they go together", as_wide(cells), ("n", "95 % "), out, names=4))
+    for title, rows in (
+        ("classes they disagree on", found.discord_slices),
+        ("queries they disagree on", found.discord),
+    ):
+        if rows:
+            out.print(plain(title, "bold"))
+            show_notes([_told(row) for row in rows], out)
+            out.print()
+    spare = ("p50 ms", "p95 ms", "users")
+    shown = found.queries[:_MOST]
+    out.print(
+        fitted("queries, most searched for first", as_wide(_queries(found, shown)), spare, out)
+    )
+    show_footnotes(remarks(found, len(shown)), out, every=all_notes)
+
+
+def headline(found: Against) -> str:
+    """What was joined, in a sentence."""
+    return (
+        f"{found.run}: {counted(len(found.queries), 'query', 'queries')} judged and searched "
+        f"for{during(found.period)}"
+    )
+
+
+def remarks(found: Against, shown: int | None = None) -> list[str]:
+    """What is in one world only, and how to read the rest; sentences."""
+    notes: list[str] = []
+    if found.judged_only:
+        notes.append(
+            f"{counted(found.judged_only, 'judged query', 'judged queries')} nobody searched for: "
+            "in no number"
+        )
+    if found.searched_only:
+        notes.append(
+            f"{counted(found.searched_only, 'query', 'queries')} searched for "
+            f"({counted(found.searched_only_searches, 'search', 'searches')}) without a judgment: "
+            "in no number"
+        )
+    notes.append(
+        f"correlations and disagreements are over the {found.enough:,} with "
+        f"{found.min_searches:,} searches or more; few searches each make any correlation weak"
+    )
+    if any_of_few(found.concord):
+        notes.append(Note(OF_FEW, Concern.FEW))
+    if any(row.direction == "lower" for row in found.concord):
+        notes.append("↓ is better lower: there, agreement is a correlation below 0")
+    if shown is not None and shown < len(found.queries):
+        notes.append(f"{len(found.queries) - shown:,} more queries (--format csv has all)")
+    return [*notes, *found.notes]
+
+
+def any_of_few(rows: Sequence[Concord]) -> bool:
+    """Whether a correlation is of so few queries that it means little."""
+    return any(row.spearman is not None and row.n < FEW for row in rows)
+
+
+def to_json(found: Against) -> str:
+    """The documented JSON object."""
+    return json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def to_csv(found: Against) -> str:
+    """A row for each query."""
+    rows = [_flat(row, found) for row in found.queries]
+    return csv_table(rows)
+
+
+def to_markdown(found: Against) -> str:
+    """The same as Markdown, with every query."""
+    parts = [f"{markdown_cell(headline(found))}\n"]
+    for rows, texts in (
+        (_slices(found), 1),
+        (_concords(found), 4),
+        (_queries(found, found.queries), 1),
+    ):
+        parts.append(_table(rows, texts))
+    told = [_told(row) for row in (*found.discord_slices, *found.discord)]
+    parts.append("".join(f"- {markdown_cell(said)}\n" for said in (*told, *remarks(found))))
+    return "\n".join(parts)
+
+
+def _told(row: Discord) -> str:
+    return "; ".join((row.sentence, *row.reasons))
+
+
+def _slices(found: Against) -> list[Cells]:
+    return [_slice(part, found) for part in found.slices]
+
+
+def _slice(part: WorldSlice, found: Against) -> Cells:
+    return {
+        found.by or "": plain(_ALL if part.slice is None else part.slice),
+        "queries": f"{part.queries:,}",
+        "searches": f"{part.searches:,}",
+        **{name: three_digits(part.offline[name]) for name in found.measures},
+        **{name: value(name, part.online[name].value) for name in found.metrics},
+        "p50 ms": _ms(part.p50_ms),
+        "p95 ms": _ms(part.p95_ms),
+    }
+
+
+def _concords(found: Against) -> list[Cells]:
+    return [_concord(row, found.by) for row in found.concord]
+
+
+def _concord(row: Concord, by: str | None) -> Cells:
+    return {
+        "offline": plain(row.measure),
+        "online": plain(row.metric + (_LOWER if row.direction == "lower" else "")),
+        by or " ": plain(_ALL if row.slice is None else row.slice),
+        "each": row.weighting.replace("queries", "query").replace("searches", "search"),
+        "n": f"{row.n:,}",
+        "Spearman": three_digits(row.spearman).replace("-", "−"),
+        "95 %": _span(row.spearman_low, row.spearman_high),
+        "tau-b": three_digits(row.kendall).replace("-", "−"),
+        "95 % ": _span(row.kendall_low, row.kendall_high),
+    }
+
+
+def _queries(found: Against, rows: Any) -> list[Cells]:
+    return [_query(row, found) for row in rows]
+
+
+def _query(row: BothWorlds, found: Against) -> Cells:
+    return {
+        "query": plain(row.text),
+        "searches": f"{row.searches:,}",
+        "users": f"{row.users:,}",
+        **{name: three_digits(row.offline[name]) for name in found.measures},
+        **{name: value(name, row.online[name].value) for name in found.metrics},
+        "p50 ms": _ms(row.p50_ms),
+        "p95 ms": _ms(row.p95_ms),
+    }
+
+
+def _flat(row: BothWorlds, found: Against) -> dict[str, Any]:
+    flat: dict[str, Any] = {"query_id": row.query_id, "text": row.text}
+    if found.by:
+        flat[found.by] = row.slice
+    flat |= {"searches": row.searches, "users": row.users, **row.offline}
+    for name in found.metrics:
+        figure = row.online[name]
+        flat |= {name: figure.value, f"{name} low": figure.low, f"{name} high": figure.high}
+    return flat | {"p50_ms": row.p50_ms, "p95_ms": row.p95_ms, "position": row.position}
+
+
+def _ms(number: float | None) -> str:
+    return "–" if number is None else f"{number:,.0f}"
+
+
+def _span(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return ""
+    return f"{low:.2f} to {high:.2f}".replace("-", "−")
+
+
+def _table(rows: list[Cells], texts: int) -> str:
+    lines = ([str(cell) for cell in row.values()] for row in rows)
+    return markdown_table(list(rows[0]), lines, texts)

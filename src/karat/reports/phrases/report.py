@@ -1,0 +1,170 @@
+"""The answer in words, and numbers as a report prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from karat.reports.phrases.numbers import counted, signed
+from karat.tables.comparison import Comparison, Difference, Verdict
+from karat.tables.release.gate import Gate, GateVerdict
+from karat.tables.results import Result
+
+_SAID: dict[Verdict, str] = {
+    "better": "better than {baseline} by {measures}",
+    "worse": "worse than {baseline} by {measures}",
+    "equivalent": "equivalent to {baseline} by {measures}",
+    "identical": "the same as {baseline} by {measures}",
+    "cannot tell": "by {measures} nobody can tell",
+}
+_MANY = 0.05
+"""Share of queries without an answer that a reader must know of before any number."""
+_NAME = 60  # characters of the name of a run, in a sentence
+_GATE: dict[GateVerdict, str] = {
+    "pass": "passes",
+    "fail": "fails",
+    "cannot_tell": "cannot decide: the evidence does not suffice",
+    "unhealthy": "says nothing: the search did not answer as it should",
+    "stale": "says nothing: the baseline was computed from something else",
+    "error": "cannot be applied here",
+}
+
+
+def verdicts(comparison: Comparison) -> list[str]:
+    """One sentence for each candidate: what may be said of it, measure by measure."""
+    out = []
+    for candidate in dict.fromkeys(row.candidate for row in comparison.differences):
+        rows = [row for row in comparison.differences if row.candidate == candidate]
+        parts = []
+        for verdict, said in _SAID.items():
+            measures = [row.measure for row in rows if row.verdict == verdict]
+            if measures:
+                told = said.format(baseline=comparison.baseline, measures=listed(measures))
+                turns = [
+                    row.measure
+                    for row in rows
+                    if row.verdict == verdict in {"better", "worse"} and row.could_turn
+                ]
+                told += f" (documents nobody judged might turn {listed(turns)})" if turns else ""
+                parts.append(told if verdict == "cannot tell" else f"is {told}")
+        colon = "" if parts and parts[0].startswith("is ") else ":"
+        out.append(f"{candidate}{colon} {_joined(parts)}.")
+    return out
+
+
+def unanswered(rows: Sequence[Result], *, compared: bool) -> list[str]:
+    """One sentence for each run that left queries unanswered, by the rows of the first measure.
+
+    Queries that failed have no value, and are left out of every number: that is always said.
+    Queries answered with nothing, or not in the run, count as 0; said if they are many.
+    """
+    out = []
+    for run in dict.fromkeys(row.run for row in rows):
+        row = next(row for row in rows if row.run == run)
+        total = row.n + row.failed
+        if row.failed:
+            those = "queries that both answered" if compared else "rest"
+            over = f"every number is over the {those}" if row.n else "it has no number"
+            out.append(f"{run} got no answer to {_of(row.failed, total)}: {over}.")
+        nothing = row.missing + row.empty
+        if nothing > _MANY * total:
+            kinds = ((row.missing, "not in the run"), (row.empty, "answered with nothing"))
+            held = [(n, kind) for n, kind in kinds if n]
+            how = held[0][1] if len(held) == 1 else listed(f"{n:,} {kind}" for n, kind in held)
+            zero = "they count" if total > 1 else "it counts"
+            out.append(f"{run} has nothing for {_of(nothing, total)} ({how}): {zero} as 0.")
+    return out
+
+
+def headline(row: Difference) -> str:
+    """What the first measure says, with how much and how surely."""
+    if row.difference is None:
+        return f"{row.measure}: no query has a value in both runs."
+    span = ""
+    if row.ci_low is not None and row.ci_high is not None:
+        span = f", 95 % interval {signed(row.ci_low)} to {signed(row.ci_high)}"
+    return (
+        f"{row.measure} went from {number(row.baseline_value)} to {number(row.candidate_value)} "
+        f"({signed(row.difference)}{span}) over {counted(row.n, 'query', 'queries')}."
+    )
+
+
+def means(rows: Sequence[Result]) -> list[str]:
+    """One sentence for each run: the value of the first measure, and over what."""
+    out = []
+    for run in dict.fromkeys(row.run for row in rows):
+        row = next(row for row in rows if row.run == run)
+        if row.value is None:
+            out.append(f"{run}: {row.measure} has no value; the notes say why.")
+            continue
+        span = ""
+        if row.ci_low is not None and row.ci_high is not None:
+            span = f", 95 % interval {row.ci_low:.3f} to {row.ci_high:.3f}"
+        over = counted(row.n, "query", "queries")
+        out.append(f"{run}: {row.measure} {number(row.value)} over {over}{span}.")
+    return out
+
+
+def gate_said(gate: Gate) -> str:
+    """The verdict of a gate."""
+    against = f" against {gate.baseline}" if gate.baseline else ""
+    if gate.verdict in {"pass", "fail"}:
+        return f"{gate.candidate}{against} {_GATE[gate.verdict]} the policy."
+    return f"{gate.candidate}{against}: the policy {_GATE[gate.verdict]}."
+
+
+def still_failing(gate: Gate) -> str:
+    """What became of the queries that a policy knows to fail, in a sentence."""
+    fixed = sum(row.passes for row in gate.known_failures)
+    total = counted(len(gate.known_failures), "query is", "queries are")
+    said = f"{total} known to fail, and left out of every rule"
+    if not fixed:
+        return f"{said}; none of them passes now." if len(gate.known_failures) > 1 else f"{said}."
+    passes = counted(fixed, "passes", "pass")
+    return f"{said}; {passes} now and can be taken off the list."
+
+
+def listed(names: Iterable[str]) -> str:
+    """a, b and c."""
+    held = list(names)
+    return held[0] if len(held) == 1 else f"{', '.join(held[:-1])} and {held[-1]}"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A value; a dash for None, never 0."""
+    return "–" if value is None else f"{value:,.{digits}f}".replace("-", "−")
+
+
+def span(low: float | None, high: float | None, *, signs: bool = False) -> str:
+    """An interval; a dash where there is none."""
+    if low is None or high is None:
+        return "–"
+    say = signed if signs else number
+    return f"{say(low)} to {say(high)}"
+
+
+def chance(p: float | None) -> str:
+    """A p-value; a dash where there is none."""
+    if p is None:
+        return "–"
+    return "<.001" if p < 0.001 else f"{p:.3f}"
+
+
+def cut(sentence: str, names: Sequence[str]) -> str:
+    """A sentence in which no name of a run takes the place of the rest."""
+    for name in names:
+        if len(name) > _NAME:
+            sentence = sentence.replace(name, f"{name[: _NAME - 1]}…")
+    return sentence
+
+
+def _of(some: int, total: int) -> str:
+    """44 of 80 queries, or all 80."""
+    many = counted(total, "query", "queries")
+    return (
+        f"{some:,} of {many}" if some < total else f"all {many}" if total > 1 else "its only query"
+    )
+
+
+def _joined(parts: Sequence[str]) -> str:
+    """Parts of a sentence, the last after a semicolon if it is of another kind."""
+    return "; ".join(parts) if parts else "has no measure"

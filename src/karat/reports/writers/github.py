@@ -1,0 +1,73 @@
+"""A gate as annotations of GitHub Actions.
+
+Source: docs.github.com, Workflow commands for GitHub Actions; escaping as in actions/toolkit
+(packages/core/src/command.ts). GitHub shows ten annotations of a kind and step: the tenth counts
+those that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from karat.reports.release.gate import known_failures, label, sentence, why, word
+from karat.reports.writers.cells import CONTROLS
+from karat.tables.release.gate import Check, Gate, GateVerdict
+
+_MOST = 10
+_UNNAMED = ("policy", "-", "<stdin>")  # of policies that are no file
+
+
+def to_github(gate: Gate) -> str:
+    """A line for each check that did not pass, or one that all did; and known failures that pass.
+
+    An ``error`` for all but ``cannot_tell``, which is a ``warning``; ``notice`` for what is good.
+    """
+    return "".join(f"{line}\n" for line in _lines(gate))
+
+
+def error_github(what: str) -> str:
+    """What stands in place of a gate that could not be held: ``what`` is wrong."""
+    return f"::error title={_property('karat: error')}::{_data(what)}\n"
+
+
+def _lines(gate: Gate) -> Iterator[str]:
+    broken = [check for check in gate.checks if check.verdict != "pass"]
+    if gate.verdict == "pass":
+        yield _line(gate, "notice", "karat: pass", why(gate))
+    elif not broken:
+        yield _line(gate, "error", f"karat: {word(gate.verdict)}", why(gate))
+    for level in ("error", "warning"):
+        rows = [check for check in broken if _level(check.verdict) == level]
+        yield from _checks(gate, level, rows)
+    passing = [row for row in gate.known_failures if row.passes]
+    if passing:
+        yield _line(gate, "notice", "karat: known failures", "\n".join(known_failures(passing)))
+
+
+def _checks(gate: Gate, level: str, rows: list[Check]) -> Iterator[str]:
+    shown = rows if len(rows) <= _MOST else rows[: _MOST - 1]
+    for check in shown:
+        yield _line(gate, level, f"karat: {word(check.verdict)}", sentence(check))
+    rest = rows[len(shown) :]
+    if rest:
+        message = "\n".join(f"{word(check.verdict)}: {label(check)}" for check in rest)
+        yield _line(gate, level, f"karat: {len(rest):,} more", message)
+
+
+def _level(verdict: GateVerdict) -> str:
+    return "warning" if verdict == "cannot_tell" else "error"
+
+
+def _line(gate: Gate, level: str, heading: str, message: str) -> str:
+    file = "" if gate.policy in _UNNAMED else f"file={_property(gate.policy)},"
+    return f"::{level} {file}title={_property(heading)}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    # A line break within a name would start a command of its own.
+    text = text.translate(CONTROLS)
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,122 @@
+"""A gate as JUnit XML, for Jenkins, GitLab and whatever else reads test results.
+
+Bad evidence never shows green: a check that broke or cannot tell is a failure, one whose numbers
+say nothing (unhealthy, stale, error) is an error; nothing is skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from xml.etree import ElementTree as ET
+
+from karat.reports.release.gate import (
+    asked,
+    beside,
+    known_failures,
+    label,
+    number,
+    passes,
+    span,
+    title,
+    why,
+    word,
+)
+from karat.reports.writers.cells import CONTROLS
+from karat.tables.release.gate import Check, Gate, GateVerdict
+
+_FAILURES: tuple[GateVerdict, ...] = ("fail", "cannot_tell")
+_LOST = 5
+_TEXT = 120  # characters of a query and its text
+# What XML 1.0 has no place for, not even escaped (https://www.w3.org/TR/xml/#charsets).
+_FORBIDDEN = re.compile("[\ud800-\udfff\ufffe\uffff]")
+
+
+def to_junit(gate: Gate) -> str:
+    """One suite ``karat`` with a test case for each check, the worst first."""
+    cases = list(_cases(gate))
+    kinds = Counter(kind for kind, _case in cases)
+    counts = {
+        "tests": str(len(cases)),
+        "failures": str(kinds["failure"]),
+        "errors": str(kinds["error"]),
+    }
+    suites = ET.Element("testsuites", {"name": "karat"} | counts)
+    suite = ET.SubElement(suites, "testsuite", {"name": "karat"} | counts | {"skipped": "0"})
+    properties = ET.SubElement(suite, "properties")
+    about = {"verdict": gate.verdict, "policy": gate.policy, "candidate": gate.candidate}
+    about |= {"baseline": gate.baseline or ""}
+    about |= {f"sha256.{name}": digest or "" for name, digest in gate.hashes.items()}
+    for name, value in about.items():
+        ET.SubElement(properties, "property", name=_clean(name), value=_clean(value))
+    suite.extend(case for _kind, case in cases)
+    lines = [title(gate), *known_failures(gate.known_failures), *gate.notes]
+    ET.SubElement(suite, "system-out").text = _clean("\n".join(lines))
+    return _document(suites)
+
+
+def error_junit(what: str) -> str:
+    """What stands in place of a gate that could not be held: ``what`` is wrong."""
+    counts = {"tests": "1", "failures": "0", "errors": "1"}
+    suites = ET.Element("testsuites", {"name": "karat"} | counts)
+    suite = ET.SubElement(suites, "testsuite", {"name": "karat"} | counts | {"skipped": "0"})
+    suite.append(_case("the gate can be held", "error", what, "")[1])
+    return _document(suites)
+
+
+def _document(suites: ET.Element) -> str:
+    ET.indent(suites)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suites, "unicode") + "\n"
+
+
+def _cases(gate: Gate) -> Iterator[tuple[str, ET.Element]]:
+    """Each test case with what it counts as: pass, failure or error."""
+    named: Counter[str] = Counter()
+    for check in gate.checks:
+        name = _clean(label(check))
+        named[name] += 1
+        if named[name] > 1:  # readers fold cases of one name into one
+            name += f" ({named[name]})"
+        yield _case(name, check.verdict, check.reason, "\n".join(_details(gate, check)))
+    if gate.verdict != "pass" and all(map(passes, gate.checks)):
+        yield _case("the policy", gate.verdict, why(gate), "")
+
+
+def _case(name: str, verdict: GateVerdict, reason: str, details: str) -> tuple[str, ET.Element]:
+    case = ET.Element("testcase", classname="karat.gate", name=name)
+    if verdict == "pass":
+        ET.SubElement(case, "system-out").text = _clean(f"{reason}\n{details}".strip())
+        return "pass", case
+    kind = "failure" if verdict in _FAILURES else "error"
+    message = _clean(f"{word(verdict)}: {reason}")
+    ET.SubElement(case, kind, type=verdict, message=message).text = _clean(details)
+    return kind, case
+
+
+def _details(gate: Gate, check: Check) -> Iterator[str]:
+    if check.measure is None:  # the reason has its numbers
+        return
+    if check.baseline_value is not None:
+        yield f"baseline {number(check, check.baseline_value)}"
+    if check.candidate_value is not None:
+        yield f"candidate {number(check, check.candidate_value)}"
+    if check.drop is not None:
+        interval = f" (95 %: {span(check)})" if span(check) else ""
+        yield f"drop {number(check, check.drop)}{interval}"
+    if check.smallest_detected is not None:
+        yield f"smallest drop seen {number(check, check.smallest_detected)}"
+    lost = [] if passes(check) else [row for row in gate.lost if row.measure == check.measure]
+    if check.attribute is not None:
+        part = (check.attribute, check.slice)
+        lost = [row for row in lost if (row.attribute, row.slice) == part]
+    if lost:
+        yield f"lost most by {check.measure}:"
+    for row in lost[:_LOST]:
+        yield f"  {row.baseline_value:.3f} to {row.candidate_value:.3f}  {asked(row, _TEXT)}"
+        if under := beside(row):
+            yield f"    {under}"
+
+
+def _clean(text: str) -> str:
+    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text.translate(CONTROLS))

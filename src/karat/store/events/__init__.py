@@ -1,0 +1,1 @@
+"""The store of events, in Parquet files."""

@@ -1,0 +1,1 @@
+"""The store of a workspace, in SQLite or PostgreSQL."""

@@ -1,0 +1,51 @@
+"""Who did what: rows that are only ever added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+import sqlalchemy as sa
+
+from karat.store.sql.schema import audit
+
+_SCHEMA = {
+    "id": pl.Int64(),
+    "time_us": pl.Int64(),
+    "person": pl.String(),
+    "action": pl.String(),
+    "subject": pl.String(),
+    "about": pl.String(),
+}
+
+
+def note(
+    c: sa.Connection,
+    person: str,
+    action: str,
+    subject: str,
+    now: int,
+    about: Mapping[str, Any] | None = None,
+) -> None:
+    """Note what somebody did, in the transaction in which they do it.
+
+    Args:
+        c: A write transaction.
+        person: Their name.
+        action: A verb with its object, as in ``freeze edition``.
+        subject: What it was done to.
+        now: Microseconds UTC.
+        about: What else there is to know, as JSON can hold it.
+    """
+    values = {"time_us": now, "person": person, "action": action, "subject": subject}
+    c.execute(sa.insert(audit).values(values | {"about": dict(about or {})}))
+
+
+def frame(c: sa.Connection) -> pl.DataFrame:
+    """Everything that was done, the newest first; ``about`` as sentences of name and value."""
+    rows = []
+    for row in c.execute(sa.select(audit).order_by(audit.c.id.desc())).mappings():
+        about = ", ".join(f"{name} {value}" for name, value in row["about"].items())
+        rows.append({**row, "about": about})
+    return pl.DataFrame(rows, schema=_SCHEMA)

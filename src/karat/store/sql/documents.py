@@ -1,0 +1,68 @@
+"""The documents of a golden set, as raters are shown them."""
+
+from __future__ import annotations
+
+import polars as pl
+import sqlalchemy as sa
+
+from karat.store.sql import golden_sets
+from karat.store.sql.schema import document
+from karat.store.sql.upsert import Put, frame_of, plain_rows
+from karat.store.sql.upsert import put as put_rows
+from karat.tables.checksum import checksum
+from karat.tables.documents import Documents
+
+SCHEMA: dict[str, pl.DataType] = {
+    "doc_id": pl.String(),
+    "title": pl.String(),
+    "text": pl.String(),
+    "url": pl.String(),
+    "sha256": pl.String(),
+}
+
+
+def digest(title: str | None, text: str | None, url: str | None) -> str:
+    """SHA-256 of a document as it is shown: a judgment whose document has another now is stale."""
+    return checksum({"title": title or "", "text": text or "", "url": url or ""})
+
+
+def put(c: sa.Connection, set_id: int, frame: pl.DataFrame, now: int) -> Put:
+    """Add documents, or change those that are there.
+
+    Args:
+        c: A write transaction.
+        set_id: The golden set.
+        frame: ``doc_id``, and perhaps ``title``, ``text``, ``url``; further columns are attributes.
+            A column that is absent is emptied: what is put is the whole of each document.
+        now: Microseconds UTC.
+
+    Raises:
+        InputError: a document that stands twice, or a value that does not fit.
+    """
+    golden_sets.hold(c, set_id)
+    frame = Documents(frame).frame.drop("sha256", strict=False)
+    rows = plain_rows(frame, ["doc_id", "title", "text", "url"], "documents")
+    for row in rows:
+        for name in ("title", "text", "url"):
+            row[name] = None if row[name] is None else str(row[name])
+        row["sha256"] = digest(row["title"], row["text"], row["url"])
+    return put_rows(
+        c,
+        document,
+        "doc_id",
+        set_id,
+        rows,
+        when_added={"added_us": now, "changed_us": now},
+        when_changed={"changed_us": now},
+    )
+
+
+def frame(c: sa.Connection, set_id: int) -> pl.DataFrame:
+    """The documents in the order they were added.
+
+    Returns:
+        ``doc_id``, ``title``, ``text``, ``sha256``, ``url`` if any has one, attributes.
+    """
+    chosen = sa.select(document).where(document.c.golden_set_id == set_id).order_by(document.c.id)
+    always = {"doc_id", "title", "text", "sha256"}
+    return frame_of(c.execute(chosen).mappings(), SCHEMA, always=always)

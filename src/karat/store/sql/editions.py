@@ -1,0 +1,164 @@
+"""Editions: frozen grades and queries, which nothing changes any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import sqlalchemy as sa
+
+from karat.errors import UsageError, nearest
+from karat.store.sql import golden_sets
+from karat.store.sql.schema import edition as edition_table
+from karat.store.sql.schema import edition_grade, edition_query
+from karat.store.sql.upsert import frame_of, plain_rows
+
+GRADES: dict[str, pl.DataType] = {
+    "query_id": pl.String(),
+    "doc_id": pl.String(),
+    "grade": pl.Float64(),
+    "votes": pl.Int64(),
+    "rule": pl.String(),
+    "raters": pl.List(pl.String()),
+}
+
+
+@dataclass(frozen=True)
+class EditionRow:
+    """What is known of an edition.
+
+    Attributes:
+        id: Number in the store.
+        name: Its name.
+        sha256: Hash of its content.
+        created_us: When it was frozen, microseconds UTC.
+        about: What it was made of and how.
+        queries: How many queries it has.
+        grades: How many grades.
+    """
+
+    id: int
+    name: str
+    sha256: str
+    created_us: int
+    about: dict[str, Any]
+    queries: int
+    grades: int
+
+
+def freeze(
+    c: sa.Connection,
+    set_id: int,
+    *,
+    name: str,
+    sha256: str,
+    about: Mapping[str, Any],
+    queries: pl.DataFrame,
+    grades: pl.DataFrame,
+    now: int,
+) -> int:
+    """Keep an edition for good.
+
+    Args:
+        c: A write transaction.
+        set_id: The golden set.
+        name: Its name, unlike every other's of the set.
+        sha256: Hash of its content (``golden.editions``).
+        about: What it was made of and how, as JSON can hold it.
+        queries: ``query_id`` and every column that is to come back.
+        grades: ``query_id``, ``doc_id``, ``grade``, and perhaps ``votes``, ``rule``, ``raters`` (a
+            list of names, or their names in a text).
+        now: Microseconds UTC.
+
+    Returns:
+        Its number.
+
+    Raises:
+        UsageError: the name is taken.
+        InputError: a text that no database can keep.
+    """
+    golden_sets.hold(c, set_id)
+    if name in {row.name for row in editions(c, set_id)}:
+        raise UsageError(f"there is an edition {name!r}", fix="editions never change: a new name")
+    values = {
+        "golden_set_id": set_id,
+        "name": name,
+        "sha256": sha256,
+        "created_us": now,
+        "about": dict(about),
+    }
+    done = c.execute(sa.insert(edition_table).values(values).returning(edition_table.c.id))
+    edition_id = int(done.scalar_one())
+    query_rows = [
+        {
+            "edition_id": edition_id,
+            "query_id": row["query_id"],
+            "content": row["attributes"] | {"query_id": row["query_id"]},
+        }
+        for row in plain_rows(queries, ["query_id"], "queries")
+    ]
+    if query_rows:
+        c.execute(sa.insert(edition_query), query_rows)
+    grade_rows = [
+        {name: row[name] for name in GRADES}
+        | {"edition_id": edition_id, "raters": _names(row["raters"])}
+        for row in plain_rows(grades, list(GRADES), "grades")
+    ]
+    if grade_rows:
+        c.execute(sa.insert(edition_grade), grade_rows)
+    return edition_id
+
+
+def editions(c: sa.Connection, set_id: int) -> list[EditionRow]:
+    """The editions of a golden set, the oldest first."""
+
+    def number(table: sa.Table) -> sa.ScalarSelect[int]:
+        counted = sa.select(sa.func.count()).select_from(table)
+        return counted.where(table.c.edition_id == edition_table.c.id).scalar_subquery()
+
+    rows = c.execute(
+        sa.select(
+            edition_table,
+            number(edition_query).label("queries"),
+            number(edition_grade).label("grades"),
+        )
+        .where(edition_table.c.golden_set_id == set_id)
+        .order_by(edition_table.c.id)
+    )
+    return [
+        EditionRow(r.id, r.name, r.sha256, r.created_us, r.about, r.queries, r.grades) for r in rows
+    ]
+
+
+def edition(
+    c: sa.Connection, set_id: int, name: str
+) -> tuple[EditionRow, pl.DataFrame, pl.DataFrame]:
+    """An edition, its queries, and its grades (``GRADES``), each sorted by id.
+
+    Raises:
+        UsageError: there is none of that name; the nearest is named.
+    """
+    there = {row.name: row for row in editions(c, set_id)}
+    if name not in there:
+        raise UsageError(
+            f"no edition {name!r}; there are {', '.join(there) or 'none'}",
+            nearest=nearest(name, there, 1),
+        )
+    row = there[name]
+    held = c.execute(
+        sa.select(edition_query.c.query_id, edition_query.c.content.label("attributes")).where(
+            edition_query.c.edition_id == row.id
+        )
+    ).mappings()
+    queries = frame_of(held, {"query_id": pl.String()}, always={"query_id"}).sort("query_id")
+    graded = c.execute(sa.select(edition_grade).where(edition_grade.c.edition_id == row.id))
+    grades = frame_of(graded.mappings(), GRADES, always=set(GRADES)).sort("query_id", "doc_id")
+    return row, queries, grades
+
+
+def _names(raters: Any) -> list[str]:
+    if raters is None:
+        return []
+    return [str(each) for each in raters] if isinstance(raters, list) else [str(raters)]

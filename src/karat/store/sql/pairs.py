@@ -1,0 +1,237 @@
+"""The pairs to be judged, and the slots that hold their judgments.
+
+A pair has exactly as many rating slots as raters may rate it: the cap is a constraint of the
+database, and no count can get past it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import sqlalchemy as sa
+
+from karat.errors import InputError
+from karat.golden.queue import shuffle_number
+from karat.store.sql import golden_sets
+from karat.store.sql.schema import judgment, pair, query, slot
+from karat.store.sql.slots import disagree, query_of_pair
+from karat.tables.incoming import conform
+from karat.tables.schema import PAIRS
+
+SCHEMA: dict[str, pl.DataType] = {
+    "query_id": pl.String(),
+    "doc_id": pl.String(),
+    "priority": pl.Int64(),
+    "chosen_by": pl.String(),
+    "chance": pl.Float64(),
+    "gold_grade": pl.Float64(),
+    "judgments": pl.Int64(),
+    "open": pl.Int64(),
+    "leased": pl.Int64(),
+    "adjudications_open": pl.Int64(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """What became of pairs that were put into the queue.
+
+    Attributes:
+        added: Pairs that are new.
+        raised: Pairs that were there and go earlier now.
+        golds: Pairs that were there and whose known grade is new, or another than before.
+    """
+
+    added: int
+    raised: int
+    golds: int
+
+
+def put(c: sa.Connection, set_id: int, frame: pl.DataFrame, raters: int, now: int) -> Queued:
+    """Put pairs into the queue, with a slot for each rater.
+
+    A pair that is there already stays; it moves up if its new priority is lower, and gets more
+    slots if more raters are asked for, never fewer. A gold grade is taken on, and another replaces
+    it: the rating slots of such a pair go that nobody has filled, or holds with a lease that lasts.
+
+    Args:
+        c: A write transaction.
+        set_id: The golden set.
+        frame: ``query_id``, ``doc_id``, and perhaps ``priority`` (1 goes first, and is what is
+            meant without), ``chosen_by``, ``chance`` (probability of having been chosen),
+            ``gold_grade`` (known: such a pair gets no rating slots, it tests raters).
+        raters: How many rate each, from 0.
+        now: Microseconds UTC.
+
+    Raises:
+        InputError: a query that is not in the set, a pair twice, a gold grade off the scale.
+    """
+    golden_sets.hold(c, set_id)
+    declared = golden_sets.by_id(c, set_id)
+    frame = _checked(c, frame, declared)
+    there = {
+        (row.query_id, row.doc_id): row
+        for row in c.execute(sa.select(pair).where(pair.c.golden_set_id == set_id))
+    }
+    new: list[dict[str, Any]] = []
+    higher: list[dict[str, Any]] = []
+    golds: list[dict[str, Any]] = []
+    for row in frame.iter_rows(named=True):
+        old = there.get((row["query_id"], row["doc_id"]))
+        if old is None:
+            number = shuffle_number(declared.salt, row["query_id"], row["doc_id"])
+            new.append({**row, "golden_set_id": set_id, "shuffle": number, "added_us": now})
+            continue
+        if row["priority"] < old.priority:
+            higher.append({"the_id": old.id, "priority": row["priority"]})
+        if row["gold_grade"] not in {None, old.gold_grade}:
+            golds.append({"the_id": old.id, "gold_grade": row["gold_grade"]})
+    if new:
+        c.execute(sa.insert(pair), new)
+    for changed in (higher, golds):
+        if changed:
+            c.execute(sa.update(pair).where(pair.c.id == sa.bindparam("the_id")), changed)
+    if golds:
+        ended = slot.c.rater.is_(None) | (slot.c.leased_until_us <= now)
+        free = (slot.c.kind == "rating") & slot.c.judgment_id.is_(None) & ended
+        of_pair = slot.c.pair_id == sa.bindparam("the_id")
+        c.execute(sa.delete(slot).where(of_pair, free), [{"the_id": r["the_id"]} for r in golds])
+    _add_slots(c, set_id, set(frame.select("query_id", "doc_id").iter_rows()), raters)
+    return Queued(len(new), len(higher), len(golds))
+
+
+def frame(c: sa.Connection, set_id: int) -> pl.DataFrame:
+    """The pairs of the queue, those of dropped queries left out, in the order they were added.
+
+    Returns:
+        ``SCHEMA``: ``judgments`` counts the first ratings that count now (imported ones too, and
+        those that could not judge), ``open`` the rating slots without a judgment (of a gold pair
+        none, as none is dealt), ``leased`` those
+        of them that are somebody's (perhaps no more: a lease ends), ``adjudications_open`` 0 or 1:
+        whether an adjudication waits that the ratings, as they are now, ask for.
+    """
+    later = judgment.alias()
+    counts = (
+        sa.select(judgment.c.query_id, judgment.c.doc_id, sa.func.count().label("judgments"))
+        .where(
+            judgment.c.golden_set_id == set_id,
+            judgment.c.kind == "rating",
+            judgment.c.state != "withdrawn",
+            ~sa.exists().where(later.c.supersedes == judgment.c.id),
+        )
+        .group_by(judgment.c.query_id, judgment.c.doc_id)
+        .subquery()
+    )
+
+    def number(kind: str, *further: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
+        met = sa.and_(slot.c.kind == kind, slot.c.judgment_id.is_(None), *further)
+        return sa.func.coalesce(sa.func.sum(sa.case((met, 1), else_=0)), 0)
+
+    to_rate = pair.c.gold_grade.is_(None)
+    slots = (
+        sa.select(
+            slot.c.pair_id,
+            number("rating", to_rate).label("open"),
+            number("rating", to_rate, slot.c.rater.is_not(None)).label("leased"),
+            number("adjudication", disagree()).label("adjudications_open"),
+        )
+        .join(pair, pair.c.id == slot.c.pair_id)
+        .where(pair.c.golden_set_id == set_id)
+        .group_by(slot.c.pair_id)
+        .subquery()
+    )
+    names = ("query_id", "doc_id", "priority", "chosen_by", "chance", "gold_grade")
+    chosen = (
+        sa.select(
+            *(pair.c[name] for name in names),
+            sa.func.coalesce(counts.c.judgments, 0).label("judgments"),
+            *(
+                sa.func.coalesce(slots.c[name], 0).label(name)
+                for name in ("open", "leased", "adjudications_open")
+            ),
+        )
+        .select_from(pair)
+        .join(query, query_of_pair())
+        .outerjoin(
+            counts,
+            (counts.c.query_id == pair.c.query_id) & (counts.c.doc_id == pair.c.doc_id),
+        )
+        .outerjoin(slots, slots.c.pair_id == pair.c.id)
+        .where(pair.c.golden_set_id == set_id, query.c.dropped_us.is_(None))
+        .order_by(pair.c.id)
+    )
+    rows = c.execute(chosen).all()
+    columns = zip(*rows, strict=True) if rows else ([] for _ in SCHEMA)
+    return pl.DataFrame(
+        [
+            pl.Series(name, list(values), dtype=dtype, strict=False)
+            for (name, dtype), values in zip(SCHEMA.items(), columns, strict=True)
+        ]
+    )
+
+
+def _checked(
+    c: sa.Connection, frame: pl.DataFrame, declared: golden_sets.GoldenSetRow
+) -> pl.DataFrame:
+    """The columns of a pair, each there, and every query of the set's."""
+    frame = conform(frame, PAIRS, "pairs", keep_others=True)
+    own = ("priority", "chosen_by", "chance", "gold_grade")
+    for name in own:
+        given = pl.col(name) if name in frame.columns else pl.lit(None)
+        frame = frame.with_columns(given.cast(SCHEMA[name]).alias(name))
+    frame = frame.select("query_id", "doc_id", *own).with_columns(pl.col("priority").fill_null(1))
+    twice = frame.select("query_id", "doc_id").is_duplicated()
+    known = set(
+        c.execute(
+            sa.select(query.c.query_id).where(
+                query.c.golden_set_id == declared.id, query.c.dropped_us.is_(None)
+            )
+        ).scalars()
+    )
+    low, high = declared.scale
+    for wrong, what, fix in (
+        (twice, "the pair stands twice", None),
+        (
+            ~frame["query_id"].is_in(list(known)),
+            "the query is not in the golden set",
+            "add it first",
+        ),
+        (
+            ~frame["gold_grade"].is_between(low, high).fill_null(value=True),
+            f"its gold grade is not on the scale from {low:g} to {high:g}",
+            None,
+        ),
+    ):
+        if wrong.any():
+            row = frame.row(int(wrong.arg_max() or 0), named=True)
+            raise InputError(
+                what, file="pairs", query=row["query_id"], doc_id=row["doc_id"], fix=fix
+            )
+    return frame
+
+
+def _add_slots(c: sa.Connection, set_id: int, chosen: set[tuple[str, str]], raters: int) -> None:
+    """Rating slots up to the number of raters, for the pairs chosen that have no known grade."""
+    places = (
+        sa.select(slot.c.pair_id, sa.func.count().label("n"))
+        .where(slot.c.kind == "rating")
+        .group_by(slot.c.pair_id)
+        .subquery()
+    )
+    rows = c.execute(
+        sa.select(pair.c.id, pair.c.query_id, pair.c.doc_id, sa.func.coalesce(places.c.n, 0))
+        .outerjoin(places, places.c.pair_id == pair.c.id)
+        .where(pair.c.golden_set_id == set_id, pair.c.gold_grade.is_(None))
+    )
+    new = [
+        {"pair_id": pair_id, "kind": "rating", "place": place}
+        for pair_id, query_id, doc_id, there in rows
+        if (query_id, doc_id) in chosen
+        for place in range(there + 1, raters + 1)
+    ]
+    if new:
+        c.execute(sa.insert(slot), new)
+    if new and c.dialect.name == "postgresql":  # else it plans for empty tables for a minute
+        c.exec_driver_sql("ANALYZE query, pair, slot")

@@ -1,0 +1,25 @@
+"""Judgments that people gave here, in the queue or beside it, and did not come in a file."""
+
+from __future__ import annotations
+
+import polars as pl
+import sqlalchemy as sa
+
+from karat.store.sql.schema import judgment, slot
+
+
+def given_here(c: sa.Connection, set_id: int) -> pl.Series:
+    """Numbers of the judgments of a golden set that fill a slot, or that no import brought.
+
+    Args:
+        c: A connection.
+        set_id: The golden set.
+
+    Returns:
+        ``judgment``, those that count no more among them.
+    """
+    fills = sa.exists().where(slot.c.judgment_id == judgment.c.id)
+    chosen = sa.select(judgment.c.id).where(
+        judgment.c.golden_set_id == set_id, judgment.c.import_id.is_(None) | fills
+    )
+    return pl.Series("judgment", c.execute(chosen).scalars().all(), pl.Int64)

@@ -1,0 +1,1 @@
+"""Golden sets: queries, sampling, pools, agreement, editions: tables."""

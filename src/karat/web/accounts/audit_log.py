@@ -1,0 +1,52 @@
+"""Who did what: an owner's list, to which rows are only ever added."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import polars as pl
+from fastapi import APIRouter, Request, Response
+
+from karat.web.framework.auth import AnOwner
+from karat.web.framework.lists import Ask, Column, Listed, listed
+from karat.web.framework.pages import Page, show
+from karat.web.framework.state import TheSite
+
+ROUTER = APIRouter()
+_HASH = r"\b([0-9a-f]{12})[0-9a-f]{52}\b"
+_COLUMNS = (
+    Column("time_us", "When", "time"),
+    Column("person", "Who", choices=True),
+    Column("action", "Did", choices=True),
+    Column("subject", "To what"),
+    Column("more", "More"),
+    Column("about", "All of it", shown=False),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditPage(Page):
+    """Who did what.
+
+    Attributes:
+        rows: Everything that was done, the newest first.
+    """
+
+    template: ClassVar[str] = "audit.html.j2"
+    section: ClassVar[str] = "audit"
+    rows: Listed
+
+
+@ROUTER.get("/audit")
+def audit(request: Request, site: TheSite, _asking: AnOwner) -> Response:
+    """Everything that people did."""
+    done = site.accounts.done()
+    short = pl.col("about").str.replace_all(_HASH, "$1…")
+    found = listed(
+        done.with_columns(more=short),
+        _COLUMNS,
+        Ask.of(request),
+        search=["person", "action", "subject", "about"],
+    )
+    return show(request, AuditPage(title="Who did what", rows=found))

@@ -1,0 +1,180 @@
+"""What becomes of a request that cannot be answered: one shape for pages, one for the API."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+from urllib.parse import urlencode
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, RedirectResponse
+from fastapi.routing import iter_route_contexts
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+
+from karat.errors import InputError, KaratError, MissingExtra, UsageError, no_room, on_page
+from karat.store.sql.judgments import LeaseLost
+from karat.web.framework.auth import Asking, Refused, by_session
+from karat.web.framework.pages import Page, show
+from karat.workflows.accounts.accounts import SignInRefused
+
+LOG = logging.getLogger("karat.web")
+_OF_HTTP = {
+    404: ("not_found", "there is no such page"),
+    405: ("usage", "this cannot be done here"),
+    408: ("timeout", "the request did not come in time"),
+    413: ("too_large", "this is larger than you may send"),
+    429: ("too_many", "too many requests"),
+    503: ("busy", "the server computes as much as it can at once: look again in a minute"),
+}
+
+
+@dataclass(frozen=True)
+class Said:
+    """An error as the API says it.
+
+    Attributes:
+        code: ``usage`` | ``input`` | ``conflict`` | ``not_found`` | ``not_signed_in`` |
+            ``not_allowed`` | ``too_many`` | ``timeout`` | ``busy`` | ``too_large`` |
+            ``missing_extra`` | ``no_room`` | ``error``.
+        message: What is wrong.
+        where: File, line, query, document or field it concerns, as far as these are known.
+        nearest: The nearest valid choices.
+        fix: What to do; None if nothing is known to help.
+    """
+
+    code: str
+    message: str
+    where: dict[str, Any] = field(default_factory=dict)
+    nearest: list[str] = field(default_factory=list)
+    fix: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """``{"error": {…}}``."""
+        return {"error": {name: getattr(self, name) for name in self.__dataclass_fields__}}
+
+    def on_page(self) -> Said:
+        """The same, with what to do as a page says it."""
+        return replace(self, fix=None if self.fix is None else on_page(self.fix))
+
+
+class NotFound(UsageError):
+    """There is nothing of this name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorPage(Page):
+    """A request that was not answered.
+
+    Attributes:
+        said: What is wrong, and what to do.
+    """
+
+    template: ClassVar[str] = "error.html.j2"
+    said: Said
+
+
+def told(error: Exception, *, trusted: bool = True) -> tuple[int, Said]:
+    """Status and words of an error.
+
+    Args:
+        error: The error.
+        trusted: Whether who is told may know of the server: which database it has, and where.
+    """
+    if isinstance(error, Refused):
+        code = "not_signed_in" if error.status == 401 else "not_allowed"
+        return error.status, Said(code, str(error))
+    if no_room(error):
+        LOG.error("no room: %s", error, exc_info=error)
+        what = "there is no room for this on the server"
+        return 507, Said("no_room", what, fix="whoever runs it makes room; then send it again")
+    if isinstance(error, UsageError):
+        status, code = _of_usage(error)
+        return status, Said(code, error.what, nearest=list(error.nearest), fix=error.fix)
+    if isinstance(error, InputError):
+        names = ("file", "line", "query", "doc_id")
+        where = {name: getattr(error, name) for name in names if getattr(error, name) is not None}
+        return 400, Said("input", error.what, where, fix=error.fix)
+    if isinstance(error, MissingExtra):
+        what, _, fix = str(error).partition("\n  fix: ")
+        return 501, Said("missing_extra", what, fix=fix or None)
+    if isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"][1:])
+        where = {"field": place} if place else {}
+        return 400, Said("usage", f"{place or 'the request'}: {first['msg']}", where)
+    if isinstance(error, HTTPException):
+        code, words = _OF_HTTP.get(error.status_code, ("usage", str(error.detail)))
+        return error.status_code, Said(code, words)
+    number = secrets.token_hex(4)
+    LOG.error("error %s", number, exc_info=error, extra={"error": number})
+    fix = f"the server's log has more, under {number}"
+    if isinstance(error, KaratError):
+        what, _, own = str(error).partition("\n  fix: ")
+        if trusted:
+            return 503, Said("error", what, fix=f"{own}; {fix}" if own else fix)
+        return 503, Said("error", "the server cannot do this now", fix=fix)
+    return 500, Said("error", "this is a bug in karat", fix=fix)
+
+
+def _of_usage(error: UsageError) -> tuple[int, str]:
+    if isinstance(error, SignInRefused):
+        return (429, "too_many") if error.wait_s else (403, "not_allowed")
+    if isinstance(error, LeaseLost):
+        return 409, "conflict"
+    return (404, "not_found") if isinstance(error, NotFound) else (400, "usage")
+
+
+def refused(error: KaratError) -> tuple[int, Said]:
+    """Status and words of an error, for the page whose form was refused."""
+    status, said = told(error)
+    return status, said.on_page()
+
+
+def answer(request: Request, error: Exception) -> Response:
+    """The answer to a request that failed: JSON for the API and scripts, else a page."""
+    if not hasattr(request.state, "asking"):  # no route took it, and it shows the menu all the same
+        request.state.asking = None
+        with suppress(KaratError):  # the store may be what does not answer
+            request.state.asking = by_session(request.app.state.site, request)
+    asking: Asking | None = request.state.asking
+    status, said = told(error, trusted=asking is not None and asking.person.role != "rater")
+    headers: dict[str, str] = {}
+    if isinstance(error, HTTPException) and error.headers:
+        headers.update({name.lower(): value for name, value in error.headers.items()})
+    if status == 405:  # the router names the methods of the first route alone
+        headers["allow"] = ", ".join(_methods(request))
+    if isinstance(error, SignInRefused) and error.wait_s:
+        headers["retry-after"] = str(error.wait_s)
+    base: str = request.app.state.site.settings.base
+    path = request.url.path.removeprefix(base)
+    if path.startswith("/api/") or "text/html" not in request.headers.get("accept", "text/html"):
+        if status == 401:
+            headers["www-authenticate"] = "Bearer"
+        # Whoever calls the API has no command line there: of two wordings not that of commands.
+        return JSONResponse(said.on_page().to_dict(), status, headers)
+    if status == 401 and request.method in {"GET", "HEAD"}:
+        query = f"?{request.url.query}" if request.url.query else ""
+        return RedirectResponse(f"{base}/sign-in?{urlencode({'next': path + query})}", 303)
+    titles = {401: "Sign in first", 403: "Not allowed", 404: "Not found", 429: "Too many tries"}
+    page = ErrorPage(title=titles.get(status, "This did not work"), said=said.on_page())
+    response = show(request, page, status)
+    response.headers.update(headers)
+    return response
+
+
+def _methods(request: Request) -> list[str]:
+    """The methods that a path answers to, of all its routes."""
+    routes = (each.original_route for each in iter_route_contexts(request.app.routes))
+    of_path = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    return sorted({name for route in of_path for name in getattr(route, "methods", None) or ()})
+
+
+def install(app: FastAPI) -> None:
+    """Let every error end in ``answer``; those that nobody expects do so in ``guards``."""
+    for kind in (Refused, KaratError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, answer)

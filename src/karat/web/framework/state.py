@@ -1,0 +1,64 @@
+"""What a running app holds: the workspace with its store, and the clock."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from karat.store.sql import golden_sets
+from karat.store.sql.golden_sets import GoldenSetRow
+from karat.web.framework.settings import Settings
+from karat.workflows.accounts.accounts import Accounts
+from karat.workflows.workspace.workspace import Opened
+
+
+@dataclass(frozen=True)
+class Site:
+    """The app's own.
+
+    Attributes:
+        settings: How it was started.
+        workspace: The workspace, with its store and the golden set it names.
+        accounts: Who may come in.
+        clock: Gives microseconds UTC, now.
+    """
+
+    settings: Settings
+    workspace: Opened
+    accounts: Accounts
+    clock: Callable[[], int]
+
+    @property
+    def cookie(self) -> str:
+        """Name of the session's cookie: two servers on one machine must not share it."""
+        where = f"{self.workspace.workspace.root}{self.settings.base}"
+        return f"karat_{hashlib.sha256(where.encode()).hexdigest()[:8]}"
+
+    def golden_sets(self) -> list[GoldenSetRow]:
+        """Every golden set of the store, by name."""
+        with self.workspace.store.read() as connection:
+            return [
+                golden_sets.find(connection, name) for name in sorted(golden_sets.names(connection))
+            ]
+
+    def opened(self, name: str) -> Opened:
+        """The workspace with one golden set.
+
+        Raises:
+            UsageError: there is no such golden set.
+        """
+        with self.workspace.store.read() as connection:
+            return replace(self.workspace, golden=golden_sets.find(connection, name))
+
+
+def _site(request: Request) -> Site:
+    held: Site = request.app.state.site
+    return held
+
+
+TheSite = Annotated[Site, Depends(_site)]
+"""A parameter of a route: the site."""

@@ -1,0 +1,336 @@
+"""Pairs and judgments of a golden set: their lists, and the history of one pair."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+
+import polars as pl
+from fastapi import APIRouter, Form, Query, Request, Response
+
+from karat.errors import KaratError, UsageError, nearest
+from karat.web.framework.auth import AnEngineer, AReader
+from karat.web.framework.errors import NotFound, Said, refused
+from karat.web.framework.lists import OWN, Ask, Column, Listed, listed
+from karat.web.framework.pages import show
+from karat.web.framework.state import TheSite
+from karat.web.golden.golden_sets import GoldenPage, address, crumbs, opened
+from karat.web.golden.queries import pair_address
+from karat.workflows.golden.pooling import Pooled
+from karat.workflows.golden.queries import (
+    STATES,
+    given_by,
+    judgments_in,
+    pair_in,
+    pairs_in,
+    queries_in,
+)
+from karat.workflows.workspace.evaluate_stored import pool_kept
+from karat.workflows.workspace.stored_runs import names_of_kept
+from karat.workflows.workspace.workspace import Opened
+
+ROUTER = APIRouter()
+Grade = Annotated[float | None, Query(allow_inf_nan=False)]
+"""A grade, as an address says it."""
+_NUMBER = re.compile("[0-9]{1,9}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Typed:
+    """What the form says that chooses pairs.
+
+    Attributes:
+        runs: Names of the runs that are ticked; None for those that are ticked at first.
+        k: Documents of each ranking.
+        method: Which go first.
+        budget: How many pairs at most; empty for all.
+    """
+
+    runs: Sequence[str] | None = None
+    k: str = "10"
+    method: str = "depth"
+    budget: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairsPage(GoldenPage):
+    """Pairs of query and document that are queued or judged.
+
+    Attributes:
+        only: Which of them, in words, if a cell of a confusion matrix led here; else None.
+        pairs: One row for each.
+        runs: Runs that more can be chosen from.
+        pooled: What became of choosing more; None if nobody did.
+        lacking: Queries for which no run returned anything then: id and text.
+        wrong: Why that did not work; None if it did.
+        typed: What the form says.
+    """
+
+    template: ClassVar[str] = "golden_pairs.html.j2"
+    tab: ClassVar[str] = "pairs"
+    only: str | None
+    pairs: Listed
+    runs: Sequence[str]
+    pooled: Pooled | None = None
+    lacking: Sequence[tuple[str, str]] = ()
+    wrong: Said | None = None
+    typed: Typed = field(default_factory=Typed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairPage(GoldenPage):
+    """A pair, and everything that was ever said of it.
+
+    Attributes:
+        query_id: Of the query.
+        query: Its text, or its id.
+        need: Its information need; None without.
+        doc_id: Of the document.
+        text: Of the document; None if it is not known.
+        url: Of the document, if it can be gone to by https or http.
+        about: What else is known of the document: name and value.
+        state: What the pair is (``browsing.STATES``); None if nothing of it counts.
+        grade: That counts; None without.
+        rule: That made it.
+        history: Every judgment, those among them that count no more.
+    """
+
+    template: ClassVar[str] = "golden_pair.html.j2"
+    tab: ClassVar[str] = "pairs"
+    query_id: str
+    query: str
+    need: str | None
+    doc_id: str
+    text: str | None
+    url: str | None
+    about: Sequence[tuple[str, Any]]
+    state: str | None
+    grade: float | None
+    rule: str | None
+    history: Listed
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgmentsPage(GoldenPage):
+    """The judgments that count, the newest first.
+
+    Attributes:
+        judgments: One row for each.
+    """
+
+    template: ClassVar[str] = "golden_judgments.html.j2"
+    tab: ClassVar[str] = "judgments"
+    judgments: Listed
+
+
+@ROUTER.get("/golden/{name}/pairs")
+def pairs(
+    request: Request,
+    site: TheSite,
+    _asking: AReader,
+    name: str,
+    a: str | None = None,
+    a_grade: Grade = None,
+    b: str | None = None,
+    b_grade: Grade = None,
+) -> Response:
+    """List the pairs; with two grades (and raters) those that got both."""
+    said = [(r, g) for r, g in ((a, a_grade), (b, b_grade)) if g is not None]
+    return show(request, _page(opened(site, name), Ask.of(request), said))
+
+
+@ROUTER.post("/golden/{name}/pairs")
+def pool(
+    request: Request,
+    site: TheSite,
+    asking: AnEngineer,
+    name: str,
+    runs: Annotated[list[str] | None, Form()] = None,
+    k: Annotated[str, Form()] = "10",
+    method: Annotated[str, Form()] = "depth",
+    budget: Annotated[str, Form()] = "",
+) -> Response:
+    """Put what runs return, and nobody judged, into the queue."""
+    found, ask = opened(site, name), Ask()
+    try:
+        if not runs:
+            raise UsageError("no run is chosen", fix="choose one or more")
+        if budget.strip() and not _NUMBER.fullmatch(budget.strip()):
+            raise UsageError(f"a budget of {budget[:20]!r} is not a number of pairs")
+        if not _NUMBER.fullmatch(k.strip()):
+            raise UsageError(f"a depth of {k[:20]!r} is not a number of documents", fix="10")
+        limit = int(budget) if budget.strip() else None
+        done = pool_kept(
+            found,
+            runs,
+            person=asking.person.name,
+            now=site.clock(),
+            method=method,
+            k=int(k),
+            budget=limit,
+        )
+    except KaratError as error:
+        status, wrong = refused(error)
+        typed = Typed(runs=runs or (), k=k, method=method, budget=budget)
+        return show(request, _page(found, ask, [], wrong=wrong, typed=typed), status)
+    return show(request, _page(found, ask, [], pooled=done))
+
+
+@ROUTER.get("/golden/{name}/pair")
+def pair(
+    request: Request, site: TheSite, _asking: AReader, name: str, query: str, document: str
+) -> Response:
+    """One pair and its history."""
+    try:
+        found = pair_in(opened(site, name), query, document)
+    except UsageError as error:
+        raise NotFound(error.what, nearest=error.nearest, fix=error.fix) from None
+    shown = found.document or {}
+    url, row = shown.get("url"), found.pair or {}
+    about = dict(shown.get("attributes") or {})
+    if url and not url.startswith(("https://", "http://")):
+        about, url = {"url": url, **about}, None
+    page = PairPage(
+        title=shown.get("title") or document,
+        crumbs=crumbs(
+            name,
+            ("Queries", address(name, "queries")),
+            (found.text or query, address(name, "queries", query)),
+        ),
+        golden=name,
+        query_id=query,
+        query=found.text or query,
+        need=found.need,
+        doc_id=document,
+        text=shown.get("text"),
+        url=url,
+        about=list(about.items()),
+        state=row.get("state"),
+        grade=row.get("grade"),
+        rule=row.get("rule"),
+        history=_history(found.history, Ask.of(request)),
+    )
+    return show(request, page)
+
+
+@ROUTER.get("/golden/{name}/judgments")
+def judgments(request: Request, site: TheSite, _asking: AReader, name: str) -> Response:
+    """List the judgments that count."""
+    frame = judgments_in(opened(site, name)).with_columns(
+        text=pl.coalesce("text", "query_id"), title=pl.coalesce("title", "doc_id")
+    )
+    page = JudgmentsPage(
+        title=f"Judgments of {name}",
+        crumbs=crumbs(name),
+        golden=name,
+        judgments=list_judgments(frame, name, Ask.of(request)),
+    )
+    return show(request, page)
+
+
+def list_pairs(frame: pl.DataFrame, name: str, ask: Ask) -> Listed:
+    """Pairs, as ``browsing.pairs_in`` gives them, as a list."""
+    columns = (
+        Column("text", "Query", link=lambda row: address(name, "queries", row["query_id"])),
+        Column("title", "Document", link=lambda row: pair_address(name, row)),
+        Column("query_id", "Query id", shown=False),
+        Column("doc_id", "Document id", shown=False),
+        Column("state", "State", choices=True, vocabulary=STATES),
+        Column("grade", "Grade", "grade"),
+        Column("said", "Each rater"),
+        Column("adjudicated", "Adjudicated", "grade", shown=False),
+        Column("imported", "Imported", "grade", shown=False),
+        Column("gold_grade", "Gold", "grade", shown=False),
+        Column("votes", "Votes", "count"),
+        Column("waiting", "Waiting", "count"),
+        Column("rule", "Rule", shown=False, choices=True),
+        Column("chosen_by", "Chosen by", shown=False, choices=True),
+        Column("priority", "Priority", "count", shown=False),
+    )
+    frame = frame.with_columns(
+        text=pl.coalesce("text", "query_id"), title=pl.coalesce("title", "doc_id")
+    )
+    return listed(frame, columns, ask, search=["text", "title", "doc_id", "query_id", "said"])
+
+
+def list_judgments(frame: pl.DataFrame, name: str, ask: Ask) -> Listed:
+    """Judgments, as ``browsing.judgments_in`` gives them, as a list."""
+    columns = (
+        Column("text", "Query", link=lambda row: pair_address(name, row)),
+        Column("title", "Document", link=lambda row: pair_address(name, row)),
+        Column("rater", "Rater", choices=True),
+        Column("grade", "Grade", "grade"),
+        Column("state", "State", choices=True, shown=False),
+        Column("reason", "Reason"),
+        Column("time_us", "When", "time"),
+        Column("kind", "Kind", choices=True, shown=False),
+        Column("source", "Source", choices=True, shown=False),
+        Column("seconds", "Seconds", "number", shown=False),
+        Column("guideline", "Guideline", choices=True, shown=False),
+        Column("stale", "Stale", "flag", choices=True, shown=False),
+        Column("query_id", "Query id", shown=False),
+        Column("doc_id", "Document id", shown=False),
+        Column("judgment", "Number", "count", shown=False),
+    )
+    return listed(frame, columns, ask, search=["text", "title", "rater", "reason", "doc_id"])
+
+
+def _page(
+    found: Opened,
+    ask: Ask,
+    said: Sequence[tuple[str | None, float]],
+    *,
+    pooled: Pooled | None = None,
+    wrong: Said | None = None,
+    typed: Typed | None = None,
+) -> PairsPage:
+    name, frame = found.golden.name, pairs_in(found)
+    only = None
+    if said:
+        known = set(frame["raters"].explode().drop_nulls())
+        for rater, _ in said:
+            if rater is not None and rater not in known:
+                near = nearest(rater, known)
+                raise UsageError(f"nothing was judged by {rater[:100]!r}", nearest=near)
+        frame = given_by(frame, *said)
+        only = " and ".join(f"{rater or 'a rater'} gave {grade:g}" for rater, grade in said)
+    return PairsPage(
+        title=f"Pairs of {name}",
+        crumbs=crumbs(name),
+        golden=name,
+        only=only,
+        pairs=list_pairs(frame, name, ask),
+        runs=names_of_kept(found),
+        pooled=pooled,
+        lacking=_lacking(found, pooled),
+        wrong=wrong,
+        typed=typed or Typed(),
+    )
+
+
+def _lacking(found: Opened, pooled: Pooled | None) -> list[tuple[str, str]]:
+    if pooled is None or not pooled.lacking:
+        return []
+    texts = dict(queries_in(found, OWN)[0].select("query_id", "text").iter_rows())
+    return [(query, texts.get(query) or query) for query in pooled.lacking]
+
+
+def _history(frame: pl.DataFrame, ask: Ask) -> Listed:
+    columns = (
+        Column("rater", "Rater"),
+        Column("grade", "Grade", "grade"),
+        Column("state", "State"),
+        Column("kind", "Kind"),
+        Column("reason", "Reason"),
+        Column("time_us", "When", "time"),
+        Column("seconds", "Seconds", "number"),
+        Column("guideline", "Guideline"),
+        Column("source", "Source", shown=False),
+        Column("counts", "Counts", "flag"),
+        Column("judgment", "Number", "count", shown=False),
+        Column("supersedes", "Supersedes", "count", shown=False),
+    )
+    said = pl.col("state").str.replace("_", " ", literal=True)
+    return listed(frame.with_columns(state=said), columns, ask, search=["rater"], per_page=200)

@@ -1,0 +1,141 @@
+"""Judging in a table, for those who know their pairs: filter, choose rows, one grade for all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+from urllib.parse import quote, urlencode
+
+import polars as pl
+from fastapi import APIRouter, Form, Request, Response
+
+from karat.errors import UsageError
+from karat.golden.queue import Pair
+from karat.web.framework.auth import AnEngineer
+from karat.web.framework.form_values import packed, unpacked
+from karat.web.framework.lists import Ask, Column, Listed, listed
+from karat.web.framework.pages import Page, show
+from karat.web.framework.state import TheSite
+from karat.web.judging.cards import Block, Grade, grades_of, guideline_blocks
+from karat.web.judging.judge import opened_of
+from karat.workflows.judging.bulk import Rated, pairs_of, rate_pairs
+from karat.workflows.judging.in_place import Seen
+from karat.workflows.workspace.workspace import Opened
+
+ROUTER = APIRouter()
+MOST = 500
+"""Pairs that are graded at once."""
+_KEY = ("query_id", "doc_id", "document_sha256", "guideline")
+"""What the form says of a row: the pair, and what its rater had before them."""
+_COLUMNS = (
+    Column("title", "Document"),
+    Column("begins", "Text"),
+    Column("query", "Query"),
+    Column("need", "Need", shown=False),
+    Column("yours", "Your grade", choices=True),
+    Column("judgments", "Judgments", "count"),
+    Column("free", "Free places", "count"),
+    Column("priority", "Priority", "count"),
+    Column("chosen_by", "Chosen by", choices=True),
+    Column("query_id", "Query's id", shown=False),
+    Column("doc_id", "Document's id", shown=False),
+    Column("pair", "Pair", shown=False),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeTablePage(Page):
+    """The pairs of a queue, some of which get a grade.
+
+    Attributes:
+        golden: Name of the golden set.
+        found: The pairs, with one's own grades and nobody else's.
+        grades: The declared scale, lowest first.
+        guideline: The guideline.
+        version: Its version.
+        graded: How many pairs were graded just now.
+        corrected: Of these, how many had a rating that agreement goes on being computed of.
+        refused: Pairs that were not, by query and document, and why.
+        address: Where the form goes: this page, filtered as it is.
+    """
+
+    template: ClassVar[str] = "judge_table.html.j2"
+    section: ClassVar[str] = "judge"
+    golden: str
+    found: Listed
+    grades: Sequence[Grade]
+    guideline: Sequence[Block]
+    version: str
+    graded: int
+    corrected: int
+    refused: Sequence[tuple[str, str]]
+    address: str
+
+
+@ROUTER.get("/judge/{name}/table")
+def table(request: Request, site: TheSite, asking: AnEngineer, name: str) -> Response:
+    """The pairs of the queue."""
+    return show(request, _page(request, opened_of(site, name), asking.person.name, []))
+
+
+@ROUTER.post("/judge/{name}/table")
+def grade_chosen(
+    request: Request,
+    site: TheSite,
+    asking: AnEngineer,
+    name: str,
+    grade: Annotated[float, Form()],
+    pair: Annotated[list[str] | None, Form()] = None,
+    reason: Annotated[str, Form()] = "",
+) -> Response:
+    """Give the chosen pairs a grade; what is refused is said, row by row."""
+    opened, who = opened_of(site, name), asking.person.name
+    chosen = dict(_pair(text) for text in pair or ())  # all are read before one is graded
+    if not chosen:
+        raise UsageError("no row is chosen", fix="tick the rows, then press a grade")
+    if len(chosen) > MOST:
+        raise UsageError(f"more than {MOST} rows are chosen", fix="grade them in parts")
+    why, now = reason.strip() or None, site.clock()
+    rated = rate_pairs(opened, who, chosen, grade, now=now, reason=why, seen=chosen)
+    return show(request, _page(request, opened, who, rated))
+
+
+def _page(request: Request, opened: Opened, who: str, rated: Sequence[Rated]) -> JudgeTablePage:
+    frame = pairs_of(opened, who)
+    frame = frame.with_columns(pair=pl.struct(*_KEY).map_elements(_key, pl.String)).drop(_KEY[2:])
+    ask, golden = Ask.of(request), opened.golden
+    search = ["query", "need", "title", "begins", "doc_id", "query_id"]
+    rows = frame.select("query_id", "doc_id", "query", "title").iter_rows()
+    called = {(q, d): f"{query}: {title}" for q, d, query, title in rows}
+    refused = [
+        (called.get((each.query_id, each.doc_id), each.doc_id), each.refused)
+        for each in rated
+        if each.refused is not None
+    ]
+    query = urlencode(list(request.query_params.multi_items()))
+    return JudgeTablePage(
+        title=f"Judge {golden.name} in a table",
+        crumbs=[(golden.name, f"/golden/{quote(golden.name, safe='')}")],
+        golden=golden.name,
+        found=listed(frame, _COLUMNS, ask, search=search),
+        grades=grades_of(golden),
+        guideline=guideline_blocks(golden.guideline_text),
+        version=golden.guideline,
+        graded=len(rated) - len(refused),
+        corrected=sum(each.first_stays for each in rated),
+        refused=refused,
+        address=f"?{query}" if query else "",
+    )
+
+
+def _key(row: dict[str, str | None]) -> str:
+    return packed(*(row[name] for name in _KEY))
+
+
+def _pair(text: str) -> tuple[Pair, Seen]:
+    """A pair, and what was shown of it, as ``_key`` has them."""
+    query_id, doc_id, document, guideline = unpacked(text, len(_KEY)) or [None] * len(_KEY)
+    if query_id is None or doc_id is None or guideline is None:
+        raise UsageError("a row does not say which pair it is", fix="reload the page")
+    return (query_id, doc_id), Seen(document, guideline)

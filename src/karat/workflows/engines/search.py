@@ -1,0 +1,395 @@
+"""Search: a search function is asked every query; what it returns becomes a run."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from karat import formats
+from karat.clients.search_function import Manner, Reply, ask
+from karat.errors import InputError, KaratError, UsageError
+from karat.formats.tables import sidecar
+from karat.formats.tables.writing import check_run
+from karat.reports.phrases.numbers import counted
+from karat.stats.quantiles import latency_of
+from karat.tables import Queries, Run
+from karat.tables.about import flat
+from karat.tables.notes import Concern, Note
+from karat.tables.returned import EXPECTED, common_reason, kind_of
+from karat.tables.searched import Reason, Searched
+from karat.workflows.offline.notes import of_repeats
+
+_PATIENCE = 1.0  # seconds before anything moves on the screen
+_REASONS = 3
+
+
+def search(
+    queries: Queries,
+    function: Callable[[str], Any],
+    out: str | Path,
+    *,
+    engine: str,
+    output_format: str | None = None,
+    concurrency: int = 1,
+    timeout: float | None = None,
+    retries: int = 0,
+    warmup: int = 0,
+    depth: int | None = None,
+    name: str | None = None,
+    about: Mapping[str, Any] | None = None,
+    commit: str | None = None,
+    progress: bool = True,
+) -> Searched:
+    """Ask a search function all queries, and write the run.
+
+    Args:
+        queries: What to ask.
+        function: Takes the text of a query; returns ids, ``(id, score)`` pairs or dicts, best
+            first, as for ``benchmark``. May be async.
+        out: Where the run goes; ``-`` is standard output.
+        engine: What the run's ``about`` calls what was asked.
+        output_format: A name of ``FORMATS``; by the file's name if None (JSONL on ``-``).
+        concurrency: Calls at once, from 1.
+        timeout: Seconds for each call, above 0; no limit if None.
+        retries: Further tries after an error or a timeout, from 0.
+        warmup: How many of the first queries are asked once before, untimed; from 0.
+        depth: Documents of each query that are kept, from 1; all if None.
+        name: Name of the run, in its ``about`` too; the file's if None.
+        about: More about the run, over what is known here.
+        commit: The commit of the search's code.
+        progress: Whether progress is shown on standard error, if it is a terminal or a notebook
+            and takes longer than a second.
+
+    Raises:
+        UsageError: an argument out of range, or an unknown format.
+        InputError: queries without text, or a file that cannot be written; found before asking
+            where that is possible.
+        KaratError: no query was answered (exit code 4); nothing is written.
+    """
+    manner = manner_of(concurrency, timeout, retries, warmup)
+    if depth is not None and not is_whole(depth, 1):
+        raise UsageError(f"depth is {depth!r}, not a whole number from 1", fix="-k 100")
+    if output_format is None and str(out) == "-":
+        output_format = "jsonl"
+    title = formats.stem(out) if name is None else title_of(function, name)
+    query_ids, texts = _asked(queries)
+    known = {"engine": engine, "queries": queries.source} | ({"name": title} if name else {})
+    known |= ({"commit": commit} if commit else {}) | ({"depth": str(depth)} if depth else {})
+    own = flat({**about_asking(manner, warmup), **known, **(about or {})}, "--about")
+    check_run(query_ids, out, output_format)
+    with shown_progress(len(texts), shown=progress) as tick:
+        replies = ask(function, texts, manner, warmup=warmup, tick=tick)
+    reasons = reasons_of(query_ids, replies)
+    failed = sum(reason.queries for reason in reasons)
+    if failed == len(replies):
+        raise KaratError(_nothing(engine, replies, reasons))
+    run = run_of(query_ids, replies, title, own)
+    if depth is not None:
+        run = run.to_depth(depth)
+    _write(run, out, output_format)
+    empty = int((run.answers["state"] == "empty").sum())
+    notes = [*notes_of(replies, manner), *of_repeats(run)]
+    if empty == len(replies) - failed:
+        notes.insert(0, "no query was answered with a document")
+    if run.contradicted:
+        notes.insert(0, disordered(run, len(query_ids)))
+    if str(out) != "-" and sidecar.place_of(out).is_file():
+        notes.append(
+            f"{Path(out).name}{sidecar.ENDING} keeps what the format of the run cannot: keep the "
+            "two files together, or write .jsonl or .parquet"
+        )
+    return Searched(
+        run,
+        len(replies),
+        len(replies) - failed - empty,
+        empty,
+        failed,
+        reasons,
+        latency_of(run),
+        notes,
+        str(out),
+    )
+
+
+def _write(run: Run, out: str | Path, output_format: str | None) -> None:
+    """Write the run; as JSONL beside its place where the format cannot hold its documents."""
+    try:
+        formats.write_run(run, out, output_format)
+    except InputError as error:
+        if str(out) == "-":
+            raise
+        rescued = f"{out}.jsonl"
+        formats.write_run(run, rescued, "jsonl")
+        raise InputError(
+            error.what,
+            file=str(out),
+            query=error.query,
+            doc_id=error.doc_id,
+            fix=f"the run was written to {rescued} instead, which holds any text",
+        ) from None
+
+
+def _asked(queries: Queries) -> tuple[list[str], list[str]]:
+    """The ids and the texts of queries, all of which have one."""
+    known = queries.texts()
+    query_ids = queries.frame["query_id"].to_list()
+    if not query_ids:
+        raise InputError("there are no queries", file=queries.source)
+    lacking = [query for query in query_ids if not known.get(query, "").strip()]
+    if lacking:
+        what = "the queries have no text" if len(lacking) == len(query_ids) else "it has no text"
+        raise InputError(
+            f"{what} to ask",
+            file=queries.source,
+            query=lacking[0],
+            fix="give each query a text, in a column called text",
+        )
+    return query_ids, [known[query] for query in query_ids]
+
+
+def _nothing(engine: str, replies: Sequence[Reply], reasons: Sequence[Reason]) -> str:
+    """Why no query was answered, and what to do."""
+    first = reasons[0]
+    where = f"{first.place}: " if first.place else ""
+    queries = counted(len(replies), "query", "queries")
+    text = f"{where}{engine} answered none of {queries}, and nothing was written: {first.error}"
+    if len(reasons) > 1:
+        others = "; ".join(f"{each.error} ({each.queries:,})" for each in reasons[1:_REASONS])
+        text += f" ({first.queries:,}); {others}"
+    came = next((reply.came for reply in replies if reply.came), None)
+    if came is not None:
+        return f"{text}; what came back: {came}\n  fix: return {EXPECTED}"
+    return f"{text}\n  fix: call it in Python with the text of query {first.query_id}"
+
+
+# --- asking, as benchmark does it too ---
+
+
+def about_asking(manner: Manner, warmup: int) -> dict[str, str]:
+    """When and how queries are asked, for the ``about`` of their run."""
+    return {
+        "asked_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "concurrency": str(manner.concurrency),
+        "timeout": "none" if manner.timeout is None else f"{manner.timeout:g} s",
+        "retries": str(manner.retries),
+        "warmup": str(warmup),
+    }
+
+
+def reasons_of(query_ids: Sequence[str], replies: Sequence[Reply]) -> list[Reason]:
+    """Why queries failed, the most common reason first."""
+    failed = [(q, reply) for q, reply in zip(query_ids, replies, strict=True) if reply.error]
+    counts = Counter(common_reason(reply.error or "") for _, reply in failed)
+    first: dict[str, tuple[str, Reply]] = {}
+    for query, reply in failed:
+        first.setdefault(common_reason(reply.error or ""), (query, reply))
+    return [
+        Reason(error, count, first[error][0], first[error][1].place)
+        for error, count in counts.most_common()
+    ]
+
+
+def manner_of(concurrency: Any, timeout: Any, retries: Any, warmup: Any) -> Manner:
+    """How to ask.
+
+    Raises:
+        UsageError: a number out of range.
+    """
+    for what, value, least in (
+        ("concurrency", concurrency, 1),
+        ("retries", retries, 0),
+        ("warmup", warmup, 0),
+    ):
+        if not is_whole(value, least):
+            raise UsageError(f"{what} is {value!r}, not a whole number from {least}")
+    if timeout is not None:
+        if isinstance(timeout, bool) or not isinstance(timeout, Real):
+            raise UsageError(f"timeout is {timeout!r}, not a number", fix="timeout=5, in seconds")
+        timeout = float(timeout)
+        if not 0 < timeout <= threading.TIMEOUT_MAX:
+            says = "leaves no time" if timeout <= 0 else "is no time to wait for"
+            raise UsageError(f"a timeout of {timeout:g} {says}", fix="timeout=5, in seconds")
+    return Manner(int(concurrency), timeout, int(retries))
+
+
+def is_whole(value: Any, least: int) -> bool:
+    """Whether a value is a whole number from ``least``."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+
+def run_of(
+    query_ids: Sequence[str], replies: Sequence[Reply], name: str, about: dict[str, str]
+) -> Run:
+    """The run that replies make."""
+    rankings = [
+        (query_id, reply.ranking)
+        for query_id, reply in zip(query_ids, replies, strict=True)
+        if reply.ranking is not None and reply.ranking.doc_ids
+    ]
+    rows = pl.DataFrame(
+        {
+            "query_id": [query for query, r in rankings for _ in r.doc_ids],
+            "doc_id": [doc for _, r in rankings for doc in r.doc_ids],
+            "score": [score for _, r in rankings for score in r.scores],
+            "rank": [rank for _, r in rankings for rank in range(1, len(r.doc_ids) + 1)],
+        },
+        schema={
+            "query_id": pl.String,
+            "doc_id": pl.String,
+            "score": pl.Float64,
+            "rank": pl.Int64,
+        },
+    )
+    states = [
+        "failed" if r.ranking is None else "ok" if r.ranking.doc_ids else "empty" for r in replies
+    ]
+    told = pl.DataFrame(
+        {
+            "query_id": list(query_ids),
+            "state": states,
+            "latency_us": [reply.latency_us for reply in replies],
+            "error": [reply.error for reply in replies],
+            "repeated": [(r.ranking.repeated if r.ranking else 0) or None for r in replies],
+        },
+        schema={
+            "query_id": pl.String,
+            "state": pl.String,
+            "latency_us": pl.Int64,
+            "error": pl.String,
+            "repeated": pl.Int64,
+        },
+    )
+    return Run.from_batches(name, [rows], answers=told, about=about)
+
+
+def refuse_shapeless(query_ids: Sequence[str], replies: Sequence[Reply], name: str) -> None:
+    """Refuse a search that makes the same mistake with every query."""
+    kinds = {reply.kind for reply in replies}
+    if len(kinds) == 1 and None not in kinds:
+        first = replies[0]
+        raise InputError(
+            f"{name} returned no ranking for any query: {first.error}; what came back: "
+            f"{first.came}",
+            query=query_ids[0],
+            fix=f"return {EXPECTED}",
+        )
+
+
+def notes_of(replies: Sequence[Reply], manner: Manner) -> Iterator[str]:
+    """What a person should know of the replies, in sentences."""
+    again = sum(reply.tries > 1 and reply.error is None for reply in replies)
+    if again:
+        yield (
+            f"{counted(again, 'query', 'queries')} answered, but not at the first try: the time is "
+            "that of the try that succeeded"
+        )
+    if manner.overdue:
+        yield (
+            f"{counted(len(manner.overdue), 'call', 'calls')} went on after the timeout, since "
+            "what runs in a thread cannot be stopped, and may have slowed those that came after"
+        )
+    if manner.concurrency > 1:
+        yield f"times were taken with up to {manner.concurrency} calls at once"
+
+
+def why_failed(reasons: Sequence[Reason]) -> str:
+    """The most common reasons, in a line."""
+    most = "; ".join(f"{each.error} ({each.queries:,})" for each in reasons[:_REASONS])
+    return f"{most}{'; …' if len(reasons) > _REASONS else ''}"
+
+
+def disordered(run: Run, asked: int) -> Note:
+    """That the order of the search, which users see, is not that of its scores, which count."""
+    return Note(
+        f"{run.name} returned documents in another order than their scores in "
+        f"{run.contradicted:,} of {counted(asked, 'query', 'queries')}; karat goes by score",
+        Concern.ORDER,
+    )
+
+
+def title_of(search: Any, name: Any) -> str:
+    """What results call the run."""
+    if name is None:
+        return _name(search).encode("utf-8", "replace").decode()
+    if not isinstance(name, str):
+        raise UsageError(
+            f"the name of the run is {kind_of(name)}, not text", fix='name="my search"'
+        )
+    if not name.strip():
+        raise UsageError("the name of the run is empty", fix='name="my search"')
+    if name.encode("utf-8", "replace").decode() != name:
+        raise UsageError(
+            f"the name {name!r} holds half of a surrogate pair, which is no character",
+            fix='name="my search"',
+        )
+    return name
+
+
+def _name(search: Any) -> str:
+    while isinstance(search, functools.partial):
+        search = search.func
+    name = getattr(search, "__name__", None) or type(search).__name__
+    return "search" if name == "<lambda>" else str(name)
+
+
+@contextmanager
+def shown_progress(total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
+    """A progress bar for whatever takes longer than a second, where somebody can see it."""
+    out = _screen() if shown else None
+    if out is None:
+        yield lambda _done: None
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn("asking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=out, transient=True)
+    task = bar.add_task("asking", total=total)
+    began = time.monotonic()
+    started = False
+
+    def tick(done: int) -> None:
+        nonlocal started
+        bar.update(task, completed=done)
+        if not started and time.monotonic() - began > _PATIENCE:
+            started = True
+            bar.start()
+
+    try:
+        yield tick
+    finally:
+        if started:
+            bar.stop()
+
+
+def _screen() -> Any:
+    """Where progress can be seen: a terminal, or a notebook that shows widgets; else None."""
+    from karat.reports.writers.terminal import console
+
+    if sys.stderr is not None and sys.stderr.isatty():
+        return console(sys.stderr)
+    if "ipykernel" in sys.modules:
+        from importlib.util import find_spec
+
+        from rich.console import Console
+
+        out = Console(stderr=True)
+        # Without it Rich warns in the notebook at every refresh.
+        return out if out.is_jupyter and find_spec("ipywidgets") else None
+    return None

@@ -1,0 +1,414 @@
+"""Choosing: queries of a golden set from a log, drawn so that their weights are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+import sqlalchemy as sa
+
+from karat.errors import Advice, UsageError
+from karat.formats.tables.log_size import Most
+from karat.formats.tables.query_log import read_query_log
+from karat.golden.composition import Composition, composition
+from karat.golden.sampling import Quota, Sample, choose, refreshed
+from karat.golden.splitting import PART, SHARE, Split, split
+from karat.golden.traffic import THIRDS, Cleaned, clean, with_bands
+from karat.store.sql import audit, golden_sets, judgments, queries
+from karat.store.sql.upsert import Put
+from karat.workflows.golden.hard_queries import Hard
+from karat.workflows.workspace.known_queries import over, same_queries
+from karat.workflows.workspace.workspace import Opened
+
+ON_SERVER = Most(64 << 20, 2_000_000)
+"""The largest log that a server takes: all of it is held in memory while queries are drawn."""
+FROM_LOG = "log"
+"""The origin of queries that a log gave; only these go when a new sample is drawn."""
+
+
+def put_queries(c: sa.Connection, set_id: int, frame: pl.DataFrame, now: int) -> Put:
+    """Put queries into a golden set, those without a weight beside those that have one.
+
+    What no log counted speaks for no share of the searches: its weight stays empty.
+
+    Args:
+        c: A write transaction.
+        set_id: The golden set.
+        frame: As ``karat.store.sql.queries.put`` takes it, and ``weight`` may be null.
+        now: Microseconds UTC.
+    """
+    parts = [frame]
+    if "weight" in frame.columns:
+        unknown = pl.col("weight").is_null()
+        parts = [frame.filter(~unknown), frame.filter(unknown).drop("weight")]
+    made = [queries.put(c, set_id, part, now) for part in parts if part.height]
+    return Put(
+        sum(each.added for each in made),
+        sum(each.changed for each in made),
+        sum(each.same for each in made),
+    )
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A sample, put into a golden set.
+
+    Attributes:
+        log: What became of the log's rows.
+        sample: The queries drawn.
+        made_of: What they are made of.
+        added: Queries that are new in the golden set.
+        kept: Queries of the sample that were in it.
+        gone: Queries of an earlier sample that were dropped, with the reason; their judgments stay.
+        hard: The hard queries of a run that were taken on top; None if none were asked for.
+    """
+
+    log: Cleaned
+    sample: Sample
+    made_of: Composition
+    added: int
+    kept: int
+    gone: pl.DataFrame
+    hard: Hard | None = None
+
+
+@dataclass(frozen=True)
+class Placed:
+    """What became of a golden set in which a sample was put; as in ``Chosen``."""
+
+    made_of: Composition
+    added: int
+    kept: int
+    gone: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A sample of a log, that is in no golden set yet.
+
+    Attributes:
+        log: What became of the log's rows.
+        sample: The queries drawn.
+        banded: ``key`` and ``band`` of every query of the log.
+    """
+
+    log: Cleaned
+    sample: Sample
+    banded: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What would become of a golden set if a sample were put into it.
+
+    Attributes:
+        added: Queries of the sample that are new in it.
+        kept: Queries of the sample that are in it.
+        gone: Queries of an earlier sample that would be dropped: ``query_id``, ``text``,
+            ``reason``.
+        lost: What only somebody who wants it may do: drop most of the earlier sample, or let
+            judged queries count no more; None if it would do neither.
+    """
+
+    added: int
+    kept: int
+    gone: pl.DataFrame
+    lost: UsageError | None
+
+
+def draw_queries(
+    opened: Opened,
+    log: str | Path,
+    size: int,
+    *,
+    bands: Mapping[str, float] | None = None,
+    quotas: Sequence[Quota] = (),
+    hard: Sequence[str] = (),
+    mask: bool = False,
+    text: str | None = None,
+    count: str | None = None,
+    most: Most | None = None,
+) -> Drawn:
+    """Draw queries from a log, and change nothing; as ``choose_queries``."""
+    notes: list[str] = []
+    read = read_query_log(log, text=text, count=count, notes=notes, most=most)
+    cleaned = clean(read, mask=mask, source=str(log))
+    cleaned = changed(cleaned, notes=(*notes, *cleaned.notes))
+    banded = with_bands(cleaned.frame, THIRDS if bands is None else bands)
+    sample = choose(banded, size, salt=opened.golden.salt, quotas=quotas, hard=hard)
+    return Drawn(cleaned, sample, banded.select("key", "band"))
+
+
+def plan_queries(opened: Opened, drawn: Drawn) -> Plan:
+    """What ``put_sample`` would do with a sample now."""
+    with opened.store.read() as connection:
+        against = _against(connection, opened.golden.id, drawn.sample.queries, drawn.banded)
+        lost = _loss(connection, opened.golden.id, against)
+    there = against.found["query_id"].is_in(against.known["query_id"].implode())
+    kept = int(there.sum())
+    return Plan(against.found.height - kept, kept, against.gone, lost)
+
+
+def choose_queries(
+    opened: Opened,
+    log: str | Path,
+    size: int,
+    *,
+    now: int,
+    replace: bool = False,
+    person: str | None = None,
+    hard_from: Hard | None = None,
+    **how: Any,
+) -> Chosen:
+    """Draw queries from a log and put them into the golden set.
+
+    A query that the golden set has, whatever its case and white space, is that query, and keeps
+    what people said of it. Drawn again from a newer log, a query stays as long as its number draws
+    it: the random numbers are made of its text and the golden set's salt. What is no longer drawn
+    is dropped; what was imported or written by hand stays, without a weight, and so without a part
+    in means beside queries that have one.
+
+    Args:
+        opened: The workspace.
+        log: The file; ``-`` for standard input.
+        size: Queries to draw.
+        now: Microseconds UTC.
+        replace: Whether more than half of an earlier sample may be dropped, and judged queries may
+            count no more.
+        person: Who chose, for the audit; None at the command line.
+        hard_from: Hard queries of a run (``workflows.golden.hard_queries``), taken as those of ``hard``.
+        **how: ``bands`` (name to share of all searches, most asked first; the rest is the tail;
+            thirds if None), ``quotas`` (least numbers by attribute), ``hard`` (texts of queries
+            known to be hard: on top, and reported apart), ``mask`` (replace what is personal by
+            its kind), ``text`` and ``count`` (the columns, if they have no usual names), ``most``
+            (how large the log may be).
+
+    Raises:
+        InputError: the log cannot be read, or holds nothing.
+        UsageError: a size, band or quota that cannot be met; or more than half of an earlier
+            sample would be dropped, or judged queries count no more, and that was not asked for.
+    """
+    if hard_from is not None:
+        how["hard"] = [*how.get("hard", ()), *hard_from.frame["text"]]
+    drawn = draw_queries(opened, log, size, **how)
+    put = put_sample(
+        opened,
+        drawn.sample.queries,
+        now=now,
+        banded=drawn.banded,
+        replace=replace,
+        person=person,
+    )
+    return Chosen(drawn.log, drawn.sample, put.made_of, put.added, put.kept, put.gone, hard_from)
+
+
+def put_sample(
+    opened: Opened,
+    sample: pl.DataFrame,
+    *,
+    now: int,
+    banded: pl.DataFrame | None = None,
+    replace: bool = False,
+    person: str | None = None,
+) -> Placed:
+    """Put a sample into the golden set: as ``choose_queries``, of what was drawn before.
+
+    Args:
+        opened: The workspace.
+        sample: ``Sample.queries``.
+        now: Microseconds UTC.
+        banded: ``Drawn.banded``, which tells why queries go; without it no reason is given.
+        replace: Whether more than half of an earlier sample may be dropped, and judged queries may
+            count no more.
+        person: Who chose, for the audit; None at the command line.
+
+    Raises:
+        UsageError: that would be, and was not asked for.
+    """
+    golden = opened.golden
+    with opened.store.begin() as connection:
+        golden_sets.hold(connection, golden.id)  # before it is read which queries there are
+        against = _against(connection, golden.id, sample, banded)
+        lost = _loss(connection, golden.id, against)
+        if lost is not None and not replace:
+            raise lost
+        told = _told(against.known, against.found, against.by_hand)
+        put = put_queries(connection, golden.id, told, now)
+        if against.gone.height:
+            queries.drop(connection, golden.id, against.gone["query_id"].to_list(), now)
+        if person is not None:
+            about = {"drawn": sample.height, "new": put.added, "dropped": against.gone.height}
+            audit.note(connection, person, "choose queries", golden.name, now, about)
+        after = queries.frame(connection, golden.id)
+    return Placed(composition(after), put.added, put.changed + put.same, against.gone)
+
+
+def split_queries(opened: Opened, share: float = SHARE, *, now: int) -> Split:
+    """Give each query of a golden set its part, ``dev`` or ``held_out``, as an attribute.
+
+    The salt is the golden set's: a query that comes later gets its part without moving others, and
+    one that has its part keeps it.
+
+    Args:
+        opened: The workspace.
+        share: Of the queries that are to be ``dev``.
+        now: Microseconds UTC.
+
+    Raises:
+        InputError: there are no queries, or ``part`` is another attribute of them.
+        UsageError: the share is not between 0 and 1.
+    """
+    golden = opened.golden
+    with opened.store.begin() as connection:
+        golden_sets.hold(connection, golden.id)
+        frame = queries.frame(connection, golden.id)
+        before = frame[PART].to_list() if PART in frame.columns else [None] * frame.height
+        of_query = dict(zip(frame["query_id"], before, strict=True))
+        made = split(of_query, share, golden.salt, source=golden.name)
+        parts = pl.Series(PART, list(made.parts.values()), dtype=pl.String)
+        put_queries(connection, golden.id, frame.with_columns(parts), now)
+    return made
+
+
+class _Against(NamedTuple):
+    """A sample beside what a golden set has: which it had drawn, knows, has by hand, would lose.
+
+    ``silent`` are the ids of those that stay, count in means now, and would not any more.
+    """
+
+    found: pl.DataFrame
+    drawn: pl.DataFrame
+    known: pl.DataFrame
+    by_hand: pl.DataFrame
+    gone: pl.DataFrame
+    silent: pl.Series
+
+
+def _against(
+    c: sa.Connection, set_id: int, sample: pl.DataFrame, banded: pl.DataFrame | None
+) -> _Against:
+    before = queries.frame(c, set_id)
+    origin = pl.col("origin") if "origin" in before.columns else pl.lit(None, pl.String)
+    drawn = before.filter(origin.eq_missing(FROM_LOG))
+    known = queries.frame(c, set_id, dropped=True).drop("dropped_us")
+    found = sample.with_columns(pl.col("query_id").replace(same_queries(known, sample)))
+    log = pl.DataFrame(schema={"key": pl.String, "band": pl.String}) if banded is None else banded
+    gone = refreshed(drawn, found, log).filter(pl.col("change") == "gone")
+    if banded is None:
+        gone = gone.with_columns(reason=pl.lit(None, pl.String))
+    by_hand = before.filter(~origin.eq_missing(FROM_LOG))
+    counts = before
+    if "weight" in before.columns and before["weight"].count():
+        counts = before.filter(pl.col("weight") > 0)
+    weighed = found.drop_nulls("weight")
+    stays = counts.join(gone, on="query_id", how="anti") if weighed.height else counts.clear()
+    silent = stays.join(weighed, on="query_id", how="anti")["query_id"]
+    return _Against(found, drawn, known, by_hand, gone, silent)
+
+
+def _loss(c: sa.Connection, set_id: int, against: _Against) -> UsageError | None:
+    """What a sample may do only if that is wanted.
+
+    Dropping most of the one before is another log or column, as a rule. Queries that were imported
+    and judged lose their part in means by the first sample: no log counted them.
+    """
+    gone, drawn = against.gone, against.drawn.height
+    what, typed, page = [], [], []
+    if 2 * gone.height > drawn:
+        judged = _judged(c, set_id, gone["query_id"])
+        what.append(
+            f"{gone.height:,} of the {drawn:,} queries drawn before would be dropped, "
+            f"{judged:,} of them judged"
+        )
+        typed.append("see that log, columns and --size are those meant")
+        page.append("see that log, columns and number are those meant")
+    if silent := _judged(c, set_id, against.silent):
+        are, they = ("query is", "it") if silent == 1 else ("queries are", "they")
+        what.append(
+            f"{silent:,} judged {are} not in this sample: {they} would have no weight, and count "
+            "no more in means"
+        )
+        typed.append("karat golden import gives weights from a file of queries, afterwards too")
+        page.append("a file of queries with weights, imported afterwards, lets them count again")
+    if not what:
+        return None
+    return UsageError(
+        "; and ".join(what),
+        fix=Advice(
+            "; ".join([*typed, "--replace goes on, and keeps all judgments"]),
+            page="; ".join([*page, "or allow below to go on, which keeps all judgments"]),
+        ),
+    )
+
+
+def _judged(c: sa.Connection, set_id: int, query_ids: pl.Series) -> int:
+    return judgments.current(c, set_id).of(query_ids).frame["query_id"].n_unique()
+
+
+def _told(known: pl.DataFrame, found: pl.DataFrame, by_hand: pl.DataFrame) -> pl.DataFrame:
+    """The queries drawn, over what was known of them; what was not drawn has no weight any more.
+
+    ``by_hand``: queries that came otherwise than from a log, and stay whether drawn or not.
+    """
+    drawn = over(known, found, "query_id")
+    if "origin" in by_hand.columns:
+        own = by_hand.select("query_id", own="origin", hand=pl.lit(value=True))
+        drawn = drawn.join(own, on="query_id", how="left", maintain_order="left")
+        kept = pl.when(pl.col("hand")).then("own").otherwise("origin")
+        drawn = drawn.with_columns(kept.alias("origin")).drop("own", "hand")
+    elif by_hand.height:
+        hand = pl.col("query_id").is_in(by_hand["query_id"].implode())
+        drawn = drawn.with_columns(pl.when(hand).then(None).otherwise("origin").alias("origin"))
+    if "weight" not in by_hand.columns:
+        return drawn
+    left = by_hand.filter(
+        ~pl.col("query_id").is_in(drawn["query_id"].implode()) & pl.col("weight").is_not_null()
+    )
+    of_log = [n for n in ("weight", "probability", "stratum", "band", "count") if n in left.columns]
+    left = left.with_columns(pl.lit(None, dtype=left.schema[name]).alias(name) for name in of_log)
+    return pl.concat([drawn, left], how="diagonal_relaxed")
+
+
+def read_bands(texts: Sequence[str]) -> dict[str, float] | None:
+    """Bands from ``NAME=SHARE``, as ``head=0.33`` or ``head=1/3``; None if there are none.
+
+    Raises:
+        UsageError: one is no such text.
+    """
+    pairs = (_pair(text, "head=0.33") for text in texts)
+    return {name: _share(share) for name, share in pairs} or None
+
+
+def read_quota(text: str) -> Quota:
+    """A quota from ``ATTRIBUTE=VALUE:N``.
+
+    Raises:
+        UsageError: it is no such text.
+    """
+    attribute, rest = _pair(text, "class=name:10")
+    value, colon, least = rest.rpartition(":")
+    if not colon or not least.isdecimal():
+        fix = Advice("--quota class=name:10", page="class=name:10")
+        raise UsageError(f"{text!r} names no number of queries", fix=fix)
+    return Quota(attribute, value, int(least))
+
+
+def _pair(text: str, such: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not found or not name.strip():
+        fix = Advice("--band head=0.33, --quota class=x:10", page=such)
+        raise UsageError(f"{text!r} has no '='", fix=fix)
+    return name.strip(), value.strip()
+
+
+def _share(text: str) -> float:
+    over, slash, under = text.partition("/")
+    try:
+        return float(over) / float(under) if slash else float(text)
+    except (ValueError, ZeroDivisionError):
+        fix = Advice("--band head=0.33", page="head=0.33")
+        raise UsageError(f"{text!r} is no share", fix=fix) from None

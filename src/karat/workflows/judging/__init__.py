@@ -1,0 +1,1 @@
+"""Judging: queues, and what people rate."""

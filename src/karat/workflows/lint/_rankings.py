@@ -1,0 +1,273 @@
+"""What is wrong with rankings: order, ties, duplicates, ranks, depth; query by query.
+
+Rows come piece by piece and whole queries are checked as soon as the next one begins, so a run
+of any length fits. A run whose queries are scattered over the file is gathered and checked once
+more as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from karat.tables.ranking import mixed
+from karat.workflows.lint.tally import Tally
+from karat.workflows.lint.texts import absent
+
+# As in karat.tables.ranking: mixes the query into the hash of a document id.
+_MANY_TIES = 1.0  # percent of the documents
+_SELF_SHARE = 0.1  # of the queries, with themselves at the top
+_SHALLOW = range(5, 100)  # R@100 and AP look deeper
+
+
+class Rankings:
+    """Checks the rows of one run.
+
+    Args:
+        documents: Sorted hashes of the ids of all documents, if they are known.
+    """
+
+    def __init__(self, documents: NDArray[np.uint64] | None = None) -> None:
+        self.tally = Tally()
+        self.first_line: dict[str, int] = {}
+        self._back: dict[str, int] = {}
+        self.rows = 0
+        self._documents = documents
+        self._depths: list[NDArray[np.int64]] = []
+        self._of_depth: list[str] = []
+        self._tied = self._tied_queries = self._selves = self._self_tops = 0
+        self._tie_lines: list[int] = []
+        self._tie_query: str | None = None
+        self._self_found: list[tuple[str, int]] = []
+
+    def see(self, pieces: Iterable[pl.DataFrame]) -> None:
+        """Check rows: ``query_id``, ``doc_id``, ``score``, ``line`` and perhaps ``rank``."""
+        for batch in whole_queries(pieces):
+            self._batch(batch)
+
+    @property
+    def scattered(self) -> bool:
+        """Whether a query came back after others."""
+        return bool(self._back)
+
+    def report_scattered(self, tally: Tally) -> None:
+        """Say which queries came back."""
+        if self._back:
+            query = next(iter(self._back))
+            tally.add("non-contiguous-query", list(self._back.values()), query=query)
+
+    def finish(self) -> Tally:
+        """Everything else that was found."""
+        self._report_ties()
+        self._report_selves()
+        self._report_depth()
+        return self.tally
+
+    def _batch(self, batch: pl.DataFrame) -> None:
+        self.rows += batch.height
+        code = batch["query_id"].rle_id().to_numpy().astype(np.int64)
+        starts = _starts(code)
+        lines = batch["line"].to_numpy()
+        query_ids = batch["query_id"].gather(starts).to_list()
+        for query, start in zip(query_ids, starts.tolist(), strict=True):
+            if query in self.first_line:
+                self._back.setdefault(query, int(lines[start]))
+            else:
+                self.first_line[query] = int(lines[start])
+        self._depths.append(np.diff(np.append(starts, len(code))))
+        self._of_depth += query_ids
+        self._scores(batch, code, lines)
+        self._duplicates(batch, code, lines)
+        self._dangling(batch, lines)
+
+    def _scores(
+        self, batch: pl.DataFrame, code: NDArray[np.int64], lines: NDArray[np.int64]
+    ) -> None:
+        score = batch["score"].to_numpy()
+        bad = np.isnan(score)
+        if bad.any():
+            self._add("nan-score", batch, bad, lines)
+        infinite = np.isinf(score)
+        if infinite.any():
+            self._add("infinite-score", batch, infinite, lines)
+        order = np.flatnonzero(~bad)
+        code, score = code[order], score[order]
+        rising = (code[1:] == code[:-1]) & (score[1:] > score[:-1])
+        if rising.any():
+            first = _first_of_each(code, np.flatnonzero(rising) + 1)
+            self._add_queries("score-not-descending", batch, order[first], lines)
+            sorting = np.lexsort((-score, code))
+            order, code, score = order[sorting], code[sorting], score[sorting]
+        same = code[1:] == code[:-1]
+        equal = same & (score[1:] == score[:-1])
+        if equal.any():
+            tied = np.concatenate((equal, [False])) | np.concatenate(([False], equal))
+            self._tied += int(tied.sum())
+            firsts = _first_of_each(code, np.flatnonzero(tied))
+            self._tied_queries += len(firsts)
+            if len(self._tie_lines) < 5:
+                self._tie_lines += np.sort(lines[order[np.flatnonzero(tied)[:5]]]).tolist()
+                self._tie_query = self._tie_query or batch["query_id"][int(order[firsts[0]])]
+        if "rank" in batch.columns:
+            self._ranks(batch, order, code, same & ~equal, lines)
+        self._itself(batch, order, code, lines)
+
+    def _ranks(
+        self,
+        batch: pl.DataFrame,
+        order: NDArray[np.int64],
+        code: NDArray[np.int64],
+        falls: NDArray[np.bool_],
+        lines: NDArray[np.int64],
+    ) -> None:
+        ranks = batch["rank"]
+        known = ranks.is_not_null().to_numpy()[order]
+        rank = ranks.fill_null(0).to_numpy()[order]
+        wrong = falls & (rank[1:] <= rank[:-1]) & known[1:] & known[:-1]
+        if wrong.any():
+            first = _first_of_each(code, np.flatnonzero(wrong) + 1)
+            self._add_queries("rank-contradicts-score", batch, order[first], lines)
+        zero = (rank == 0) & known
+        if zero.any():
+            first = _first_of_each(code, np.flatnonzero(zero))
+            self._add_queries("rank-from-zero", batch, order[first], lines)
+
+    def _itself(
+        self,
+        batch: pl.DataFrame,
+        order: NDArray[np.int64],
+        code: NDArray[np.int64],
+        lines: NDArray[np.int64],
+    ) -> None:
+        own = (batch["query_id"] == batch["doc_id"]).to_numpy()
+        if not own.any():
+            return
+        self._selves += int(own.sum())
+        tops = order[_starts(code)]
+        self._self_tops += int(own[tops].sum())
+        if len(self._self_found) < 5:
+            at = np.flatnonzero(own)[:5]
+            ids = batch["query_id"].gather(at).to_list()
+            self._self_found += list(zip(ids, lines[at].tolist(), strict=True))
+
+    def _duplicates(
+        self, batch: pl.DataFrame, code: NDArray[np.int64], lines: NDArray[np.int64]
+    ) -> None:
+        # Sorting 64-bit hashes is far cheaper than grouping strings; equal hashes are confirmed.
+        key = mixed(batch["doc_id"].hash(), code.astype(np.uint32))
+        key.sort()
+        if not (key[1:] == key[:-1]).any():
+            return
+        later = ~batch.select(pl.struct("query_id", "doc_id").is_first_distinct()).to_series()
+        if later.any():
+            self._add("duplicate-document", batch, later.to_numpy(), lines)
+
+    def _dangling(self, batch: pl.DataFrame, lines: NDArray[np.int64]) -> None:
+        if self._documents is not None:
+            lost = absent(batch["doc_id"], self._documents)
+            if lost.any():
+                self._add("dangling-document", batch, lost, lines)
+
+    def _add(
+        self, code: str, batch: pl.DataFrame, held: NDArray[np.bool_], lines: NDArray[np.int64]
+    ) -> None:
+        at = np.flatnonzero(held)
+        row = batch.row(int(at[0]), named=True)
+        example = f"{row['query_id']} {row['doc_id']} {_number(row['score'])}"
+        self.tally.add(code, lines[at], query=row["query_id"], example=example)
+
+    def _add_queries(
+        self, code: str, batch: pl.DataFrame, at: NDArray[np.int64], lines: NDArray[np.int64]
+    ) -> None:
+        row = batch.row(int(at[0]), named=True)
+        given = "" if row.get("rank") is None else f" rank {row['rank']}"
+        example = f"{row['query_id']} {row['doc_id']}{given} score {_number(row['score'])}"
+        self.tally.add(code, lines[at], query=row["query_id"], example=example)
+
+    def _report_ties(self) -> None:
+        if not self._tied:
+            return
+        share = 100 * self._tied / self.rows
+        said = "100" if self._tied == self.rows else f"{min(share, 99.99):.2g}"
+        if 99 < share < 100:
+            said = f"{min(share, 99.99):.2f}"
+        of = "1 query" if self._tied_queries == 1 else f"{self._tied_queries:,} queries"
+        self.tally.add(
+            "tied-scores" if share >= _MANY_TIES else "rare-ties",
+            sorted(self._tie_lines)[:5],
+            count=self._tied,
+            query=self._tie_query,
+            says=f"{said} % of the documents share their score with another, in {of}",
+        )
+
+    def _report_selves(self) -> None:
+        # Numbered queries and numbered documents meet by chance, but not at the top.
+        named = any(not query.isdigit() for query, _ in self._self_found)
+        often = self._self_tops >= max(2, _SELF_SHARE * len(self.first_line))
+        if named or often:
+            self.tally.add(
+                "self-retrieval",
+                [line for _, line in self._self_found],
+                count=self._selves,
+                query=self._self_found[0][0],
+            )
+
+    def _report_depth(self) -> None:
+        if not self._depths:
+            return
+        depth = np.concatenate(self._depths)
+        usual = int(np.median(depth))
+        few = np.flatnonzero(depth * 2 < usual)
+        if len(few):
+            query = self._of_depth[int(few[0])]
+            self.tally.add(
+                "uneven-depth",
+                sorted(self.first_line[self._of_depth[i]] for i in few.tolist()),
+                query=query,
+                says=f"less than half as many documents as for most queries ({usual:,}); "
+                f"the least is {int(depth.min()):,}",
+            )
+        deepest = int(depth.max())
+        full = int((depth == deepest).sum())
+        if deepest in _SHALLOW and full >= 2 and full >= 0.9 * len(depth):
+            says = f"queries are cut off at {deepest} documents"
+            self.tally.add("truncated-depth", [], count=full, says=says)
+
+
+def whole_queries(pieces: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Cut pieces between queries: the last query of each waits for its next rows."""
+    waiting: list[pl.DataFrame] = []
+    for piece in pieces:
+        if not piece.height:
+            continue
+        code = piece["query_id"].rle_id()
+        last = int(code[-1])
+        cut = 0 if last == 0 else int(code.search_sorted(last))
+        if waiting and piece["query_id"][0] != waiting[-1]["query_id"][0]:
+            yield pl.concat(waiting, how="diagonal")
+            waiting = []
+        if last:
+            yield pl.concat([*waiting, piece.head(cut)], how="diagonal")
+            waiting = []
+        waiting.append(piece.slice(cut))
+    if waiting:
+        yield pl.concat(waiting, how="diagonal")
+
+
+def _starts(code: NDArray[np.int64]) -> NDArray[np.int64]:
+    if not len(code):
+        return np.empty(0, np.int64)
+    return np.flatnonzero(np.concatenate(([True], code[1:] != code[:-1])))
+
+
+def _first_of_each(code: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The first of the positions in each query; positions and codes ascend."""
+    found: NDArray[np.int64] = at[np.unique(code[at], return_index=True)[1]]
+    return found
+
+
+def _number(score: float | None) -> str:
+    return "without a score" if score is None else f"{score:g}"

@@ -1,0 +1,257 @@
+"""Lines of fields: TREC qrels and runs, MS MARCO runs, fast where they are sound.
+
+A chunk is handed to the fast parser of the readers first. Only a chunk that it refuses is read
+line by line here, and every line that is wrong is counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from karat.errors import InputError
+from karat.formats.tables import trec
+from karat.formats.tables.lines import Layout, parse
+from karat.formats.tables.prefetch import ahead
+from karat.formats.tables.source import Chunk, Source
+from karat.workflows.lint.bytewise import LineEnds, Looked, look
+from karat.workflows.lint.tally import Tally
+
+_BLOCK = 1000  # lines
+_BLANKS = re.compile(r"[ \t\r\v\f]+")
+_ODD = r"[\s\p{Cc}\p{Cf}]"
+
+MSMARCO_RUN = Layout(
+    what="an MS MARCO run line",
+    fields=("query", "document", "rank"),
+    keep={0: ("query_id", pl.String), 1: ("doc_id", pl.String), 2: ("rank", pl.Int64)},
+    tabs=True,
+)
+LAYOUTS = {
+    ("trec", "qrels"): trec.QRELS,
+    ("trec", "run"): trec.RUN,
+    ("msmarco", "qrels"): trec.QRELS,
+    ("msmarco", "run"): MSMARCO_RUN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some rows of a file.
+
+    Attributes:
+        rows: ``line`` (from 1; 0 if there is none) and what the role has: ``query_id``,
+            ``doc_id``, ``grade`` or ``score`` and perhaps ``rank``; or ``id`` and ``empty``.
+        tally: What was wrong with these lines.
+        size: Bytes read.
+    """
+
+    rows: pl.DataFrame
+    tally: Tally
+    size: int
+
+
+def pieces(source: Source, layout: Layout, ends: LineEnds) -> Iterator[Piece]:
+    """The rows of a file of fields, and what is wrong with its lines.
+
+    Raises:
+        InputError: the file cannot be read to its end.
+    """
+
+    def seen() -> Iterator[Chunk]:
+        for chunk in source.chunks():
+            ends.see(chunk)
+            yield chunk
+
+    yield from ahead(lambda chunk: _piece(chunk, layout, source.name), seen())
+
+
+def odd_ids(rows: pl.DataFrame, tally: Tally, *columns: str) -> None:
+    """Report ids that hold blanks or invisible characters."""
+    for column in columns:
+        marked = rows.filter(rows[column].str.starts_with("\ufeff").fill_null(value=False))
+        if marked.height:
+            lines = marked["line"].to_numpy()
+            tally.add("bom-within", lines, example=marked[column][0])
+        odd = rows.filter(rows[column].str.contains(_ODD).fill_null(value=False))
+        if odd.height:
+            tally.add("id-with-odd-space", odd["line"].to_numpy(), example=odd[column][0])
+
+
+def _piece(chunk: Chunk, layout: Layout, name: str) -> Piece:
+    tally = Tally()
+    looked = look(
+        chunk,
+        tally,
+        spaces=not layout.tabs,
+        comments=layout.comments,
+        fields=0 if layout.more is None else len(layout.fields),
+        more=layout.more,
+    )
+    plain = chunk.data.isascii()
+    rows = _fast(looked, layout, name)
+    if rows is None:
+        # Few lines are faulty, as a rule: the others are read fast all the same.
+        blocks = []
+        for block in _blocks(looked):
+            fast = _fast(block, layout, name)
+            blocks.append(_line_by_line(block.chunk, layout, tally) if fast is None else fast)
+        rows = pl.concat(blocks, how="diagonal")
+    if layout is MSMARCO_RUN:
+        rows = rows.with_columns(score=-pl.col("rank").cast(pl.Float64))
+    elif layout.more:
+        _ranks(rows, tally, looked.chunk)
+    if layout.tabs or not plain:
+        odd_ids(rows, tally, "query_id", "doc_id")
+    return Piece(rows, tally, len(chunk.data))
+
+
+def _fast(looked: Looked, layout: Layout, name: str) -> pl.DataFrame | None:
+    """The rows by the parser of the readers; None if it finds fault with a line."""
+    if len(looked.short) or not _is_utf8(looked.chunk.data):
+        return None
+    try:
+        rows = parse(looked.chunk, layout, name)
+    except (InputError, pl.exceptions.PanicException):
+        return None
+    if rows.height != len(looked.lines):
+        return None
+    return rows.with_columns(pl.Series("line", looked.lines, dtype=pl.Int64))
+
+
+def _blocks(looked: Looked) -> Iterator[Looked]:
+    data, line, start = looked.chunk.data, looked.chunk.first_line, 0
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))[_BLOCK - 1 :: _BLOCK] + 1
+    for end in (*ends.tolist(), len(data)):
+        if end > start:
+            block = Chunk(data[start:end], line)
+            after = line + _BLOCK
+            inside = (looked.lines >= line) & (looked.lines < after)
+            short = (looked.short >= line) & (looked.short < after)
+            yield Looked(block, looked.lines[inside], looked.short[short])
+            line, start = after, end
+
+
+def _ranks(rows: pl.DataFrame, tally: Tally, chunk: Chunk) -> None:
+    """Report ranks that are no whole numbers."""
+    if "rank" in rows.columns and not rows["rank"].null_count():
+        return
+    lines = chunk.data.split(b"\n")
+    wrong, example = [], None
+    for line in rows["line"].to_list():
+        fields = lines[line - chunk.first_line].split()
+        if len(fields) > 3 and not re.fullmatch(rb"[-+]?\d+", fields[3]):
+            wrong.append(line)
+            example = example or b" ".join(fields).decode("utf-8", "backslashreplace")
+    tally.add("rank-not-a-number", wrong, example=example)
+
+
+def _line_by_line(chunk: Chunk, layout: Layout, tally: Tally) -> pl.DataFrame:
+    """The rows of the lines that are sound; the others are counted."""
+    columns: dict[str, list[object]] = {column: [] for column, _ in layout.keep.values()}
+    numbers: list[int] = []
+    for number, raw in enumerate(chunk.data.split(b"\n"), chunk.first_line):
+        fields = _fields(raw, layout, tally, number)
+        if fields is None or not _whole(fields, raw, layout, tally, number):
+            continue
+        values = {column: _value(fields[at], dtype) for at, (column, dtype) in layout.keep.items()}
+        if _faulty(values, layout, raw, tally, number):
+            continue
+        for column, value in values.items():
+            columns[column].append(value)
+        numbers.append(number)
+    schema = dict(layout.keep.values())
+    return pl.DataFrame(columns, schema=schema).with_columns(
+        pl.Series("line", np.array(numbers, np.int64))
+    )
+
+
+def _fields(raw: bytes, layout: Layout, tally: Tally, number: int) -> list[str] | None:
+    if not raw.strip() or (layout.comments and raw.startswith(b"#")):
+        return None
+    if b"\r" in raw:  # counted before, as lines that are joined
+        return None
+    text = text_of(raw, tally, number)
+    return text.split("\t") if layout.tabs else _BLANKS.split(text.strip(" \t\r\v\f"))
+
+
+def text_of(raw: bytes, tally: Tally, number: int) -> str:
+    """A line as text; bytes that are not UTF-8 are reported and kept as escapes."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        text = raw.decode("utf-8", "backslashreplace")
+        says = f"byte {error.start + 1} of the line is not UTF-8"
+        tally.add("not-utf8", [number], example=text, says=says)
+    if "\x00" in text:
+        tally.add("nul-byte", [number], example=text)
+    return text
+
+
+def _whole(fields: list[str], raw: bytes, layout: Layout, tally: Tally, number: int) -> bool:
+    """Whether the line has the fields it should have."""
+    wanted = len(layout.fields)
+    if len(fields) > wanted and layout.more is not None:
+        return not layout.more.joined(fields)
+    if len(fields) == wanted:
+        return True
+    example = raw.decode("utf-8", "backslashreplace")
+    if len(fields) == wanted - 1 and layout.fields[-1] == "grade":
+        what = f"no grade: {wanted - 1} fields where {layout.what} has {wanted}"
+        says = f"{what} ({' '.join(layout.fields)})"
+        tally.add("missing-grade", [number], example=example, says=says)
+        return False
+    said = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
+    says = f"{said} where {layout.what} has {wanted} ({' '.join(layout.fields)})"
+    fix = None
+    if raw.count(b",") >= wanted - 1:
+        fix = "it looks comma-separated: name the columns in a first line, as CSV"
+    elif layout.tabs and b"\t" not in raw:
+        fix = "separate the fields by tabs, not spaces"
+    tally.add("wrong-field-count", [number], example=example, says=says, fix=fix)
+    return False
+
+
+def _value(text: str, dtype: type[pl.DataType]) -> object:
+    """The value of a field; None if it is not of its type."""
+    if dtype is pl.String:
+        return text
+    if dtype is pl.Int64:
+        return int(text) if re.fullmatch(r"[-+]?[0-9]{1,18}", text) else None
+    return float(text) if _is_number(text) else None
+
+
+def _faulty(
+    values: dict[str, object], layout: Layout, raw: bytes, tally: Tally, number: int
+) -> bool:
+    example = raw.decode("utf-8", "backslashreplace")
+    for column, value in values.items():
+        if value == "":
+            tally.add("missing-id", [number], example=example)
+            return True
+        if value is None and column not in layout.optional:
+            code = "grade-not-a-number" if column == "grade" else "score-not-a-number"
+            says = "the rank is not a whole number" if column == "rank" else None
+            tally.add(code, [number], example=example, says=says)
+            return True
+    return False
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text and text.isascii()
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,326 @@
+"""Lint: what is wrong with a set of files, line by line, before any number is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from karat.errors import InputError
+from karat.formats import ROLES
+from karat.formats.own import golden
+from karat.formats.tables import sidecar
+from karat.formats.tables.detect import detect, own_kind, refuse_binary
+from karat.formats.tables.line_ends import WITHIN
+from karat.formats.tables.source import Source
+from karat.formats.tables.trec import out_of_order
+from karat.golden.query import judgment_frame
+from karat.tables.findings import Finding, Findings, LintedFile
+from karat.tables.ranking import gathered
+from karat.workflows.lint import _across_files, _judgments, _records, fields, roles
+from karat.workflows.lint._rankings import Rankings
+from karat.workflows.lint.bytewise import LineEnds
+from karat.workflows.lint.fields import Piece
+from karat.workflows.lint.tally import Tally
+from karat.workflows.lint.texts import Texts, absent
+
+# Documents first, so that what points at them can be checked; then what others are compared with.
+_ORDER = {"documents": 0, "queries": 1, "qrels": 2, "run": 3}
+
+Watch = Callable[[str, int], None]
+
+
+@dataclass(slots=True)
+class _File:
+    """One file on its way through."""
+
+    path: str
+    tally: Tally = field(default_factory=Tally)
+    role: str | None = None
+    format: str | None = None
+    rows: int = 0
+    queries: Mapping[str, int] = field(default_factory=dict)
+    texts: Mapping[str, int] | None = None  # of queries, where judgments come with them
+    silent: set[str] = field(default_factory=set)
+    answered: set[str] = field(default_factory=set)  # queries of a run, by the file beside it
+
+    @property
+    def name(self) -> str:
+        return "standard input" if self.path == "-" else self.path
+
+
+def lint(
+    files: Sequence[str | Path],
+    roles_given: Mapping[str, str] | None = None,
+    watch: Watch | None = None,
+) -> Findings:
+    """Read files to their end and say what is wrong with each, and between them.
+
+    Args:
+        files: Paths of qrels, runs, queries and documents, in any order; BEIR folders; ``-`` for
+            standard input.
+        roles_given: Role by path, where content does not tell.
+        watch: Called with a file's name and the bytes read since the last call.
+
+    Raises:
+        InputError: a file that does not exist, or a folder that is no BEIR folder.
+    """
+    wanted = dict(roles_given or {})
+    found = [
+        _File(path, role=wanted.get(path, role))
+        for given in files
+        for path, role in _expanded(str(given))
+    ]
+    opened = [(each, source) for each in found if (source := _opened(each)) is not None]
+    opened.sort(key=lambda pair: _ORDER.get(pair[0].role or "", 0))
+    documents: NDArray[np.uint64] | None = None
+    silent: set[str] = set()
+    for each, source in opened:
+        with source:
+            try:
+                known = _read(each, source, documents, silent, watch or _unwatched)
+            except InputError as error:
+                _unreadable(each.tally, error, each.name)
+                known = None
+        if each.role == "documents" and known is not None:
+            documents = known if documents is None else np.union1d(documents, known)
+    _across_files.check([held for each in found for held in _held(each)])
+    findings: list[Finding] = []
+    for each in found:
+        unit = {"parquet": "row", "json": "entry", "golden": "entry"}.get(each.format or "", "line")
+        findings += each.tally.findings(each.name, unit)
+    return Findings(
+        files=[
+            LintedFile(each.name, each.role, each.format, each.rows, len(each.queries))
+            for each in found
+        ],
+        findings=findings,
+        queries=len({query for each in found for query in (each.texts or each.queries)}),
+    )
+
+
+def _held(file: _File) -> Iterator[_across_files.Held]:
+    """What a file holds of queries; a golden set, judgments and texts."""
+    if file.role is not None:
+        tally, answered = file.tally, file.answered
+        yield _across_files.Held(file.role, file.name, tally, file.queries, file.silent, answered)
+    if file.texts is not None:
+        yield _across_files.Held("queries", file.name, file.tally, file.texts, file.silent)
+
+
+def _expanded(path: str) -> list[tuple[str, str | None]]:
+    if path != "-" and Path(path).is_dir():
+        return list(roles.of_folder(Path(path)))
+    return [(path, None)]
+
+
+def _opened(file: _File) -> Source | None:
+    """The file, its role and format known; None if it cannot be read, which is a finding."""
+    if file.path != "-" and not Path(file.path).exists():
+        Source(file.path)  # raises, and names the nearest
+    try:
+        source = Source(file.path)
+    except InputError as error:
+        _unreadable(file.tally, error)
+        return None
+    try:
+        if not source.head.startswith(b"PAR1"):
+            refuse_binary(source)
+        kind = own_kind(source)
+        if kind == "the description of a run" or file.path.endswith(sidecar.ENDING):
+            file.format = "about"
+            source.close()
+            sidecar.load(Path(file.path), file.name)
+            return None
+        if kind not in (None, "a golden set"):
+            raise InputError(
+                f"this is {kind}, and lint reads qrels, runs, queries and documents",
+                fix="leave it out: the command that reads it checks it",
+            )
+        file.role = file.role or roles.told(source)
+        if file.role is None:
+            raise InputError(
+                "its content does not tell whether it holds qrels, a run, queries or documents",
+                fix=f"--role {file.path}={'|'.join(ROLES)}",
+            )
+        file.format = _format(file, source, file.role)
+    except InputError as error:
+        source.close()
+        _unreadable(file.tally, error)
+        return None
+    if source.bom:
+        file.tally.add("bom", [1])
+    return source
+
+
+def _format(file: _File, source: Source, role: str) -> str:
+    try:
+        return detect(source, role)
+    except InputError as error:
+        # Every line that does not fit will be counted, which says more than one error does.
+        line = next((raw for raw in source.head.split(b"\n") if raw.strip()), b"")
+        if role in ("qrels", "run") and b"," not in line and len(line.split()) >= 3:
+            if role != "run" or line.count(b"\t") != 2:
+                return "trec"
+            file.tally.add("ambiguous-format", count=1, says=error.what, fix=error.fix)
+            return "msmarco"
+        raise
+
+
+def _unreadable(tally: Tally, error: InputError, name: str | None = None) -> None:
+    beside = name is not None and error.file == f"{name}{sidecar.ENDING}"
+    empty = error.what.endswith(("is empty", "holds nothing")) and error.line is None
+    cut = "carriage-return" if error.what == WITHIN else "unreadable-file"
+    tally.add(
+        "empty-file" if empty else cut,
+        [error.line] if error.line else [],
+        count=1,
+        says=f"{error.file}: {error.what}" if beside else error.what,
+        fix=None if empty else error.fix,
+        query=error.query,
+    )
+
+
+def _read(
+    file: _File,
+    source: Source,
+    documents: NDArray[np.uint64] | None,
+    silent: set[str],
+    watch: Watch,
+) -> NDArray[np.uint64] | None:
+    """Read one file to its end; for documents, the sorted hashes of their ids.
+
+    Queries that have no right answer are added to ``silent``.
+    """
+    ends = LineEnds()
+
+    def seen() -> Iterator[pl.DataFrame]:
+        for piece in _pieces(file, source, ends):
+            file.tally.merge(piece.tally)
+            file.rows += piece.rows.height
+            watch(file.name, piece.size)
+            yield piece.rows
+
+    known = None
+    try:
+        if file.role == "run":
+            _run(file, source, seen(), documents)
+        elif file.role == "qrels":
+            parts = list(seen())
+            silent |= file.silent
+            _qrels(file, parts, documents, silent)
+        else:
+            known = _texts(file, seen())
+            silent |= file.silent
+    finally:
+        ends.report(file.tally)
+    if not file.rows and not any(f.severity == "error" for f in file.tally.findings("")):
+        file.tally.add("empty-file", count=1, says="the file holds no row")
+    return known
+
+
+def _pieces(file: _File, source: Source, ends: LineEnds) -> Iterator[Piece]:
+    assert file.role is not None
+    assert file.format is not None
+    if file.format == "golden":
+        return _golden(file, source)
+    layout = fields.LAYOUTS.get((file.format, file.role))
+    if layout is not None:
+        return fields.pieces(source, layout, ends)
+    return _records.pieces(source, file.role, file.format, ends)
+
+
+def _golden(file: _File, source: Source) -> Iterator[Piece]:
+    """A golden set, which is read as karat evaluate reads it: the first fault is an error."""
+    held = golden.parse(source.whole(), source.name).queries
+    # A query that was judged and has no relevant document needs no judgment either.
+    file.silent = {q.query_id for q in held if q.no_answer or (q.judged and not q.judgments)}
+    if file.role == "queries":
+        rows = pl.DataFrame({"id": [query.query_id for query in held]}).with_columns(
+            empty=pl.lit(value=False)
+        )
+    else:
+        rows = judgment_frame(held)
+        file.texts = dict.fromkeys((query.query_id for query in held), 0)
+    yield Piece(rows.with_columns(line=pl.lit(0, pl.Int64)), Tally(), len(source.head))
+
+
+def _run(
+    file: _File,
+    source: Source,
+    pieces: Iterator[pl.DataFrame],
+    documents: NDArray[np.uint64] | None,
+) -> None:
+    rankings = Rankings(documents)
+    answered: dict[str, int] = {}
+    kept: list[pl.DataFrame] = []
+
+    def ranked(given: Iterator[pl.DataFrame], keep: bool) -> Iterator[pl.DataFrame]:
+        for piece in given:
+            bare = piece.filter(pl.col("doc_id").is_null())  # asked, and no document came
+            answered.update(bare.select("query_id", "line").iter_rows())
+            rows = piece.filter(pl.col("doc_id").is_not_null()) if bare.height else piece
+            if keep:
+                kept.append(rows)
+            yield rows
+
+    answers = None
+    if source.again is not None:
+        _, answers = sidecar.read(source.again)
+        file.answered = set() if answers is None else set(answers["query_id"])
+    rankings.see(ranked(pieces, keep=source.again is None))
+    rankings.report_scattered(file.tally)
+    file.queries = {**answered, **rankings.first_line}
+    if answers is not None:
+        sidecar.refuse_without_rows(answers, rankings.first_line, file.path)
+    if rankings.scattered:
+        # Read it once more, gathered: order, ties and duplicates are those of whole queries.
+        if source.again is not None:
+            with Source(source.again) as again:
+                parts = (piece.rows for piece in _pieces(file, again, LineEnds()))
+                kept = list(ranked(parts, keep=False))
+        rankings = Rankings(documents)
+        rankings.see([gathered(pl.concat(kept, how="diagonal"))])
+    file.tally.merge(rankings.finish())
+
+
+def _qrels(
+    file: _File,
+    pieces: Sequence[pl.DataFrame],
+    documents: NDArray[np.uint64] | None,
+    silent: set[str],
+) -> None:
+    rows = pl.concat(pieces)
+    first = rows.group_by("query_id", maintain_order=True).agg(pl.col("line").first())
+    file.queries = dict(first.iter_rows())
+    if file.format in ("trec", "msmarco") and out_of_order(rows):
+        file.tally.add("column-order", count=1, example=rows["doc_id"][0])
+    _judgments.check(rows, file.tally, silent)
+    if documents is not None:
+        lost = rows.filter(pl.Series(absent(rows["doc_id"], documents)))
+        if lost.height:
+            query, doc_id = lost.row(0)[:2]
+            file.tally.add(
+                "dangling-document", lost["line"].to_numpy(), query=query, example=doc_id
+            )
+
+
+def _texts(file: _File, pieces: Iterator[pl.DataFrame]) -> NDArray[np.uint64]:
+    assert file.role is not None
+    texts = Texts(file.role)
+    for rows in pieces:
+        texts.see(rows, file.tally)
+    if texts.ids:
+        file.queries = dict(
+            pl.concat(texts.ids).unique("query_id", maintain_order=True).iter_rows()
+        )
+    file.silent |= texts.silent
+    return texts.finish(file.tally)
+
+
+def _unwatched(file: str, size: int) -> None:
+    """Nobody watches."""

@@ -1,0 +1,233 @@
+"""Benchmark: a search function is asked every query of a golden set; its answers are evaluated."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from karat.clients.search_function import Reply, ask
+from karat.errors import InputError, UsageError, nearest
+from karat.tables import Qrels, Queries, Results, Run
+from karat.tables.about import flat
+from karat.tables.notes import Concern, Note, in_order
+from karat.tables.returned import kind_of
+from karat.workflows.engines.search import (
+    about_asking,
+    disordered,
+    is_whole,
+    manner_of,
+    notes_of,
+    reasons_of,
+    refuse_shapeless,
+    run_of,
+    shown_progress,
+    title_of,
+    why_failed,
+)
+from karat.workflows.golden.golden_set import GoldenSet
+from karat.workflows.offline import inputs
+from karat.workflows.offline.evaluate import evaluate
+
+_CUTOFFS = (1, 3, 5, 10)
+_OWN = {"golden", "search", "measures", "k", "concurrency", "timeout", "retries", "warmup"} | {
+    "progress",
+    "name",
+    "k_values",
+    "about",
+}
+
+
+def benchmark(
+    golden: Any,
+    search: Callable[[str], Any],
+    measures: str | Iterable[str] | None = None,
+    k: int | Iterable[int] = _CUTOFFS,
+    *,
+    k_values: int | Iterable[int] | None = None,
+    concurrency: int = 1,
+    timeout: float | None = None,
+    retries: int = 0,
+    warmup: int = 0,
+    progress: bool = True,
+    name: str | None = None,
+    about: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> Results:
+    """Ask a search function every query of a golden set, and evaluate what it returns.
+
+    ``search`` takes the text of a query, and returns ids, ``(id, score)`` pairs, or dicts with
+    ``id`` (or ``doc_id``, ``_id``) and perhaps ``score``, best first. Without scores the order
+    counts; with scores the scores do, as in a run file. It may be async. Give further arguments
+    with ``functools.partial(search, limit=10)``.
+
+    What comes back is read at once. A query that raises, times out or returns what is no ranking
+    has failed: it has no value and is counted. One that returns nothing is empty and scores 0.
+    KeyboardInterrupt, SystemExit and what else is no Exception end the benchmark.
+
+    Args:
+        golden: A GoldenSet, a path to one or to a BEIR folder, a list of ``{"query": …,
+            "relevant_docs": …}``, or a pair of queries and judgments.
+        search: The search.
+        measures: Name or names of measures; if None, nDCG, P, R and Success at every k, and RR
+            at the largest.
+        k: Cutoff or cutoffs of the default measures; not used with ``measures``.
+        k_values: Another name of ``k``.
+        concurrency: Calls at once. With 1 (and no timeout) a plain function is called in your own
+            thread; times are then those of a system that does nothing else.
+        timeout: Seconds for each call. A plain function cannot be stopped: it is left behind.
+        retries: Further tries after an error or a timeout, after waits that double, at random up
+            to 0.2 s, 0.4 s, … 10 s. The time of a query is that of the try that succeeded.
+        warmup: So many of the first queries are asked once before, and neither timed nor counted.
+        progress: Show progress on standard error, if it is a terminal or a notebook and takes
+            longer than a second.
+        name: What results call the run; the name of the function if None.
+        about: What to record about the run, as ``{"engine": "prod", "index": "docs-7"}``;
+            ``write_run`` keeps it, and ``compare`` shows what changed.
+        **settings: Any further arguments of ``evaluate``: ``by="category"``, ``rel``, ….
+
+    Returns:
+        What ``evaluate`` returns, with the latencies.
+
+    Raises:
+        UsageError: an argument that cannot be, before anything is asked.
+        InputError: a golden set that cannot be read, or a search that returned nothing of the
+            right shape for any query.
+    """
+    if not callable(search):
+        raise UsageError(
+            f"the search is {kind_of(search)}, not a function", fix="benchmark(golden, search)"
+        )
+    if k_values is not None:
+        if k is not _CUTOFFS:
+            raise UsageError("k and k_values are the same argument; got both", fix="leave out one")
+        k = k_values
+    manner = manner_of(concurrency, timeout, retries, warmup)
+    asked = _defaults(k) if measures is None else _asked(measures)
+    title = title_of(search, name)
+    held = _golden(golden)
+    # Taken once: a golden set may be added to while it is asked.
+    queries, tables = list(held), (held.queries, held.qrels)
+    evaluated = functools.partial(_evaluated, tables, asked, settings)
+    known = {"golden_set": held.name} | ({"name": title} if name else {})
+    own = flat({**about_asking(manner, warmup), **known, **(about or {})}, "about")
+    nothing = Run.from_dict({}, title)
+    nothing.about = own
+    evaluated(nothing, rehearsal=True)  # what is misspelt is said before asking
+
+    with shown_progress(len(queries), shown=progress) as tick:
+        replies = ask(search, [query.text for query in queries], manner, warmup=warmup, tick=tick)
+    query_ids = [query.query_id for query in queries]
+    refuse_shapeless(query_ids, replies, title)
+    _refuse_scoreless(replies, title, settings)
+    reasons = reasons_of(query_ids, replies)
+    notes: list[str] = list(notes_of(replies, manner))
+    if reasons:
+        notes.insert(0, Note(f"why queries failed: {why_failed(reasons)}", Concern.QUERIES))
+    run = run_of(query_ids, replies, title, own)
+    results = evaluated(run)
+    silence = results.no_answer
+    if not any(reply.ranking.scored for reply in replies if reply.ranking is not None):
+        silence = [replace(row, curve=[]) for row in silence]  # no scores to withhold answers by
+    told = [note for note in results.notes if "ranks contradict scores" not in note]
+    if run.contradicted:
+        notes.insert(0, disordered(run, len(query_ids)))
+    return replace(results, no_answer=silence, notes=in_order([*told, *notes]))
+
+
+def _golden(value: Any) -> GoldenSet:
+    if isinstance(value, GoldenSet):
+        held = value
+    elif isinstance(value, str | Path) and Path(value).is_dir():
+        # Of several splits one is read: the queries of the others are not without judgments.
+        alone = len(list(Path(value).glob("qrels/*.tsv*"))) < 2
+        held = _tables(value, value, Path(value).name, unjudged=alone)
+    elif isinstance(value, str | Path):
+        held = GoldenSet.load(value)
+    elif isinstance(value, tuple) and len(value) == 2:
+        held = _tables(*value)
+    elif isinstance(value, list):
+        held = GoldenSet.from_list(value)
+    else:
+        what = f"a tuple of {len(value)}" if isinstance(value, tuple) else kind_of(value)
+        raise UsageError(
+            f"{what} is no golden set",
+            fix="give a karat.GoldenSet, a path, a list of queries with their relevant_docs, or "
+            "(queries, qrels)",
+        )
+    if not len(held):
+        raise InputError("the golden set has no queries", file=held.name, fix="golden.add(…)")
+    return held
+
+
+def _tables(
+    queries: Any, qrels: Any, name: str = "golden set", *, unjudged: bool = True
+) -> GoldenSet:
+    if isinstance(queries, Qrels) or isinstance(qrels, Queries):
+        raise UsageError(
+            "the judgments stand before the queries", fix="benchmark((queries, qrels), search)"
+        )
+    if queries is None or qrels is None:
+        lacking = "queries" if queries is None else "judgments"
+        raise UsageError(f"there are no {lacking}", fix="benchmark((queries, qrels), search)")
+    asked = inputs.queries(queries)
+    assert asked is not None
+    return GoldenSet.from_tables(asked, inputs.qrels(qrels), name, unjudged=unjudged)
+
+
+def _asked(measures: Any) -> list[str]:
+    several = [measures] if isinstance(measures, str) else measures
+    names = list(several) if isinstance(several, Iterable) else []
+    if not names or not all(isinstance(name, str) for name in names):
+        raise UsageError(
+            f"measures is {measures!r}, not names of measures", fix='measures=["nDCG@10", "RR"]'
+        )
+    return names
+
+
+def _defaults(k: Any) -> list[str]:
+    cutoffs = list(k) if isinstance(k, Iterable) and not isinstance(k, str) else [k]
+    if not cutoffs or not all(is_whole(each, 1) for each in cutoffs):
+        raise UsageError(f"k is {k!r}, not whole numbers from 1", fix="k=(1, 3, 5, 10)")
+    cutoffs = [int(each) for each in cutoffs]
+    several = [f"{symbol}@{each}" for symbol in ("nDCG", "P", "R", "Success") for each in cutoffs]
+    return list(dict.fromkeys([*several, f"RR@{max(cutoffs)}"]))
+
+
+def _evaluated(
+    tables: tuple[Queries, Qrels],
+    measures: Sequence[str],
+    settings: dict[str, Any],
+    run: Run,
+    *,
+    rehearsal: bool = False,
+) -> Results:
+    known = set(inspect.signature(evaluate).parameters) - {"qrels", "runs", "measures"}
+    unknown = next((each for each in settings if each not in known), None)
+    if unknown is not None:
+        raise UsageError(
+            f"neither benchmark nor evaluate has an argument {unknown!r}",
+            nearest=nearest(unknown, known | _OWN, 1),
+        )
+    queries, qrels = tables
+    chosen = {"queries": queries, **settings}
+    if rehearsal:
+        # As good for finding mistakes: quicker, and trec_eval 10 refuses a run without answers.
+        chosen |= {"interval": "t"} if chosen.get("interval") == "bca" else {}
+        chosen |= {"compat": "trec_eval-9"} if chosen.get("compat") == "trec_eval-10" else {}
+    return evaluate(qrels, run, measures, **chosen)
+
+
+def _refuse_scoreless(replies: Sequence[Reply], name: str, settings: dict[str, Any]) -> None:
+    """Refuse a threshold where there are no scores it could cut."""
+    if settings.get("threshold") is None:
+        return
+    found = [r.ranking for r in replies if r.ranking is not None and r.ranking.doc_ids]
+    if found and not any(ranking.scored for ranking in found):
+        raise UsageError(
+            f"a threshold withholds answers by their scores, and {name} returned none",
+            fix='return pairs [("a", 1.5), ("b", 0.5)], or leave out the threshold',
+        )

@@ -1,0 +1,251 @@
+"""Evaluate: runs and judgments to numbers with intervals, counts and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from karat.diagnosis.slices import slices_of
+from karat.errors import Advice, UsageError
+from karat.measures.no_answer import no_answer
+from karat.measures.scores import Scores
+from karat.stats.aggregation import Aggregation
+from karat.stats.intervals import RESAMPLES
+from karat.stats.quantiles import latency_of
+from karat.stats.weighing import Weighing
+from karat.tables import QueryValue, Results
+from karat.tables.notes import in_order
+from karat.tables.results import NoAnswer
+from karat.workflows.offline import inputs, notes
+from karat.workflows.offline._outcomes import Values, correlate, outcome_values
+from karat.workflows.offline.evaluation_plan import check_types, names, settle
+from karat.workflows.offline.parts import of_parts, within
+
+INTERVALS = ("t", "bca", "none")
+
+
+def evaluate(
+    qrels: Any,
+    runs: Any,
+    measures: str | Iterable[str] | None = None,
+    *,
+    queries: Any = None,
+    documents: Any = None,
+    per_query: bool = False,
+    by: str | Sequence[str] = (),
+    interval: str = "t",
+    seed: int = 0,
+    rel: float | None = None,
+    complete: bool = False,
+    depth: int | None = None,
+    judged_only: bool = False,
+    fully_judged: bool = False,
+    collapse: str | None = None,
+    compat: str | None = None,
+    scale: str | tuple[float, float] | None = None,
+    bounds: bool | None = None,
+    threshold: float | None = None,
+    outcomes: str | Sequence[str] | Mapping[str, Mapping[str, Any]] = (),
+    part: str | None = None,
+    commit: str | None = None,
+) -> Results:
+    """Evaluate one or more runs.
+
+    Args:
+        qrels: The judgments: a path, ``{query: {document: grade}}``, ``{query: {"a", "b"}}`` (ids
+            of relevant documents, each of grade 1), a data frame, or Qrels.
+        runs: One run, a list of them, or ``{name: run}``: a path, ``{query: {document: score}}``,
+            ``{query: ["a", "b"]}`` (ids, or pairs of id and score, best first), a data frame, or
+            a Run. Duplicate names are made unique.
+        measures: Name or names of measures; ``karat.measures.DEFAULTS`` if None.
+        queries: Weights, strata, attributes and ``no_answer`` marks of the queries: a path, a
+            frame, or Queries; if None, those that come with ``qrels`` (a golden set, a BEIR
+            folder).
+        documents: Needed to collapse, and to slice by ``relevant.`` and ``returned.``: a path, a
+            frame, or Documents; for slices, if None, those of a BEIR folder of ``qrels``.
+        per_query: Keep the value of each query too.
+        by: Attribute or attributes to slice by: of the queries (``lang``), combined
+            (``lang,kind``), of documents (``relevant.source``, ``returned.source``), or built in
+            (``relevant_documents``, ``first_relevant``, ``query_length``, ``query_form``,
+            ``frequency_band``), or ``NAME:quartiles``; ``diagnosis.slices.slices_of`` lists them.
+        interval: t | bca | none. BCa is too narrow for few queries: at 20 it covers 88 to 93 %.
+        seed: Of the bootstrap.
+        rel: Lowest grade that counts as relevant, where a measure does not say.
+        complete: Every query of the qrels counts (trec_eval -c).
+        depth: Cut rankings after so many documents (trec_eval -M).
+        judged_only: Drop unjudged documents (trec_eval -J).
+        fully_judged: Declare that documents without a judgment are not relevant, as in a collection
+            that was judged completely: nothing is said of what they could change.
+        collapse: Fold chunks into the document named in this column of ``documents``.
+        compat: trec_eval-9 | trec_eval-10: that binary's numbers to the last printed digit.
+        scale: Lowest and highest grade that a judgment can give, ``(0, 3)`` or ``"0-3"``; from 0
+            to the largest grade there is if None.
+        bounds: Work out what the documents that nobody judged could change; None does so for
+            measures that look no deeper than rank 100.
+        threshold: For queries marked ``no_answer``: an answer whose best score is below it counts
+            as silence.
+        outcomes: Attribute or attributes of the queries to correlate with each measure, or
+            ``{name: {query: value}}``; numbers, or yes and no.
+        part: Only queries of this part of the golden set, ``dev`` or ``held_out``
+            (``GoldenSet.split``, ``karat golden split``). Each use of the held-out part is recorded
+            beside the golden set's file, and a note says which use it is. Slices by ``part`` are
+            a use too.
+        commit: Of which code the runs are, to be recorded with such a use.
+
+    Raises:
+        UsageError: an unknown measure, attribute, interval or version.
+        InputError: runs and judgments that do not belong together.
+    """
+    check_types(seed=seed, threshold=threshold, bounds=bounds)
+    if interval not in INTERVALS:
+        raise UsageError(f"there is no interval called {interval!r}", nearest=INTERVALS)
+    if seed < 0:
+        raise UsageError(f"a seed of {seed} is below 0", fix="--seed 0, for example")
+    if bounds and fully_judged:
+        raise UsageError(
+            "bounds are of what unjudged documents could change, and fully_judged declares that "
+            "they are not relevant",
+            fix="leave out one of the two",
+        )
+    by = names(by, "by") or ()
+    about_documents = inputs.documents_for(by, documents, qrels)
+    held, runs = None, inputs.runs(runs)
+    if part is not None:
+        held = within(part, qrels, runs, queries)
+        qrels, runs, queries = held.qrels, held.runs, held.queries
+    asked = settle(
+        qrels,
+        runs,
+        measures,
+        queries=queries,
+        documents=documents if about_documents is None else about_documents,
+        rel=rel,
+        complete=complete,
+        depth=depth,
+        judged_only=judged_only,
+        fully_judged=fully_judged,
+        collapse=collapse,
+        compat=compat,
+        scale=scale,
+    )
+    about, rules, measured = asked.about, asked.rules, asked.measures
+    scored = asked.scored()
+    # trec_eval knows neither weights nor strata.
+    weighing = Weighing.of(None if rules.compat else about, scored[0].evidence.query_ids)
+    drawn = weighing.drawn(RESAMPLES, seed) if interval == "bca" else None
+    rows = [Aggregation(scores, weighing, interval, drawn, bounds=bounds) for scores in scored]
+    ids = scored[0].evidence.query_ids
+    everything = scored[0].overall & np.array([q not in rules.no_answer for q in ids], np.bool_)
+    results = [of_run.row(measure, everything) for of_run in rows for measure in measured]
+    slices = [
+        of_run.row(measure, chosen, attribute, value)
+        for attribute in by
+        for value, chosen in slices_of(about, attribute, scored, about_documents, asked.qrels)
+        for of_run in rows
+        for measure in measured
+    ]
+    beside = outcome_values(outcomes, about)
+    values = [row for s in scored for row in _per_query(s, beside)] if per_query else []
+    said = notes.of(
+        asked.qrels,
+        rows,
+        [*results, *slices],
+        rules,
+        interval=interval,
+        seed=seed,
+        waiting=asked.waiting,
+    )
+    correlated, lacking = correlate(scored, beside)
+    silent = _silent(scored, threshold)
+    shown = [(attribute, None) for attribute in by]
+    used, together = of_parts(about, asked.qrels, runs, shown, commit)
+    return Results(
+        results,
+        slices,
+        values,
+        [
+            *(held.used(commit=commit) if held else used),
+            *in_order(
+                [
+                    *notes.of_unequal(scored[0], about),
+                    *said,
+                    *notes.of_silence(silent),
+                    *lacking,
+                    *together,
+                ]
+            ),
+        ],
+        no_answer=silent,
+        latency=[found for run in asked.runs if (found := latency_of(run)) is not None],
+        outcomes=correlated,
+        runs={run.name: run for run in asked.runs},
+        fully_judged=rules.fully_judged,
+        shown=_in_a_notebook,
+        meant=asked.meant,
+        scores={
+            of_run.scores.run.name: of_run.behind(
+                [row for row in results if row.run == of_run.scores.run.name],
+                everything & of_run.scores.overall,
+            )
+            for of_run in rows
+        },
+    )
+
+
+def _in_a_notebook(results: Results) -> str:
+    from karat.reports.writers.notebook import to_html  # of no use to the command line
+
+    return to_html(results)
+
+
+def _silent(scored: Sequence[Scores], threshold: float | None) -> list[NoAnswer]:
+    marked = scored[0].rules.silent
+    if threshold is not None and scored[0].rules.compat:
+        raise UsageError("trec_eval knows no threshold", fix="leave out --compat or --threshold")
+    if not marked:
+        if threshold is not None:
+            raise UsageError(
+                "a threshold is about queries without a right answer, and none is marked",
+                fix=Advice(
+                    "--queries FILE with a column no_answer",
+                    page="mark queries no_answer, or leave out the threshold",
+                ),
+            )
+        return []
+    return [
+        no_answer(
+            scores.run,
+            marked,
+            scores.answerable,
+            threshold,
+        )
+        for scores in scored
+    ]
+
+
+def _per_query(scores: Scores, outcomes: Values) -> list[QueryValue]:
+    rules = scores.rules
+    unlisted = rules.compat is not None and not rules.compat.lists_missing
+    rows = []
+    for measure, values in scores.values.items():
+        name = str(measure)
+        for index, query_id in enumerate(scores.evidence.query_ids):
+            if unlisted and scores.answered[index] != "ok":
+                continue
+            value = None if np.isnan(values[index]) else float(values[index])
+            state = scores.state(measure, index)
+            came = _came(outcomes, query_id)
+            rows.append(QueryValue(scores.run.name, name, query_id, value, state, came))
+        rows += [
+            QueryValue(scores.run.name, name, query_id, None, "unjudged", _came(outcomes, query_id))
+            for query_id in scores.unjudged
+        ]
+    return rows
+
+
+def _came(outcomes: Values, query_id: str) -> dict[str, float] | None:
+    if not outcomes:
+        return None
+    return {name: values[query_id] for name, values in outcomes.items() if query_id in values}

@@ -1,0 +1,377 @@
+"""Notes: the sentences that must stand beside numbers, so that none is believed too far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from karat.measures import Measure
+from karat.measures.no_answer import MOST_POINTS, best_threshold
+from karat.measures.scores import Rules, Scores
+from karat.reports.phrases.numbers import DIGITS, counted, moves, percent
+from karat.stats.aggregation import Aggregation
+from karat.stats.intervals import TRUSTED_FROM
+from karat.tables import Qrels, Queries, Result, Run
+from karat.tables.comparison import Difference
+from karat.tables.notes import Concern, Note, prefixed
+from karat.tables.results import NoAnswer, Silence
+from karat.workflows.offline.foreign_ids import of_ids
+
+SEEN = 2  # what a reader goes by: unjudged documents move the others nearly always
+Ends = tuple[float | None, float | None]
+
+
+def of(
+    qrels: Qrels,
+    rows: Sequence[Aggregation],
+    results: Sequence[Result],
+    rules: Rules,
+    *,
+    interval: str,
+    seed: int,
+    waiting: Sequence[str] = (),
+) -> list[str]:
+    """The notes of one evaluation; ``waiting`` are queries of the golden set not judged yet."""
+    scored = [of_run.scores for of_run in rows]
+    said = [*of_weights(scored[0]), *of_waiting(waiting)]
+    for scores in scored:
+        name = f"{scores.run.name}: " if len(scored) > 1 else ""
+        of_one = (*of_ids(scores, qrels), *of_run(scores, rules, waiting), *of_repeats(scores.run))
+        said += [prefixed(name, note) for note in of_one]
+    whole = [row for row in results if row.attribute is None]
+    said += _of_ties(scored, whole)
+    said += _of_unjudged(qrels, whole)
+    said += of_declared(rules)
+    said += _of_all(qrels, scored, rules)
+    said += _unknown(rows[0], rules)
+    for reason, measures in _merged(rows).items():
+        said.append(f"no interval for {_list(list(measures))}: {reason}")
+    said += of_cuts(results)
+    few = min((row.n for row in results if row.ci_low is not None), default=TRUSTED_FROM)
+    if few < TRUSTED_FROM:
+        said.append(
+            Note(
+                f"intervals over fewer than {TRUSTED_FROM} queries are not to be trusted "
+                f"(the least here is {few})",
+                Concern.FEW,
+            )
+        )
+    if interval == "bca":
+        said.append(f"BCa bootstrap intervals from 2,000 resamples, seed {seed}")
+    return said
+
+
+def of_cuts(rows: Sequence[Result] | Sequence[Difference]) -> Iterator[str]:
+    """Which intervals left the range of their measure."""
+    cut = dict.fromkeys(row.measure for row in rows if row.ci_low is not None and row.ci_reason)
+    if cut:
+        yield f"intervals of {_list(list(cut))} are cut where the range of the measure ends"
+
+
+def of_silence(rows: Sequence[NoAnswer]) -> Iterator[str]:
+    """What must stand beside the row of queries without a right answer."""
+    if not rows:
+        return
+    yield (
+        f"{_queries(rows[0].n + rows[0].failed)} marked no_answer: in no other number than the row "
+        "of their own"
+    )
+    for row in rows:
+        best = best_threshold(row.curve)
+        name = f" of {row.run}" if len(rows) > 1 else ""
+        # Worth a word where it silences more of these than others, by more than it does already.
+        point = best[0] if best else None
+        if point and point.silent_no_answer > (row.share or 0) and row.threshold is None:
+            yield (
+                f"withholding answers{name} whose best score is below {_short(row.curve, point)} "
+                f"would keep quiet on {percent(point.silent_no_answer)} of the no_answer queries "
+                f"and {percent(point.silent_answerable or 0)} of the others (tuned on these very "
+                "queries)"
+            )
+        if row.missing:
+            yield Note(
+                f"{_queries(row.missing)} marked no_answer not in the run{name}: counted as "
+                "answered with nothing",
+                Concern.QUERIES,
+            )
+        failed = "" if not row.failed else f"{row.failed} got no answer and are not counted"
+        if failed:
+            yield Note(f"no_answer queries{name}: {failed}", Concern.QUERIES)
+
+
+def _short(curve: Sequence[Silence], point: Silence) -> str:
+    """A threshold in as few digits as withhold the same answers."""
+    place = curve.index(point)
+    least = (
+        curve[place - 1].threshold if place > 0 and len(curve) < MOST_POINTS else point.threshold
+    )
+    for digits in range(3, 17):
+        text = f"{point.threshold:.{digits}g}"
+        if least < float(text) <= point.threshold:
+            return text
+    return repr(point.threshold)
+
+
+def of_declared(rules: Rules) -> Iterator[str]:
+    """That unjudged documents are declared not relevant."""
+    if rules.fully_judged:
+        yield Note(
+            "declared fully judged: documents without a judgment count as not relevant",
+            Concern.UNJUDGED,
+        )
+
+
+def of_weights(scores: Scores) -> Iterator[str]:
+    """How many queries count, where some have weight 0."""
+    aside = int((scores.topics & ~scores.overall).sum())
+    if aside:
+        every = int(scores.topics.sum())
+        count = "counts" if every - aside == 1 else "count"
+        shown = "is shown in its" if aside == 1 else "are shown in their"
+        yield Note(
+            f"{every - aside:,} of {_queries(every)} {count}; {aside:,} of weight 0 {shown} slices "
+            "only",
+            Concern.QUERIES,
+        )
+
+
+def of_unequal(scores: Scores, queries: Queries | None) -> Iterator[Note]:
+    """That queries do not count alike, so that a plain mean of their values is another number."""
+    weights = {} if queries is None or scores.rules.compat else queries.weights()
+    ids = np.array(scores.evidence.query_ids, object)[scores.overall]
+    found = [weights[query] for query in ids.tolist() if query in weights]
+    if found and max(found) > min(found):
+        yield Note(
+            f"means are weighted: a query counts by its weight, from {min(found):.3g} to "
+            f"{max(found):.3g}",
+            Concern.QUERIES,
+        )
+
+
+def returned_and_tied(scores: Scores) -> tuple[int, int]:
+    """Documents returned for the queries that count, and how many of them are tied in score."""
+    evidence = scores.evidence
+    return int(evidence.returned[scores.overall].sum()), int(evidence.tied[scores.overall].sum())
+
+
+def of_waiting(waiting: Sequence[str]) -> Iterator[Note]:
+    """Queries of the golden set that count in nothing, as they are not judged yet."""
+    if waiting:
+        yield Note(
+            f"{_queries(len(waiting))} of the golden set {'is' if len(waiting) == 1 else 'are'} "
+            f"not judged yet: left out ({_list(waiting)})",
+            Concern.QUERIES,
+        )
+
+
+def of_run(scores: Scores, rules: Rules, waiting: Sequence[str] = ()) -> Iterator[str]:
+    """How the queries of one run were answered, but for those that ``of_waiting`` names."""
+    run, evidence = scores.run, scores.evidence
+    for state, usual in (
+        ("failed", "got no answer: no value"),
+        ("missing", "not in the run: scored 0"),
+        ("empty", "answered with nothing: scored 0"),
+    ):
+        held = (scores.answered == state) & scores.overall & ~_marked(scores)
+        what = usual
+        if rules.compat and not rules.complete:
+            what = f"not in the run: left out, as in {rules.compat.name}"
+        elif state != "failed":
+            held = held & scores.topics
+        if held.any():
+            yield Note(_counted(held, evidence.query_ids, what), Concern.QUERIES)
+    named = set(waiting)
+    if unjudged := [query for query in scores.unjudged_counting if query not in named]:
+        listed = _list(unjudged)
+        yield f"{_queries(len(unjudged))} of the run without judgments: left out ({listed})"
+    if run.contradicted:
+        yield Note(
+            f"ranks contradict scores in {_queries(run.contradicted)}: scores decide, ranks do "
+            "not count",
+            Concern.ORDER,
+        )
+
+
+def of_repeats(run: Run) -> Iterator[Note]:
+    """Documents listed more than once; a gate and a comparison have rows of their own for them."""
+    if "repeated" not in run.answers.columns:
+        return
+    repeated = run.answers["repeated"].drop_nulls()
+    repeated = repeated.filter(repeated > 0)
+    if more := int(repeated.sum()):
+        yield Note(
+            f"documents returned twice in {_queries(len(repeated))}: the first place counts, and "
+            f"{more:,} further {'one is' if more == 1 else 'ones are'} left out",
+            Concern.QUERIES,
+        )
+
+
+def _marked(scores: Scores) -> np.ndarray:
+    return np.isin(scores.evidence.query_ids, list(scores.rules.no_answer))
+
+
+def _of_ties(scored: Sequence[Scores], rows: Sequence[Result]) -> Iterator[str]:
+    shares = []
+    for scores in scored:
+        returned, tied = returned_and_tied(scores)
+        if tied:
+            name = f" of {scores.run.name}" if len(scored) > 1 else ""
+            shares.append(f"{percent(tied / returned)}{name}")
+    if not shares:
+        return
+    rule = "ties go by document id, descending, as in trec_eval"
+    if scored[0].rules.compat:
+        rule += ", and another order could give other numbers"
+    elif all(_steady(row) for row in rows):
+        rule += "; no other order of them changes a digit that is printed"
+    yield f"tied in score with another document: {', '.join(shares)}; {rule}"
+    spans = _first_moved(rows, lambda row: (row.tie_low, row.tie_high), DIGITS)
+    if spans:
+        moved = f"the order of tied documents could change printed digits: {spans}"
+        yield Note(moved, Concern.ORDER)
+
+
+def _of_unjudged(qrels: Qrels, rows: Sequence[Result]) -> Iterator[str]:
+    spans = _first_moved(rows, lambda row: (row.unjudged_low, row.unjudged_high), SEEN)
+    if spans:
+        low, high = qrels.scale
+        whence = "as declared" if qrels.declared else "the largest there is; --scale declares it"
+        yield Note(
+            f"unjudged documents could change this: {spans}; any grade from {low:g} to {high:g} "
+            f"({whence}) is allowed to those that a run returned down to the cutoff, and what it "
+            "did not return counts as not relevant",
+            Concern.UNJUDGED,
+        )
+
+
+def _first_moved(rows: Sequence[Result], ends: Callable[[Result], Ends], digits: int) -> str:
+    """For each run the first measure that moves, with its band, and how many others move."""
+    said = []
+    runs = dict.fromkeys(row.run for row in rows)
+    for run in runs:
+        moved = {
+            row: (row.value, low, high)
+            for row in rows
+            for low, high in [ends(row)]
+            if row.run == run
+            and moves(row, low, high, digits)
+            and row.value is not None
+            and low is not None
+            and high is not None
+        }
+        if not moved:
+            continue
+        row = next(iter(moved))  # what was asked first matters most
+        value, low, high = moved[row]
+        name = f"{run} " if len(runs) > 1 else ""
+        more = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
+        said.append(f"{name}{row.measure} {value:.4f} could be {low:.4f} to {high:.4f}{more}")
+    return "; ".join(said) + (
+        " (the full results list them)" if any(" more" in span for span in said) else ""
+    )
+
+
+def _steady(row: Result) -> bool:
+    if row.value is None:
+        return True
+    return row.tie_low is not None and not moves(row, row.tie_low, row.tie_high, DIGITS)
+
+
+def _unknown(rows: Aggregation, rules: Rules) -> Iterator[str]:
+    """Which measures have no band, and why; said where ties or gaps could matter at all."""
+    if rules.compat:
+        return
+    if returned_and_tied(rows.scores)[1]:
+        without = [str(measure) for measure in rows.without_band]
+        if without:
+            yield f"no tie band for {', '.join(without)}: karat knows no best and worst order"
+        half = [str(measure) for measure in rows.without_mean]
+        if half and rules.depth is not None:
+            yield f"no mean over tied orders for {', '.join(half)}: the cut may go through a tie"
+        elif half:
+            yield f"no mean over tied orders for {', '.join(half)}: karat knows no closed form"
+    lacking = [str(m) for m in rows.unbounded if m.entry.direction != "none"]
+    if lacking and rules.judged_only:
+        yield "no bounds for what is unjudged: unjudged documents are dropped"
+    elif lacking:
+        yield f"no unjudged bounds for {', '.join(lacking)}: karat knows no exact way"
+
+
+def _merged(rows: Sequence[Aggregation]) -> dict[str, dict[str, None]]:
+    merged: dict[str, dict[str, None]] = {}
+    for of_run in rows:
+        for reason, measures in of_run.without.items():
+            merged.setdefault(reason, {}).update(measures)
+    return merged
+
+
+def of_bare(scores: Scores) -> Iterator[str]:
+    """Queries that are judged and left out, as no relevant document is known."""
+    bare = _bare(scores)
+    if bare.any() and not scores.rules.compat:
+        what = f"without a document of grade {scores.lowest_rel:g} or better: left out (undefined)"
+        yield _counted(bare, scores.evidence.query_ids, what)
+
+
+def _bare(scores: Scores) -> np.ndarray:
+    held: np.ndarray = scores.overall & ~scores.topics & ~_marked(scores)
+    return held
+
+
+def _of_all(qrels: Qrels, scored: Sequence[Scores], rules: Rules) -> Iterator[str]:
+    overall = scored[0].overall
+    bare = _bare(scored[0])
+    yield from of_bare(scored[0])
+    silent = any(
+        (np.isin(scores.answered, ["missing", "empty"]) & scores.topics & overall).any()
+        for scores in scored
+    )
+    if not rules.compat and not rules.complete and (bare.any() or silent):
+        yield (
+            "trec_eval differs here: it leaves out queries that the run lacks, and counts queries "
+            "without a relevant document as 0 (--compat trec_eval-9)"
+        )
+    told = {str(m): m for scores in scored[:1] for m in scores.values if _takes_top(m)}
+    if told:
+        high = qrels.scale[1]
+        yield (
+            f"{', '.join(told)}: {high:g} is taken as the highest grade ("
+            + ("as declared)" if qrels.declared else "the largest there is; --scale declares it)")
+        )
+    if qrels.subtopics is not None and qrels.subtopics.height > qrels.frame.height:
+        several = qrels.subtopics.height - qrels.frame.height
+        yield (
+            f"{several:,} judgments are of a document that is judged for another subtopic too: "
+            "measures without subtopics take its best grade"
+        )
+    grade = qrels.frame["grade"].to_numpy()
+    negative = int((grade <= -1 if rules.compat else grade < 0).sum())
+    if negative:
+        yield (
+            f"{'1 judgment is' if negative == 1 else f'{negative:,} judgments are'} below 0, which "
+            "means pooled and not judged, as in TREC: counted as neither relevant nor judged"
+        )
+    if rules.compat and (grade != np.floor(grade)).any():
+        yield "grades are cut to whole numbers, as trec_eval does: 0.9 counts as 0"
+
+
+def _takes_top(measure: Measure) -> bool:
+    inner = measure.settings.get("of")
+    if isinstance(inner, Measure):
+        return _takes_top(inner)
+    return measure.entry.symbol == "ERR" and measure.settings["max"] is None
+
+
+def _counted(held: np.ndarray, query_ids: list[str], what: str) -> str:
+    chosen = [query_ids[i] for i in np.flatnonzero(held)]
+    return f"{_queries(len(chosen))} {what} ({_list(chosen)})"
+
+
+def _queries(count: int) -> str:
+    return counted(count, "query", "queries")
+
+
+def _list(ids: Sequence[str], most: int = 5) -> str:
+    more = len(ids) - most
+    return ", ".join(ids[:most]) + (f" and {more:,} more" if more > 0 else "")

@@ -1,0 +1,297 @@
+"""Report: what was found, as one HTML file or one picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from karat.errors import UsageError, nearest
+from karat.formats.tables.writing import beside
+from karat.measures import DEFAULTS, lower_is_better
+from karat.reports.charts.report import PAPER, to_png, to_svg
+from karat.reports.html.content import MOST_LISTED, MOST_QUERIES, MOST_ROWS, Content, Source
+from karat.reports.html.figures import plot
+from karat.reports.html.page import to_page
+from karat.tables import Documents, Qrels, Queries, Results, Run
+from karat.tables.comparison import Comparison
+from karat.tables.release.gate import Gate
+from karat.workflows.offline import inputs
+from karat.workflows.offline.counted_queries import known_ids, without
+from karat.workflows.offline.evaluate import evaluate
+from karat.workflows.offline.evaluation_plan import Settled, settle
+from karat.workflows.offline.report_queries import by_interest, shown, views
+from karat.workflows.workspace.fingerprints import fingerprint
+
+_DEEPEST = 100  # ranks side by side
+_FEWEST = 20  # queries side by side, however deep
+_TITLE = 120  # characters of a document
+_LARGEST = 200_000_000  # bytes of a corpus that is read for its titles unasked
+
+
+def write_report(
+    path: str | Path,
+    found: Results | Comparison | Gate,
+    *,
+    runs: Sequence[Run],
+    qrels: Any,
+    queries: Any = None,
+    documents: Any = None,
+    comparison: Comparison | None = None,
+    rel: float | None = None,
+    complete: bool = False,
+    depth: int | None = None,
+    judged_only: bool = False,
+    fully_judged: bool = False,
+    collapse: str | None = None,
+    compat: str | None = None,
+    scale: str | tuple[float, float] | None = None,
+) -> None:
+    """Write one HTML file that shows what was found, query by query; it needs no network.
+
+    Args:
+        path: The file; ``.gz``, ``.zst`` and ``.bz2`` compress it.
+        found: What ``evaluate``, ``compare`` or ``gate`` found.
+        runs: The runs it was found from, as they were given: the baseline first.
+        qrels: Their judgments; so the following, as they were given.
+        queries: With their texts, to show them.
+        documents: With titles or texts, to show them.
+        comparison: To a gate, the comparison of the same two runs.
+        rel: As in ``evaluate`` and ``compare``; so the following.
+        complete: Every query of the qrels counts.
+        depth: Cut rankings after so many documents.
+        judged_only: Drop unjudged documents.
+        fully_judged: Documents without a judgment are declared not relevant.
+        collapse: Fold chunks into the document named in this column of ``documents``.
+        compat: trec_eval-9 | trec_eval-10.
+        scale: Lowest and highest grade that a judgment can give.
+
+    Raises:
+        MissingExtra: Jinja2, Altair or vl-convert is not installed.
+        UsageError: ``-`` for a path, or no run.
+        InputError: the file cannot be written.
+    """
+    if str(path) == "-":
+        raise UsageError("a report is a file, and - is none", fix="--report report.html")
+    gate = found if isinstance(found, Gate) else None
+    against = found if isinstance(found, Comparison) else comparison
+    rules: dict[str, Any] = {
+        "rel": rel,
+        "complete": complete,
+        "depth": depth,
+        "judged_only": judged_only,
+        "fully_judged": fully_judged,
+        "collapse": collapse,
+        "compat": compat,
+        "scale": scale,
+    }
+    held = inputs.documents(documents)
+    about = inputs.about(queries, qrels)
+    judgments, whole = inputs.qrels(qrels), list(runs)
+    sources = list(_sources(judgments, about, _named(whole, against), gate))
+    judgments, about, counting = without(known_ids(gate), judgments, about, whole)
+    _refuse_others(gate, against)
+    systems = _named(counting, against)
+    names = _measures(found, against)
+    asked = settle(judgments, systems, names[:1], queries=about, documents=held, **rules)
+    again = {"queries": about, "documents": held, "per_query": True, **rules}
+    if isinstance(found, Results):
+        results = found
+        if not found.per_query:
+            values = evaluate(judgments, systems, names, interval="none", bounds=False, **again)
+            results = replace(found, per_query=values.per_query)
+    else:
+        results = evaluate(judgments, systems, names, **again)
+    content = _content(asked, results, against, gate, held)
+    content = replace(
+        content,
+        sources=sources,
+        rules=list(_rules(rules, against, gate)),
+    )
+    page = to_page(content)
+    with beside(Path(path)) as stream:
+        stream.write(page.encode())
+
+
+def write_plot(path: str | Path, found: Results | Comparison) -> None:
+    """Write the measures with their intervals as one picture.
+
+    Args:
+        path: A file that ends in ``.png`` or ``.svg``.
+        found: What ``evaluate`` or ``compare`` found.
+
+    Raises:
+        MissingExtra: Altair or vl-convert is not installed.
+        UsageError: a name that ends otherwise.
+        InputError: the file cannot be written.
+    """
+    ending = Path(path).suffix.lower()
+    if ending not in {".png", ".svg"}:
+        raise UsageError(
+            f"{Path(path).name} tells no kind of picture",
+            nearest=nearest(ending, [".png", ".svg"]),
+            fix="--plot plot.png or --plot plot.svg",
+        )
+    drawn = plot(found, PAPER)
+    picture = to_png(drawn) if ending == ".png" else to_svg(drawn).encode()
+    with beside(Path(path)) as stream:
+        stream.write(picture)
+
+
+def titled(documents: Any, qrels: str | Path) -> Any:
+    """The documents given, or those of a BEIR folder of judgments if it is no large one."""
+    if documents is not None:
+        return documents
+    folder = Path(qrels)
+    corpora = sorted(folder.glob("corpus.jsonl*")) if folder.is_dir() else []
+    return folder if corpora and corpora[0].stat().st_size <= _LARGEST else None
+
+
+def _refuse_others(gate: Gate | None, against: Comparison | None) -> None:
+    """Refuse a comparison that counts queries which its gate leaves out."""
+    known = known_ids(gate)
+    counted = [] if against is None else (row.query_id for row in against.queries)
+    if (query := next((query for query in counted if query in known), None)) is not None:
+        raise UsageError(
+            f"the comparison counts {query}, which the gate leaves out as a known failure",
+            fix="compare without the known failures",
+        )
+
+
+def _named(runs: Sequence[Run], against: Comparison | None) -> list[Run]:
+    """The runs under the names that the comparison has for them."""
+    if against is None:
+        return list(runs)
+    candidates = dict.fromkeys(row.candidate for row in against.differences)
+    names = [against.baseline, *candidates]
+    if len(names) != len(runs):
+        raise UsageError(f"the comparison is of {len(names)} runs, and {len(runs)} were given")
+    return [run.named(name) for run, name in zip(runs, names, strict=True)]
+
+
+def _measures(found: Results | Comparison | Gate, against: Comparison | None) -> list[str]:
+    if against is not None:
+        return list(dict.fromkeys(row.measure for row in against.differences))
+    if isinstance(found, Results):
+        return list(dict.fromkeys(row.measure for row in found.results))
+    assert isinstance(found, Gate)
+    named = dict.fromkeys(check.measure for check in found.checks if check.measure)
+    return list(named) or [DEFAULTS[0]]
+
+
+def _content(
+    asked: Settled,
+    results: Results,
+    against: Comparison | None,
+    gate: Gate | None,
+    documents: Documents | None,
+) -> Content:
+    measure, scored = asked.measures[0], asked.scored()
+    limits = [n for n in (measure.depth, asked.rules.depth, _DEEPEST) if n is not None]
+    k = min(limits) if len(limits) > 1 else 10
+    rel = float(measure.settings.get("rel") or asked.rules.rel)
+    every = by_interest(results, against, measure)
+    beside = min(MOST_QUERIES, max(_FEWEST, MOST_ROWS // k))
+    queries = shown(asked, scored, results, against, every[:MOST_LISTED], beside, k, rel, documents)
+    listed = {
+        placed.doc_id
+        for query in queries
+        for ranking in query.rankings
+        for placed in (*ranking.top, *ranking.below)
+    }
+    aside = asked.rules.aside
+    drawn = [row for row in results.per_query if row.query_id not in aside]
+    return Content(
+        measure=str(measure),
+        lower=frozenset(_lower(results)),
+        k=k,
+        rel=rel,
+        runs=[run.name for run in asked.runs],
+        results=replace(results, per_query=drawn),
+        comparison=against,
+        gate=gate,
+        views=views(results, against),
+        queries=queries,
+        queries_left=len(every) - len(queries),
+        titles=_titles(documents, listed),
+        grades=asked.qrels.scale,
+        sources=[],
+        rules=[],
+        version=metadata.version("karat"),
+    )
+
+
+def _titles(documents: Documents | None, listed: set[str]) -> dict[str, str]:
+    """Titles of documents; where there is none, or it is the id, how their text begins."""
+    if documents is None or not listed:
+        return {}
+    frame = documents.frame
+    columns = [name for name in ("title", "text") if name in frame.columns]
+    held = frame.filter(pl.col("doc_id").is_in(sorted(listed)))
+    out = {}
+    for row in held.select("doc_id", *columns).iter_rows(named=True):
+        for name in columns:
+            said = " ".join((row[name] or "").split())
+            if said and said != row["doc_id"]:
+                out[row["doc_id"]] = said if len(said) <= _TITLE else f"{said[: _TITLE - 1]}…"
+                break
+    return out
+
+
+def _sources(
+    qrels: Qrels,
+    queries: Queries | None,
+    runs: Sequence[Run],
+    gate: Gate | None,
+) -> Iterator[Source]:
+    by_role = gate.hashes if gate else {}
+    tables: list[tuple[str, str, Qrels | Queries | Run]] = [("judgments", "qrels", qrels)]
+    tables += [] if queries is None else [("queries", "queries", queries)]
+    roles = ["baseline", "candidate"] if len(runs) == 2 else []
+    roles = ["candidate"] if gate and len(runs) == 1 else roles
+    for name, key, table in tables:
+        size = f"{len(table):,} {'judgments' if key == 'qrels' else 'queries'}"
+        sha = by_role.get(key) or fingerprint(table)
+        yield Source(name, table.source, size, sha)
+    for place, run in enumerate(runs):
+        sha = by_role.get(roles[place]) if roles else None
+        size = f"{len(run):,} documents, {len(run.query_ids):,} queries"
+        yield Source(run.name, run.source, size, sha or fingerprint(run))
+    if gate is not None:
+        yield Source("policy", gate.policy, f"{len(gate.checks)} checks", by_role.get("policy"))
+
+
+def _rules(
+    rules: Mapping[str, Any], against: Comparison | None, gate: Gate | None
+) -> Iterator[tuple[str, str]]:
+    if against is not None:
+        made = against.settings
+        yield "p-values", f"{made.test}, {made.resamples:,} resamples, seed {made.seed}"
+        yield "corrected", "Holm over all measures and candidates; Benjamini and Hochberg in slices"
+        yield "intervals", {"t": "Student’s t, 95 %", "bca": "BCa bootstrap, 95 %"}[made.interval]
+        if made.margin is not None:
+            yield "margin", f"{made.margin:g}: smaller differences do not matter"
+    if gate is not None:
+        yield "policy", gate.policy
+    yield "relevant", f"grade {rules['rel'] or 1:g} and more, unless a measure says otherwise"
+    yield "order", "score descending, then document id descending by bytes"
+    topics = "every query of the judgments" if rules["complete"] else "queries with a relevant "
+    yield "queries", topics if rules["complete"] else f"{topics}document; unanswered ones score 0"
+    said = {"depth": "cut at", "collapse": "folded by", "compat": "as", "scale": "grades"}
+    for name, words in said.items():
+        if rules[name] is not None:
+            yield words, str(rules[name])
+    if rules["judged_only"]:
+        yield "unjudged", "dropped from every ranking"
+    if rules["fully_judged"]:
+        yield "unjudged", "declared not relevant"
+
+
+def _lower(results: Results) -> Iterator[str]:
+    for measure in dict.fromkeys(row.measure for row in results.results):
+        if lower_is_better(measure):
+            yield measure

@@ -1,0 +1,360 @@
+"""Logs of events into the event store: read, put in order, and kept, each event once."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from karat.errors import InputError, UsageError
+from karat.formats.events import log
+from karat.formats.events.flatten import Reading
+from karat.formats.events.json import LINE
+from karat.formats.events.mapping import Mapped, read_mapping
+from karat.formats.events.tally import EXAMPLES, Tally, by_count
+from karat.store.events import files as event_files
+from karat.store.events.log import STAGING, commit, importing, merged, read_manifest, store_file
+from karat.store.events.manifest import Manifest, StoredImport, added, summary
+from karat.tables.online.events import ATTRIBUTE, EmptyHits, Imported
+from karat.tables.zones import is_zone
+from karat.workflows.online import _import_empty as empties
+from karat.workflows.online import _import_notes as notes
+from karat.workflows.online._import_columns import check_columns, lacking, no_event
+from karat.workflows.online._import_inputs import Input, fingerprint, spelt_out
+from karat.workflows.online._import_ranges import Found, settled
+from karat.workflows.online._import_stage import Staged
+from karat.workflows.online._import_users import order_of_ids, with_user
+
+Watch = Callable[[str, int], None]
+SIMULATED = f"{ATTRIBUTE}simulated"
+"""The attribute by which events say that nobody did them."""
+
+
+def import_events(
+    folder: Path,
+    files: Sequence[str | Path],
+    *,
+    now: int,
+    mapping: Path | None = None,
+    timezone: str | None = None,
+    clocks: str | None = None,
+    position_base: int | None = None,
+    simulated: bool = False,
+    partial: bool = False,
+    check: bool = False,
+    watch: Watch = lambda _file, _size: None,
+    ask: empties.Ask | None = None,
+) -> Imported:
+    """Bring logs into an event store. What is there already is not brought twice.
+
+    Nothing of it exists until all of it does: stopped at any moment, the store is as before, and
+    the same import makes it what it would have been. A file that was imported is skipped, unless
+    the mapping says something else now; a file of which no row was an event is not remembered.
+
+    Args:
+        folder: The event store; made if absent.
+        files: Files, folders and patterns.
+        now: Microseconds UTC; events more than ten minutes later are dropped.
+        mapping: A TOML file that says what columns and actions mean.
+        timezone: Where a day begins; UTC, or that of the store, if None.
+        clocks: Where clocks stood whose times do not say their zone; UTC if None.
+        position_base: Which number the first position has, 0 or 1; if None what earlier imports
+            found, else 0 if a position is 0, else 1.
+        simulated: Whether nobody did what is in the files.
+        partial: Of a file that is damaged, keep what comes before the damage.
+        check: Read and report, and keep nothing; the ``number`` of the import is None then.
+        watch: Told file and size of each piece that is read.
+        ask: Asked once whether searches whose hits are empty found nothing, where that is likely
+            and the mapping does not say; the answer holds for later imports. None: nobody is asked.
+
+    Raises:
+        InputError: nothing of the files could be read, no row of them is an event, they lack a
+            column that the mapping names, another import is running, or the store cannot be
+            written.
+        UsageError: a zone that is none, or another than the store's; a base that is not 0 or 1.
+    """
+    for zone in (timezone, clocks):
+        _check_zone(zone)
+    if position_base not in (None, 0, 1):
+        raise UsageError(f"a first position {position_base} cannot be", fix="give 0 or 1")
+    mapped = Mapped() if mapping is None else read_mapping(mapping)
+    reading = Reading(now, clocks or "UTC", mapped)
+    inputs = [fingerprint(each, lambda _size: None) for each in spelt_out(files)]
+    check_columns(mapped, [each.path for each in inputs])
+    with _looking(folder) if check else _keeping(folder) as (before, staging):
+        manifest = before or Manifest(timezone=timezone or "UTC")
+        if timezone not in (None, manifest.timezone):
+            raise UsageError(
+                f"days of this event store begin in {manifest.timezone}, not in {timezone}",
+                fix="leave the zone out, or import into another folder",
+            )
+        fresh, skipped = _fresh(inputs, manifest, mapped)
+        if not fresh:
+            return _nothing(skipped)
+        job = _Import(folder, manifest, reading, simulated=simulated, partial=partial, watch=watch)
+        job.check, job.staged, job.ask = check, Staged(staging), None if check else ask
+        return job.run(fresh, skipped, position_base)
+
+
+@contextmanager
+def _keeping(folder: Path) -> Iterator[tuple[Manifest | None, Path]]:
+    with importing(folder) as found:
+        yield found, folder / STAGING
+
+
+@contextmanager
+def _looking(folder: Path) -> Iterator[tuple[Manifest | None, Path]]:
+    with tempfile.TemporaryDirectory() as staging:
+        yield read_manifest(folder), Path(staging)
+
+
+def _check_zone(zone: str | None) -> None:
+    if zone is not None and not is_zone(zone):
+        raise UsageError(f"{zone!r} is no time zone", fix="as in Europe/Berlin")
+
+
+def _fresh(
+    inputs: Iterable[Input], manifest: Manifest, mapped: Mapped
+) -> tuple[list[Input], list[str]]:
+    """The files whose content is new by this mapping, and the names of the others."""
+    known = {
+        digest
+        for each in manifest.imports
+        if each.settings.get("mapping", "") == mapped.digest
+        for digest in each.files.values()
+    }
+    fresh, skipped = [], []
+    for each in inputs:
+        if each.sha256 in known:
+            skipped.append(each.name)
+        else:
+            known.add(each.sha256)
+            fresh.append(each)
+    return fresh, skipped
+
+
+def _nothing(skipped: Sequence[str]) -> Imported:
+    return Imported(None, [], skipped, 0, 0, {}, {}, [], {}, {})
+
+
+class _Import:
+    """One import, while it runs."""
+
+    def __init__(
+        self,
+        folder: Path,
+        manifest: Manifest,
+        reading: Reading,
+        *,
+        simulated: bool,
+        partial: bool,
+        watch: Watch,
+    ) -> None:
+        self.folder, self.manifest, self.reading = folder, manifest, reading
+        self.simulated, self.partial, self.watch = simulated, partial, watch
+        self.number = len(manifest.imports) + 1
+        self.staged, self.check = Staged(folder / STAGING), False
+        self.tallies: list[Tally] = []
+        self.refused: list[InputError] = []
+        self.damaged: list[InputError] = []
+        self.order = 0
+        self.lowest: int | None = None
+        self.ask: empties.Ask | None = None
+        self.said_in: set[int] = set()  # numbers of files in which searches say what they found
+        self.unsaid = False  # whether there are some that do not
+
+    def run(self, inputs: list[Input], skipped: list[str], base: int | None) -> Imported:
+        """Read, settle, commit."""
+        last = self.manifest.imports[-1].settings if self.manifest.imports else {}
+        ids, said = self._ids([each.path for each in inputs], last)
+        done = [each for at, each in enumerate(inputs) if self._read(at, each, ids)]
+        if not done:
+            raise self.refused[0]
+        if any(tally.rows for tally in self.tallies) and not any(
+            tally.accepted for tally in self.tallies
+        ):
+            raise no_event(self.tallies, self.reading.mapped)
+        # Of a file with rows and no event nothing is remembered: by another mapping it may have.
+        without = {tally.file for tally in self.tallies if tally.rows and not tally.accepted}
+        base, about = self._base(base, last)
+        silent, empty = self._empty(last)
+        nothing = empty is not None and empty.taken_as == "nothing"
+        found, kinds, kept = self._keep(base, silent if nothing else pl.lit(value=False))
+        about_empty = [] if empty is None else [empties.sentence(empty, check=self.check)]
+        doubt = empty is not None and (empty.by == "default" or (nothing and empty.clicked))
+        imported = Imported(
+            number=None if self.check else self.number,
+            files=[each.name for each in done],
+            skipped=skipped,
+            rows=sum(tally.rows for tally in self.tallies),
+            kept=kept,
+            kinds=kinds,
+            dropped=self._dropped(found),
+            assumed=[
+                *notes.of_tallies(self.tallies, self.reading),
+                *filter(None, (said, about)),
+                *([] if doubt else about_empty),
+                *notes.of_found(found),
+                *lacking(self.reading),
+                *notes.of_files(done, without, self.manifest),
+                *notes.of_store(self.manifest, simulated=self.simulated),
+            ],
+            examples=self._examples(found, inputs),
+            unknown=dict(by_count(self._unknown())),
+            warnings=about_empty if doubt else [],
+            empty_hits=empty,
+        )
+        if not self.check:
+            settings = {"users": list(ids), "base": base, "mapping": self.reading.mapped.digest}
+            answered = empty is not None and empty.by == "answer"
+            settings["empty"] = empty.taken_as if empty and answered else last.get("empty")
+            self._commit(imported, [each for each in done if each.name not in without], settings)
+        return imported
+
+    def _ids(self, paths: list[Path], last: Mapping[str, object]) -> tuple[tuple[str, ...], str]:
+        order, said = order_of_ids(paths, self.reading)
+        before = last.get("users")
+        if isinstance(before, list) and tuple(before) != order:
+            order = tuple(map(str, before))
+            said = f"users are told by {order[0].removesuffix('_id')} ids, as in earlier imports"
+        return order, said
+
+    def _read(self, at: int, each: Input, ids: Sequence[str]) -> bool:
+        """Stage a file; whether anything of it counts."""
+        tally = Tally(each.name)
+        frames = log.read_events(
+            each.path, self.reading, tally, watch=lambda size: self.watch(each.name, size)
+        )
+        try:
+            for frame in frames:
+                self._stage(frame, at, ids, tally)
+        except InputError as error:
+            if not self.partial or not tally.rows:
+                self.refused.append(error)
+                self.staged.forget()
+                return False
+            self.damaged.append(error)
+        self.staged.keep()
+        self.tallies.append(tally)
+        return True
+
+    def _stage(self, frame: pl.DataFrame, at: int, ids: Sequence[str], tally: Tally) -> None:
+        if frame.is_empty():
+            return
+        if SIMULATED in frame.columns and not self.simulated:
+            self.simulated = bool((frame[SIMULATED] == "true").any())
+        low = frame["position"].min()
+        if isinstance(low, int) and (self.lowest is None or low < self.lowest):
+            self.lowest = low
+        self.unsaid |= bool(frame["unsaid"].any())
+        if empties.said_in(frame):
+            self.said_in.add(at)
+        frame = event_files.with_users(with_user(frame, ids, tally))
+        order = pl.int_range(self.order, self.order + frame.height, dtype=pl.Int64, eager=True)
+        self.order += frame.height
+        self.staged.add(
+            frame.with_columns(order.alias("_order"), pl.lit(at, pl.Int32).alias("_file"))
+        )
+
+    def _base(self, base: int | None, last: Mapping[str, object]) -> tuple[int, str]:
+        """Which number the first position has, and a sentence that says why."""
+        base = self.reading.mapped.base if base is None else base
+        before = last.get("base")
+        if base is not None:
+            return base, ""
+        if self.lowest is None:
+            return (before if isinstance(before, int) else 1), ""
+        if before == 0 and self.lowest:
+            return 0, "positions begin at 0: so it was in earlier imports"
+        if self.lowest == 0:
+            said = "positions begin at 0: one is 0"
+            if before == 1:
+                said += "; earlier imports took them to begin at 1, and theirs may be one too low"
+            return 0, said
+        return 1, f"positions begin at 1: none is 0, and the lowest is {self.lowest}"
+
+    def _empty(self, last: Mapping[str, object]) -> tuple[pl.Expr, EmptyHits | None]:
+        """Staged rows of searches that do not say what they found, and what that is taken for."""
+        mapped = self.reading.mapped
+        known = bool(mapped.empty or last.get("empty"))
+        silent = empties.silent(self.said_in, known=known)
+        if not self.unsaid or not (self.said_in or known):
+            return silent, None
+        ranges = map(self.staged.of, event_files.ranges(self.staged.sizes))
+        columns = dict.fromkeys(name for tally in self.tallies for name in tally.counted_by)
+        seen = empties.looked_at(ranges, silent, columns or ("hits",))
+        return silent, empties.settled_by(seen, mapped, last, self.ask)
+
+    def _keep(self, base: int, empty: pl.Expr) -> tuple[Found, dict[str, int], int]:
+        """Write the files of the store, range by range; they do not count yet."""
+        found, kinds, kept = Found(), Counter[str](), 0
+        for buckets in event_files.ranges(self.staged.sizes):
+            frame = empties.filled(self.staged.of(buckets), empty)
+            frame = settled(frame, self.folder, self.manifest, self.number, base, found)
+            if frame.is_empty():
+                continue
+            kept += frame.height
+            kinds.update(dict(frame["kind"].value_counts().iter_rows()))
+            if self.check:
+                continue
+            written = store_file(self.folder, frame, buckets, self.number)
+            self.manifest = added(self.manifest, [written], [summary(frame)])
+        return found, dict(sorted(kinds.items())), kept
+
+    def _commit(
+        self, imported: Imported, done: Sequence[Input], settings: Mapping[str, object]
+    ) -> None:
+        entry = StoredImport(
+            number=self.number,
+            time_us=self.reading.now,
+            files={each.name: each.sha256 for each in done},
+            rows=imported.rows,
+            kept=imported.kept,
+            dropped=imported.dropped,
+            assumed=[*imported.warnings, *imported.assumed],
+            settings=settings,
+        )
+        one_way = event_files.hashing()
+        manifest = replace(
+            self.manifest,
+            imports=[*self.manifest.imports, entry],
+            simulated=self.manifest.simulated or self.simulated,
+            hashing=one_way if self.manifest.hashing == one_way else 0,
+        )
+        commit(self.folder, merged(self.folder, manifest, self.number))
+
+    def _dropped(self, found: Found) -> dict[str, int]:
+        dropped: Counter[str] = Counter()
+        for tally in self.tallies:
+            dropped.update(tally.dropped)
+        dropped.update(found.dropped)
+        for said, errors in ((notes.REFUSED, self.refused), (notes.DAMAGED, self.damaged)):
+            if errors:
+                dropped[said] = len(errors)
+        return dict(by_count(dropped))
+
+    def _examples(self, found: Found, inputs: Sequence[Input]) -> dict[str, list[str]]:
+        examples: dict[str, list[str]] = {}
+        units = {tally.file: tally.unit for tally in self.tallies}
+        for tally in self.tallies:
+            for reason, places in tally.examples.items():
+                there = examples.setdefault(reason, [])
+                there += places[: EXAMPLES - len(there)]
+        for reason, at in found.places.items():
+            names = ((inputs[file].name, line) for file, line in at)
+            examples[reason] = [f"{name}, {units.get(name, LINE)} {line}" for name, line in names]
+        for said, errors in ((notes.REFUSED, self.refused), (notes.DAMAGED, self.damaged)):
+            if errors:
+                examples[said] = [str(error) for error in errors[:EXAMPLES]]
+        return examples
+
+    def _unknown(self) -> Counter[str]:
+        unknown: Counter[str] = Counter()
+        for tally in self.tallies:
+            unknown.update(tally.unknown)
+        return unknown

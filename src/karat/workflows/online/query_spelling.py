@@ -1,0 +1,95 @@
+"""How queries were typed, and what people searched for instead of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from karat.engines.frames.engine import Engine
+from karat.golden.traffic import folded
+from karat.online.evidence import shown
+from karat.online.flags import USER
+from karat.online.rules import Rules
+from karat.online.spellings import most_frequent, spellings
+from karat.tables.online.events import ATTRIBUTE, EventLog
+from karat.workflows.online.filters import Only, tests_of
+from karat.workflows.online.reducers import Reformulations, Scope, facts_of
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What was typed.
+
+    Attributes:
+        texts: Each query as it was typed most often, by its folded form.
+        following: What was searched for instead, with how often, the most frequent first.
+    """
+
+    texts: Mapping[str, str]
+    following: Mapping[str, list[tuple[str, int]]]
+
+    def text(self, key: str) -> str:
+        """A query as it was typed most often; its folded form if nobody knows."""
+        return self.texts.get(key, key)
+
+    def next_queries(self, key: str) -> list[tuple[str, int]]:
+        """What was searched for instead of it."""
+        return self.following.get(key, [])
+
+
+def as_typed(
+    log: EventLog,
+    engine: Engine,
+    keys: Iterable[str],
+    *,
+    rules: Rules,
+    first_day: int | None = None,
+    last_day: int | None = None,
+    first_hour: int = 0,
+    end_hour: int = 24,
+    only: Only | None = None,
+    classes: pl.DataFrame | None = None,
+) -> Typed:
+    """How some queries were typed; the log is read once more for it.
+
+    Args:
+        log: What the store holds.
+        engine: What reduces it, opened.
+        keys: Folded forms of the queries.
+        rules: How events become searches.
+        first_day: The first local day, since 1970-01-01; None for all.
+        last_day: The last.
+        first_hour: On each day no search before this local hour, 0 to 23.
+        end_hour: None from this one on, 1 to 24.
+        only: Only searches with these values.
+        classes: ``query_key`` and ``class``, each query once; needed for ``class``.
+    """
+    wanted = pl.DataFrame({"query_key": sorted(set(keys))}, {"query_key": pl.String})
+    if wanted.is_empty():
+        return Typed({}, {})
+    tests = tests_of(log, only or {}, classes)
+    attributes = (column for column, _ in tests.values() if column.startswith(ATTRIBUTE))
+    scope = Scope(log, rules, first_day, last_day, tuple(attributes), True, first_hour, end_hour)
+    grouped = engine.table(classes) if "class" in tests and classes is not None else None
+    part = [shown(column, value) for column, value in tests.values()]
+    seen, parts = Reformulations(), []
+    for events in engine.batches(log, scope.columns, scope.since, scope.until):
+        keys_here = engine.table(wanted)
+        asking = scope.within(events).join(keys_here, on="query_key", how="semi")
+        near = events.join(asking.select(USER).unique(), on=USER, how="semi")
+        found = facts_of(near, engine, scope, seen)
+        searches = found.searches
+        if grouped is not None:
+            searches = searches.join(grouped, on="query_key", how="left")
+        parts.append(engine.collect(spellings(searches, keys_here, part)))
+    columns = ["query_key", "query", "next_query", "count"]
+    rows = pl.concat([part.select(columns) for part in parts])
+    as_text = rows.drop_nulls("query").select(
+        "query_key", key="query_key", text="query", count="count"
+    )
+    again = rows.drop_nulls("next_query").select("query_key", text="next_query", count="count")
+    again = again.with_columns(key=pl.Series(folded(again["text"]), dtype=pl.String))
+    texts = {key: first[0][0] for key, first in most_frequent(as_text).items()}
+    return Typed(texts, most_frequent(again))

@@ -1,0 +1,317 @@
+"""Facts of a log on an engine: the reducers in their order, and what is computed in between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from karat.engines.frames.engine import Engine
+from karat.online import attribution, dwell, facts, intents, reformulation, sessions
+from karat.online.flags import USER, flag
+from karat.online.rules import DAY, HOUR, Rules
+from karat.tables.online.events import EventLog
+
+ACTIVITY = (
+    "user_bucket",
+    "user_key",
+    "time_us",
+    "tie",
+    "local_day",
+    "local_hour",
+    "kind",
+    "query_id",
+    "query_key",
+    "doc_id",
+    "position",
+    "returned",
+    "total_hits",
+    "raw_hits",
+    "filtered",
+    "status",
+    "latency_us",
+    "value",
+    "arm",
+)
+_OFF = 14 * HOUR
+"""No time zone is further from UTC."""
+_NAMING = ("click", "answer", "cart", "purchase")
+"""Kinds, besides impressions, whose query_id says which search they belong to."""
+
+
+@dataclass
+class Reformulations:
+    """Classes of the pairs of texts met so far in a task: many users make the same ones."""
+
+    known: pl.DataFrame = field(
+        default_factory=lambda: pl.DataFrame(
+            schema=dict.fromkeys((*reformulation.PAIR, "reformulation"), pl.String)
+        )
+    )
+
+    def of(self, pairs: pl.DataFrame) -> pl.DataFrame:
+        """Those of ``pairs`` that are reformulations, with their class."""
+        keys = list(reformulation.PAIR)
+        new = pairs.join(self.known, on=keys, how="anti")
+        if new.height:
+            self.known = pl.concat([self.known, reformulation.classed(new)])
+        found = self.known.filter(pl.col("reformulation").is_not_null())
+        return found if found.height <= pairs.height else found.join(pairs, on=keys, how="semi")
+
+
+@dataclass(frozen=True)
+class FactsOf:
+    """The facts of a batch of users.
+
+    Attributes:
+        searches: As ``facts.searches`` returns them, in the period.
+        clicks: As ``facts.clicks`` does; of the searches in the period.
+        sessions: As ``facts.sessions`` does; whose first search is in the period.
+        counts: ``name`` and ``count``, in no order; several rows of a name are to be added.
+    """
+
+    searches: nw.LazyFrame[Any]
+    clicks: nw.LazyFrame[Any]
+    sessions: nw.LazyFrame[Any]
+    counts: nw.LazyFrame[Any]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The part of a log that facts are made of.
+
+    Attributes:
+        log: What the store holds.
+        rules: The rules.
+        first_day: No searches before this local day; None for all.
+        last_day: None after it.
+        first_hour: On each of these days none before this local hour, 0 to 23.
+        end_hour: None from this local hour on, 1 to 24.
+        attributes: Columns of attributes that are wanted.
+        text: Whether what was typed is wanted, besides its folded form.
+    """
+
+    log: EventLog
+    rules: Rules
+    first_day: int | None = None
+    last_day: int | None = None
+    attributes: tuple[str, ...] = ()
+    text: bool = False
+    first_hour: int = 0
+    end_hour: int = 24
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns to read."""
+        more = [*(["query"] if self.text else []), *(["bot"] if self.log.bots else [])]
+        return [*ACTIVITY, *more, *self.attributes]
+
+    @property
+    def since(self) -> int | None:
+        """The time from which events matter.
+
+        What came before decides which session is on, and which search a purchase belongs to.
+        """
+        if self.first_day is None:
+            return None
+        session, purchase = self.rules.session, self.rules.purchase
+        before = max(2 * session, purchase + session) + self.rules.idle
+        return self.first_day * DAY - _OFF - before
+
+    @property
+    def until(self) -> int | None:
+        """The time to which they matter: clicks and purchases come behind their search."""
+        if self.last_day is None:
+            return None
+        behind = max(self.rules.purchase, self.rules.session) + self.rules.idle
+        return (self.last_day + 1) * DAY + _OFF + behind
+
+    def within(self, frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+        """The rows of the period."""
+        if self.first_day is not None:
+            frame = frame.filter(nw.col("local_day") >= self.first_day)
+        if self.last_day is not None:
+            frame = frame.filter(nw.col("local_day") <= self.last_day)
+        if (self.first_hour, self.end_hour) != (0, 24):
+            hours = nw.col("local_hour")
+            frame = frame.filter(hours >= self.first_hour, hours < self.end_hour)
+        return frame
+
+
+def facts_of(
+    events: nw.LazyFrame[Any], engine: Engine, scope: Scope, seen: Reformulations
+) -> FactsOf:
+    """The facts of a batch of users.
+
+    Args:
+        events: All events of some users, in ``scope.columns``.
+        engine: What they are on.
+        scope: The part of the log, and the rules.
+        seen: The classes of texts met before; grows.
+    """
+    log, rules = scope.log, scope.rules
+    kinds = {kind for kind, count in log.kinds.items() if count}
+    people = sessions.of_people(events, bots=bool(log.bots))
+    activity = engine.keep(sessions.in_sessions(people, rules))
+    if not scope.text:
+        activity = activity.with_columns(query=nw.lit(None).cast(nw.String))
+    requests = engine.keep(intents.in_intents(activity, rules))
+    bounds = engine.keep(sessions.bounds(activity))
+    every = intents.intents(requests, bounds, filters="filtered" in log.known)
+    every = engine.keep(reformulation.candidates(every, rules))
+    classes = seen.of(engine.collect(reformulation.pairs(every)))
+    every = reformulation.with_classes(every, engine.table(classes) if classes.height else None)
+
+    names = engine.keep(attribution.named(requests)) if "query_id" in log.known else None
+    now = attribution.current(requests)
+    done = sessions.with_next(activity)
+    first = shown = None
+    touches = []
+    if "click" in kinds:
+        clicked = dwell.clicks(done, hides="hide" in kinds)
+        clicked = engine.keep(attribution.by_name_or_time(clicked, names, now, rules))
+        touches.append(clicked.select(*_TOUCH))
+        first = engine.keep(
+            dwell.read(
+                attribution.first_clicks(clicked),
+                activity,
+                rules,
+                heartbeats="heartbeat" in kinds,
+                taken=bool(kinds & {"cart", "purchase"}),
+            )
+        )
+    answers = None
+    if "answer" in kinds:
+        shown_answers = dwell.answers(activity, bounds, rules)
+        answers = attribution.by_name_or_time(shown_answers, names, now, rules)
+    if "impression" in kinds:
+        shown = attribution.by_name(
+            people.filter(nw.col("kind") == "impression").select(*_SHOWN), names, rules
+        )
+        if kinds & {"cart", "purchase"}:
+            shown = engine.keep(shown)
+        touches.append(shown.select(*_TOUCH[:-1], intent="named"))
+    carts = (
+        _led(activity, names, touches, every, engine, "cart", scope) if "cart" in kinds else None
+    )
+    sold = (
+        _led(activity, names, touches, every, engine, "purchase", scope)
+        if "purchase" in kinds
+        else None
+    )
+    searches = engine.keep(
+        facts.searches(
+            every,
+            clicks=None if first is None else facts.of_clicks(first),
+            carts=None if carts is None else facts.of_carts(carts),
+            purchases=None if sold is None else facts.of_purchases(sold),
+            answers=None if answers is None else facts.of_answers(answers),
+            impressions=None if shown is None else facts.of_impressions(shown),
+            closed_us=(log.last_us or 0) - rules.purchase,
+            attributes=scope.attributes,
+        )
+    )
+    inside = scope.within(searches)
+    if first is None:
+        nothing = dwell.clicks(done, hides=False)
+        first = dwell.read(nothing, activity, rules, heartbeats=False, taken=False)
+        first = first.with_columns(intent=nw.lit(None).cast(nw.Int64))
+    return FactsOf(
+        inside,
+        facts.clicks(first, inside, attributes=scope.attributes),
+        scope.within(facts.sessions(searches, bounds, attributes=scope.attributes)),
+        _counted(activity, shown, names, carts, sold, inside, scope),
+    )
+
+
+_TOUCH = (USER, "time_us", "tie", "doc_id", "intent")
+_SHOWN = (USER, "time_us", "tie", "local_day", "local_hour", "query_id", "doc_id")
+
+
+def _led(
+    activity: nw.LazyFrame[Any],
+    names: nw.LazyFrame[Any] | None,
+    touches: Sequence[nw.LazyFrame[Any]],
+    every: nw.LazyFrame[Any],
+    engine: Engine,
+    kind: str,
+    scope: Scope,
+) -> nw.LazyFrame[Any]:
+    """Carts or purchases with the search that led to them; those without one are left out."""
+    days = ("local_day", "local_hour")
+    wanted = (USER, "session", "time_us", "tie", *days, "doc_id", "value", "query_id")
+    events = activity.filter(nw.col("kind") == kind).select(*wanted)
+    events = engine.keep(attribution.by_name(events, names, scope.rules))
+    columns = (*wanted, "intent", "since_us")
+    own = events.filter(~nw.col("named").is_null()).with_columns(
+        intent=nw.col("named"), since_us=nw.lit(None).cast(nw.Int64)
+    )
+    found = own.select(*columns)
+    if touches:
+        lost = events.filter(nw.col("named").is_null() & ~nw.col("doc_id").is_null())
+        near = nw.concat(list(touches)) if len(touches) > 1 else touches[0]
+        near = near.filter(~nw.col("intent").is_null() & ~nw.col("doc_id").is_null())
+        touched = attribution.by_touch(lost, near)
+        found = nw.concat([found, touched.select(*columns)])
+    cart = kind == "cart"
+    within = scope.rules.cart if cart else scope.rules.purchase
+    return engine.keep(attribution.bought(found, every, within=within, same_session=cart))
+
+
+def _counted(
+    activity: nw.LazyFrame[Any],
+    shown: nw.LazyFrame[Any] | None,
+    names: nw.LazyFrame[Any] | None,
+    carts: nw.LazyFrame[Any] | None,
+    sold: nw.LazyFrame[Any] | None,
+    searches: nw.LazyFrame[Any],
+    scope: Scope,
+) -> nw.LazyFrame[Any]:
+    """What was counted on the way, in the period."""
+    active = scope.within(activity)
+    unsaid = flag((nw.col("completed") == 1) & nw.col("zero_filtered").is_null())
+    parts = [
+        _count("events", active.select(n=nw.len())),
+        _count("users", active.select(n=nw.col(USER).n_unique())),
+        _count("searches", searches.select(n=nw.len())),
+        _count("requests", searches.select(n=nw.col("requests").sum())),
+        _count("derived_items", searches.select(n=nw.col("derived").sum())),
+        _count("unknown_results", searches.select(n=unsaid.sum())),
+    ]
+    if "arm" in scope.log.known:
+        arms = searches.group_by(USER).agg(low=nw.col("arm").min(), high=nw.col("arm").max())
+        several = arms.filter(nw.col("low") != nw.col("high"))
+        parts.append(_count("users_in_several_arms", several.select(n=nw.len())))
+    for kind, led in (("cart", carts), ("purchase", sold)):
+        if led is not None:
+            every = active.filter(nw.col("kind") == kind).select(n=nw.len())
+            parts.append(_count(f"unattributed_{kind}s", every))
+            parts.append(
+                _count(
+                    f"unattributed_{kind}s", scope.within(led).select(n=-nw.len().cast(nw.Int64))
+                )
+            )
+    if names is not None:
+        own = active.filter(nw.col("kind").is_in(list(_NAMING)))
+        own = own.select(USER, "time_us", "query_id")
+        parts.append(_unknown(attribution.by_name(own, names, scope.rules)))
+    if shown is not None:
+        seen = scope.within(shown)
+        parts.append(_count("events", seen.select(n=nw.len())))
+        if names is not None:
+            parts.append(_unknown(seen))
+    return nw.concat(parts)
+
+
+def _count(name: str, one: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """A row of a count."""
+    return one.select(count=nw.col("n").cast(nw.Int64).fill_null(0)).with_columns(name=nw.lit(name))
+
+
+def _unknown(events: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """How many events name a search that is none of their user's, or not of that time."""
+    strange = flag(~nw.col("query_id").is_null() & nw.col("named").is_null())
+    return _count("unknown_query_ids", events.select(n=strange.sum()))

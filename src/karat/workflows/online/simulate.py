@@ -1,0 +1,263 @@
+"""Simulate: a log of people who do not exist, over a golden set and runs that do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from karat.errors import UsageError, nearest
+from karat.formats.events.ubi import write_events
+from karat.formats.tables.writing import beside
+from karat.online.simulate.behaviours import find_behaviour
+from karat.online.simulate.habits import Break, Habits
+from karat.online.simulate.people import Simulated, simulate
+from karat.online.simulate.population import populate
+from karat.online.simulate.said import SimulatedLog, told
+from karat.online.simulate.shelf import Shelf, stock
+from karat.tables import Queries
+from karat.tables.days import day_number
+from karat.workflows.offline import inputs
+
+Effect = Literal["zero", "worse"]
+_OTHERS = (
+    ".csv", ".tsv", ".xls", ".xlsx", ".ods", ".arrow", ".feather", ".ipc", ".avro", ".orc",
+    ".sqlite", ".db", ".xml",
+)  # fmt: skip
+MOST_EVENTS = 30_000_000
+"""Searches that one simulation may come to, about; more would not fit into memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """A planted change, as it is asked for.
+
+    Attributes:
+        attribute: Of the queries.
+        value: That of the queries it hits.
+        day: Its first day.
+        effect: ``zero`` or ``worse``; see ``karat.online.simulate.habits.Break``.
+    """
+
+    attribute: str
+    value: str
+    day: date
+    effect: Effect = "zero"
+
+
+def simulate_log(
+    qrels: Any,
+    runs: Any,
+    target: str | Path | None = None,
+    *,
+    last_day: date,
+    queries: Any = None,
+    days: int = 28,
+    users: int = 500,
+    sessions: float = 100.0,
+    seed: int = 0,
+    behaviour: str = "position",
+    habits: Habits | None = None,
+    instant: float = 0.25,
+    attributes: Sequence[str] = (),
+    weight: Mapping[str, float] | None = None,
+    planted: Sequence[Planted] = (),
+) -> tuple[Simulated, SimulatedLog]:
+    """Let people who do not exist search over a golden set, and write the log they leave.
+
+    Args:
+        qrels: The judgments, as ``evaluate`` takes them.
+        runs: One or more, each an arm; as ``evaluate`` takes them.
+        target: The log: UBI as NDJSON (``.gz`` and ``.zst`` compress it), or ``.parquet``;
+            None: it is not written.
+        last_day: The last day of it (UTC).
+        queries: Texts, weights and attributes; those beside the judgments if None.
+        days: How many days.
+        users: How many people there are; each is in one arm.
+        sessions: Expected sessions on a mean day.
+        seed: Of all that is drawn; the same seed gives the same log.
+        behaviour: ``position`` | ``cascade`` | ``dbn``.
+        habits: What else they do.
+        instant: Share of users whose page searches while they type.
+        attributes: Of the queries, that the log shall hold.
+        weight: How often each query is asked; by default the weights of the queries.
+        planted: Changes.
+
+    Returns:
+        The events with the truth about them, and what there is to say.
+
+    Raises:
+        UsageError: no such behaviour, attribute or value; a number out of its range; a target
+            whose name says another format.
+        InputError: files that cannot be read or do not belong together.
+    """
+    if target is not None:
+        _check_name(target)
+    habits = habits or Habits()
+    systems = inputs.runs(runs)
+    _check(days, users, sessions, seed, instant, len(systems), habits)
+    if len({run.name for run in systems}) < len(systems):
+        raise UsageError(
+            f"two runs are called {systems[0].name!r}, and arms go by their names",
+            fix="give files of different names",
+        )
+    clicks = find_behaviour(behaviour)
+    graded, known = inputs.qrels(qrels), inputs.about(queries, qrels)
+    rng = np.random.default_rng(seed)
+    shelf = stock(graded, systems, rng, queries=known, attributes=attributes, weight=weight)
+    first = last_day - timedelta(days=days - 1)
+    made = simulate(
+        shelf,
+        rng,
+        first_day=day_number(first),
+        days=days,
+        people=populate(users, len(systems), rng, instant=instant),
+        sessions=sessions,
+        behaviour=clicks,
+        habits=habits,
+        breaks=[_break(each, known, shelf, first, days) for each in planted],
+    )
+    if target is not None:
+        write_log(made, target)
+    where = None if target is None else str(target)
+    return made, replace(
+        told(made),
+        file=where,
+        first=first.isoformat(),
+        last=last_day.isoformat(),
+        behaviour=behaviour,
+        arms=shelf.arms,
+        seed=seed,
+    )
+
+
+def write_log(made: Simulated, target: str | Path) -> None:
+    """Write the events: Parquet with the columns of ``EVENTS`` by its name, else UBI as NDJSON.
+
+    Raises:
+        InputError: the file cannot be written.
+        UsageError: its name says another format.
+    """
+    _check_name(target)
+    if str(target).lower().endswith(".parquet"):
+        with beside(Path(target)) as stream:
+            made.events.write_parquet(stream)
+    else:
+        write_events(target, made.events)
+
+
+def _check_name(target: str | Path) -> None:
+    """What is written as JSON must not be called a table."""
+    name = Path(target).name.lower()
+    bare = name.removesuffix(".gz").removesuffix(".zst")
+    ending = Path(bare).suffix
+    if ending in _OTHERS or (ending == ".parquet" and bare != name):
+        raise UsageError(
+            f"{name} is no name for a log: it is written as NDJSON, or as .parquet uncompressed",
+            fix=f"-o {Path(bare).stem}.ndjson",
+        )
+
+
+def write_truth(log: SimulatedLog, target: str | Path) -> None:
+    """Write what was drawn as JSON.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    text = json.dumps({"simulated": True, **asdict(log)}, indent=1, ensure_ascii=False)
+    with beside(Path(target)) as stream:
+        stream.write(f"{text}\n".encode())
+
+
+def read_planted(said: str, effect: Effect = "zero") -> Planted:
+    """A planted change as it is typed: ``class=misspelt@2026-11-20``.
+
+    Raises:
+        UsageError: it is typed otherwise.
+    """
+    slice_, at, day = said.rpartition("@")
+    name, equals, value = slice_.partition("=")
+    try:
+        if not (at and equals and name.strip() and value.strip()):
+            raise ValueError
+        return Planted(name.strip(), value.strip(), date.fromisoformat(day.strip()), effect)
+    except ValueError:
+        raise UsageError(
+            f"{said!r} is no change: it wants an attribute of the queries, a value, and a day",
+            fix="--break class=misspelt@2026-11-20",
+        ) from None
+
+
+def _break(
+    planted: Planted, queries: Queries | None, shelf: Shelf, first: date, days: int
+) -> Break:
+    day = (planted.day - first).days
+    if not 0 <= day < days:
+        last = first + timedelta(days=days - 1)
+        raise UsageError(f"{planted.day} is not in the log, which is from {first} to {last}")
+    if queries is None:
+        raise UsageError(
+            "without queries there is no attribute to break by", fix="--queries queries.jsonl"
+        )
+    values = queries.attribute(planted.attribute)
+    hit = np.array([values.get(each) == planted.value for each in queries.frame["query_id"]])
+    if not hit.any():
+        there = sorted(set(values.values()))
+        raise UsageError(
+            f"no query has {planted.attribute} {planted.value!r}",
+            nearest=nearest(planted.value, there, 1),
+        )
+    assert len(hit) == len(shelf.weight)
+    return Break(hit, day, planted.effect)
+
+
+def _check(
+    days: int,
+    users: int,
+    sessions: float,
+    seed: int,
+    instant: float,
+    arms: int,
+    habits: Habits,
+) -> None:
+    for name, value, low in (
+        ("--days", days, 1),
+        ("--users", users, 1),
+        ("--sessions", sessions, 0),
+        ("--seed", seed, 0),
+    ):
+        if not value >= low:
+            raise UsageError(f"{name} is {value:g}, and is {low} or more")
+    if sessions * days * habits.tasks * 2 > MOST_EVENTS:
+        raise UsageError(
+            f"{sessions * days:,.0f} sessions at once would not fit into memory",
+            fix="simulate fewer days at a time, each with its own --seed and --until",
+        )
+    shares = {
+        "--instant": (instant,),
+        "--errors": habits.errors,
+        "--timeouts": habits.timeouts,
+        "--carts": (habits.carts,),
+        "--answers": (habits.answers,),
+        "--robots": (habits.robots,),
+    }
+    for name, values in shares.items():
+        if not all(0 <= value < 1 for value in values):
+            raise UsageError(f"{name} is a share, from 0 to less than 1")
+    for name, values in (
+        ("--errors", habits.errors),
+        ("--timeouts", habits.timeouts),
+        ("--latency", habits.latency_ms),
+    ):
+        if len(values) not in (1, arms):
+            raise UsageError(
+                f"{name} has {len(values)} values and there are {arms} arms",
+                fix="one value for all, or one for each run, as 90,120",
+            )
+    if not all(0 < value < 1e6 for value in habits.latency_ms):
+        raise UsageError("--latency is a time in milliseconds, above 0")

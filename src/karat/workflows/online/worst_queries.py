@@ -1,0 +1,283 @@
+"""Worst queries of a log: those that lose most searches, and what of them goes on."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from karat.engines.frames.engine import Engine
+from karat.errors import InputError, UsageError, nearest
+from karat.formats.tables.writing import beside
+from karat.golden.sampling import query_id
+from karat.golden.traffic import folded
+from karat.online import health
+from karat.online import worst as pure
+from karat.online.evidence import Cut
+from karat.online.metrics.lacking import why_unknown
+from karat.online.metrics.registry import find
+from karat.online.rules import Rules
+from karat.online.worst import MANY
+from karat.store.sql import queries as stored_queries
+from karat.tables.days import day_text
+from karat.tables.golden.exchange import Exchange
+from karat.tables.notes import Concern, Note
+from karat.tables.online.events import EventLog
+from karat.tables.online.worst_queries import FAILURES, ORDERS, LostQuery, Order, WorstQueries
+from karat.workflows.golden.import_ import TakenIn, take_exchange
+from karat.workflows.online.evaluate import classes_of, cut_of
+from karat.workflows.online.evidence import gather
+from karat.workflows.online.filters import Only, only_note
+from karat.workflows.online.query_spelling import as_typed
+from karat.workflows.workspace.workspace import Opened
+
+_ENDINGS = (".csv", ".tsv", ".jsonl")
+_ORIGIN = "clicks"  # and not "log": the next sample of a log would let these queries go
+
+
+def worst_queries(
+    log: EventLog,
+    engine: Engine,
+    *,
+    by: str | None = None,
+    sort: str = "lost",
+    min_searches: int = 1,
+    limit: int | None = 20,
+    first_day: int | None = None,
+    last_day: int | None = None,
+    queries: Any = None,
+    only: Only | None = None,
+    rules: Rules | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> WorstQueries:
+    """The queries that lose most searches, the worst first; see ``karat.online.worst``.
+
+    Args:
+        log: What an event store holds.
+        engine: What computes it, open.
+        by: What to slice by: ``class``, ``arm``, ``day`` or an attribute; None: nothing.
+        sort: ``lost`` | ``zero`` | ``abandoned`` | ``reformulated``.
+        min_searches: Leave out queries with fewer searches (in the slice).
+        limit: Most rows; None for all.
+        first_day: No earlier day, in local days since 1970-01-01; None: the first there is.
+        last_day: No later day; None: the last there is.
+        queries: For ``class``: queries with ``text`` and ``class``; a path, a frame, or Queries.
+        only: Count only searches with these values, as ``{"arm": "b"}``.
+        rules: By which events become searches and sessions; ``Rules()`` if None.
+        progress: Told how much is done, and of how much.
+
+    Raises:
+        UsageError: no such order or slice (the nearest is named), or ``class`` without queries.
+        InputError: the log has no texts of queries.
+    """
+    rules = rules or Rules()
+    order = _order(sort)
+    if min_searches < 1 or (limit is not None and limit < 1):
+        raise UsageError("searches and rows are counted from 1", fix="--min-searches 1 --limit 20")
+    if "query_key" not in log.known:
+        raise InputError("the log holds no texts of queries", file=str(log.folder))
+    cut: Cut = ()
+    if by is not None:
+        cut = cut_of(by, log)
+        if len(cut) > 1 or "query" in cut:
+            raise UsageError(f"--by {by}: one slicing beside that by query", fix="--by class")
+    only = only or {}
+    classes, notes = classes_of([cut, tuple(only)], queries)
+    within: Cut = (*cut, "query")
+    evidence = gather(
+        log,
+        engine,
+        pure.metrics(clicks=log.kinds.get("click", 0) > 0),
+        [within],
+        rules=rules,
+        first_day=first_day,
+        last_day=last_day,
+        only=only,
+        classes=classes,
+        progress=progress,
+    )
+    frame = pure.wide(evidence.moments[within], within)
+    prior = pure.prior_from(frame)
+    every = pure.ranked(frame, prior, order)
+    column = pure.SORTED_BY[order]
+    shown = every.filter(pl.col("searches") >= min_searches, pl.col(column) > 0)
+    shown = shown if limit is None else shown.head(limit)
+    said = as_typed(
+        log,
+        engine,
+        shown["query"],
+        rules=rules,
+        first_day=first_day,
+        last_day=last_day,
+        only=only,
+        classes=classes,
+    )
+    rows = [
+        pure.lost_query(row, prior, cut, said.text(row["query"]), said.next_queries(row["query"]))
+        for row in shown.iter_rows(named=True)
+    ]
+    searches, failed = float(frame["searches"].sum()), float(frame["Failed"].sum())
+    period = health.period(log, first_day, last_day)
+    return WorstQueries(
+        queries=rows,
+        groups=pure.groups(frame, cut[0]) if cut else [],
+        by=cut[0] if cut else None,
+        sort=order,
+        searches=round(searches),
+        failed=round(failed),
+        share=failed / searches if searches else None,
+        prior=prior.strength if prior.strength < MANY else None,
+        all_queries=frame.height,
+        hidden=frame.height - len(rows),
+        rules=rules.id,
+        period=None if period is None else (day_text(period[0]), day_text(period[1])),
+        notes=[*_notes(log), *only_note(only), *notes],
+        simulated=log.simulated,
+    )
+
+
+def _order(sort: str) -> Order:
+    for order in ORDERS:
+        if order == sort:
+            return order
+    raise UsageError(f"queries are not sorted by {sort!r}", nearest=nearest(sort, ORDERS) or ORDERS)
+
+
+def _notes(log: EventLog) -> list[str]:
+    notes: list[str] = []
+    if log.simulated:
+        notes.append(Note(health.NO_REAL_PEOPLE, Concern.INPUT))
+    unknown = why_unknown(find("ZeroResults"), log)
+    if unknown:
+        said = f"{unknown}: which searches found nothing is not known"
+        notes.append(Note(said, Concern.QUERIES))
+    if not log.kinds.get("click", 0):
+        said = "the log holds no clicks: only zero results and reformulations count as failures"
+        notes.append(Note(said, Concern.QUERIES))
+    else:
+        notes.append("a last click that nothing says the end of counts as satisfied")
+    return notes
+
+
+def write_log(found: WorstQueries, path: str | Path) -> None:
+    """Write the queries as a log that ``karat golden choose`` reads as it is.
+
+    Args:
+        found: The queries; a query of several slices is written once.
+        path: The file, as its ending says: CSV, TSV or JSONL (each perhaps ``.gz`` and such), with
+            ``text``, ``count`` (its searches) and ``why`` (how most of its failed searches failed,
+            in words of ``FAILURES``; empty if none did).
+
+    Raises:
+        UsageError: another ending.
+        InputError: there is nothing to write, or the file cannot be written.
+    """
+    where = Path(path)
+    endings = [each for each in where.suffixes if each.lower() in _ENDINGS]
+    if not endings:
+        raise UsageError(
+            f"the name {where.name} does not say how to write queries",
+            fix=f"end it in {', '.join(_ENDINGS)}",
+        )
+    rows = _once(found)
+    if not rows:
+        raise InputError("no query lost a search: there is nothing to write", file=str(path))
+    with beside(where) as stream:
+        stream.write(_text(rows, endings[-1].lower()).encode())
+
+
+def _once(found: WorstQueries) -> list[dict[str, Any]]:
+    """Each query once, over its slices."""
+    rows: dict[str, list[LostQuery]] = {}
+    for each in found.queries:
+        rows.setdefault(each.query, []).append(each)
+    return [
+        {
+            "text": several[0].text,
+            "count": sum(each.searches for each in several),
+            "why": _chiefly(several),
+        }
+        for several in rows.values()
+    ]
+
+
+def _chiefly(several: Sequence[LostQuery]) -> str:
+    """How most failed searches of a query failed, over its slices; empty if none did."""
+    failed = {way: sum(each.by_failure[way] for each in several) for way in FAILURES}
+    chief = max(FAILURES, key=lambda way: failed[way])  # of equals the first
+    return chief if failed[chief] else ""
+
+
+def _text(rows: Sequence[dict[str, Any]], ending: str) -> str:
+    if ending == ".jsonl":
+        return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+    out = io.StringIO()
+    tab = ending == ".tsv"
+    writer = csv.DictWriter(out, rows[0], delimiter="\t" if tab else ",", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def to_golden(opened: Opened, found: WorstQueries, *, now: int) -> TakenIn:
+    """Add the queries to the golden set of a workspace, with how often each was searched for.
+
+    A query that is there, whatever its case and white space, stays as it is. New ones
+    come from clicks and not from a sample: they have no weight, and so no part in means beside
+    queries that have one; the next sample of a log lets them stay.
+
+    Args:
+        opened: The workspace.
+        found: The queries.
+        now: Microseconds UTC.
+
+    Raises:
+        InputError: there is nothing to add.
+    """
+    rows = _once(found)
+    if not rows:
+        raise InputError("no query lost a search: there is nothing to add")
+    frame = pl.DataFrame(
+        {
+            "query_id": [query_id(key) for key in dict.fromkeys(q.query for q in found.queries)],
+            "text": [row["text"] for row in rows],
+            "count": [row["count"] for row in rows],
+            "origin": [_ORIGIN] * len(rows),
+            "why": [row["why"] or None for row in rows],
+        },
+        {
+            "query_id": pl.String,
+            "text": pl.String,
+            "count": pl.Int64,
+            "origin": pl.String,
+            "why": pl.String,
+        },
+    )
+    with opened.store.read() as connection:
+        known = stored_queries.frame(connection, opened.golden.id)
+    keys = pl.Series(folded(frame["text"]), dtype=pl.String)
+    there = keys.is_in(folded(known["text"].drop_nulls()))
+    frame = frame.filter(~there)
+    said = []
+    if there.any():
+        are = "1 query is" if there.sum() == 1 else f"{there.sum():,} queries are"
+        said.append(f"{are} there already, and left as before")
+    exchange = Exchange(
+        "worst queries", queries=frame, kept=[f"{frame.height:,} queries"], assumed=said
+    )
+    if frame.is_empty():
+        return TakenIn(exchange, 0, 0, 0, 0, 0, [])
+    text = _text(rows, ".jsonl")
+    return take_exchange(
+        opened,
+        exchange,
+        file="karat online queries",
+        sha256=hashlib.sha256(text.encode()).hexdigest(),
+        now=now,
+    )

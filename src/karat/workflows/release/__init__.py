@@ -1,0 +1,1 @@
+"""Gates, baselines, certificates and trends."""

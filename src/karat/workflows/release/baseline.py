@@ -1,0 +1,290 @@
+"""Baselines: the values of a run saved, restored, and held against what changed since."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from karat import formats
+from karat.errors import InputError, UsageError
+from karat.formats.own.baseline import holds_baseline, read_baseline, write_baseline
+from karat.measures.scores import Rules, Scores
+from karat.release.policy import Policy
+from karat.stats.quantiles import latency_of
+from karat.tables import Documents, Run
+from karat.tables.release.baseline import SavedBaseline
+from karat.workflows.offline import inputs
+from karat.workflows.offline.evaluation_plan import Settled, settle
+from karat.workflows.workspace.fingerprints import fingerprint
+
+
+def save_baseline(
+    path: str | Path,
+    qrels: Any,
+    run: Any,
+    measures: str | Iterable[str] | None = None,
+    *,
+    queries: Any = None,
+    documents: Any = None,
+    rel: float | None = None,
+    complete: bool = False,
+    depth: int | None = None,
+    collapse: str | None = None,
+    scale: Any = None,
+) -> SavedBaseline:
+    """Save the values of a run, query by query, with the hashes of what they come from.
+
+    Args:
+        path: The file; ``.json``, perhaps compressed (``.json.gz``).
+        qrels: As ``evaluate`` takes them; the following too.
+        run: The run.
+        measures: Those that a policy will ask for.
+        queries: As in ``gate``.
+        documents: As in ``gate``.
+        rel: As in ``gate``.
+        complete: As in ``gate``.
+        depth: As in ``gate``.
+        collapse: As in ``gate``.
+        scale: As in ``gate``.
+
+    Raises:
+        UsageError: an unknown measure, or a file name that does not say JSON.
+        InputError: run and judgments do not belong together, queries got no answer, or the file
+            cannot be written.
+
+    Returns:
+        What was saved; its ``notes`` name queries that the run lacks.
+    """
+    if ".json" not in Path(path).suffixes:
+        raise UsageError(f"a baseline is JSON, and {Path(path).name} does not say so", fix="x.json")
+    chunks = None if collapse is None else inputs.documents(documents)
+    asked = settle(
+        qrels,
+        [run],
+        measures,
+        queries=queries,
+        documents=documents if chunks is None else chunks,
+        rel=rel,
+        complete=complete,
+        depth=depth,
+        collapse=collapse,
+        scale=scale,
+    )
+    [scores] = asked.scored()
+    failed = int((scores.topics & (scores.answered == "failed")).sum())
+    if failed:
+        raise InputError(
+            f"{failed:,} {'query' if failed == 1 else 'queries'} of {scores.run.name} got no "
+            "answer, and a baseline of the rest would be held against others",
+            file=scores.run.source,
+            fix="save a run in which every query was answered",
+        )
+    if not scores.evidence.returned[scores.topics & scores.overall].any():
+        raise InputError(
+            f"{scores.run.name} returned nothing for any query that counts, and a baseline of "
+            "nothing would let anything pass",
+            file=scores.run.source,
+            fix="save a run in which every query was answered",
+        )
+    table = np.stack([scores.values[measure] for measure in asked.measures], axis=1)
+    latency = latency_of(scores.run)
+    nothing: tuple[float | None, ...] = (None,) * len(asked.measures)
+    marked = states(scores.run, asked.rules.no_answer)
+    saved = SavedBaseline(
+        karat=metadata.version("karat"),
+        run=scores.run.name,
+        measures=tuple(map(str, asked.measures)),
+        rel=asked.rules.rel,
+        complete=complete,
+        depth=asked.rules.depth,
+        collapse=collapse,
+        hashes={
+            "qrels": fingerprint(asked.qrels),
+            "queries": fingerprint(asked.about),
+            "chunks": folded(chunks, collapse),
+            "run": fingerprint(scores.run),
+        },
+        answered=marked
+        | dict(zip(scores.evidence.query_ids, scores.answered.tolist(), strict=True)),
+        values=dict.fromkeys(marked, nothing)
+        | {
+            query: tuple(None if np.isnan(value) else float(value) for value in row)
+            for query, row in zip(scores.evidence.query_ids, table, strict=True)
+        },
+        p95_us=None if latency is None else latency.p95_us,
+        times_us=times_of(scores.run),
+    )
+    write_baseline(saved, path)
+    return saved
+
+
+def folded(chunks: Documents | None, collapse: str | None) -> str | None:
+    """SHA-256 of which chunk belongs to which document; None if chunks are not folded.
+
+    Args:
+        chunks: The chunks.
+        collapse: The column that names the document of each.
+    """
+    if chunks is None or collapse is None:
+        return None
+    pairs = chunks.parents(collapse).sort("doc_id", "parent")
+    return hashlib.sha256(pairs.write_csv().encode()).hexdigest()
+
+
+def states(run: Run, query_ids: Iterable[str]) -> dict[str, str]:
+    """What became of queries, judged or not: ok | empty | missing | failed."""
+    found = dict(run.answers.select("query_id", "state").iter_rows())
+    return {query: found.get(query, "missing") for query in sorted(query_ids)}
+
+
+def times_of(run: Run) -> dict[str, float]:
+    """The time to an answer by query, in microseconds; a failure, however quick, has none."""
+    if "latency_us" not in run.answers.columns:
+        return {}
+    timed = run.answers.filter((pl.col("state") != "failed") & pl.col("latency_us").is_not_null())
+    return {
+        query: float(time) for query, time in timed.select("query_id", "latency_us").iter_rows()
+    }
+
+
+def saved_in(baseline: Any) -> SavedBaseline | None:
+    """A saved baseline, or one read from its path; None for what is none, such as a run.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    if isinstance(baseline, SavedBaseline):
+        return baseline
+    if isinstance(baseline, str | Path) and holds_baseline(baseline):
+        return read_baseline(baseline)
+    return None
+
+
+def restored(saved: SavedBaseline, now: Scores, asked: Settled, *, stale: bool) -> Scores:
+    """The scores of a saved baseline, for the queries there are now.
+
+    Args:
+        saved: The baseline.
+        now: Scores of the candidate.
+        asked: What is measured, and how.
+        stale: Whether the baseline counts no more; what it lacks then has no values.
+
+    Raises:
+        InputError: it has not all the measures that are asked for, and should.
+    """
+    lacking = [str(measure) for measure in asked.measures if str(measure) not in saved.measures]
+    if lacking and not stale:
+        raise InputError(
+            f"the baseline has no {lacking[0]}; it has {', '.join(saved.measures)}",
+            file=saved.source,
+            fix=f"save it anew, with {' '.join(f'-m {name}' for name in lacking)}",
+        )
+    query_ids = now.evidence.query_ids
+    nothing: tuple[float | None, ...] = (None,) * len(saved.measures)
+    table = np.array([saved.values.get(query, nothing) for query in query_ids], np.float64)
+    column = {name: place for place, name in enumerate(saved.measures)}
+    return replace(
+        now,
+        run=now.run.named(saved.run if saved.run != now.run.name else f"{saved.run} (saved)"),
+        answered=np.array([saved.answered.get(query, "missing") for query in query_ids]),
+        values={
+            m: table[:, column[str(m)]] if str(m) in column else np.full(len(query_ids), np.nan)
+            for m in asked.measures
+        },
+    )
+
+
+def changed(
+    saved: SavedBaseline, hashes: Mapping[str, str | None], rules: Rules, collapse: str | None
+) -> str:
+    """What changed since a baseline was saved, in a sentence; empty if nothing did.
+
+    Args:
+        saved: The baseline.
+        hashes: SHA-256 of the judgments, queries and chunks there are now.
+        rules: How runs are read now.
+        collapse: Column by which chunks are folded into documents now.
+    """
+    found = [
+        what
+        for what, key in (
+            ("the judgments", "qrels"),
+            ("the queries", "queries"),
+            ("which chunk belongs to which document", "chunks"),
+        )
+        if saved.hashes[key] != hashes[key]
+        and (key != "chunks" or saved.collapse == collapse)  # said once, as collapse
+    ]
+    karat = metadata.version("karat")
+    if _release(saved.karat) != _release(karat):
+        found.append(f"karat ({saved.karat} → {karat})")
+    for name, old, new in (
+        ("rel", saved.rel, rules.rel),
+        ("complete", saved.complete, rules.complete),
+        ("depth", saved.depth, rules.depth),
+        ("collapse", saved.collapse, collapse),
+    ):
+        if old != new:
+            found.append(f"{name} ({_shown(old)} → {_shown(new)})")
+    return f"{' and '.join(found)} changed since {saved.source} was saved" if found else ""
+
+
+def renewal(saved: SavedBaseline, policy: Policy, asked: Settled, typed: Mapping[str, Any]) -> str:
+    """The command that saves a baseline anew, with all names that are known.
+
+    Args:
+        saved: The baseline.
+        policy: What it is saved for.
+        asked: What is measured, and how.
+        typed: Arguments of ``gate`` as they were given: ``qrels``, ``queries``, ``documents``,
+            ``collapse`` and ``scale``.
+    """
+    words = ["karat", "gate", "--save-baseline", saved.source]
+    if Path(policy.source).is_file():
+        words += ["--policy", policy.source]
+    else:
+        words += [word for measure in policy.measures for word in ("-m", str(measure))]
+    qrels, options = _judgments(asked, typed)
+    rules = asked.rules
+    words += [word for name, value in options for word in (f"--{name}", str(value))]
+    words += ["--rel", f"{rules.rel:g}"] * (rules.rel != 1)
+    words += ["--complete"] * rules.complete
+    words += [] if rules.depth is None else ["--depth", str(rules.depth)]
+    return f"{shlex.join([*words, qrels])} RUN"
+
+
+def _release(version: str) -> str:
+    """The version without what is appended to it, as in ``0.1.0`` of ``0.1.0.dev3``."""
+    match = re.match(r"\d+(\.\d+){0,2}", version)
+    return match[0] if match else version
+
+
+def _judgments(asked: Settled, typed: Mapping[str, Any]) -> tuple[str, list[tuple[str, Any]]]:
+    """The judgments as they may be typed, and the files and names typed beside them."""
+    beside = {
+        name: typed[name]
+        for name in ("queries", "documents", "collapse", "scale")
+        if isinstance(typed[name], str | Path)
+    }
+    if isinstance(typed["qrels"], str | Path):
+        qrels = str(typed["qrels"])
+    elif "queries" in beside and formats.holds_queries(beside["queries"]):
+        qrels = str(beside["queries"])  # a folder or golden set, typed once
+    else:
+        qrels = asked.qrels.source if Path(asked.qrels.source).is_file() else "QRELS"
+    return qrels, [(name, value) for name, value in beside.items() if str(value) != qrels]
+
+
+def _shown(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,48 @@
+"""Starter policies: a first gate.toml, fitted to a run if there is one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from karat.formats.own.policy import write_policy
+from karat.release.starter import starter
+from karat.stats.weighing import Weighing
+from karat.workflows.offline.evaluation_plan import settle
+from karat.workflows.offline.run_health import answers_of
+
+DEFAULT = "gate.toml"
+"""Where a policy is written if no file is named."""
+
+
+def start_policy(
+    path: str | Path = DEFAULT, qrels: Any = None, baseline: Any = None, *, queries: Any = None
+) -> str:
+    """Write a policy to start with; what is in the way is never overwritten.
+
+    Args:
+        path: The file.
+        qrels: As ``evaluate`` takes them; only with ``baseline``.
+        baseline: A run: demands that its file cannot show become comments, and those that it
+            breaks are widened.
+        queries: As ``evaluate`` takes them.
+
+    Raises:
+        InputError: the file is there already or cannot be written, or run and judgments do not
+            belong together.
+
+    Returns:
+        What was written.
+    """
+    answers = None
+    if baseline is not None:
+        asked = settle(qrels, [baseline], ["nDCG@10", "AP"], queries=queries)
+        [scores] = asked.scored()
+        none = np.zeros(scores.evidence.n, np.bool_)
+        weighing = Weighing.of(asked.about, scores.evidence.query_ids)
+        answers = answers_of(scores, asked.qrels, none, asked.measures, weighing)
+    text = starter(answers)
+    write_policy(text, path)
+    return text

@@ -1,0 +1,118 @@
+"""What changed since comparisons were computed: judgments, queries, documents."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from karat.diagnosis.document_slices import of_documents
+from karat.store.sql import comparisons, runs
+from karat.store.sql.comparisons import ComparisonRow
+from karat.store.sql.runs import RunRow
+from karat.workflows.golden.editions import NOW
+from karat.workflows.workspace.comparison_summary import in_short
+from karat.workflows.workspace.stored_inputs import clock_of
+from karat.workflows.workspace.workspace import Opened
+
+
+@dataclass(frozen=True)
+class Older:
+    """How far a comparison is behind.
+
+    Attributes:
+        judgments: Judgments that were given since, and count; of those that took the place of
+            another, the last; none that was taken back.
+        changed: Whether these, queries or documents are others since: its numbers may be too.
+    """
+
+    judgments: int = 0
+    changed: bool = False
+
+    @property
+    def told(self) -> str:
+        """What changed, in words; empty if nothing did."""
+        if not self.changed:
+            return ""
+        if not self.judgments:
+            return "judgments, queries or documents changed since"
+        were = "judgment was" if self.judgments == 1 else "judgments were"
+        return f"{self.judgments:,} {were} given since"
+
+    @property
+    def said(self) -> str:
+        """What changed since it was computed, in a sentence; empty if nothing did."""
+        return f"{self.told[:1].upper()}{self.told[1:]} this was computed." if self.changed else ""
+
+
+class Since:
+    """What changed since comparisons of one golden set were computed; looked up once for many.
+
+    Args:
+        opened: The workspace, with the golden set.
+        rows: Comparisons that will be asked for, so that judgments are looked up once for all.
+    """
+
+    def __init__(self, opened: Opened, rows: Sequence[ComparisonRow] = ()) -> None:
+        self._opened = opened
+        self._clocks: dict[tuple[bool, bool], str] = {}
+        known = [row.judgment_id for row in rows if row.settings["edition"] == NOW]
+        self._first = min((each for each in known if each is not None), default=None)
+        self._given: list[int] | None = None
+
+    def older(self, row: ComparisonRow, wanted: Sequence[RunRow] | None = None) -> Older:
+        """How far a comparison is behind; not at all before it is computed.
+
+        Args:
+            row: The comparison.
+            wanted: Its runs, where they are known already.
+        """
+        if row.judgment_id is None:
+            return Older()
+        edition = row.settings["edition"]
+        head = in_short(self._opened, row, wanted)
+        known = None if head is None else head["clock"]
+        if known is not None:
+            changed = known != self._clock(edition, of_documents(row.settings["by"]))
+        else:  # nothing was kept of it but the newest judgment
+            with self._opened.store.read() as connection:
+                newest = comparisons.newest_judgment(connection, self._opened.golden.id)
+            changed = edition == NOW and newest != row.judgment_id
+        if not changed:
+            return Older()
+        return Older(self._judged(row.judgment_id) if edition == NOW else 0, changed=True)
+
+    def _judged(self, since: int) -> int:
+        if self._given is None or self._first is None or since < self._first:
+            self._first = since if self._first is None else min(since, self._first)
+            with self._opened.store.read() as connection:
+                self._given = comparisons.judged_since(
+                    connection, self._opened.golden.id, self._first
+                )
+        return len(self._given) - bisect_right(self._given, since)
+
+    def _clock(self, edition: str, with_documents: bool) -> str:
+        key = edition == NOW, with_documents
+        if key not in self._clocks:
+            self._clocks[key] = clock_of(self._opened, edition, with_documents=with_documents)
+        return self._clocks[key]
+
+
+def turning(opened: Opened) -> list[tuple[ComparisonRow, Mapping[str, Any], Older]]:
+    """Comparisons whose sign pairs that nobody judged could flip.
+
+    Returns:
+        Each with what ``in_short`` tells of it, and how far that is behind.
+    """
+    with opened.store.read() as connection:
+        rows = comparisons.comparisons(connection, opened.golden.id)
+        known = {row.id: row for row in runs.runs(connection, opened.golden.id)}
+    since, held = Since(opened, rows), []
+    for row in rows:
+        if row.state == "done":
+            own = [known[each] for each in row.runs if each in known]
+            head = in_short(opened, row, own)
+            if head is not None and head["turns"]:
+                held.append((row, head, since.older(row, own)))
+    return held

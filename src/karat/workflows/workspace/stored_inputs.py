@@ -1,0 +1,140 @@
+"""What kept numbers are computed from: a golden set now or an edition of it, and kept runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import sqlalchemy as sa
+
+from karat.errors import InputError
+from karat.store.sql import comparisons, documents
+from karat.store.sql.runs import RunRow
+from karat.tables import Documents, Qrels, Queries, Run
+from karat.workflows.golden.editions import NOW, Standing, standing_in, weighed
+from karat.workflows.workspace import stored_runs
+from karat.workflows.workspace.workspace import Opened
+
+DEEPEST = 1_000
+"""Ranks of each ranking that are kept to be looked at."""
+HEADS: dict[str, Any] = {
+    "run": pl.Int64,
+    "query_id": pl.String,
+    "doc_id": pl.String,
+    "score": pl.Float64,
+}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Judgments to compute with.
+
+    Attributes:
+        qrels: The grades, on the golden set's scale.
+        queries: With texts, weights, attributes.
+        documents: For slices by documents; None if nobody slices by any.
+        newest: Number of the newest judgment there was.
+        edition: Name of the edition, or ``now``.
+        clock: Of all of this, as ``clock_of`` gives it.
+    """
+
+    qrels: Qrels
+    queries: Queries
+    documents: Documents | None
+    newest: int
+    edition: str
+    clock: str
+
+
+def judged(opened: Opened, edition: str = NOW, *, with_documents: bool = False) -> Judged:
+    """A golden set as it stands, or an edition of it.
+
+    Raises:
+        UsageError: there is no such edition.
+        InputError: nothing is judged yet.
+    """
+    known = None
+    with opened.store.read() as connection:
+        content = standing_in(connection, opened, edition)
+        newest = comparisons.newest_judgment(connection, opened.golden.id)
+        clock = _clock(connection, opened, edition, with_documents)
+        if with_documents:
+            held = documents.frame(connection, opened.golden.id).drop("sha256")
+            known = Documents(held, "documents of the golden set")
+    if not content.grades.height:
+        raise InputError("nothing is judged yet", fix="judge pairs first, or import judgments")
+    return Judged(
+        qrels_of(content, opened),
+        Queries(weighed(content.queries)[0], f"golden set {opened.golden.name}"),
+        known,
+        newest,
+        edition,
+        clock,
+    )
+
+
+def clock_of(opened: Opened, edition: str = NOW, *, with_documents: bool = False) -> str:
+    """Another wherever ``judged`` gives something else: judgments, queries or documents changed."""
+    with opened.store.read() as connection:
+        return _clock(connection, opened, edition, with_documents)
+
+
+def _clock(c: sa.Connection, opened: Opened, edition: str, with_documents: bool) -> str:
+    live = edition == NOW
+    return comparisons.clock(c, opened.golden.id, live=live, with_documents=with_documents)
+
+
+def qrels_of(content: Standing, opened: Opened) -> Qrels:
+    """The grades of a golden set, on its scale."""
+    grades = content.grades.select("query_id", "doc_id", "grade")
+    source = f"golden set {opened.golden.name}, {content.name}"
+    return Qrels(grades, source).on_scale(opened.golden.scale)
+
+
+def read_kept(opened: Opened, row: RunRow) -> Run:
+    """A kept run, from a file of this workspace alone.
+
+    Raises:
+        InputError: its file is gone or damaged.
+    """
+    return stored_runs.read_kept(opened, [row])[0]
+
+
+def heads(runs: Sequence[Run]) -> pl.DataFrame:
+    """The tops of rankings, to be looked at query by query.
+
+    Returns:
+        ``HEADS``, by query, run (its place) and rank, no deeper than ``DEEPEST``.
+    """
+    parts = [
+        run.frame()
+        .filter(pl.col("rank") <= DEEPEST)
+        .select(pl.lit(place, pl.Int64).alias("run"), "query_id", "doc_id", "score")
+        for place, run in enumerate(runs)
+    ]
+    return pl.concat([pl.DataFrame(schema=HEADS), *parts]).sort(
+        "query_id", "run", maintain_order=True
+    )
+
+
+def unanswered(values: Iterable[Any], measure: str) -> pl.DataFrame:
+    """``run``, ``query_id`` and ``state`` of queries that a run gave no plain answer to.
+
+    Args:
+        values: Of each query (``Results.per_query``).
+        measure: The measure that is looked at.
+    """
+    schema = {"run": pl.String, "query_id": pl.String, "state": pl.String}
+    rows = [
+        (row.run, row.query_id, row.state)
+        for row in values
+        if row.measure == measure and row.state != "ok"
+    ]
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def memberships(slices: Mapping[str, Sequence[str]]) -> list[str]:
+    """The slices a query is in, as addresses name them: ``lang=de``."""
+    return [f"{attribute}={value}" for attribute, values in slices.items() for value in values]

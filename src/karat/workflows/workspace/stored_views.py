@@ -1,0 +1,295 @@
+"""What pages show of kept numbers: charts drawn once, and one query with its rankings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from importlib import metadata
+from typing import Any
+
+import polars as pl
+
+from karat.diagnosis.side_by_side import Placed, Ranking
+from karat.errors import MissingExtra
+from karat.measures import lower_is_better, parse_all
+from karat.reports.html import figures
+from karat.reports.html.content import Content, ShownQuery
+from karat.reports.html.figures import Figure
+from karat.store.sql import comparisons, pairs
+from karat.tables import Qrels, QueryValue, Results, Run
+from karat.tables.comparison import Comparison
+from karat.tables.scale import Scale
+from karat.workflows.golden.agreement import Moment
+from karat.workflows.golden.editions import NOW, standing
+from karat.workflows.offline.evaluate import evaluate
+from karat.workflows.offline.evaluation_plan import settle
+from karat.workflows.offline.report_queries import shown, views
+from karat.workflows.workspace.workspace import Opened
+
+_DEEPEST = 100  # ranks side by side
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The charts of a page, and where what is pointed at in them leads.
+
+    Attributes:
+        measures: Every measure with its interval.
+        sliced: By candidate (empty without one) and attribute, the slices of the first measure.
+        spread: What each query adds, or how many have which value.
+        leads: By the mark that stands for it in a chart, what it is: measure and candidate,
+            attribute and value, or a query.
+    """
+
+    measures: list[Figure]
+    sliced: dict[str, Figure]
+    spread: list[Figure]
+    leads: dict[str, dict[str, str]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, held: Mapping[str, Any]) -> Drawn:
+        """What ``to_dict`` made."""
+        return cls(
+            [Figure(**each) for each in held["measures"]],
+            {name: Figure(**each) for name, each in held["sliced"].items()},
+            [Figure(**each) for each in held["spread"]],
+            {mark: dict(each) for mark, each in held["leads"].items()},
+        )
+
+
+@dataclass(frozen=True)
+class Beside:
+    """One query: its rankings side by side.
+
+    Attributes:
+        content: What the components of a report show of it.
+        query: The query, one of ``content``'s.
+        now: By measure the value of each run by the judgments of now, where these have changed
+            any grade of the query since the numbers were computed; else empty.
+        changed: How many of its grades are others now, or new.
+    """
+
+    content: Content
+    query: ShownQuery
+    now: Mapping[str, Sequence[float | None]]
+    changed: int
+
+
+def content_of(
+    results: Results, against: Comparison | None, runs: Sequence[str], rel: float, scale: Scale
+) -> Content:
+    """What a report would show of numbers whose queries stand on pages."""
+    measure = results.results[0].measure
+    if against is not None:
+        measure = against.differences[0].measure
+    parsed = parse_all([measure])[0]
+    return Content(
+        measure=measure,
+        lower=frozenset(r.measure for r in results.results if lower_is_better(r.measure)),
+        k=min(parsed.depth or 10, _DEEPEST),
+        rel=rel,
+        runs=list(runs),
+        results=results,
+        comparison=against,
+        gate=None,
+        views=views(results, against),
+        queries=[],
+        queries_left=0,
+        titles={},
+        grades=scale,
+        sources=[],
+        rules=[],
+        version=metadata.version("karat"),
+        paged=True,
+    )
+
+
+def drawn(content: Content) -> Drawn:
+    """The charts; none where what draws them is not installed."""
+    out = Drawn([], {}, [], {})
+    marks: dict[str, str] = {}
+
+    def mark(query_id: str) -> str:
+        return marks.setdefault(query_id, f"q-{len(marks)}")
+
+    with suppress(MissingExtra):
+        out.measures.extend(figures.of_measures(content))
+        for view, name in figures.ids_of_views(content).items():
+            out.leads[name] = {"measure": view.measure, "candidate": view.candidate or ""}
+        for part in figures.of_slices(content):
+            out.sliced[slice_key(part.subject, part.attribute)] = part.figure
+            for value, name in part.ids.items():
+                said = {"slice": f"{part.attribute}={value}", "candidate": part.subject or ""}
+                out.leads[name] = said
+        if content.comparison is not None:
+            out.spread.extend(figures.of_queries(content.comparison, mark))
+        else:
+            out.spread.extend(figures.of_values(content))
+    out.leads.update({name: {"query": query_id} for query_id, name in marks.items()})
+    return out
+
+
+def slice_key(candidate: str | None, attribute: str) -> str:
+    """By which ``Drawn.sliced`` has a chart."""
+    return f"{candidate or ''}\n{attribute}"
+
+
+def beside(
+    opened: Opened,
+    content: Content,
+    query_id: str,
+    *,
+    measure: str,
+    values: Sequence[QueryValue],
+    tables: Mapping[str, Any],
+    edition: str,
+    ranks: int = _DEEPEST,
+) -> Beside | None:
+    """One query: kept numbers, rankings, and grades as they are now.
+
+    Args:
+        opened: The workspace.
+        content: Of all queries; its comparison's ``queries`` are those of this query alone.
+        query_id: The query.
+        measure: The measure that documents are said to add to.
+        values: The query's kept values.
+        tables: By name, Parquet files: ``grades`` and ``heads``.
+        ranks: So many documents of each ranking, at most, if the measure looks as deep.
+        edition: With ``now``, grades are those of this moment; else those of the edition.
+
+    Returns:
+        None if neither a run nor a judgment knows the query.
+    """
+    kept = _of_query(tables["grades"], query_id)
+    held = _of_query(tables["heads"], query_id)
+    grades = _grades_now(opened, query_id) if edition == NOW else kept
+    changed = _changed(kept, grades)
+    runs = _runs(content, held, query_id, values)
+    if not held.height and not grades.height and not values:
+        return None
+    qrels = Qrels(grades, "the query").on_scale(content.grades)
+    found = parse_all([measure])[0]
+    rel = float(found.settings.get("rel") or 1.0)
+    k = min(found.depth or 10, ranks)
+    results = replace(content.results, per_query=list(values))
+    names = _measures(content)
+    if grades.height:
+        asked = settle(qrels, runs, [measure, *(n for n in names if n != measure)])
+        ordered = _first(content.comparison, measure)
+        query = shown(asked, asked.scored(), results, ordered, [query_id], 1, k, rel, None)[0]
+    else:
+        query = _unjudged(runs, query_id, values, content, k)
+    now: dict[str, list[float | None]] = {}
+    if changed and grades.height:
+        again = evaluate(
+            qrels, runs, names, interval="none", bounds=False, per_query=True
+        ).per_query
+        by_name = {(row.measure, row.run): row.value for row in again}
+        now = {name: [by_name.get((name, run.name)) for run in runs] for name in names}
+    ids = {one.doc_id for each in query.rankings for one in (*each.top, *each.below)}
+    with opened.store.read() as connection:
+        titles = comparisons.titles(connection, opened.golden.id, sorted(ids))
+    whole = replace(
+        content, k=k, rel=rel, measure=measure, titles=titles, queries=[query], results=results
+    )
+    return Beside(whole, query, now, changed)
+
+
+def _measures(content: Content) -> list[str]:
+    return list(dict.fromkeys(view.measure for view in content.views))
+
+
+def _first(against: Comparison | None, measure: str) -> Comparison | None:
+    """The comparison with the rows of one measure first."""
+    if against is None:
+        return None
+    rows = sorted(against.differences, key=lambda row: row.measure != measure)
+    return replace(against, differences=rows)
+
+
+def _of_query(path: Any, query_id: str) -> pl.DataFrame:
+    """The rows of one query; only the groups that may hold it are unpacked."""
+    found: pl.DataFrame = pl.scan_parquet(path).filter(query_id=query_id).collect()
+    return found
+
+
+def _grades_now(opened: Opened, query_id: str) -> pl.DataFrame:
+    with opened.store.read() as connection:
+        said = comparisons.judgments_of(connection, opened.golden.id, query_id)
+    nothing = pl.DataFrame(schema={"query_id": pl.String}), pl.DataFrame(schema=pairs.SCHEMA)
+    found = standing(Moment(nothing[0], said, said, nothing[1], opened.golden))
+    return found.grades.select("query_id", "doc_id", "grade")
+
+
+def _changed(kept: pl.DataFrame, grades: pl.DataFrame) -> int:
+    """How many documents have another grade now, one they had not, or none any more."""
+    both = kept.join(grades, on=["query_id", "doc_id"], how="full", coalesce=True, suffix="_now")
+    return both.filter(pl.col("grade").ne_missing(pl.col("grade_now"))).height
+
+
+def _runs(
+    content: Content, held: pl.DataFrame, query_id: str, values: Sequence[QueryValue]
+) -> list[Run]:
+    """The runs, as far as this query goes."""
+    states = {row.run: row.state for row in values}
+    out = []
+    for place, name in enumerate(content.runs):
+        rows = held.filter(run=place).select("query_id", "doc_id", "score")
+        answers = None
+        if not rows.height and states.get(name) in {"failed", "empty"}:
+            answers = pl.DataFrame({"query_id": [query_id], "state": [states[name]]})
+        out.append(Run.from_batches(name, [rows], answers=answers))
+    return out
+
+
+def _unjudged(
+    runs: Sequence[Run],
+    query_id: str,
+    values: Sequence[QueryValue],
+    content: Content,
+    k: int,
+) -> ShownQuery:
+    """A query that nobody judged: its rankings, and nothing said of them."""
+    tops = [run.top([query_id], k)["doc_id"].to_list() for run in runs]
+    rankings = []
+    for place, (run, top) in enumerate(zip(runs, tops, strict=True)):
+        paired = content.comparison is not None
+        beside_it = tops[0 if place else 1] if paired else []
+        other = {doc: at for at, doc in enumerate(beside_it, 1)}
+        placed = [Placed(doc, at, None, other.get(doc), None) for at, doc in enumerate(top, 1)]
+        rankings.append(Ranking(run.name, placed, [], 0, None, len(run)))
+    states = {row.run: row.state for row in values}
+    return ShownQuery(
+        query_id=query_id,
+        text=None,
+        rankings=rankings,
+        values={name: [None] * len(runs) for name in _measures(content)},
+        states=[str(states.get(run.name, "unjudged")) for run in runs],
+        changes=[None for _ in content.views],
+        unfound=0,
+        relevant=0,
+    )
+
+
+def with_leads(
+    svg: str, leads: Mapping[str, Mapping[str, str]], address: Callable[[Mapping[str, str]], str]
+) -> str:
+    """A chart whose marks lead to addresses.
+
+    Args:
+        svg: As it was drawn, with marks as ``#by-0``.
+        leads: What each mark stands for.
+        address: Of what it stands for, safe within quotes.
+    """
+    parts = svg.split('href="#')
+    out = [parts[0]]
+    for part in parts[1:]:
+        mark, _, rest = part.partition('"')
+        said = leads.get(mark)
+        out.append(f'href="{address(said)}"{rest}' if said else f'href="#{mark}"{rest}')
+    return "".join(out)

@@ -1,0 +1,278 @@
+"""Every route, whatever there are, before whoever may not call it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import iter_route_contexts
+from starlette.testclient import TestClient
+from tests.web.conftest import NOW, Browser, ClientOf, Clock
+
+from karat.store.sql import people
+from karat.tables.accounts.people import ROLES, SCOPES, SCOPES_OF, Role
+from karat.web.app import PAGES, create_app, need_of
+from karat.web.framework import auth
+from karat.web.framework.auth import Needs
+from karat.web.framework.settings import Settings
+
+OPEN = {
+    ("GET", "/healthz"),
+    ("GET", "/static/{name}"),
+    ("GET", "/sign-in"),
+    ("POST", "/sign-in"),
+    ("GET", "/link/{token}"),
+    ("GET", "/invited/{token}"),
+    ("POST", "/invited/{token}"),
+}
+"""All that strangers may call. Think twice before a line is added."""
+
+
+class Route(NamedTuple):
+    """A route of the app, and an address of it."""
+
+    method: str
+    path: str
+    need: Needs
+
+    @property
+    def address(self) -> str:
+        """The path with something in the place of its parameters."""
+        return re.sub(r"{[^}]*}", "1", self.path)
+
+
+def routes_of(app: FastAPI) -> list[Route]:
+    """Every route and method."""
+    return [
+        Route(method, str(each.path), need_of(each.original_route))
+        for each in iter_route_contexts(app.routes)
+        for method in sorted(each.methods or ())
+    ]
+
+
+def _routes() -> list[Route]:
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    for router in PAGES:
+        app.include_router(router)
+    return routes_of(app)
+
+
+ROUTES = _routes()
+CLOSED = [each for each in ROUTES if each.need.role is not None]
+every_closed = pytest.mark.parametrize("route", CLOSED, ids=lambda r: f"{r.method} {r.path}")
+
+
+@pytest.fixture(scope="module")
+def standing(
+    _workspace: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Browser]]:
+    """A browser of nobody and of each role; the app stays up, for nothing of this changes it."""
+    root = shutil.copytree(_workspace, tmp_path_factory.mktemp("access") / "shop")
+    app = create_app(Settings(Path(root)), Clock())
+    with TestClient(app):
+        found = {"nobody": Browser(app)}
+        for role in ROLES:
+            with app.state.site.workspace.store.begin() as c:
+                person = people.add(c, f"a {role}", role, None, NOW)
+            found[role] = Browser(app, person)
+        yield found
+
+
+def ask(browser: Browser, route: Route, **headers: str) -> Any:
+    """Call a route as a script does, with an empty body."""
+    return browser.request(
+        route.method,
+        route.address,
+        headers={"accept": "application/json", **headers},
+        follow_redirects=False,
+    )
+
+
+def bearer(secret: str) -> dict[str, str]:
+    """The header that holds a token."""
+    return {"authorization": f"Bearer {secret}"}
+
+
+def code(answer: Any) -> tuple[int, str]:
+    """Status and code of an error."""
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+def test_the_list_is_that_of_the_app(app: FastAPI) -> None:
+    assert routes_of(app) == ROUTES
+    assert len(CLOSED) > 10
+
+
+def test_only_these_routes_are_open() -> None:
+    assert {(r.method, r.path) for r in ROUTES if r.need.role is None} == OPEN
+
+
+@every_closed
+def test_nobody_comes_in_without_a_session(standing: dict[str, Browser], route: Route) -> None:
+    answer = ask(standing["nobody"], route)
+    assert code(answer) == (401, "not_signed_in")
+    assert answer.headers["www-authenticate"] == "Bearer"
+    page = standing["nobody"].request(route.method, route.address, follow_redirects=False)
+    if route.method == "GET" and not route.path.startswith("/api/"):
+        assert page.status_code == 303
+        assert page.headers["location"].startswith("/sign-in?next=%2F")
+    else:
+        assert page.status_code == 401
+
+
+@every_closed
+def test_a_cookie_that_is_no_session_opens_nothing(
+    standing: dict[str, Browser], route: Route
+) -> None:
+    nobody = standing["nobody"]
+    for secret in ("x", "", "\u00fc" * 300, "' OR 1=1 --"):
+        cookie = f"{nobody.site.cookie}={secret}".encode("latin-1")
+        answer = nobody.request(
+            route.method,
+            route.address,
+            headers={"accept": "application/json", "cookie": cookie},  # type: ignore[dict-item]
+            follow_redirects=False,
+        )
+        assert answer.status_code == 401
+
+
+@every_closed
+def test_a_lower_role_is_refused(standing: dict[str, Browser], route: Route) -> None:
+    assert route.need.role is not None
+    for role in ROLES[: ROLES.index(route.need.role)]:
+        browser = standing[role]
+        answer = ask(browser, route, **{auth.HEADER: browser.csrf})
+        assert code(answer) == (403, "not_allowed"), role
+
+
+@every_closed
+def test_a_foreign_page_cannot_use_a_session(standing: dict[str, Browser], route: Route) -> None:
+    if route.method == "GET":
+        pytest.skip("GET changes nothing")
+    owner, engineer = standing["owner"], standing["engineer"]
+    for headers in (
+        {},
+        {auth.HEADER: ""},
+        {auth.HEADER: "0" * 64},
+        {auth.HEADER: engineer.csrf},  # of another session
+        {auth.HEADER: owner.csrf, "sec-fetch-site": "cross-site"},
+        {auth.HEADER: owner.csrf, "sec-fetch-site": "same-site"},
+        {auth.HEADER: owner.csrf, "origin": "https://evil.example"},
+        {auth.HEADER: owner.csrf, "origin": "null"},
+    ):
+        answer = ask(owner, route, **headers)
+        assert code(answer) == (403, "not_allowed"), headers
+        assert "did not come from a page of karat" in answer.text
+
+
+@every_closed
+def test_a_token_that_is_not_good_is_refused(standing: dict[str, Browser], route: Route) -> None:
+    nobody, owner = standing["nobody"], standing["owner"]
+    accounts = nobody.site.accounts
+    assert owner.person is not None
+    made = accounts.make_token(owner.person, "all", SCOPES)
+    accounts.revoke(owner.person, made.id)
+    for secret in (made.text, "karat_x", "", "x y", "\u00fc"):
+        value = f"Bearer {secret}".encode("latin-1")
+        answer = ask(nobody, route, authorization=value)  # type: ignore[arg-type]
+        assert code(answer) == (401, "not_signed_in")
+
+
+@every_closed
+def test_a_token_does_what_its_scopes_and_its_owner_may_and_no_more(
+    standing: dict[str, Browser], route: Route
+) -> None:
+    nobody, accounts = standing["nobody"], standing["nobody"].site.accounts
+    assert route.need.role is not None
+    for role in ROLES:
+        person = standing[role].person
+        assert person is not None
+        for scope in SCOPES_OF[role]:
+            if scope == route.need.scope and ROLES.index(role) >= ROLES.index(route.need.role):
+                continue  # this one may
+            made = accounts.make_token(person, scope, [scope])
+            answer = ask(nobody, route, **bearer(made.text))
+            assert code(answer) == (403, "not_allowed"), (role, scope)
+            # Nor does a session that comes with it help: the token is what is looked at.
+            with_session = ask(standing["owner"], route, **bearer(made.text))
+            assert code(with_session) == (403, "not_allowed"), (role, scope)
+
+
+def test_a_route_that_does_not_say_who_may_call_it_stops_the_start(site_settings: Settings) -> None:
+    router = APIRouter()
+
+    @router.get("/forgotten")
+    def forgotten() -> str:
+        return "for everybody"
+
+    with pytest.raises(TypeError, match="/forgotten does not say who may call it"):
+        create_app(site_settings, routers=[router])
+
+
+def test_a_token_of_somebody_who_was_made_less_is_less(app: FastAPI, client_of: ClientOf) -> None:
+    owner, engineer = client_of("owner"), client_of("engineer")
+    assert owner.person is not None
+    assert engineer.person is not None
+    accounts = app.state.site.accounts
+    secret = accounts.make_token(engineer.person, "ci", ["judge", "read"]).text
+    assert accounts.by_token(secret)[0].role == "engineer"
+    accounts.set_role(engineer.person.name, "rater", "olga")
+    assert accounts.by_token(secret)[0].role == "rater"
+
+
+def test_what_a_proxy_asks_of_browsers_is_not_for_us(client_of: ClientOf) -> None:
+    owner = client_of("owner")
+    assert owner.get("/people", headers={"authorization": "Basic YTpi"}).status_code == 200
+
+
+def test_a_token_is_no_matter_where_anybody_may_come(stranger: Browser) -> None:
+    for value in ("Bearer x", "Basic YTpi"):
+        assert stranger.get("/healthz", headers={"authorization": value}).status_code == 200
+
+
+def test_a_token_needs_no_csrf_for_no_browser_sends_it_unasked(
+    stranger: Browser, client_of: ClientOf
+) -> None:
+    owner = client_of("owner").person
+    assert owner is not None
+    secret = stranger.site.accounts.make_token(owner, "admin", ["admin"]).text
+    made = stranger.post(
+        "/people/invitations?format=json", data={"name": "dora"}, headers=bearer(secret)
+    )
+    assert made.status_code == 200
+    assert made.json()["link"]["name"] == "dora"
+
+
+def test_shutting_somebody_out_ends_session_and_token_at_once(
+    app: FastAPI, client_of: ClientOf, stranger: Browser
+) -> None:
+    engineer: Role = "engineer"
+    browser = client_of(engineer)
+    assert browser.person is not None
+    accounts = app.state.site.accounts
+    secret = accounts.make_token(browser.person, "ci", ["judge"]).text
+    assert ask(browser, Route("GET", "/account", auth.SESSION)).status_code != 401
+    assert stranger.get("/", headers=bearer(secret)).status_code == 200
+    accounts.disable(browser.person.name, "olga")
+    assert ask(browser, Route("GET", "/account", auth.SESSION)).status_code == 401
+    assert (
+        stranger.get(
+            "/", headers={"accept": "application/json", **bearer(secret)}, follow_redirects=False
+        ).status_code
+        == 401
+    )
+
+
+def test_forms_that_are_not_of_this_session_are_refused(client_of: ClientOf) -> None:
+    owner, other = client_of("owner"), client_of("owner")
+    for csrf in (None, "", "x", "\u2603", other.csrf):
+        data = {"name": "eve", "role": "owner"} | ({} if csrf is None else {"csrf": csrf})
+        assert owner.post("/people/invitations", data=data).status_code == 403
+        assert owner.post("/people/invitations", files={"f": b"x"}, data=data).status_code == 403
+    assert not owner.site.accounts.invitations()
+    assert owner.post("/people/invitations", data={"name": "eve", "csrf": owner.csrf}).is_success

@@ -1,0 +1,340 @@
+"""Comparisons in the browser: asked for, shown as ``karat compare`` has them, told how old."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from tests.web.conftest import NOW, Browser, ClientOf
+
+from karat.store.sql import audit, comparisons, pairs
+from karat.store.sql import comparisons as stored
+from karat.store.sql.schema import comparison
+from karat.web.offline import runs, stored_comparisons
+from karat.workflows.judging.in_place import rate
+from karat.workflows.workspace import stored_comparisons as kept_comparisons
+from karat.workflows.workspace.comparison_summary import verdict_of
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page waits for its numbers, however slow the machine."""
+    for module in (stored_comparisons, runs):
+        monkeypatch.setattr(module, "WAIT_S", 60.0)
+
+
+@pytest.fixture
+def egon(client_of: ClientOf) -> Browser:
+    return client_of("engineer")
+
+
+def asked(browser: Browser, **fields: object) -> str:
+    given = {"baseline": 1, "candidate": [2], "measure": ["nDCG@3", "P@2", "RR@10"], **fields}
+    answer = browser.fill("/comparisons/new", **given)
+    assert answer.status_code == 303, answer.text  # type: ignore[attr-defined]
+    return str(answer.headers["location"])  # type: ignore[attr-defined]
+
+
+def said(browser: Browser, address: str) -> dict[str, object]:
+    tail = "&format=json" if "?" in address else "?format=json"
+    found: dict[str, object] = browser.get(address + tail).json()
+    return found
+
+
+def test_two_runs_are_chosen_and_compared(egon: Browser) -> None:
+    form = egon.get("/comparisons/new?baseline=1&candidate=2").text
+    assert 'value="2" checked' in form
+    where = asked(egon, by=["query_length"])
+    page = egon.get(where)
+    assert page.status_code == 200
+    assert "new against old" in page.text
+    found = said(egon, where)
+    site = egon.site
+    opened = site.opened("shop")
+    with opened.store.read() as c:
+        row = comparisons.find(c, int(where.rsplit("/", 1)[1]))
+    assert row is not None
+    held = kept_comparisons.kept(opened, row)
+    assert held is not None
+    numbers = found["numbers"]
+    assert isinstance(numbers, dict)
+    assert numbers["differences"] == [{**each} for each in held.comparison.to_dict()["differences"]]
+    for each in numbers["differences"]:
+        assert each["measure"] in page.text
+    listed = egon.get("/comparisons")
+    assert "new against old" in listed.text
+    assert held.comparison.differences[0].verdict in listed.text
+    with opened.store.read() as c:
+        assert audit.frame(c).row(0, named=True)["action"] == "make comparison"
+
+
+def test_counts_lead_to_their_queries(egon: Browser) -> None:
+    where = asked(egon)
+    found = said(egon, where)
+    numbers = found["numbers"]
+    assert isinstance(numbers, dict)
+    for each in numbers["differences"]:
+        for way, count in (("better", "wins"), ("same", "ties"), ("worse", "losses")):
+            rows = said(egon, f"{where}?measure={each['measure']}&outcome={way}")["queries"]
+            assert isinstance(rows, list)
+            assert len(rows) == each[count]
+            assert {row["outcome"] for row in rows} <= {way}
+    table = csv.DictReader(io.StringIO(egon.get(f"{where}?format=csv").text))
+    changes = [abs(float(row["difference"])) for row in table]
+    assert len(changes) == 4
+    assert changes == sorted(changes, reverse=True)
+
+
+def test_slices_lead_to_their_queries(egon: Browser) -> None:
+    where = asked(egon, by=["query_length"])
+    page = egon.get(where).text
+    assert "slice=query_length%3D2+words" in page
+    for tail in ("measure=P%402", "candidate=new", "slice=query_length%3D2+words"):
+        assert 'class="wrong"' not in egon.get(f"{where}?{tail}").text
+    rows = said(egon, f"{where}?slice=query_length%3D2+words")["queries"]
+    assert isinstance(rows, list)
+    assert len(rows) == 4
+    assert egon.get(f"{where}?slice=query_length%3D1+word").status_code == 400
+
+
+def test_a_slice_that_is_not_there_is_refused_with_the_nearest(egon: Browser) -> None:
+    where = asked(egon, by=["query_length"])
+    answer = egon.get(f"{where}?slice=query_length%3D2+wrods")
+    assert answer.status_code == 400
+    assert "There is no slice &#39;query_length=2 wrods&#39;" in answer.text
+    assert "Did you mean query_length=2 words" in answer.text
+    program = egon.get(f"{where}?slice=query_length%3D2+wrods&format=json", headers={"accept": ""})
+    assert program.status_code == 400
+    assert program.json()["error"]["nearest"][0] == "query_length=2 words"
+    plain = asked(egon)  # it has no slices
+    assert egon.get(f"{plain}?slice=lang%3Dde").status_code == 400
+    run = egon.get("/runs/1?by=query_length&slice=query_length%3D3+wrods")
+    assert (run.status_code, "Did you mean query_length=" in run.text) == (400, True)
+    # No query is better by every measure, which is not an unknown outcome.
+    assert "No row has" not in egon.get(f"{where}?outcome=same").text
+    assert "No row has “equal”." in egon.get(f"{where}?outcome=equal").text
+
+
+def test_three_runs_have_a_list_each_and_a_leaderboard(egon: Browser) -> None:
+    third = {"q1": {"d3": 2.0, "d1": 1.0}, "q2": {"d2": 1.0}, "q3": {"d4": 1.0}, "q4": {"d1": 1.0}}
+    import json
+
+    files = {"file": ("third.json", json.dumps(third).encode())}
+    egon.post("/runs", data={"csrf": egon.csrf}, files=files)
+    where = asked(egon, candidate=[2, 3])
+    page = egon.get(where).text
+    assert "Leaderboard" in page
+    one, other = (said(egon, f"{where}?candidate={name}")["queries"] for name in ("new", "third"))
+    assert one != other
+    assert egon.get(f"{where}?candidate=nobody").status_code == 400
+
+
+def test_a_judgment_makes_it_older_and_it_is_computed_again(egon: Browser) -> None:
+    where = asked(egon)
+    assert said(egon, where)["since"] == ""
+    opened = egon.site.opened("shop")
+    rate(opened, "egon", "q1", "d5", 3.0, now=NOW)
+    since = "1 judgment was given since this was computed."
+    assert said(egon, where)["since"] == since
+    assert said(egon, f"{where}/queries/q1")["since"] == since
+    assert since in egon.get(where).text
+    before = said(egon, where)["numbers"]
+    assert egon.fill(f"{where}/again").status_code == 303  # type: ignore[attr-defined]
+    after = said(egon, where)
+    assert after["since"] == ""
+    assert after["numbers"] != before
+
+
+def test_damaged_files_are_computed_again(egon: Browser) -> None:
+    where = asked(egon)
+    numbers = said(egon, where)["numbers"]
+    folder = egon.site.workspace.workspace.root / "comparisons" / where.rsplit("/", 1)[1]
+    for file in folder.iterdir():
+        file.write_bytes(b"half")
+    assert said(egon, where)["numbers"] == numbers
+
+
+def test_what_takes_long_is_waited_for_on_its_page(
+    egon: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compute = kept_comparisons.compute
+    monkeypatch.setattr(kept_comparisons, "compute", lambda *_: None)  # as if it went on
+    where = asked(egon)
+    page = egon.get(where)
+    assert page.status_code == 200
+    assert "It is being computed" in page.text
+    assert said(egon, where)["numbers"] is None
+    monkeypatch.setattr(kept_comparisons, "compute", compute)
+    assert "It is being computed" not in egon.get(where).text
+
+
+def test_what_fails_says_why_and_can_be_tried_again(egon: Browser) -> None:
+    where = asked(egon, by=["colour"])
+    page = egon.get(where).text
+    assert "could not be computed" in page
+    assert "colour" in page
+    assert f'action="{where}/again"' in page
+    assert "could not be computed" in egon.get("/comparisons").text
+
+
+def test_pairs_to_judge_next_go_into_the_queue(egon: Browser) -> None:
+    where = asked(egon, measure=["P@5", "nDCG@10"])
+    found = said(egon, where)["numbers"]
+    assert isinstance(found, dict)
+    wanted = {(each["query_id"], each["doc_id"]) for each in found["judge_next"]}
+    page = egon.get(where).text
+    for _, doc_id in wanted:
+        assert f"<bdi>Document {doc_id}</bdi>" in page, "a document is called what it is called"
+    answer = egon.fill(f"{where}/queue")
+    assert answer.status_code == 303  # type: ignore[attr-defined]
+    assert answer.headers["location"] == f"{where}#next"  # type: ignore[attr-defined]
+    assert any(each.name.endswith("_said") for each in egon.cookies.jar)
+    assert egon.get(where).status_code == 200
+    assert not any(each.name.endswith("_said") for each in egon.cookies.jar), "it is said once"
+    opened = egon.site.opened("shop")
+    with opened.store.read() as c:
+        there = set(pairs.frame(c, opened.golden.id).select("query_id", "doc_id").iter_rows())
+    assert wanted <= there
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"candidate": []},
+        {"candidate": [1]},
+        {"candidate": [99]},
+        {"other": "nope@"},
+        {"margin": "much"},
+        {"margin": "-1"},
+        {"edition": "nope"},
+        {"baseline": "x"},
+    ],
+)
+def test_what_cannot_be_compared_is_refused(egon: Browser, fields: dict[str, object]) -> None:
+    given = {"baseline": 1, "candidate": [2], **fields}
+    answer = egon.fill("/comparisons/new", **given)
+    assert answer.status_code == 400  # type: ignore[attr-defined]
+    assert egon.get("/comparisons?format=json").json()["comparisons"] == []
+
+
+def test_a_refused_form_is_shown_again_with_what_was_typed(egon: Browser) -> None:
+    given: dict[str, object] = {
+        "baseline": 2,
+        "candidate": [1],
+        "measure": ["P@10"],
+        "other": "nDGC@5",
+        "by": ["query_length"],
+        "by_other": "returned.source",
+        "margin": "0.02",
+        "name": "Before <the> release",
+    }
+    answer: Any = egon.fill("/comparisons/new", **given)
+    assert answer.status_code == 400
+    assert 'class="wrong" role="alert"' in answer.text
+    assert "Did you mean <bdi>nDCG" in answer.text
+    page = answer.text
+    form = page[page.index('action="/comparisons/new"') :]
+    for name, value in (
+        ("other", "nDGC@5"),
+        ("by_other", "returned.source"),
+        ("margin", "0.02"),
+        ("name", "Before &lt;the&gt; release"),
+    ):
+        assert f'name="{name}" value="{value}"' in form, name
+    ticked = set(re.findall(r'name="(\w+)" value="([^"]*)" checked', form))
+    assert ticked == {
+        ("baseline", "2"),
+        ("candidate", "1"),
+        ("measure", "P@10"),
+        ("by", "query_length"),
+    }
+    assert "<details open><summary>Slices, margin, name" in form
+
+
+def test_the_baseline_is_not_a_candidate(egon: Browser) -> None:
+    def ticked(ask: str) -> list[tuple[str, str]]:
+        page = egon.get(f"/comparisons/new{ask}").text
+        return re.findall(r'name="(baseline|candidate)" value="(\d+)" checked', page)
+
+    # Runs are listed the newest first: 2 is newer than 1.
+    assert ticked("") == [("candidate", "2"), ("baseline", "1")]
+    assert ticked("?baseline=2") == [("baseline", "2"), ("candidate", "1")]
+    assert ticked("?candidate=1") == [("baseline", "2"), ("candidate", "1")]
+    assert ticked("?baseline=2&candidate=2") == [("baseline", "2"), ("candidate", "1")]
+    answer: Any = egon.fill("/comparisons/new", baseline=1, candidate=[1])
+    assert answer.status_code == 400
+    assert "No candidate is selected." in answer.text
+    assert "select at least one run besides the baseline" in answer.text
+
+
+def test_only_engineers_compare(client_of: ClientOf, egon: Browser) -> None:
+    where = asked(egon)
+    rita = client_of("rater")
+    for address in ("/comparisons", "/comparisons/new", where):
+        assert rita.get(address).status_code == 403
+    assert rita.fill(f"{where}/again").status_code == 403  # type: ignore[attr-defined]
+    assert egon.post(f"{where}/again").status_code == 403  # a form of another site
+    assert egon.get("/comparisons/99").status_code == 404
+    assert egon.get(f"{where}?measure=nope").status_code == 400
+
+
+def test_numbers_of_another_comparison_are_never_shown(egon: Browser) -> None:
+    where = asked(egon)
+    opened = egon.site.opened("shop")
+    number = int(where.rsplit("/", 1)[1])
+    with opened.store.begin() as c:  # as in a store from a backup: the same number, another thing
+        values = {"runs": [2, 1], "created_us": NOW + 1, "name": "another"}
+        c.execute(sa.update(comparison).where(comparison.c.id == number).values(values))
+        row = stored.find(c, number)
+    assert row is not None
+    assert kept_comparisons.kept(opened, row) is None
+    assert verdict_of(opened, row) is None
+    numbers = said(egon, where)["numbers"]
+    assert isinstance(numbers, dict)
+    assert numbers["baseline"] == "new"
+
+
+def test_what_failed_has_no_numbers(egon: Browser) -> None:
+    where = asked(egon)
+    opened = egon.site.opened("shop")
+    number = int(where.rsplit("/", 1)[1])
+    with opened.store.begin() as c:
+        assert stored.again(c, number)
+        attempt = stored.start(c, number, NOW)
+        assert stored.fail(c, number, str(attempt), "a run is gone", NOW)
+    assert said(egon, where)["numbers"] is None
+    assert "could not be computed" in egon.get("/comparisons").text
+    assert egon.get(f"{where}/queries/q1", follow_redirects=False).status_code == 303
+
+
+def test_asking_again_while_it_is_computed_changes_nothing(egon: Browser) -> None:
+    where = asked(egon)
+    opened = egon.site.opened("shop")
+    number = int(where.rsplit("/", 1)[1])
+    with opened.store.begin() as c:
+        assert stored.again(c, number)
+        assert stored.start(c, number, NOW)
+        noted = audit.frame(c).height
+    assert egon.fill(f"{where}/again").status_code == 303  # type: ignore[attr-defined]
+    assert "It is being computed again" in egon.get(where).text
+    with opened.store.read() as c:
+        assert audit.frame(c).height == noted
+
+
+@pytest.mark.parametrize("harm", ["gone", "damaged"])
+def test_a_table_that_goes_is_computed_again(egon: Browser, harm: str) -> None:
+    where = asked(egon)
+    shown = egon.get(f"{where}/queries/q1?format=json")
+    numbers = said(egon, where)["numbers"]
+    folder = egon.site.workspace.workspace.root / "comparisons" / where.rsplit("/", 1)[1]
+    for name, address in (("heads", f"{where}/queries/q1?format=json"), ("only_found", where)):
+        for file in folder.glob(f"{name}-*.parquet"):
+            file.unlink() if harm == "gone" else file.write_bytes(b"x" * file.stat().st_size)
+        assert egon.get(address).status_code == 200
+    again = egon.get(f"{where}/queries/q1?format=json").json()
+    assert again["query"] == shown.json()["query"]
+    assert said(egon, where)["numbers"] == numbers

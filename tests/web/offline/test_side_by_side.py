@@ -1,0 +1,205 @@
+"""One query of a comparison: rankings side by side, and a grade given there."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+
+import polars as pl
+import pytest
+from tests.web.conftest import NOW, Browser, ClientOf
+
+from karat.store.sql import browsing, documents, judgments
+from karat.store.sql import comparisons as stored
+from karat.web.offline import stored_comparisons
+from karat.workflows.judging.bulk import rate_pairs
+from karat.workflows.judging.in_place import own_of, rate
+
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page waits for its numbers, however slow the machine."""
+    monkeypatch.setattr(stored_comparisons, "WAIT_S", 60.0)
+
+
+@pytest.fixture
+def egon(client_of: ClientOf) -> Browser:
+    return client_of("engineer")
+
+
+@pytest.fixture
+def where(egon: Browser) -> str:
+    """A comparison of both runs: the one returns d1 to d5, the other d5 to d1."""
+    given = {"baseline": 1, "candidate": [2], "measure": ["nDCG@3", "P@2"]}
+    answer = egon.fill("/comparisons/new", **given)
+    return str(answer.headers["location"])  # type: ignore[attr-defined]
+
+
+def test_both_rankings_stand_side_by_side(egon: Browser, where: str) -> None:
+    page = egon.get(f"{where}/queries/q1")
+    assert page.status_code == 200
+    for words in ("red shoes", "Document d1", "unjudged", "was 5", "now 5", "same"):
+        assert words in page.text
+    found = egon.get(f"{where}/queries/q1?format=json").json()
+    old, new = found["query"]["rankings"]
+    assert [one["doc_id"] for one in old["top"]] == ["d1", "d2", "d3"]
+    assert [one["doc_id"] for one in new["top"]] == ["d5", "d4", "d3"]
+    row = next(each for each in found["changes"])
+    effects = [one["effect"] for part in ("top", "below") for one in new[part]]
+    assert sum(effects) + new["rest"] == pytest.approx(row["difference"])
+
+
+def token_on(page: str, doc_id: str = "d5") -> str:
+    """What the form beside a document says of what was shown."""
+    field = rf'name="doc_id" value="{doc_id}"><input type="hidden" name="token" value="([^"]+)"'
+    token = re.search(field, page)
+    assert token is not None
+    return unescape(token[1])
+
+
+def test_a_grade_given_there_shows_at_once(egon: Browser, where: str) -> None:
+    address = f"{where}/queries/q1"
+    page = egon.get(address).text
+    said = {"doc_id": "d5", "grade": "3", "token": token_on(page), "measure": "nDCG@3"}
+    for _ in range(2):  # sent twice, it is one judgment
+        answer = egon.fill(address, **said)
+        assert answer.status_code == 303, answer.text  # type: ignore[attr-defined]
+    found = egon.get(f"{address}?format=json").json()
+    assert found["query"]["rankings"][1]["top"][0]["grade"] == 3.0
+    assert found["since"] == "1 judgment was given since this was computed."
+    assert found["changed"] == 1
+    assert found["now"]["nDCG@3"] != found["query"]["values"]["nDCG@3"]
+    page = egon.get(address).text
+    assert found["since"] in page
+    assert "Compute it again" in page
+    opened = egon.site.opened("shop")
+    with opened.store.read() as c:
+        mine = judgments.current(c, opened.golden.id).frame.filter(rater="egon")
+        assert stored.newest_judgment(c, opened.golden.id) == mine["judgment"][0]
+    assert mine.select("query_id", "doc_id", "grade", "kind", "source").rows() == [
+        ("q1", "d5", 3.0, "rating", "human")
+    ]
+
+
+def test_what_changed_since_it_was_shown_is_not_graded(egon: Browser, where: str) -> None:
+    address, opened = f"{where}/queries/q1", egon.site.opened("shop")
+    said = {"doc_id": "d5", "grade": "3", "token": token_on(egon.get(address).text)}
+    with opened.store.begin() as c:
+        new = pl.DataFrame({"doc_id": ["d5"], "title": ["Another"], "text": ["Of boats."]})
+        documents.put(c, opened.golden.id, new, NOW)
+    answer = egon.fill(address, **said)
+    assert answer.status_code == 400  # type: ignore[attr-defined]
+    assert "document changed since you looked" in answer.text  # type: ignore[attr-defined]
+    assert not own_of(opened, "egon", "q1")
+    done = egon.fill(address, **(said | {"token": token_on(egon.get(address).text)}))
+    assert done.status_code == 303  # type: ignore[attr-defined]
+    with opened.store.read() as c:
+        mine = judgments.current(c, opened.golden.id).frame.filter(rater="egon")
+        assert (
+            mine["document_hash"].to_list()
+            == browsing.wholes(c, opened.golden.id, ["d5"])["sha256"].to_list()
+        )
+
+
+@pytest.mark.parametrize("token", ["", "x", "[]", '["a"]', '["a", null, null]', '["", null, "1"]'])
+def test_a_form_that_does_not_say_what_was_shown_is_refused(
+    egon: Browser, where: str, token: str
+) -> None:
+    answer = egon.fill(f"{where}/queries/q1", doc_id="d5", grade="3", token=token)
+    assert answer.status_code == 400  # type: ignore[attr-defined]
+    assert "what was shown" in answer.text  # type: ignore[attr-defined]
+
+
+def test_a_grade_is_taken_back_where_it_was_given(egon: Browser, where: str) -> None:
+    address, opened = f"{where}/queries/q1", egon.site.opened("shop")
+    said = {"doc_id": "d5", "grade": "3", "token": token_on(egon.get(address).text)}
+    egon.fill(address, **said)
+    own = egon.get(f"{address}?format=json").json()["yours"]["d5"]
+    assert (own["grade"], own["newest"]) == (3.0, True)
+    for _ in range(2):  # sent twice, it is one
+        answer = egon.fill(address, doc_id="d5", undo=own["judgment"])
+        assert answer.status_code == 303  # type: ignore[attr-defined]
+    found = egon.get(f"{address}?format=json").json()
+    assert found["yours"] == {}
+    assert found["query"]["rankings"][1]["top"][0]["grade"] is None
+    said["token"] = token_on(egon.get(address).text)
+    assert egon.fill(address, **(said | {"grade": "1"})).status_code == 303  # type: ignore[attr-defined]
+    assert own_of(opened, "egon", "q1")["d5"].grade == 1.0
+    assert egon.fill(address, doc_id="d5").status_code == 400  # type: ignore[attr-defined]
+
+
+def test_what_others_graded_meanwhile_is_not_graded_there(egon: Browser, where: str) -> None:
+    opened = egon.site.opened("shop")
+    token = token_on(egon.get(f"{where}/queries/q1").text)
+    for rater in ("ann", "ben"):
+        rate_pairs(opened, rater, [("q1", "d5")], 1.0, now=NOW)
+    answer = egon.fill(f"{where}/queries/q1", doc_id="d5", grade="3", token=token)
+    assert answer.status_code in {400, 409}  # type: ignore[attr-defined]
+    assert "omebody has graded it since" in answer.text  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("query_id", "fields", "status"),
+    [
+        ("q1", {"doc_id": "d5", "grade": "7"}, 400),
+        ("q1", {"doc_id": "d5", "grade": "x"}, 400),
+        ("q1", {"doc_id": "nowhere", "grade": "1"}, 404),
+        ("nothing", {"doc_id": "d5", "grade": "1"}, 404),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(
+    egon: Browser, where: str, query_id: str, fields: dict[str, str], status: int
+) -> None:
+    token = token_on(egon.get(f"{where}/queries/q1").text)
+    answer = egon.fill(f"{where}/queries/{query_id}", **fields, token=token)
+    assert answer.status_code == status  # type: ignore[attr-defined]
+    opened = egon.site.opened("shop")
+    with opened.store.read() as c:
+        assert not judgments.current(c, opened.golden.id).frame.filter(rater="egon").height
+
+
+def test_an_edition_is_not_judged_here(egon: Browser) -> None:
+    from karat.workflows.golden.editions import freeze
+
+    freeze(egon.site.opened("shop"), "first", now=NOW)
+    given = {"baseline": 1, "candidate": [2], "edition": "first"}
+    where = egon.fill("/comparisons/new", **given).headers["location"]  # type: ignore[attr-defined]
+    assert "data-in-place" not in egon.get(f"{where}/queries/q1").text
+
+
+def test_what_strangers_wrote_stays_text(egon: Browser) -> None:
+    runs = [{"q1": {EVIL: 2.0, "d1": 1.0}}, {"q1": {"d1": 2.0, EVIL: 1.0}}]
+    for number, run in enumerate(runs):
+        files = {"file": (f"r{number}.json", json.dumps(run).encode())}
+        egon.post("/runs", data={"csrf": egon.csrf, "name": f"{EVIL}{number}"}, files=files)
+    given = {"baseline": 3, "candidate": [4], "measure": ["P@2"], "name": EVIL}
+    where = egon.fill("/comparisons/new", **given).headers["location"]  # type: ignore[attr-defined]
+    for address in ("/comparisons", where, f"{where}?outcome=same", f"{where}/queries/q1"):
+        page = egon.get(address)
+        assert page.status_code == 200
+        assert "<script>alert" not in page.text
+        assert "&lt;script&gt;alert" in page.text
+
+
+def test_queries_with_odd_names_are_reached(egon: Browser) -> None:
+    odd = "a/b?c#d %é"
+    opened = egon.site.opened("shop")
+    from karat.workflows.golden.sampling import put_queries
+
+    with opened.store.begin() as c:
+        put_queries(c, opened.golden.id, pl.DataFrame({"query_id": [odd], "text": [None]}), NOW)
+    rate(opened, "ann", odd, "d1", 2.0, now=NOW)
+    for number in range(2):
+        run = {odd: {"d1": 1.0 + number, "d2": 1.5}}
+        files = {"file": (f"r{number}.json", json.dumps(run).encode())}
+        egon.post("/runs", data={"csrf": egon.csrf}, files=files)
+    given = {"baseline": 3, "candidate": [4], "measure": ["RR@10"]}
+    where = egon.fill("/comparisons/new", **given).headers["location"]  # type: ignore[attr-defined]
+    link = re.search(rf'href="({where}/queries/a%2F[^"]*)"', egon.get(where).text)
+    assert link is not None
+    page = egon.get(link[1])
+    assert page.status_code == 200
+    assert egon.get(f"{where}/queries/none").status_code == 404

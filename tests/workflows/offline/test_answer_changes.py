@@ -1,0 +1,100 @@
+"""How candidates answered: latency, zero results, failures and duplicates as rows of compare."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from karat.formats import read_run
+from karat.reports.offline.comparison import show_comparison, to_json
+from karat.reports.writers.markdown import comparison_comment
+from karat.reports.writers.sheets import answer_changes
+from karat.workflows.offline.compare import compare
+
+QUERIES = [f"q{n:03}" for n in range(120)]
+QRELS = {query: {f"d{query}": 1} for query in QUERIES}
+
+
+def run(path: Path, factor: float | None = 1, **broken: Any) -> Any:
+    """A run of 120 queries, timed 1 to 40 ms thrice; the first of them broken."""
+    rows = []
+    for n, query in enumerate(QUERIES):
+        row: dict[str, Any] = {"query_id": query}
+        if factor is not None:
+            row["latency_us"] = round(1000 * factor * (n % 40 + 1))
+        if n < broken.get("failed", 0):
+            row["state"] = "failed"
+        elif n < broken.get("empty", 0):
+            row["state"] = "empty"
+        else:
+            row |= {"doc_id": f"d{query}", "score": 1.0}
+            row |= {"repeated": 1} if n < broken.get("twice", 0) else {}
+        rows.append(json.dumps(row))
+    path.write_text("\n".join(rows) + "\n")
+    return read_run(path)
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Any:
+    return run(tmp_path / "old.jsonl")
+
+
+def test_latency_and_zero_results_are_rows(tmp_path: Path, old: Any) -> None:
+    found = compare(QRELS, old, run(tmp_path / "new.jsonl", 4, empty=12), ["RR"])
+    rows = {row.what: row for row in found.answers}
+    assert list(rows) == ["latency p50", "latency p95", "zero results"]
+    # 60 of 120 answers take at most 20 ms, 114 at most 38 ms; of the other run 80 and 152.
+    p50, p95, zero = rows.values()
+    assert (p50.baseline_value, p50.candidate_value, p50.n) == (20.0, 80.0, 120)
+    assert (p95.baseline_value, p95.candidate_value, p95.difference) == (38.0, 152.0, 114.0)
+    assert (p50.verdict, p95.verdict) == ("worse", "worse")
+    assert (zero.baseline_value, zero.candidate_value, zero.verdict) == (0.0, 0.1, "worse")
+    assert zero.ci_low is not None
+    assert 0 < zero.ci_low < 0.1
+
+
+def test_failures_and_duplicates_too(tmp_path: Path, old: Any) -> None:
+    new = run(tmp_path / "new.jsonl", failed=12, twice=60)
+    rows = {row.what: row for row in compare(QRELS, old, new, ["RR"]).answers}
+    assert (rows["no answer"].candidate_value, rows["no answer"].n) == (0.1, 120)
+    # 48 of the 108 that were answered.
+    assert rows["documents twice"].candidate_value == pytest.approx(48 / 108)
+    assert rows["latency p95"].n == 108  # a failure has no time
+
+
+def test_where_nothing_is_known_there_are_no_rows(tmp_path: Path) -> None:
+    one, other = (run(tmp_path / name, None) for name in ("one.jsonl", "other.jsonl"))
+    assert compare(QRELS, one, other, ["RR"]).answers == []
+    plain = {query: {f"d{query}": 1.0} for query in QUERIES}
+    assert compare(QRELS, plain, plain, ["RR"]).answers == []
+
+
+def test_the_same_times_are_identical(tmp_path: Path, old: Any) -> None:
+    found = compare(QRELS, old, run(tmp_path / "new.jsonl"), ["RR"])
+    assert [row.verdict for row in found.answers] == ["identical", "identical"]
+
+
+def test_every_report_shows_the_same_row(tmp_path: Path, old: Any) -> None:
+    found = compare(QRELS, old, run(tmp_path / "new.jsonl", 4, empty=12), ["RR"])
+    [_, _, zero] = answer_changes(found.answers).rows
+    assert zero[:4] == ("zero results", "0.0 %", "10.0 %", "+10.0 %")
+    out = io.StringIO()
+    show_comparison(found, Console(file=out, width=80))
+    for text in (out.getvalue(), comparison_comment(found)):
+        [line] = [line for line in text.splitlines() if "zero results" in line]
+        assert all(cell in line for cell in zero)
+    assert max(map(len, out.getvalue().splitlines())) <= 80
+    shown = json.loads(to_json(found))["answers"][2]
+    assert (shown["what"], shown["candidate_value"]) == ("zero results", 0.1)
+
+
+def test_several_candidates_are_named(tmp_path: Path, old: Any) -> None:
+    new = [run(tmp_path / name, 4) for name in ("b.jsonl", "c.jsonl")]
+    sheet = answer_changes(compare(QRELS, old, new, ["RR"]).answers)
+    assert (sheet.heads[0], sheet.texts) == ("run", 2)
+    assert [row[0] for row in sheet.rows] == ["b", "b", "c", "c"]

@@ -1,0 +1,129 @@
+"""A comparison is behind once judgments, queries or documents are others than they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+import pytest
+import sqlalchemy as sa
+
+from karat.store.sql import comparisons, documents, queries
+from karat.store.sql.comparisons import ComparisonRow
+from karat.tables import Run
+from karat.tables.golden.exchange import Exchange
+from karat.workflows.golden.editions import freeze
+from karat.workflows.golden.import_ import take_exchange
+from karat.workflows.judging.in_place import own_of, rate, take_back
+from karat.workflows.workspace.artifacts import keep_files, kept_files
+from karat.workflows.workspace.comparison_changes import Older, Since
+from karat.workflows.workspace.stored_comparisons import Asked, ask, compute, folder_of
+from karat.workflows.workspace.stored_runs import keep_runs
+from karat.workflows.workspace.workspace import Opened
+
+Tick = Callable[[], int]
+RED, BLUE = (
+    pl.DataFrame({"doc_id": ["a"], "title": ["A"], "colour": [name]}) for name in ("red", "blue")
+)
+
+
+@pytest.fixture
+def judged(shop: Opened, tick: Tick) -> Opened:
+    """Two queries of which a is good, its colour known, and two runs."""
+    facts = pl.DataFrame({"query_id": ["q1", "q2"], "doc_id": ["a", "a"], "grade": [3.0, 1.0]})
+    facts = facts.with_columns(pl.lit(None, pl.String).alias(name) for name in ("rater", "reason"))
+    asked = pl.DataFrame({"query_id": ["q1", "q2"], "text": ["one", "two"]})
+    found = Exchange("csv", queries=asked, judgments=facts, documents=RED)
+    take_exchange(shop, found, file="f", sha256="0" * 64, now=tick())
+    for name, score in (("old", 1.0), ("new", 3.0)):
+        rows = {query: {"a": score, "b": 2.0} for query in ("q1", "q2")}
+        keep_runs(shop, [Run.from_dict(rows, name)], now=tick())
+    return shop
+
+
+def made(opened: Opened, tick: Tick, **said: object) -> ComparisonRow:
+    number = ask(opened, Asked([1, 2], ["nDCG@10"], **said), by="ann", now=tick())  # type: ignore[arg-type]
+    assert compute(opened, number, tick)
+    with opened.store.read() as c:
+        row = comparisons.find(c, number)
+    assert row is not None
+    assert row.state == "done", row.error
+    return row
+
+
+def test_queries_and_documents_make_it_older_as_judgments_do(judged: Opened, tick: Tick) -> None:
+    freeze(judged, "first", now=tick())
+    plain, sliced = made(judged, tick), made(judged, tick, by=["returned.colour"])
+    frozen = made(judged, tick, edition="first")
+    since = Since(judged)
+    assert [since.older(row) for row in (plain, sliced, frozen)] == [Older()] * 3
+    with judged.store.begin() as c:
+        documents.put(c, judged.golden.id, BLUE, tick())
+    since = Since(judged)
+    assert [since.older(row).changed for row in (plain, sliced, frozen)] == [False, True, False]
+    with judged.store.begin() as c:
+        weighed = pl.DataFrame({"query_id": ["q1"], "text": ["one"], "weight": [9.0]})
+        queries.put(c, judged.golden.id, weighed, tick())
+    since = Since(judged)
+    assert [since.older(row).changed for row in (plain, sliced, frozen)] == [True, True, False]
+    assert since.older(plain).said == (
+        "Judgments, queries or documents changed since this was computed."
+    )
+    rate(judged, "ann", "q1", "b", 1.0, now=tick())
+    behind = Since(judged).older(plain)
+    assert behind == Older(1, changed=True)
+    assert behind.said == "1 judgment was given since this was computed."
+    assert Since(judged).older(frozen) == Older()
+
+
+def test_of_numbers_that_do_not_say_what_they_are_of_judgments_tell(
+    judged: Opened, tick: Tick
+) -> None:
+    row = made(judged, tick)
+    folder = folder_of(judged, row.id)
+    files = kept_files(folder)
+    assert files is not None
+    tables = {name: pl.read_parquet(path) for name, path in files.tables.items()}
+    head = {name: value for name, value in files.head.items() if name != "clock"}
+    keep_files(folder, head, tables)  # as karat wrote it before it noted that
+    assert Since(judged).older(row) == Older()
+    rate(judged, "ann", "q1", "b", 1.0, now=tick())
+    assert Since(judged).older(row) == Older(1, changed=True)
+    given = own_of(judged, "ann", "q1")["b"].judgment
+    take_back(judged, "ann", "q1", "b", given, now=tick())
+    assert Since(judged).older(row) == Older(0, changed=True)
+
+
+def test_what_was_taken_back_or_corrected_was_not_given_twice(judged: Opened, tick: Tick) -> None:
+    row = made(judged, tick)
+    rate(judged, "ann", "q1", "b", 1.0, now=tick())
+    given = own_of(judged, "ann", "q1")["b"].judgment
+    take_back(judged, "ann", "q1", "b", given, now=tick())
+    behind = Since(judged).older(row)
+    assert behind == Older(0, changed=True)
+    assert behind.said == "Judgments, queries or documents changed since this was computed."
+    for grade in (1.0, 3.0):
+        rate(judged, "ann", "q1", "b", grade, now=tick())
+    assert Since(judged).older(row) == Older(1, changed=True)
+
+
+def test_judgments_are_looked_up_once_for_many(
+    judged: Opened, tick: Tick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = []
+    for doc in ("b", "c"):
+        rows.append(made(judged, tick))
+        rate(judged, "ann", "q1", doc, 1.0, now=tick())
+    looked: list[int] = []
+    plain = comparisons.judged_since
+
+    def counted(c: sa.Connection, set_id: int, since: int) -> list[int]:
+        looked.append(since)
+        return plain(c, set_id, since)
+
+    monkeypatch.setattr(comparisons, "judged_since", counted)
+    since = Since(judged, rows)
+    assert [since.older(row).judgments for row in rows[::-1]] == [1, 2]
+    assert looked == [rows[0].judgment_id]
+    alone = Since(judged)  # what nobody named before is looked up too
+    assert [alone.older(row).judgments for row in rows[::-1]] == [1, 2]
