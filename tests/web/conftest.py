@@ -126,7 +126,7 @@ def _one_loop() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _cheap_passwords() -> Iterator[None]:
-    """Hashes of a millisecond; tests/workflows/accounts/test_passwords.py looks at those that are kept."""
+    """Hashes of a millisecond; tests/workflows/accounts/test_passwords.py tests the real ones."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_passwords, "COST", {"time_cost": 1, "memory_cost": 64, "parallelism": 1})
         yield

@@ -59,7 +59,7 @@ def to_html(trend: Trend) -> str:
     except ImportError:
         raise MissingExtra("jinja2", "report", "a page of a trend") from None
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(lambda name: _part(f"html/{name}")),
+        loader=jinja2.FunctionLoader(_part),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -150,7 +150,7 @@ def _silent(svg: str) -> str:
 
 
 def _part(name: str) -> str:
-    return resources.files("karat.reports").joinpath(name).read_text("utf-8")
+    return resources.files("karat.reports.html").joinpath(name).read_text("utf-8")
 
 
 def _described(series: Series, marks: Sequence[Mark], remarks: Sequence[Remark] = ()) -> str:

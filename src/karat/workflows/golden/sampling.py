@@ -180,7 +180,8 @@ def choose_queries(
         replace: Whether more than half of an earlier sample may be dropped, and judged queries may
             count no more.
         person: Who chose, for the audit; None at the command line.
-        hard_from: Hard queries of a run (``workflows.golden.hard_queries``), taken as those of ``hard``.
+        hard_from: Hard queries of a run (``workflows.golden.hard_queries``), taken as those of
+            ``hard``.
         **how: ``bands`` (name to share of all searches, most asked first; the rest is the tail;
             thirds if None), ``quotas`` (least numbers by attribute), ``hard`` (texts of queries
             known to be hard: on top, and reported apart), ``mask`` (replace what is personal by

@@ -58,7 +58,9 @@ def against(
     rules: Rules | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Against:
-    """Both worlds for each judged query that was searched for; see ``karat.online.offline_correlation``.
+    """Offline and online numbers of each judged query that was searched for.
+
+    See ``karat.online.offline_correlation``.
 
     Args:
         log: What an event store holds.

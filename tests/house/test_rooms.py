@@ -1,0 +1,135 @@
+"""Where code is: each layer has rooms by subject, and no room is too full."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src/karat"
+SUBJECTS = {
+    "offline",
+    "release",
+    "golden",
+    "judging",
+    "online",
+    "experiments",
+    "diagnosis",
+    "engines",
+    "accounts",
+    "workspace",
+    "lint",
+}
+# Layers with a room for each subject, and their other rooms.
+LAYERS = {
+    "workflows": set(),
+    "web": {"framework", "api", "static", "templates"},
+    "reports": {"writers", "phrases", "charts", "html"},
+    "cli": set(),
+    "tables": set(),
+}
+FULL = 30  # files of Python in a folder, private ones and __init__.py too
+LONG = 60  # lines of a function, without its docstring
+# Functions that were longer when this rule was made. No other may be, and these may not grow.
+LONGER = {
+    "cli/offline/compare.py compare": 102,
+    "cli/offline/evaluate.py evaluate": 95,
+    "cli/release/gate.py _gate": 92,
+    "cli/workspace/demo.py demo": 89,
+    "demo/build.py build": 78,
+    "formats/exchange/plain.py read_csv": 62,
+    "golden/sampling.py choose": 64,
+    "measures/scores.py score": 67,
+    "online/simulate/tasks.py _ask": 79,
+    "reports/charts/report.py intervals": 88,
+    "reports/html/page.py _shown": 66,
+    "reports/release/trend_page.py _chart": 90,
+    "store/sql/judgments.py submit": 94,
+    "web/framework/lists.py listed": 81,
+    "web/offline/comparisons.py _comparison_page": 108,
+    "web/offline/runs.py _run_page": 76,
+    "web/offline/side_by_side.py _page": 64,
+    "web/online/_correlation_points.py list_of_queries": 65,
+    "web/online/charts.py chart_of": 67,
+    "web/online/queries.py _listed": 72,
+    "workflows/golden/export.py give_out": 84,
+    "workflows/golden/import_.py take_exchange": 77,
+    "workflows/golden/pooling.py pool": 63,
+    "workflows/lint/bytewise.py look": 61,
+    "workflows/offline/compare.py compare": 147,
+    "workflows/offline/evaluate.py evaluate": 119,
+    "workflows/offline/explain.py explain": 65,
+    "workflows/online/evidence.py _reduced": 68,
+    "workflows/online/offline_correlation.py against": 105,
+    "workflows/online/reducers.py facts_of": 76,
+    "workflows/online/watch.py watch": 89,
+    "workflows/online/worst_queries.py worst_queries": 79,
+    "workflows/release/baseline.py save_baseline": 75,
+    "workflows/release/certify.py certify": 61,
+    "workflows/release/gate.py gate": 138,
+}
+
+
+def test_rooms_are_named_after_subjects() -> None:
+    strange = [
+        f"{kind}/{layer}/{folder.name}"
+        for layer, others in LAYERS.items()
+        for kind, top in (("src/karat", PACKAGE), ("tests", ROOT / "tests"))
+        if (top / layer).is_dir()
+        for folder in (top / layer).iterdir()
+        if folder.is_dir() and folder.name not in SUBJECTS | others | {"__pycache__"}
+    ]
+    assert not strange, f"not a subject: {', '.join(strange)}; one of {', '.join(sorted(SUBJECTS))}"
+
+
+def test_the_layers_that_are_wide_have_no_loose_modules() -> None:
+    loose = [path.name for path in (PACKAGE / "workflows").glob("*.py")]
+    assert loose == ["__init__.py"], f"give them a subject: {', '.join(loose)}"
+
+
+def test_no_room_is_too_full() -> None:
+    sizes = Counter(
+        path.parent.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if "versions" not in path.parts
+    )
+    full = [f"{folder} ({size})" for folder, size in sizes.items() if size > FULL]
+    assert not full, f"more than {FULL} files: {', '.join(full)}"
+
+
+def test_tests_are_where_the_code_is() -> None:
+    """A test that has the name of a module is in that module's room."""
+    homes = {
+        (path.parent.relative_to(PACKAGE).as_posix(), path.stem.strip("_"))
+        for path in PACKAGE.rglob("*.py")
+    }
+    rooms = {folder for folder, _ in homes}
+    astray = [
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if (folder := path.parent.relative_to(ROOT / "tests").as_posix()) not in rooms
+        and folder.partition("/")[0] in {name for name, _ in homes if "/" not in name}
+    ]
+    assert not astray, f"no such folder in src/karat: {', '.join(astray)}"
+
+
+def test_functions_are_short() -> None:
+    lengths = {
+        f"{path.relative_to(PACKAGE).as_posix()} {node.name}": length(node)
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    long = [f"{name} ({size})" for name, size in lengths.items() if size > LONGER.get(name, LONG)]
+    assert not long, f"more than {LONG} lines without the docstring: {', '.join(long)}"
+    short = [name for name in LONGER if lengths.get(name, 0) <= LONG]
+    assert not short, f"no longer too long; take them from the list: {', '.join(short)}"
+
+
+def length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The lines of a function, from its ``def`` to its end, without its docstring."""
+    first = node.body[0]
+    docstring = isinstance(first, ast.Expr) and ast.get_docstring(node, clean=False) is not None
+    own = (first.end_lineno or 0) - first.lineno + 1 if docstring else 0
+    return (node.end_lineno or 0) - node.lineno + 1 - own
