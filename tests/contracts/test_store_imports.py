@@ -14,10 +14,10 @@ import pytest
 from karat.store.sql import judgments, queries
 from karat.tables.golden.exchange import Exchange
 from karat.workflows.golden import import_, sampling
-from karat.workflows.workspace.workspace import Opened, make_workspace, open_workspace
+from karat.workflows.workspace.workspace import Workspace, make_workspace, open_workspace
 
 NOW = 1_700_000_000_000_000
-Step = Callable[[Opened, str], object]
+Step = Callable[[Workspace, str], object]
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def place(url: str, tmp_path: Path) -> tuple[Path, dict[str, str]]:
     return tmp_path / "shop", environment
 
 
-def taken(opened: Opened, text: str) -> object:
+def taken(opened: Workspace, text: str) -> object:
     """A file says of its query 1, which is called otherwise in each, that d has grade 2."""
     said = {"query_id": ["1"], "doc_id": ["d"], "grade": [2.0], "rater": [text], "reason": [None]}
     found = Exchange(
@@ -36,10 +36,10 @@ def taken(opened: Opened, text: str) -> object:
         queries=pl.DataFrame({"query_id": ["1"], "text": [text]}),
         judgments=pl.DataFrame(said, schema_overrides={"reason": pl.String}),
     )
-    return import_.take_exchange(opened, found, file=text, sha256="", now=NOW)
+    return import_.import_exchange(opened, found, file=text, sha256="", now=NOW)
 
 
-def chosen(opened: Opened, text: str) -> object:
+def chosen(opened: Workspace, text: str) -> object:
     """A log holds this query alone."""
     log = opened.workspace.root / f"{threading.get_ident()}.csv"
     log.write_text(f"query,count\n{text},3\n", encoding="utf-8")

@@ -12,12 +12,12 @@ from karat.golden.freezing import may_freeze
 from karat.golden.reliability import agreement
 from karat.tables.golden.agreement import Figure
 from karat.tables.judgments import Judgments
-from karat.tables.workspace import Workspace
+from karat.tables.workspace import WorkspaceConfig
 
 
-def policy(**said: Any) -> Workspace:
+def policy(**said: Any) -> WorkspaceConfig:
     """A workspace that asks for a κ of .70 with quadratic weights, unless said otherwise."""
-    return Workspace(Path(), "sqlite:", Path(), **said)
+    return WorkspaceConfig(Path(), "sqlite:", Path(), **said)
 
 
 def head(

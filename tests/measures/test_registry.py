@@ -47,6 +47,16 @@ def test_ones_own_measure_is_named_and_computed_like_the_others(
         parse("Cleen")
 
 
+def test_the_old_name_of_a_field_is_read_with_a_warning(own_registry: dict[str, Entry]) -> None:
+    with pytest.warns(FutureWarning, match="swaps is now monotone_in_swaps"):
+
+        @measure(symbol="Older", swaps=True, **FIELDS)
+        def older(evidence: Evidence) -> np.ndarray:
+            return np.zeros(len(evidence.query_ids))
+
+    assert own_registry["older"].monotone_in_swaps
+
+
 def test_it_is_gone_after() -> None:
     with pytest.raises(UsageError, match="no measure called 'Clean'"):
         parse("Clean")

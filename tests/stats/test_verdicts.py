@@ -323,7 +323,7 @@ def test_what_the_unjudged_could_do(down: float, up: float, exact: bool, says: s
     assert row.verdict == "better"
     assert row.unjudged_exact is exact
     assert row.reason.startswith(f"p 0.0312{says}")
-    assert row.could_turn is ("turn it" in says)
+    assert row.sign_could_flip is ("turn it" in says)
 
 
 def test_an_equivalent_difference_that_the_unjudged_could_make_matter() -> None:
@@ -345,7 +345,7 @@ def test_ends_hold_the_difference_unless_0_is_off_the_scale() -> None:
     assert (off.unjudged_low, off.unjudged_high) == (pytest.approx(0.45), pytest.approx(0.55))
     unknown = row_of(UP)
     assert (unknown.unjudged_low, unknown.unjudged_high, unknown.unjudged_exact) == (None,) * 3
-    assert unknown.could_turn is None
+    assert unknown.sign_could_flip is None
 
 
 # --- too little to tell ---

@@ -60,4 +60,4 @@ def test_could_turn(
     verdict: Any, low: float | None, high: float | None, turns: bool | None
 ) -> None:
     row = replace(PLAIN, verdict=verdict, unjudged_low=low, unjudged_high=high)
-    assert row.could_turn is turns
+    assert row.sign_could_flip is turns

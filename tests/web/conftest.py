@@ -31,10 +31,10 @@ from karat.tables.run import Run
 from karat.web.app import create_app
 from karat.web.framework.auth import csrf_of
 from karat.web.framework.settings import Settings
-from karat.web.framework.state import Site
+from karat.web.framework.state import AppState
 from karat.workflows.accounts import _passwords
 from karat.workflows.accounts.accounts import Accounts
-from karat.workflows.golden.import_ import take_exchange
+from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.golden.pooling import enqueue
 from karat.workflows.workspace.stored_runs import keep_runs
 from karat.workflows.workspace.workspace import make_workspace, open_workspace
@@ -74,7 +74,7 @@ class Browser(TestClient):
             client=("127.0.0.1", 50_000),
             **how,  # type: ignore[arg-type]
         )
-        self.site: Site = app.state.site
+        self.site: AppState = app.state.site
         self.portal = self.loop
         self.person = person
         if person is not None:
@@ -161,7 +161,7 @@ def make_shop(root: Path, environment: dict[str, str]) -> Path:
         judgments=pl.DataFrame(facts, schema_overrides={"reason": pl.String}),
     )
     with open_workspace(root, now=NOW, environment=environment) as opened:
-        take_exchange(opened, found, file="judged.csv", sha256="0" * 64, now=NOW)
+        import_exchange(opened, found, file="judged.csv", sha256="0" * 64, now=NOW)
         keep_runs(opened, [_run("old", 1), _run("new", -1)], now=NOW)
         last = pl.DataFrame({"query_id": QUERIES, "doc_id": ["d5"] * len(QUERIES)})
         enqueue(opened, Pairs(last, "pool"), now=NOW)
@@ -219,7 +219,7 @@ def app(app_of: AppOf, site_settings: Settings, clock: Clock) -> Iterator[FastAP
     made = app_of(site_settings)
     with open_workspace(site_settings.workspace, now=clock()) as opened:
         made.state = State()
-        made.state.site = Site(site_settings, opened, Accounts(opened.store, clock), clock)
+        made.state.site = AppState(site_settings, opened, Accounts(opened.store, clock), clock)
         yield made
 
 
@@ -270,7 +270,7 @@ def page_of(chromium: Any, app: FastAPI, served: str) -> PageOf:
     def opened(
         name: str | None, role: Role = "rater", pause: str = "0", **settings: Any
     ) -> Iterator[Any]:
-        site: Site = app.state.site
+        site: AppState = app.state.site
         context = chromium.new_context(base_url=served, **(settings or LAPTOP))
         context.add_init_script(NO_PAUSE % pause)
         others: list[str] = []

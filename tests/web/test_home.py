@@ -20,12 +20,12 @@ from karat.store.sql.schema import golden_set
 from karat.web import home
 from karat.web.app import create_app
 from karat.web.framework.settings import Settings
-from karat.web.framework.state import Site
+from karat.web.framework.state import AppState
 from karat.web.home import Attention
 from karat.workflows.golden.status import Status
 from karat.workflows.judging.in_place import rate
 from karat.workflows.workspace.comparison_changes import Older
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 
 def test_it_says_what_waits_and_where(client_of: ClientOf) -> None:
@@ -124,7 +124,7 @@ def test_what_is_damaged_is_named(client_of: ClientOf, workspace: Path) -> None:
     assert damaged()[f"/runs/{new.id}"] == "The file of the run “new” is damaged"
 
 
-def runs_of(opened: Opened) -> list[RunRow]:
+def runs_of(opened: Workspace) -> list[RunRow]:
     with opened.store.read() as connection:
         return runs.runs(connection, opened.golden.id)
 
@@ -183,7 +183,7 @@ def test_a_rater_is_sent_to_the_judging(client_of: ClientOf) -> None:
 def test_other_pages_add_what_they_watch(
     client_of: ClientOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def gates(_site: Site, found: Sequence[Status]) -> Iterable[Attention]:
+    def gates(_site: AppState, found: Sequence[Status]) -> Iterable[Attention]:
         yield Attention(f"{len(found)} gate <fails>", "/comparisons/1")
 
     monkeypatch.setattr(home, "WATCHES", [gates])

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from karat.workflows.workspace import workspace
-from karat.workflows.workspace.workspace import Opened, make_workspace, open_workspace
+from karat.workflows.workspace.workspace import Workspace, make_workspace, open_workspace
 
 NOW = 1_800_000_000_000_000
 
@@ -25,7 +25,7 @@ def tick() -> Callable[[], int]:
 @pytest.fixture
 def shop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new_sqlite: Callable[[Path], str]
-) -> Iterator[Opened]:
+) -> Iterator[Workspace]:
     """The golden set "shop", two raters, grades 0 to 3; nothing in it."""
     monkeypatch.delenv("KARAT_STORE", raising=False)
     # The same salt each time, so that orders, samples and hidden repeats are the same.

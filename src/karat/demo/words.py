@@ -87,8 +87,8 @@ def _at(row: Difference) -> str:
 
 
 def _unjudged(found: Comparison) -> Iterator[str]:
-    turning = [row for row in found.differences if row.could_turn]
-    known = {row.measure for row in found.differences if row.could_turn is not None}
+    turning = [row for row in found.differences if row.sign_could_flip]
+    known = {row.measure for row in found.differences if row.sign_could_flip is not None}
     steady = [m for m in MEASURES if m in known - {row.measure for row in turning}]
     if steady:
         yield f"By {_and(steady)}, no grade of a document that nobody judged turns a sign."

@@ -18,11 +18,11 @@ from karat.tables.golden.agreement import Agreement
 from karat.tables.golden.exchange import Exchange
 from karat.workflows.golden.agreement import agreement_in
 from karat.workflows.golden.editions import content_of, freeze, list_editions
-from karat.workflows.golden.import_ import take_exchange
+from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.golden.pooling import enqueue
 from karat.workflows.workspace.stored_comparisons import Asked, ask, compute
 from karat.workflows.workspace.stored_runs import keep_runs
-from karat.workflows.workspace.workspace import Opened, make_workspace, open_workspace
+from karat.workflows.workspace.workspace import Workspace, make_workspace, open_workspace
 
 EDITION = "first"
 """Name of the demo's edition."""
@@ -103,7 +103,7 @@ def keep(demo: Demo, to_judge: Pairs, *, now: int) -> Kept:
             judgments=facts,
         )
         digest = sha256(demo.judgments.read_bytes()).hexdigest()
-        take_exchange(opened, found, file=demo.judgments.name, sha256=digest, now=now)
+        import_exchange(opened, found, file=demo.judgments.name, sha256=digest, now=now)
         _settle(opened, demo, said["grader"].unique().to_list(), now)
         kept = keep_runs(opened, demo.runs, now=now)
         frozen = {row.name: row for row in list_editions(opened)}
@@ -114,7 +114,7 @@ def keep(demo: Demo, to_judge: Pairs, *, now: int) -> Kept:
         return Kept(agreement_in(opened), EDITION, grades, waiting, kept.notes)
 
 
-def _settle(opened: Opened, demo: Demo, graders: Sequence[str], now: int) -> None:
+def _settle(opened: Workspace, demo: Demo, graders: Sequence[str], now: int) -> None:
     """Settle pairs as the demo's qrels have them, where the rule would give another grade.
 
     So the pages say the numbers that the terminal does. What anybody else judged or settled stays.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from karat.tables.golden.agreement import Figure
-from karat.tables.workspace import Workspace
+from karat.tables.workspace import WorkspaceConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Freeze:
     sentence: str
 
 
-def may_freeze(head: Figure, policy: Workspace) -> Freeze:
+def may_freeze(head: Figure, policy: WorkspaceConfig) -> Freeze:
     """Whether raters agree enough: the lower end of kappa's interval against the policy.
 
     Args:

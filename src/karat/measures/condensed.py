@@ -36,7 +36,7 @@ def _expected(evidence: Evidence, *, of: Measure) -> Floats | None:
         0.8597,
         "condensed to 1 2: (1/1 + 2/1.585) / (2/1 + 1/1.585) = 2.2619 / 2.6309",
     ),
-    swaps=True,
+    monotone_in_swaps=True,
     expected=_expected,
 )
 def condensed(evidence: Evidence, *, of: Measure) -> Terms | Floats:

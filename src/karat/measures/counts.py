@@ -98,7 +98,7 @@ def num_rel(evidence: Evidence, *, rel: float) -> Floats:
     example=Example("NumRelRet", _WORKED, (1,), 2, "the first and the fourth"),
     trec="num_rel_ret",
     integer=True,
-    swaps=True,
+    monotone_in_swaps=True,
     ordered=False,
 )
 def num_rel_ret(evidence: Evidence, *, rel: float) -> Floats:

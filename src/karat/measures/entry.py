@@ -133,9 +133,9 @@ class Entry:
         integer: Printed by trec_eval as a whole number.
         summary_only: trec_eval prints it for all queries together only.
         check: Refuses settings that do not go together, with a UsageError.
-        swaps: Whether a better document that moves up past a worse one never lowers the value.
-            Then the best and the worst order of tied documents are known, and with them the
-            exact band.
+        monotone_in_swaps: Whether a better document that moves up past a worse one never lowers
+            the value. Then the best and the worst order of tied documents are known, and with
+            them the exact band.
         ordered: Whether the order of documents matters at all; if not, ties do not either, unless
             a ranking is cut through them.
         expected: ``(evidence, k=cutoff, **parameters)`` to the mean over all orders of tied
@@ -167,7 +167,7 @@ class Entry:
     integer: bool = False
     summary_only: bool = False
     check: Callable[[Mapping[str, Any]], None] | None = None
-    swaps: bool = False
+    monotone_in_swaps: bool = False
     ordered: bool = True
     expected: Callable[..., Floats | None] | None = None
     bounds: Callable[..., tuple[Floats, Floats]] | None = None
@@ -184,7 +184,7 @@ class Entry:
             return "as of the measure inside"
         if not self.ordered:
             return "their order does not matter"
-        band = "exact lowest and highest value" if self.swaps else ""
+        band = "exact lowest and highest value" if self.monotone_in_swaps else ""
         mean = "exact mean over all orders" if self.expected else ""
         return " and ".join(filter(None, (band, mean))) or "not known"
 
@@ -234,11 +234,13 @@ class Measure:
         return found if isinstance(found, Terms) else None
 
     @property
-    def swaps(self) -> bool:
+    def monotone_in_swaps(self) -> bool:
         """Whether moving a better document up never lowers it, here and in the measure inside."""
         inner = self.settings.get("of")
-        inside = inner.swaps or not inner.ordered if isinstance(inner, Measure) else True
-        return self.entry.swaps and inside
+        inside = (
+            inner.monotone_in_swaps or not inner.ordered if isinstance(inner, Measure) else True
+        )
+        return self.entry.monotone_in_swaps and inside
 
     @property
     def ordered(self) -> bool:

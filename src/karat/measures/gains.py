@@ -125,7 +125,7 @@ def _ndcg_bounds(
         0.9854,
         "(3/1 + 2/1.585 + 1/2.3219) / (3/1 + 2/1.585 + 1/2) = 4.6925 / 4.7619",
     ),
-    swaps=True,
+    monotone_in_swaps=True,
     expected=_expected_ndcg,
     bounds=_ndcg_bounds,
     trec="ndcg",
@@ -156,7 +156,7 @@ def ndcg(
     check=_check_base,
     equals=(Equal("trec_eval 10.0", "dcg", "no cutoff"), Equal("ranx 0.3.21", "dcg@K")),
     example=Example("DCG@5", (3, 2, 0, 1, 0), (), 4.6925, "3/1 + 2/1.585 + 1/2.3219"),
-    swaps=True,
+    monotone_in_swaps=True,
     expected=_expected_dcg,
     bounds=_dcg_bounds,
     trec="dcg",
@@ -212,7 +212,7 @@ def ideal_dcg(
 def _check_order(settings: Mapping[str, Any]) -> None:
     of = settings["of"]
     # Of one's own measures nobody knows, so they are taken at their word.
-    if of.ordered and not of.swaps and of.entry.ours:
+    if of.ordered and not of.monotone_in_swaps and of.entry.ours:
         raise UsageError(
             f"there is no ceiling of {of}: a better document further up can lower it",
             fix="Ceiling(nDCG@10, depth=100), for example",
@@ -240,7 +240,7 @@ def _check_order(settings: Mapping[str, Any]) -> None:
         0.7625,
         "reranked 3 1 0: (3/1 + 1/1.585) / (3/1 + 2/1.585 + 1/2) = 3.6309 / 4.7619",
     ),
-    swaps=True,
+    monotone_in_swaps=True,
     check=_check_order,
 )
 def ceiling(evidence: Evidence, *, of: Measure, depth: int) -> Floats:

@@ -42,7 +42,7 @@ def _expected_bpref(evidence: Evidence, *, rel: float) -> Floats:
         "R = 3, N = 2: (1 + (1 - 1/2) + 0) / 3",
     ),
     trec="bpref",
-    swaps=True,
+    monotone_in_swaps=True,
     expected=_expected_bpref,
 )
 def bpref(evidence: Evidence, *, rel: float) -> Terms:
@@ -69,7 +69,7 @@ def bpref(evidence: Evidence, *, rel: float) -> Terms:
     example=Example("GMBpref", (1, 0, None, 1), (1, 0), 0.5, "of one query: its Bpref"),
     trec="gm_bpref",
     summary_only=True,
-    swaps=True,
+    monotone_in_swaps=True,
 )
 def geometric_bpref(evidence: Evidence, *, rel: float) -> Terms:
     """Bpref; the geometric mean is taken over queries."""

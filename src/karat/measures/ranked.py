@@ -65,7 +65,7 @@ def _expected_r_multiple(evidence: Evidence, *, k: float, rel: float) -> Floats:
     example=Example("RR@10", (0, 0, 1, 0, 1), (), 0.3333, "the first relevant is third: 1/3"),
     aliases=("MRR",),
     trec="recip_rank",
-    swaps=True,
+    monotone_in_swaps=True,
     expected=_expected_reciprocal,
     bounds=_reciprocal_bounds,
 )
@@ -101,7 +101,7 @@ def reciprocal_rank(evidence: Evidence, *, k: float | None, rel: float) -> Terms
     trec="map",
     trec_at="map_cut_{k}",
     trec_cutoffs=(5, 10, 15, 20, 30, 100, 200, 500, 1000),
-    swaps=True,
+    monotone_in_swaps=True,
     expected=_expected_ap,
     bounds=_ap_bounds,
 )
@@ -131,7 +131,7 @@ def average_precision(evidence: Evidence, *, k: float | None, rel: float) -> Ter
     example=Example("GMAP", (1, 0, 1, 0, 1), (), 0.7556, "of one query: its AP"),
     trec="gm_map",
     summary_only=True,
-    swaps=True,
+    monotone_in_swaps=True,
     bounds=_ap_bounds,
 )
 def geometric_average_precision(evidence: Evidence, *, rel: float) -> Terms:
@@ -153,7 +153,7 @@ def geometric_average_precision(evidence: Evidence, *, rel: float) -> Terms:
     example=Example("Rprec", (1, 0, 1, 0, 1), (), 0.6667, "R = 3: 2 of the first three"),
     aliases=("RPrecision",),
     trec="Rprec",
-    swaps=True,
+    monotone_in_swaps=True,
     expected=_expected_r_precision,
 )
 def r_precision(evidence: Evidence, *, rel: float) -> Terms:
@@ -218,7 +218,7 @@ _ROUNDING = Parameter(
     ),
     trec_at="iprec_at_recall_{k}",
     trec_cutoffs=_LEVELS,
-    swaps=True,
+    monotone_in_swaps=True,
 )
 def interpolated_precision(evidence: Evidence, *, k: float, rel: float, rounding: str) -> Floats:
     """Best precision at or after the point where recall reaches level k."""
@@ -249,7 +249,7 @@ def interpolated_precision(evidence: Evidence, *, k: float, rel: float, rounding
     ),
     aliases=("11pt",),
     trec="11pt_avg",
-    swaps=True,
+    monotone_in_swaps=True,
 )
 def eleven_point(evidence: Evidence, *, rel: float, rounding: str) -> Floats:
     """Interpolated precision averaged over eleven recall levels."""
@@ -275,7 +275,7 @@ def eleven_point(evidence: Evidence, *, rel: float, rounding: str) -> Floats:
     example=Example("RprecMult@2", (1, 0, 1, 0, 1), (), 0.5, "R = 3: 3 relevant in 6 places"),
     trec_at="Rprec_mult_{k}",
     trec_cutoffs=(0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0),
-    swaps=True,
+    monotone_in_swaps=True,
     expected=_expected_r_multiple,
 )
 def r_precision_multiple(evidence: Evidence, *, k: float, rel: float) -> Terms:

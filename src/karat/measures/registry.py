@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -38,6 +39,9 @@ def measure(**fields: Any) -> Callable[[F], F]:
     Raises:
         UsageError: the symbol is taken, or is not letters and digits.
     """
+    if "swaps" in fields:  # its name once
+        warnings.warn("swaps is now monotone_in_swaps", FutureWarning, stacklevel=2)
+        fields["monotone_in_swaps"] = fields.pop("swaps")
 
     def register(function: F) -> F:
         entry = Entry(function=function, **fields)

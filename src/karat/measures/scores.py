@@ -39,7 +39,7 @@ class Rules:
         fully_judged: Documents without a judgment are declared not relevant: there are no bounds.
         compat: The trec_eval to reproduce.
         no_answer: Queries without a right answer: never in the topic set.
-        aside: Queries of weight 0: they count in slices of their own only.
+        zero_weight: Queries of weight 0: they count in slices of their own only.
     """
 
     rel: float = 1.0
@@ -49,12 +49,12 @@ class Rules:
     fully_judged: bool = False
     compat: Compat | None = None
     no_answer: frozenset[str] = frozenset()
-    aside: frozenset[str] = frozenset()
+    zero_weight: frozenset[str] = frozenset()
 
     @property
     def silent(self) -> frozenset[str]:
         """Those of ``no_answer`` that count: of weight 0 only if there are no others."""
-        return self.no_answer - self.aside or self.no_answer
+        return self.no_answer - self.zero_weight or self.no_answer
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Scores:
     Attributes:
         run: The run.
         rules: How it was read.
-        whole: Its hits and ideals, whole.
+        full: Its hits and ideals, whole.
         evidence: The same under the rules: cut, condensed.
         answered: ok | empty | missing | failed for each judged query; shape (n,).
         topics: Queries of the topic set; shape (n,).
@@ -75,7 +75,7 @@ class Scores:
 
     run: Run
     rules: Rules
-    whole: Evidence
+    full: Evidence
     evidence: Evidence
     answered: NDArray[np.str_]
     topics: Mask
@@ -86,8 +86,8 @@ class Scores:
     @cached_property
     def overall(self) -> Mask:
         """Queries that count in numbers over all: all but those of weight 0; shape (n,)."""
-        aside = self.rules.aside
-        return np.array([query not in aside for query in self.evidence.query_ids], np.bool_)
+        zero_weight = self.rules.zero_weight
+        return np.array([query not in zero_weight for query in self.evidence.query_ids], np.bool_)
 
     def counting(self, chosen: Mask) -> Mask:
         """Which of some queries count together: those of weight 0 only where there are no others.
@@ -101,7 +101,7 @@ class Scores:
     @property
     def unjudged_counting(self) -> list[str]:
         """Of ``unjudged``, the queries that would count; sorted."""
-        return [query for query in self.unjudged if query not in self.rules.aside]
+        return [query for query in self.unjudged if query not in self.rules.zero_weight]
 
     @property
     def answerable(self) -> list[str]:
@@ -121,7 +121,7 @@ class Scores:
         """What other orders of tied documents could make of each value; parts may be None."""
         if self.rules.compat:
             return Band()
-        band = tie_band(measure, self.whole, self.rules.depth, condensed=self.rules.judged_only)
+        band = tie_band(measure, self.full, self.rules.depth, condensed=self.rules.judged_only)
         value = self.values[measure]
         low, expected, high = (
             None if end is None else _like(value, end)
@@ -168,7 +168,7 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
         _check_relevance(qrels, lowest)  # trec_eval scores everything 0 instead
     elif rules.compat.single_precision:
         run = run.in_single_precision()
-    whole = evidence = reduce(run, qrels)
+    full = evidence = reduce(run, qrels)
     unjudged = sorted(set(run.answers["query_id"]) - set(evidence.query_ids))
     unjudged = [query for query in unjudged if query not in rules.no_answer]
     if (
@@ -220,7 +220,7 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
     return Scores(
         run=run,
         rules=rules,
-        whole=whole,
+        full=full,
         evidence=evidence,
         answered=answered,
         topics=topics,

@@ -82,7 +82,7 @@ def _set_recall_bounds(evidence: Evidence, *, rel: float) -> Bounds:
     aliases=("Precision",),
     trec_at="P_{k}",
     trec_cutoffs=_TREC_CUTOFFS,
-    swaps=True,
+    monotone_in_swaps=True,
     expected=_expected_precision,
     bounds=_precision_bounds,
 )
@@ -111,7 +111,7 @@ def precision(evidence: Evidence, *, k: float, rel: float) -> Terms:
     aliases=("Recall",),
     trec_at="recall_{k}",
     trec_cutoffs=_TREC_CUTOFFS,
-    swaps=True,
+    monotone_in_swaps=True,
     expected=_expected_recall,
     bounds=_recall_bounds,
 )
@@ -141,7 +141,7 @@ def recall(evidence: Evidence, *, k: float, rel: float) -> Terms:
     aliases=("R_cap", "CappedRecall", "CappedR"),
     trec_at="relative_P_{k}",
     trec_cutoffs=_TREC_CUTOFFS,
-    swaps=True,
+    monotone_in_swaps=True,
     expected=_expected_capped,
     bounds=_capped_bounds,
 )
@@ -171,7 +171,7 @@ def capped_recall(evidence: Evidence, *, k: float, rel: float) -> Terms:
     aliases=("HitRate", "Hit"),
     trec_at="success_{k}",
     trec_cutoffs=(1, 5, 10),
-    swaps=True,
+    monotone_in_swaps=True,
     expected=_expected_success,
     bounds=_success_bounds,
 )
@@ -195,7 +195,7 @@ def success(evidence: Evidence, *, k: float, rel: float) -> Terms:
     equals=(Equal("trec_eval 9.0.8 and 10.0", "set_P"), Equal("ir_measures 0.4.3", "SetP")),
     example=Example("SetP", _WORKED, (1, 1), 0.3, "A B C of ten: 3/10"),
     trec="set_P",
-    swaps=True,
+    monotone_in_swaps=True,
     ordered=False,
     bounds=_set_precision_bounds,
 )
@@ -217,7 +217,7 @@ def set_precision(evidence: Evidence, *, rel: float) -> Terms:
     equals=(Equal("trec_eval 9.0.8 and 10.0", "set_recall"), Equal("ir_measures 0.4.3", "SetR")),
     example=Example("SetR", _WORKED, (1, 1), 0.6, "A B C of A B C D E: 3/5"),
     trec="set_recall",
-    swaps=True,
+    monotone_in_swaps=True,
     ordered=False,
     bounds=_set_recall_bounds,
 )
@@ -245,7 +245,7 @@ def set_recall(evidence: Evidence, *, rel: float) -> Terms:
     ),
     example=Example("SetF", _WORKED, (1, 1), 0.4, "2 x .3 x .6 / (.3 + .6)"),
     trec="set_F",
-    swaps=True,
+    monotone_in_swaps=True,
     ordered=False,
 )
 def set_f(evidence: Evidence, *, rel: float, beta: float) -> Floats:
@@ -272,7 +272,7 @@ def set_f(evidence: Evidence, *, rel: float, beta: float) -> Floats:
     equals=(Equal("trec_eval 9.0.8 and 10.0", "set_map"),),
     example=Example("SetAP", _WORKED, (1, 1), 0.18, "3 x 3 / (10 x 5)"),
     trec="set_map",
-    swaps=True,
+    monotone_in_swaps=True,
     ordered=False,
 )
 def set_average_precision(evidence: Evidence, *, rel: float) -> Floats:
@@ -296,7 +296,7 @@ def set_average_precision(evidence: Evidence, *, rel: float) -> Floats:
     equals=(Equal("trec_eval 9.0.8 and 10.0", "set_relative_P"),),
     example=Example("SetRcap", _WORKED, (1, 1), 0.6, "3 / min(10, 5)"),
     trec="set_relative_P",
-    swaps=True,
+    monotone_in_swaps=True,
     ordered=False,
 )
 def capped_set_recall(evidence: Evidence, *, rel: float) -> Terms:

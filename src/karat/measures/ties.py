@@ -68,7 +68,7 @@ def tie_band(measure: Measure, evidence: Evidence, depth: int | None, condensed:
         return of_all
 
     expected = None if straddled else measure.expected(read(some))
-    if not measure.swaps or (straddled and condensed):
+    if not measure.monotone_in_swaps or (straddled and condensed):
         return Band(None, whole(expected), None)
     worth = worth_of(measure, some)
     low = measure(read(reordered(some, worth, best=False)))

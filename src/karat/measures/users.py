@@ -69,7 +69,7 @@ def _err_bounds(evidence: Evidence, *, k: float | None, max: float | None) -> Bo
         0.5573,
         "R = 3/8 and 7/8: 3/8 / 1 + (1 - 3/8) x 7/8 / 3 = 0.375 + 0.1823",
     ),
-    swaps=True,
+    monotone_in_swaps=True,
     expected=_expected_err,
     bounds=_err_bounds,
 )
@@ -191,7 +191,7 @@ def _rbp_bounds(
     example=Example(
         "RBP(p=0.8)", (1, 0, None, 1, None), (), 0.3024, ".2 x (1 + .8^3) = .2 x 1.512"
     ),
-    swaps=True,
+    monotone_in_swaps=True,
     expected=_expected_rbp,
     bounds=_rbp_bounds,
 )
@@ -286,7 +286,7 @@ def _gain(evidence: Evidence, rel: float, max: float | None) -> Floats:
         "ideal third, first: (1/1 x 0 + .5/2 x 1 + .25/3 x 2) / (1 + .5 + .25 x 2/3) "
         "= .4167 / 1.6667",
     ),
-    swaps=True,
+    monotone_in_swaps=True,
 )
 def compatibility(evidence: Evidence, *, p: float) -> Terms:
     """Rank-biased overlap with the ideal ranking.

@@ -367,7 +367,7 @@ def _turned(row: Difference) -> str:
     low, high = row.unjudged_low, row.unjudged_high
     if low is None or high is None:
         return ""
-    if not row.could_turn:
+    if not row.sign_could_flip:
         return "; no grade of the unjudged turns the sign"
     sure = "could" if row.unjudged_exact else "might"
     return f"; but the unjudged {sure} turn it ({_span(low, high)})"

@@ -112,7 +112,7 @@ class Difference:
     ci_reason: str = ""
 
     @property
-    def could_turn(self) -> bool | None:
+    def sign_could_flip(self) -> bool | None:
         """Whether documents that nobody judged could turn the sign; None if nobody knows."""
         low, high = self.unjudged_low, self.unjudged_high
         if low is None or high is None:

@@ -67,7 +67,7 @@ class Defaults:
 
 
 @dataclass(frozen=True)
-class Workspace:
+class WorkspaceConfig:
     """What ``karat.toml`` says.
 
     Attributes:

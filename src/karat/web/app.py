@@ -14,11 +14,11 @@ from karat.formats.own.workspace import find_workspace, read_workspace
 from karat.web import api, home
 from karat.web.accounts import account, audit_log, people, sign_in
 from karat.web.framework import errors, static_files
-from karat.web.framework.auth import Needs
+from karat.web.framework.auth import Requires
 from karat.web.framework.middleware import Guards
 from karat.web.framework.pages import templates
 from karat.web.framework.settings import Settings
-from karat.web.framework.state import Site
+from karat.web.framework.state import AppState
 from karat.web.golden import (
     agreement,
     disagreements,
@@ -94,7 +94,7 @@ def create_app(
         templates()  # so that nobody's first page waits for them
         with open_workspace(held.workspace, now=clock()) as opened:
             accounts = Accounts(opened.store, clock)
-            app.state.site = Site(held, opened, accounts, clock)
+            app.state.site = AppState(held, opened, accounts, clock)
             yield
 
     app = FastAPI(
@@ -115,15 +115,17 @@ def create_app(
     return app
 
 
-def need_of(route: object) -> Needs:
+def need_of(route: object) -> Requires:
     """What a route asks of who calls it.
 
     Raises:
         TypeError: it does not say: a route that was forgotten would be open to everybody.
     """
-    found: list[Needs] = []
+    found: list[Requires] = []
     if isinstance(route, APIRoute):
-        found = [each.call for each in route.dependant.dependencies if isinstance(each.call, Needs)]
+        found = [
+            each.call for each in route.dependant.dependencies if isinstance(each.call, Requires)
+        ]
     if len(found) != 1:
         raise TypeError(f"{getattr(route, 'path', route)} does not say who may call it")
     return found[0]

@@ -14,7 +14,7 @@ from karat.reports.phrases.numbers import counted
 from karat.store.sql.golden_sets import addressable
 from karat.web.framework.auth import ARater
 from karat.web.framework.pages import Page, show
-from karat.web.framework.state import Site, TheSite
+from karat.web.framework.state import AppState, TheState
 from karat.web.golden.golden_sets import address, place
 from karat.workflows.golden.status import STATUSES, Status
 from karat.workflows.release.stored_trends import histories_of, newest_gates
@@ -61,11 +61,11 @@ class HomePage(Page):
     golden: Sequence[Status]
 
 
-Watch = Callable[[Site, Sequence[Status]], Iterable[Attention]]
+Watch = Callable[[AppState, Sequence[Status]], Iterable[Attention]]
 """Looks for what needs attention: the site, and where each golden set stands."""
 
 
-def to_settle(_site: Site, found: Sequence[Status]) -> Iterable[Attention]:
+def to_settle(_site: AppState, found: Sequence[Status]) -> Iterable[Attention]:
     """Disagreements, adjudications, and imported grades that raters contradict."""
     for each in found:
         here = address(each.name, "disagreements")
@@ -82,7 +82,7 @@ def to_settle(_site: Site, found: Sequence[Status]) -> Iterable[Attention]:
             yield Attention(f"{said} contradicted by raters", where, each.name)
 
 
-def gone_stale(_site: Site, found: Sequence[Status]) -> Iterable[Attention]:
+def gone_stale(_site: AppState, found: Sequence[Status]) -> Iterable[Attention]:
     """Judgments of documents whose text changed since."""
     for each in found:
         if each.stale:
@@ -91,7 +91,7 @@ def gone_stale(_site: Site, found: Sequence[Status]) -> Iterable[Attention]:
             yield Attention(f"{said} of documents that changed since", where, each.name)
 
 
-def to_judge(_site: Site, found: Sequence[Status]) -> Iterable[Attention]:
+def to_judge(_site: AppState, found: Sequence[Status]) -> Iterable[Attention]:
     """Judgments that the queues wait for."""
     for each in found:
         if each.waiting:
@@ -99,7 +99,7 @@ def to_judge(_site: Site, found: Sequence[Status]) -> Iterable[Attention]:
             yield Attention(f"{said} to give", place(each.name, "karat judge"), each.name)
 
 
-def to_begin_or_freeze(_site: Site, found: Sequence[Status]) -> Iterable[Attention]:
+def to_begin_or_freeze(_site: AppState, found: Sequence[Status]) -> Iterable[Attention]:
     """What a golden set lacks before it can be used: queries, pairs, an edition."""
     for each in found:
         for what, command in each.todo:
@@ -113,7 +113,7 @@ def to_begin_or_freeze(_site: Site, found: Sequence[Status]) -> Iterable[Attenti
                 yield Attention(said, place(each.name, command), each.name)
 
 
-def failing_gates(site: Site, _found: Sequence[Status]) -> Iterable[Attention]:
+def failing_gates(site: AppState, _found: Sequence[Status]) -> Iterable[Attention]:
     """Histories of which the newest gate of a run failed, or could not be held."""
     for history in histories_of(site.workspace):
         for run, point in newest_gates(history).items():
@@ -123,7 +123,7 @@ def failing_gates(site: Site, _found: Sequence[Status]) -> Iterable[Attention]:
                 yield Attention(f"The newest gate of {run} {said}", where, history.name)
 
 
-def damaged_files(site: Site, found: Sequence[Status]) -> Iterable[Attention]:
+def damaged_files(site: AppState, found: Sequence[Status]) -> Iterable[Attention]:
     """Histories with damage, and kept runs whose files are gone or damaged."""
     for history in histories_of(site.workspace):
         if history.damaged:
@@ -139,7 +139,7 @@ def damaged_files(site: Site, found: Sequence[Status]) -> Iterable[Attention]:
         yield from _first(lines, "files of runs are gone or damaged", "/runs")
 
 
-def unsure_comparisons(site: Site, found: Sequence[Status]) -> Iterable[Attention]:
+def unsure_comparisons(site: AppState, found: Sequence[Status]) -> Iterable[Attention]:
     """Comparisons whose sign pairs that nobody judged could flip, or could when computed."""
     for each in found:
         flipping, older = [], []
@@ -166,7 +166,7 @@ def _first(lines: Sequence[Attention], rest: str, where: str) -> Iterable[Attent
         yield Attention(f"And {len(lines) - few:,} more {rest}", where, lines[0].of)
 
 
-def out_of_reach(site: Site, _found: Sequence[Status]) -> Iterable[Attention]:
+def out_of_reach(site: AppState, _found: Sequence[Status]) -> Iterable[Attention]:
     """Golden sets of earlier days whose names cannot stand in an address."""
     for row in site.golden_sets():
         if not addressable(row.name):
@@ -188,7 +188,7 @@ WATCHES: list[Watch] = [
 
 
 @ROUTER.get("/")
-def home(request: Request, site: TheSite, asking: ARater) -> Response:
+def home(request: Request, site: TheState, asking: ARater) -> Response:
     """The first page; a rater's is the judging page."""
     if asking.person.role == "rater":
         return RedirectResponse(f"{site.settings.base}/judge", 303)

@@ -33,7 +33,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-class Opened:
+class Workspace:
     """A page in a context without a network, and what it asked for and said."""
 
     def __init__(self, chromium: Any, report: Path, place: str = "", **settings: Any) -> None:
@@ -71,7 +71,7 @@ def test_a_browser_finds_nothing_wrong(
     chromium: Any, report: Path, width: int, scheme: str
 ) -> None:
     size = {"width": width, "height": 800}
-    with Opened(chromium, report, "#q2", viewport=size, color_scheme=scheme) as page:
+    with Workspace(chromium, report, "#q2", viewport=size, color_scheme=scheme) as page:
         page.wait_for_function("document.querySelector('#q2 details').open")
         page.locator("#q1 summary").focus()
         page.keyboard.press("Enter")
@@ -90,7 +90,7 @@ def test_a_browser_finds_nothing_wrong(
 def test_a_mark_says_its_numbers_and_leads_to_its_queries_by_keyboard(
     chromium: Any, report: Path
 ) -> None:
-    with Opened(chromium, report, viewport={"width": 1280, "height": 800}) as page:
+    with Workspace(chromium, report, viewport={"width": 1280, "height": 800}) as page:
         tip = page.locator("#tip")
         assert page.locator("figure .wide svg .mark[tabindex='0']").count() == 3  # one of a chart
         page.locator("figure .wide svg .mark").first.focus()
@@ -109,7 +109,7 @@ def test_a_mark_says_its_numbers_and_leads_to_its_queries_by_keyboard(
 
 
 def test_a_slice_narrows_the_list_to_its_queries(chromium: Any, report: Path) -> None:
-    with Opened(chromium, report, viewport={"width": 1280, "height": 800}) as page:
+    with Workspace(chromium, report, viewport={"width": 1280, "height": 800}) as page:
         table = page.get_by_role("region", name="nDCG@3 by relevant_documents")
         table.get_by_role("link", name="2 to 3", exact=True).click()
         page.wait_for_url("**#*")
@@ -122,7 +122,7 @@ def test_a_slice_narrows_the_list_to_its_queries(chromium: Any, report: Path) ->
 
 
 def test_headings_order_tables_by_keyboard(chromium: Any, report: Path) -> None:
-    with Opened(chromium, report, viewport={"width": 1280, "height": 800}) as page:
+    with Workspace(chromium, report, viewport={"width": 1280, "height": 800}) as page:
         page.evaluate("document.querySelectorAll('[data-paper]').forEach(f => { f.open = true; })")
         table = page.locator("[data-paper] table.sorts").first
         button = table.get_by_role("button", name="value")
@@ -138,7 +138,7 @@ def test_headings_order_tables_by_keyboard(chromium: Any, report: Path) -> None:
 
 def test_a_finger_is_told_first_and_led_on_second(chromium: Any, report: Path) -> None:
     size = {"width": 390, "height": 800}
-    with Opened(chromium, report, viewport=size, has_touch=True, is_mobile=True) as page:
+    with Workspace(chromium, report, viewport=size, has_touch=True, is_mobile=True) as page:
         mark = page.locator("h2#queries ~ figure .narrow svg .mark").first
         mark.scroll_into_view_if_needed()
         mark.tap()
@@ -151,7 +151,7 @@ def test_a_finger_is_told_first_and_led_on_second(chromium: Any, report: Path) -
 
 
 def test_paper_has_every_measure(chromium: Any, report: Path, tmp_path: Path) -> None:
-    with Opened(chromium, report, viewport={"width": 1280, "height": 800}) as page:
+    with Workspace(chromium, report, viewport={"width": 1280, "height": 800}) as page:
         page.emulate_media(media="print")
         assert not page.locator("#query-tools").is_visible()
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
@@ -162,7 +162,7 @@ def test_paper_has_every_measure(chromium: Any, report: Path, tmp_path: Path) ->
 
 
 def test_it_reads_without_scripts(chromium: Any, report: Path) -> None:
-    with Opened(chromium, report, java_script_enabled=False) as page:
+    with Workspace(chromium, report, java_script_enabled=False) as page:
         page.locator("#q1 summary").click()
         assert page.locator("#q1 section").first.is_visible()
         assert not page.locator("#query-tools").is_visible()
@@ -190,7 +190,7 @@ def contrast(page: Any, front: str, back: str) -> float:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_colour_of_text_can_be_read(chromium: Any, report: Path, scheme: str) -> None:
-    with Opened(chromium, report, color_scheme=scheme) as page:
+    with Workspace(chromium, report, color_scheme=scheme) as page:
         for front in ("--ink", "--quiet", "--up", "--down", "--link"):
             for back in ("--back", "--card"):
                 assert contrast(page, front, back) >= 4.5, (front, back)  # WCAG AA

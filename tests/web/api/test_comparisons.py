@@ -13,8 +13,8 @@ from tests.web.api.conftest import rows_of
 from tests.web.conftest import NOW, ClientOf
 
 from karat.store.sql.schema import query
-from karat.web.framework.jobs import Computing
-from karat.web.framework.state import Site
+from karat.web.framework.jobs import JobQueue
+from karat.web.framework.state import AppState
 from karat.web.offline import stored_comparisons
 from karat.workflows.workspace import stored_comparisons as kept_comparisons
 from karat.workflows.workspace.stored_comparisons import Asked
@@ -23,7 +23,7 @@ from karat.workflows.workspace.stored_comparisons import Asked
 @pytest.fixture
 def weighted(app: object) -> None:
     """A log counted two of the four queries, and not the others."""
-    site: Site = app.state.site  # type: ignore[attr-defined]
+    site: AppState = app.state.site  # type: ignore[attr-defined]
     with site.workspace.store.begin() as c:
         counted = query.c.query_id.in_(["q1", "q2"])
         c.execute(sa.update(query).where(counted).values(weight=2.0))
@@ -61,7 +61,7 @@ class Full:
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.computing, self._gate = Computing(at_once=1, most=0), threading.Event()
+        self.computing, self._gate = JobQueue(at_once=1, most=0), threading.Event()
         monkeypatch.setattr(stored_comparisons, "COMPUTING", self.computing)
         self.computing.run("something else", lambda: self._gate.wait(30), 0)
 
@@ -121,7 +121,7 @@ def test_what_waits_is_shown_where_there_is_no_room(
 def test_forty_at_once_are_kept_or_refused(
     program: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    computing, gate = Computing(), threading.Event()
+    computing, gate = JobQueue(), threading.Event()
     monkeypatch.setattr(stored_comparisons, "COMPUTING", computing)
     monkeypatch.setattr(stored_comparisons, "WAIT_S", 0.0)
     monkeypatch.setattr(kept_comparisons, "compute", lambda *_: gate.wait(30))

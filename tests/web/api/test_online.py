@@ -16,7 +16,7 @@ from tests.workflows.online.weeks import broken_on_friday
 
 from karat.clients.karat_server import Client
 from karat.store.sql import queries
-from karat.web.framework.state import Site
+from karat.web.framework.state import AppState
 from karat.workflows.online import stored_results
 
 
@@ -112,7 +112,7 @@ def test_pages_beyond_the_last_and_a_log_without_failures_are_empty(
 
 def test_days_and_slices_of_the_golden_set(program: TestClient, workspace: Path) -> None:
     put_users(workspace)
-    site: Site = program.app.state.site  # type: ignore[attr-defined]
+    site: AppState = program.app.state.site  # type: ignore[attr-defined]
     with site.workspace.store.begin() as c:
         frame = queries.frame(c, site.workspace.golden.id)
         kinds = pl.Series("kind", ["wear", "garden", "garden", "wear"])

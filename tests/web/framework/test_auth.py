@@ -18,7 +18,7 @@ from karat.store.sql import people
 from karat.tables.accounts.people import ROLES, SCOPES, SCOPES_OF, Role
 from karat.web.app import PAGES, create_app, need_of
 from karat.web.framework import auth
-from karat.web.framework.auth import Needs
+from karat.web.framework.auth import Requires
 from karat.web.framework.settings import Settings
 
 OPEN = {
@@ -38,7 +38,7 @@ class Route(NamedTuple):
 
     method: str
     path: str
-    need: Needs
+    need: Requires
 
     @property
     def address(self) -> str:

@@ -7,11 +7,11 @@ import threading
 import pytest
 
 from karat.errors import InputError, KaratError
-from karat.web.framework.jobs import Busy, Computing
+from karat.web.framework.jobs import Busy, JobQueue
 
 
 def test_something_is_computed_once_however_many_ask() -> None:
-    computing, gate, done = Computing(), threading.Event(), []
+    computing, gate, done = JobQueue(), threading.Event(), []
 
     def work() -> None:
         gate.wait(5)
@@ -25,7 +25,7 @@ def test_something_is_computed_once_however_many_ask() -> None:
 
 
 def test_few_run_at_once_few_wait_and_more_are_refused() -> None:
-    computing, gate = Computing(at_once=2, most=16), threading.Event()
+    computing, gate = JobQueue(at_once=2, most=16), threading.Event()
     lock, now, most, done = threading.Lock(), [0], [0], threading.Semaphore(0)
 
     def work() -> None:
@@ -52,7 +52,7 @@ def test_few_run_at_once_few_wait_and_more_are_refused() -> None:
 
 
 def test_a_place_is_kept_for_what_is_about_to_be_asked() -> None:
-    computing, gate = Computing(at_once=1, most=1), threading.Event()
+    computing, gate = JobQueue(at_once=1, most=1), threading.Event()
     assert not computing.run("a", gate.wait, 0)
     with computing.place() as place:
         with pytest.raises(Busy):
@@ -66,7 +66,7 @@ def test_a_place_is_kept_for_what_is_about_to_be_asked() -> None:
 
 
 def test_a_place_is_free_again_if_it_was_not_taken() -> None:
-    computing, gate = Computing(at_once=1, most=1), threading.Event()
+    computing, gate = JobQueue(at_once=1, most=1), threading.Event()
     assert not computing.run("a", gate.wait, 0)
     with pytest.raises(ZeroDivisionError), computing.place():
         1 / 0  # noqa: B018 - the store refused it, for example
@@ -78,7 +78,7 @@ def test_a_place_is_free_again_if_it_was_not_taken() -> None:
 
 def test_an_error_is_told_for_a_while_and_then_it_is_tried_again() -> None:
     now, tries = [0.0], []
-    computing = Computing(clock=lambda: now[0])
+    computing = JobQueue(clock=lambda: now[0])
 
     def work() -> None:
         tries.append(1)
@@ -101,5 +101,5 @@ def test_an_error_is_told_for_a_while_and_then_it_is_tried_again() -> None:
 
 def test_what_nobody_expected_is_told_without_its_words() -> None:
     with pytest.raises(KaratError, match="bug in karat") as caught:
-        Computing().run("a", lambda: {}["x"], 5)
+        JobQueue().run("a", lambda: {}["x"], 5)
     assert "KeyError" not in str(caught.value)

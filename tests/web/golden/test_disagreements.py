@@ -10,7 +10,7 @@ from tests.web.conftest import NOW, Browser, ClientOf
 
 from karat.store.sql import audit
 from karat.tables.golden.exchange import Exchange
-from karat.workflows.golden.import_ import take_exchange
+from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.workspace.workspace import open_workspace
 
 
@@ -89,7 +89,7 @@ def test_imported_grades_stand_apart(client_of: ClientOf, workspace: Path) -> No
         }
     )
     with open_workspace(workspace, now=NOW, environment={}) as opened:
-        take_exchange(opened, Exchange("csv", judgments=facts), file="x", sha256="", now=NOW)
+        import_exchange(opened, Exchange("csv", judgments=facts), file="x", sha256="", now=NOW)
     browser = client_of("engineer")
     assert asked(browser, between="import") == {("q1", "d5"): None}
     assert ("q1", "d5") not in asked(browser)

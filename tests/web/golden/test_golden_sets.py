@@ -18,7 +18,7 @@ from karat.tables.golden.exchange import Exchange
 from karat.web.app import create_app
 from karat.web.framework.settings import Settings
 from karat.web.golden.golden_sets import address, place
-from karat.workflows.golden.import_ import take_exchange
+from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.workspace.workspace import make_workspace, open_workspace
 
 PAGES = (
@@ -117,7 +117,7 @@ def test_what_strangers_wrote_is_text(client_of: ClientOf, workspace: Path) -> N
         ),
     )
     with open_workspace(workspace, now=NOW, environment={}) as opened:
-        take_exchange(opened, found, file=EVIL, sha256="", now=NOW)
+        import_exchange(opened, found, file=EVIL, sha256="", now=NOW)
     browser = client_of("engineer")
     one = ("/queries/q9", address("", "pair", query="q9", document=EVIL).removeprefix("/golden/"))
     for page in (*PAGES, *one):

@@ -19,7 +19,7 @@ from karat.store.sql import audit
 from karat.tables.golden.exchange import Exchange
 from karat.web.api import queue
 from karat.web.golden import queries
-from karat.workflows.golden.import_ import take_exchange
+from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.workspace.workspace import open_workspace
 
 
@@ -37,7 +37,7 @@ def test_queries_are_filtered_by_any_attribute(client_of: ClientOf, workspace: P
     odd = {"season": ["summer", "winter"], "q": ["x", "y"], "judgments": [1, 2], "of": [[1], [2]]}
     found = Exchange("csv", queries=pl.DataFrame(given | odd))
     with open_workspace(workspace, now=NOW, environment={}) as opened:
-        take_exchange(opened, found, file="more.csv", sha256="", now=NOW)
+        import_exchange(opened, found, file="more.csv", sha256="", now=NOW)
     browser = client_of("engineer")
 
     def ids(**where: str) -> list[str]:
@@ -68,7 +68,7 @@ def test_ids_are_any_text(client_of: ClientOf, workspace: Path) -> None:
     odd = "a/b ?#%é"
     found = Exchange("csv", queries=pl.DataFrame({"query_id": [odd], "text": ["odd one"]}))
     with open_workspace(workspace, now=NOW, environment={}) as opened:
-        take_exchange(opened, found, file="odd.csv", sha256="", now=NOW)
+        import_exchange(opened, found, file="odd.csv", sha256="", now=NOW)
     browser = client_of("engineer")
     where = "/golden/shop/queries/a%2Fb%20%3F%23%25%C3%A9"
     assert where in browser.get("/golden/shop/queries").text

@@ -14,7 +14,7 @@ from karat.golden.queue import REASONS
 from karat.store.sql.golden_sets import GoldenSetRow
 from karat.store.sql.queue import Claim
 from karat.tables.workspace import Card as Fields
-from karat.tables.workspace import Workspace
+from karat.tables.workspace import WorkspaceConfig
 from karat.web.judging.cards import (
     FIRST,
     Ticket,
@@ -156,7 +156,7 @@ def a_card(**changed: object) -> Card:
 def test_the_workspace_says_what_is_on_a_card(tmp_path: Path) -> None:
     fields = Fields(image="picture", more=("price", "sizes", "none"))
     origins = ("https://cdn.example.org",)
-    workspace = Workspace(tmp_path, "sqlite:///x", tmp_path, card=fields, images=origins)
+    workspace = WorkspaceConfig(tmp_path, "sqlite:///x", tmp_path, card=fields, images=origins)
     found = shown(a_card(), workspace, OURS, "ticket")
     assert found.title == [("d1", False)]  # its id, for want of a title
     assert found.body == [("Red", True), (" ", False), ("shoes", True), (".", False)]
@@ -168,13 +168,13 @@ def test_the_workspace_says_what_is_on_a_card(tmp_path: Path) -> None:
 
 
 def test_a_card_says_nothing_of_its_kind(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path, "sqlite:///x", tmp_path)
+    workspace = WorkspaceConfig(tmp_path, "sqlite:///x", tmp_path)
     cards = [shown(a_card(kind=kind), workspace, OURS, "") for kind in ("rating", "repeat", "gold")]
     assert cards[0] == cards[1] == cards[2]
 
 
 def test_a_long_text_is_cut_between_words_and_goes_on_elsewhere(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path, "sqlite:///x", tmp_path)
+    workspace = WorkspaceConfig(tmp_path, "sqlite:///x", tmp_path)
     for text in ("word " * 5000, "x" * 40_000, "a line\n" * 4000):
         found = shown(a_card(text=text), workspace, OURS, "")
         body, rest = ("".join(p for p, _ in each) for each in (found.body, found.rest))

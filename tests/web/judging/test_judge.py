@@ -16,7 +16,7 @@ from karat.store.sql import documents, golden_sets, judgments, queries, queue
 from karat.store.sql.opening import Store
 from karat.tables import Pairs
 from karat.workflows.golden.pooling import enqueue
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 WHERE = "/judge/shop"
 PART = {"x-part": "1", "accept": "application/json"}
@@ -28,8 +28,8 @@ def rita(client_of: Any) -> Any:
 
 
 @pytest.fixture
-def opened(app: FastAPI) -> Opened:
-    found: Opened = app.state.site.opened("shop")
+def opened(app: FastAPI) -> Workspace:
+    found: Workspace = app.state.site.opened("shop")
     return found
 
 
@@ -54,7 +54,7 @@ def said(store: Store) -> pl.DataFrame:
 
 
 def test_a_judgment_is_in_the_store_when_the_answer_comes(
-    rita: Any, opened: Opened, clock: Any
+    rita: Any, opened: Workspace, clock: Any
 ) -> None:
     page = rita.get(WHERE).text
     assert query_on(page) in {"red shoes", "garden hose", "tall ladder", "wool hat"}
@@ -71,7 +71,7 @@ def test_a_judgment_is_in_the_store_when_the_answer_comes(
     assert row["document_hash"] is not None
 
 
-def test_without_a_script_a_form_leads_to_the_next_card(rita: Any, opened: Opened) -> None:
+def test_without_a_script_a_form_leads_to_the_next_card(rita: Any, opened: Workspace) -> None:
     page = rita.get(WHERE).text
     answer = rita.fill(WHERE, **hidden(page), grade="0")
     assert (answer.status_code, answer.headers["location"]) == (303, "/judge/shop")
@@ -79,7 +79,7 @@ def test_without_a_script_a_form_leads_to_the_next_card(rita: Any, opened: Opene
     assert query_on(rita.get(WHERE).text) != query_on(page)
 
 
-def test_sent_twice_is_one_judgment(rita: Any, opened: Opened) -> None:
+def test_sent_twice_is_one_judgment(rita: Any, opened: Workspace) -> None:
     fields = hidden(rita.get(WHERE).text) | {"grade": "1"}
     first = rita.post(WHERE, data=fields, headers=PART)
     again = rita.post(WHERE, data=fields, headers=PART)
@@ -98,7 +98,7 @@ def test_a_reload_shows_the_same_card(rita: Any) -> None:
 
 
 def test_undo_goes_back_to_the_first_and_an_undo_sent_twice_is_one(
-    rita: Any, opened: Opened, clock: Any
+    rita: Any, opened: Workspace, clock: Any
 ) -> None:
     seen = []
     page = rita.get(WHERE).text
@@ -124,7 +124,7 @@ def test_undo_goes_back_to_the_first_and_an_undo_sent_twice_is_one(
     assert "nothing to undo" in nothing.text
 
 
-def test_cannot_judge_wants_a_reason_that_is_known(rita: Any, opened: Opened) -> None:
+def test_cannot_judge_wants_a_reason_that_is_known(rita: Any, opened: Workspace) -> None:
     fields = hidden(rita.get(WHERE).text)
     for wrong in (
         {"cannot": "tired"},
@@ -146,7 +146,7 @@ def test_cannot_judge_wants_a_reason_that_is_known(rita: Any, opened: Opened) ->
 
 
 @pytest.mark.parametrize("grade", ["9", "-1", "0.5", "nan", "inf", "x", "1e999"])
-def test_a_grade_that_there_is_not_is_refused(rita: Any, opened: Opened, grade: str) -> None:
+def test_a_grade_that_there_is_not_is_refused(rita: Any, opened: Workspace, grade: str) -> None:
     fields = hidden(rita.get(WHERE).text) | {"grade": grade}
     refused = rita.post(WHERE, data=fields, headers=PART)
     assert refused.status_code == 400
@@ -162,7 +162,7 @@ def test_a_form_that_is_none_is_refused(rita: Any, wrong: dict[str, str]) -> Non
     assert rita.post(WHERE, data=fields, headers=PART).status_code == 400
 
 
-def test_later_comes_later(rita: Any, opened: Opened, clock: Any) -> None:
+def test_later_comes_later(rita: Any, opened: Workspace, clock: Any) -> None:
     page = rita.get(WHERE).text
     put_off, fields = query_on(page), hidden(page) | {"do": "later"}
     page = rita.post(WHERE, data=fields, headers=PART).text
@@ -177,7 +177,7 @@ def test_later_comes_later(rita: Any, opened: Opened, clock: Any) -> None:
 
 
 def test_a_lost_lease_is_said_and_the_next_card_shows(
-    rita: Any, client_of: Any, opened: Opened, clock: Any
+    rita: Any, client_of: Any, opened: Workspace, clock: Any
 ) -> None:
     page = rita.get(WHERE).text
     fields = hidden(page) | {"grade": "3"}
@@ -201,7 +201,7 @@ def test_a_lost_lease_is_said_and_the_next_card_shows(
     [("", 9.0), ("4.2", 4.2), ("9999", 9.0), ("-1", 9.0), ("nan", 9.0), ("x", 9.0)],
 )
 def test_the_time_is_the_server_s_unless_the_browser_s_can_be(
-    rita: Any, opened: Opened, clock: Any, sent: str, kept: float
+    rita: Any, opened: Workspace, clock: Any, sent: str, kept: float
 ) -> None:
     fields = hidden(rita.get(WHERE).text) | {"grade": "1", "seconds": sent}
     clock.pass_by(9)
@@ -209,7 +209,7 @@ def test_the_time_is_the_server_s_unless_the_browser_s_can_be(
     assert said(opened.store)["seconds"].to_list() == [kept]
 
 
-def test_the_pace_and_the_finish_are_told(rita: Any, opened: Opened, clock: Any) -> None:
+def test_the_pace_and_the_finish_are_told(rita: Any, opened: Workspace, clock: Any) -> None:
     more = pl.DataFrame({"query_id": ["q1"] * 6, "doc_id": [f"x{n}" for n in range(6)]})
     enqueue(opened, Pairs(more, "pool"), now=clock())
     page = rita.get(WHERE).text
@@ -244,7 +244,7 @@ def test_nothing_tells_who_or_what_kind(rita: Any, clock: Any) -> None:
 EVIL = '"><script>document.title="taken"</script><img src=x onerror=alert(1)>'
 
 
-def test_what_strangers_wrote_stays_text(client_of: Any, opened: Opened, clock: Any) -> None:
+def test_what_strangers_wrote_stays_text(client_of: Any, opened: Workspace, clock: Any) -> None:
     with opened.store.begin() as c:
         asked = pl.DataFrame({"query_id": ["q1"], "text": [f"shoes {EVIL}"], "need": [EVIL]})
         queries.put(c, 1, asked, clock())
@@ -283,7 +283,7 @@ def test_a_golden_set_that_there_is_not(rita: Any) -> None:
 
 
 def test_one_golden_set_is_gone_to_and_a_second_is_chosen(
-    rita: Any, opened: Opened, clock: Any
+    rita: Any, opened: Workspace, clock: Any
 ) -> None:
     straight = rita.get("/judge", follow_redirects=False)
     assert (straight.status_code, straight.headers["location"]) == (303, "/judge/shop")
@@ -298,7 +298,7 @@ def test_one_golden_set_is_gone_to_and_a_second_is_chosen(
 
 
 def test_an_adjudicator_sees_reasons_and_no_names(
-    client_of: Any, opened: Opened, clock: Any
+    client_of: Any, opened: Workspace, clock: Any
 ) -> None:
     rita, egon, olga = (client_of(role) for role in ("rater", "engineer", "owner"))
     for who, grade, why in ((rita, "0", "a boot"), (egon, "3", "a shoe after all")):

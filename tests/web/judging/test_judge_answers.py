@@ -11,7 +11,7 @@ from tests.web.judging.test_judge import PART, WHERE, hidden, opened, query_on, 
 
 from karat.store.sql import judgments, queue
 from karat.store.sql.schema import deferred, slot
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 __all__ = ["opened", "rita"]  # fixtures
 
@@ -21,7 +21,7 @@ def send(who: Any, fields: dict[str, str], where: str = WHERE, **more: str) -> A
 
 
 def test_a_card_without_a_ticket_of_one_s_own_is_not_judged(
-    rita: Any, client_of: Any, opened: Opened
+    rita: Any, client_of: Any, opened: Workspace
 ) -> None:
     fields = hidden(rita.get(WHERE).text)
     theirs = hidden(client_of("owner").get(WHERE).text)
@@ -49,7 +49,7 @@ def test_no_page_tells_the_number_of_the_place(rita: Any) -> None:
 
 
 def test_an_earlier_card_is_not_rewritten_and_the_newest_is_with_a_word(
-    rita: Any, opened: Opened
+    rita: Any, opened: Workspace
 ) -> None:
     first = hidden(rita.get(WHERE).text)
     copy = hidden(rita.get(WHERE).text)  # in another tab
@@ -71,7 +71,7 @@ def test_an_earlier_card_is_not_rewritten_and_the_newest_is_with_a_word(
 
 
 def test_an_answer_of_a_card_left_behind_is_refused_with_a_sentence(
-    rita: Any, opened: Opened
+    rita: Any, opened: Workspace
 ) -> None:
     tabs = [hidden(rita.get(WHERE).text) for _ in range(3)]
     page = send(rita, tabs[0], grade="1").text
@@ -86,7 +86,9 @@ def test_an_answer_of_a_card_left_behind_is_refused_with_a_sentence(
     assert said(opened.store)["grade"].to_list() == [1.0, 1.0]
 
 
-def test_what_was_taken_back_is_not_recorded_by_sending_it_again(rita: Any, opened: Opened) -> None:
+def test_what_was_taken_back_is_not_recorded_by_sending_it_again(
+    rita: Any, opened: Workspace
+) -> None:
     fields = hidden(rita.get(WHERE).text)
     page = send(rita, fields, grade="1").text
     page = send(rita, hidden(page), do="undo").text
@@ -109,7 +111,7 @@ def test_a_form_without_a_script_says_what_it_corrects(rita: Any) -> None:
         assert "corrected" not in rita.get(WHERE, params={"was": made_up}).text
 
 
-def leases(opened: Opened) -> int:
+def leases(opened: Workspace) -> int:
     with opened.store.read() as c:
         held = slot.select().where(slot.c.rater == "rita", slot.c.judgment_id.is_(None))
         return len(c.execute(held).all())
@@ -117,7 +119,7 @@ def leases(opened: Opened) -> int:
 
 @pytest.mark.parametrize("path", [WHERE, f"{WHERE}/adjudicate", f"{WHERE}?format=json"])
 @pytest.mark.parametrize("to", ["image", "iframe", "empty", "object", "script"])
-def test_a_card_is_dealt_to_a_page_alone(rita: Any, opened: Opened, path: str, to: str) -> None:
+def test_a_card_is_dealt_to_a_page_alone(rita: Any, opened: Workspace, path: str, to: str) -> None:
     for site in ("cross-site", "same-origin", "same-site"):
         refused = rita.get(path, headers={"sec-fetch-dest": to, "sec-fetch-site": site})
         assert refused.status_code == 403
@@ -125,7 +127,7 @@ def test_a_card_is_dealt_to_a_page_alone(rita: Any, opened: Opened, path: str, t
 
 
 def test_a_link_from_elsewhere_leads_to_what_waits_and_deals_nothing(
-    rita: Any, opened: Opened
+    rita: Any, opened: Workspace
 ) -> None:
     from_there = {"sec-fetch-dest": "document", "sec-fetch-site": "cross-site"}
     page = rita.get(WHERE, headers=from_there).text
@@ -142,7 +144,7 @@ def test_a_link_from_elsewhere_leads_to_what_waits_and_deals_nothing(
 
 
 def test_votes_are_read_of_four_disagreements_at_most_and_none_is_settled(
-    client_of: Any, opened: Opened, clock: Any
+    client_of: Any, opened: Workspace, clock: Any
 ) -> None:
     with opened.store.begin() as c:
         facts = pl.DataFrame(
@@ -174,13 +176,13 @@ def test_votes_are_read_of_four_disagreements_at_most_and_none_is_settled(
     assert send(olga, hidden(olga.get(where).text), where, do="later").status_code == 200
 
 
-def seen(opened: Opened) -> int:
+def seen(opened: Workspace) -> int:
     with opened.store.read() as c:
         return len(c.execute(deferred.select().where(deferred.c.saw_votes)).all())
 
 
 def test_a_place_that_went_does_not_leave_its_number_to_an_answer(
-    rita: Any, opened: Opened, app: FastAPI
+    rita: Any, opened: Workspace, app: FastAPI
 ) -> None:
     fields = hidden(rita.get(WHERE).text)
     with opened.store.begin() as c:  # as if it had been a repeat, and another had come

@@ -17,15 +17,15 @@ from karat.tables import Pairs
 from karat.workflows.golden.pooling import enqueue
 from karat.workflows.judging.bulk import rate_pairs
 from karat.workflows.judging.queue import Judging
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 WHERE = "/judge/shop/table"
 PAIRS = [f"q{n}" for n in range(1, 5)]
 
 
 @pytest.fixture
-def opened(app: FastAPI) -> Opened:
-    found: Opened = app.state.site.opened("shop")
+def opened(app: FastAPI) -> Workspace:
+    found: Workspace = app.state.site.opened("shop")
     return found
 
 
@@ -43,14 +43,14 @@ def pair(query_id: str, doc_id: str = "d5", guideline: str = "1") -> str:
     return json.dumps([query_id, doc_id, NOT_KNOWN.get(doc_id, D5), guideline])
 
 
-def grades(opened: Opened, rater: str = "egon") -> dict[tuple[str, str], float]:
+def grades(opened: Workspace, rater: str = "egon") -> dict[tuple[str, str], float]:
     with opened.store.read() as c:
         frame = judgments.current(c, opened.golden.id).frame
     own = frame.filter(rater=rater, doc_id="d5")
     return {(q, d): g for q, d, g in own.select("query_id", "doc_id", "grade").iter_rows()}
 
 
-def test_chosen_rows_get_a_grade_as_one_s_own(egon: Any, opened: Opened) -> None:
+def test_chosen_rows_get_a_grade_as_one_s_own(egon: Any, opened: Workspace) -> None:
     page = egon.get(WHERE).text
     assert page.count('type="checkbox"') == 4
     done = egon.fill(WHERE, pair=[pair("q1"), pair("q3"), pair("q3")], grade="2", reason="alike")
@@ -65,7 +65,7 @@ def test_chosen_rows_get_a_grade_as_one_s_own(egon: Any, opened: Opened) -> None
 
 
 def test_a_correction_after_others_rated_says_what_stays(
-    egon: Any, opened: Opened, clock: Any
+    egon: Any, opened: Workspace, clock: Any
 ) -> None:
     assert (
         "correct"
@@ -79,7 +79,7 @@ def test_a_correction_after_others_rated_says_what_stays(
     assert grades(opened)["q1", "d5"] == 0.0
 
 
-def test_what_is_not_theirs_is_refused_row_by_row(egon: Any, opened: Opened, clock: Any) -> None:
+def test_what_is_not_theirs_is_refused_row_by_row(egon: Any, opened: Workspace, clock: Any) -> None:
     for name in ("ann", "ben"):  # both places of q1, and both of q2 for a while
         assert rate_pairs(opened, name, [("q1", "d5")], 1, now=clock())[0].judgment is not None
         with opened.store.begin() as c:
@@ -96,14 +96,14 @@ def test_what_is_not_theirs_is_refused_row_by_row(egon: Any, opened: Opened, clo
     assert "1 graded." in egon.fill(WHERE, pair=[pair("q2")], grade="0").text
 
 
-def test_gold_items_are_not_pointed_at(egon: Any, opened: Opened, clock: Any) -> None:
+def test_gold_items_are_not_pointed_at(egon: Any, opened: Workspace, clock: Any) -> None:
     gold = pl.DataFrame({"query_id": ["q1"], "doc_id": ["d1"], "gold_grade": [3.0]})
     with opened.store.begin() as c:
         pairs.put(c, opened.golden.id, gold, 0, clock())
     assert len(egon.get(f"{WHERE}?format=json").json()["found"]) == 4
 
 
-def test_nobody_else_s_grades_are_shown(egon: Any, opened: Opened, clock: Any) -> None:
+def test_nobody_else_s_grades_are_shown(egon: Any, opened: Workspace, clock: Any) -> None:
     desk = Judging(opened, "ann", clock)
     card = desk.card()
     assert card is not None
@@ -132,7 +132,7 @@ def test_nobody_else_s_grades_are_shown(egon: Any, opened: Opened, clock: Any) -
     ],
 )
 def test_what_cannot_be_meant_is_refused(
-    egon: Any, opened: Opened, fields: dict[str, str], what: str
+    egon: Any, opened: Workspace, fields: dict[str, str], what: str
 ) -> None:
     refused = egon.fill(WHERE, **fields)
     assert refused.status_code == 400
@@ -143,7 +143,7 @@ def test_what_cannot_be_meant_is_refused(
     assert not grades(opened)
 
 
-def test_the_boxes_say_what_is_shown(egon: Any, opened: Opened) -> None:
+def test_the_boxes_say_what_is_shown(egon: Any, opened: Workspace) -> None:
     page = egon.get(WHERE).text
     boxes = [unescape(each) for each in re.findall(r'type="checkbox"[^>]* value="([^"]*)"', page)]
     assert sorted(map(json.loads, boxes)) == [json.loads(pair(query)) for query in PAIRS]
@@ -154,7 +154,7 @@ def test_the_boxes_say_what_is_shown(egon: Any, opened: Opened) -> None:
 
 
 def test_a_row_that_changed_since_it_was_shown_is_refused(
-    egon: Any, opened: Opened, clock: Any
+    egon: Any, opened: Workspace, clock: Any
 ) -> None:
     with opened.store.begin() as c:
         new = pl.DataFrame({"doc_id": ["d5"], "title": ["Another"], "text": ["Of boats."]})
@@ -172,7 +172,7 @@ def test_a_row_that_changed_since_it_was_shown_is_refused(
 
 
 def test_a_list_is_filtered_and_the_form_keeps_the_filter(
-    egon: Any, opened: Opened, clock: Any
+    egon: Any, opened: Workspace, clock: Any
 ) -> None:
     more = pl.DataFrame({"query_id": ["q1"] * 60, "doc_id": [f"x{n}" for n in range(60)]})
     enqueue(opened, Pairs(more, "pool"), now=clock())

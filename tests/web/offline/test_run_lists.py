@@ -16,7 +16,7 @@ from karat.workflows.judging.in_place import rate
 from karat.workflows.workspace import stored_evaluations
 from karat.workflows.workspace.stored_evaluations import Rules
 from karat.workflows.workspace.stored_runs import keep_runs
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 
 @pytest.fixture(autouse=True)
@@ -69,12 +69,12 @@ def test_runs_that_are_broken_do_not_keep_others_from_being_computed(
     keep_runs(opened, broken, now=NOW + 1)
     plain, clocks = stored_evaluations.compute, []
 
-    def compute(opened: Opened, row: RunRow, rules: Rules) -> None:
+    def compute(opened: Workspace, row: RunRow, rules: Rules) -> None:
         if row.name.startswith("broken"):
             raise InputError("the rankings are broken")
         plain(opened, row, rules)
 
-    def clock(opened: Opened, rules: Rules) -> str:
+    def clock(opened: Workspace, rules: Rules) -> str:
         clocks.append(rules)
         return plain_clock(opened, rules)
 

@@ -18,16 +18,16 @@ from karat.errors import Advice, InputError
 from karat.store.sql import audit, queries
 from karat.store.sql import runs as stored
 from karat.web.app import PAGES, create_app
-from karat.web.framework.jobs import Computing
+from karat.web.framework.jobs import JobQueue
 from karat.web.framework.middleware import FORM
 from karat.web.framework.settings import Settings
 from karat.web.offline import _run_lists, runs
-from karat.web.offline import stored_comparisons as kept_pages
+from karat.web.offline import stored_comparisons as stored_views
 from karat.workflows.judging.in_place import rate
 from karat.workflows.workspace import stored_evaluations
 from karat.workflows.workspace.stored_evaluations import Rules, kept
 
-WAITING = (kept_pages, runs, _run_lists)
+WAITING = (stored_views, runs, _run_lists)
 EVIL = "<script>alert(1)</script>"
 RUN = "q1 Q0 d2 1 3.0 t\nq1 Q0 d1 2 2.0 t\nq2 Q0 d3 1 2.0 t\n"
 
@@ -185,7 +185,7 @@ def test_a_server_with_too_much_to_compute_says_so(
     client_of: ClientOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     egon = client_of("engineer")
-    monkeypatch.setattr(_run_lists, "COMPUTING", Computing(at_once=1, most=0))
+    monkeypatch.setattr(_run_lists, "COMPUTING", JobQueue(at_once=1, most=0))
     monkeypatch.setattr(runs, "WAIT_S", 0.0)
     gate = threading.Event()
     monkeypatch.setattr(stored_evaluations, "compute", lambda *_: gate.wait(10))

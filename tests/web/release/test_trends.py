@@ -29,7 +29,7 @@ from karat.workflows.release.stored_trends import know_editions
 from karat.workflows.workspace.annotations import add_mark, marks_of
 from karat.workflows.workspace.fingerprints import fingerprint
 from karat.workflows.workspace.stored_inputs import qrels_of
-from karat.workflows.workspace.workspace import Opened, open_workspace
+from karat.workflows.workspace.workspace import Workspace, open_workspace
 
 pytest.importorskip("vl_convert")
 
@@ -182,7 +182,7 @@ def test_a_point_leads_to_what_it_was_computed_from(
     line = points(3)
     put(workspace, *line[:2], replace(line[2], hashes={"run": kept.sha256, "qrels": grades}))
 
-    def slowly(opened: Opened) -> None:
+    def slowly(opened: Workspace) -> None:
         sleep(0.4)  # as the first time in a process, when modules are loaded too
         know_editions(opened)
 
@@ -204,7 +204,7 @@ def test_a_page_that_could_not_wait_for_a_column_says_so(
     put(workspace, *points(3))
     known = Event()
 
-    def slowly(opened: Opened) -> None:
+    def slowly(opened: Workspace) -> None:
         known.wait(20)
         know_editions(opened)
 

@@ -22,7 +22,7 @@ from karat.workflows.golden.queries import pairs_in
 from karat.workflows.judging.bulk import rate_pairs
 from karat.workflows.judging.in_place import rate
 from karat.workflows.judging.queue import Judging
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 Tick = Callable[[], int]
 QUERIES = 40
@@ -62,7 +62,7 @@ def true_kappa(right: np.ndarray, first: np.ndarray, second: np.ndarray) -> floa
 
 @pytest.mark.slow
 def test_the_agreement_of_simulated_raters_is_found_again(
-    shop: Opened, tick: Tick, tmp_path: Path, field_data: Path
+    shop: Workspace, tick: Tick, tmp_path: Path, field_data: Path
 ) -> None:
     cranfield = field_data / "cranfield"
     asked = read_queries(cranfield).frame.head(QUERIES)
@@ -141,14 +141,14 @@ q2,wall,d1,1,ben,
 
 
 @pytest.fixture
-def rated(shop: Opened, tick: Tick, tmp_path: Path) -> Opened:
+def rated(shop: Workspace, tick: Tick, tmp_path: Path) -> Workspace:
     """Two raters, three pairs; of one they think differently."""
     (tmp_path / "said.csv").write_text(CSV, encoding="utf-8")
     assert take_in(shop, tmp_path / "said.csv", now=tick()).judgments == 6
     return shop
 
 
-def test_disagreements_wait_until_somebody_settles_them(rated: Opened, tick: Tick) -> None:
+def test_disagreements_wait_until_somebody_settles_them(rated: Workspace, tick: Tick) -> None:
     listed = disagreements_in(rated, now=tick())
     assert listed.frame.select("query_id", "doc_id", "text").rows() == [("q1", "d1", "door")]
     assert listed.queued == 0
@@ -169,7 +169,7 @@ def test_disagreements_wait_until_somebody_settles_them(rated: Opened, tick: Tic
     assert disagreements_in(rated, now=tick()).frame.height == 0
 
 
-def test_agreement_is_never_of_what_was_settled(rated: Opened, tick: Tick) -> None:
+def test_agreement_is_never_of_what_was_settled(rated: Workspace, tick: Tick) -> None:
     before = agreement_in(rated)
     disagreements_in(rated, now=tick(), queue_them=True)
     judge = Judging(rated, "eve", tick, adjudicate=True)
@@ -182,14 +182,14 @@ def test_agreement_is_never_of_what_was_settled(rated: Opened, tick: Tick) -> No
     assert after.sentence == before.sentence
 
 
-def test_classes_are_attributes_of_queries(rated: Opened) -> None:
+def test_classes_are_attributes_of_queries(rated: Workspace) -> None:
     with pytest.raises(UsageError, match="no attribute 'nope'"):
         agreement_in(rated, "nope")
     assert [figure.name for figure in agreement_in(rated, "no_answer").classes] == ["false"]
 
 
 @pytest.fixture
-def contradicted(shop: Opened, tick: Tick, tmp_path: Path) -> Opened:
+def contradicted(shop: Workspace, tick: Tick, tmp_path: Path) -> Workspace:
     """Two raters, of one mind about d1 and not about d2; an import of nobody's contradicts both."""
     for name, text in (
         ("said", "q1,d1,3,ann\nq1,d1,3,ben\nq1,d2,0,ann\nq1,d2,3,ben\nq1,d3,2,ann\n"),
@@ -202,7 +202,7 @@ def contradicted(shop: Opened, tick: Tick, tmp_path: Path) -> Opened:
 
 
 def test_an_imported_grade_that_raters_contradict_is_listed(
-    contradicted: Opened, tick: Tick
+    contradicted: Workspace, tick: Tick
 ) -> None:
     found = disagreements_in(contradicted, now=tick(), queue_them=True)
     rows = found.frame.select("doc_id", "between", "imported").rows()
@@ -219,7 +219,7 @@ def test_an_imported_grade_that_raters_contradict_is_listed(
     assert disagreements_in(contradicted, now=tick()).frame.is_empty()
 
 
-def test_a_correction_with_votes_in_sight_changes_no_agreement(shop: Opened, tick: Tick) -> None:
+def test_a_correction_with_votes_in_sight_changes_no_agreement(shop: Workspace, tick: Tick) -> None:
     with shop.store.begin() as c:
         queries.put(c, shop.golden.id, pl.DataFrame({"query_id": ["q1"], "text": ["door"]}), tick())
     for doc_id, ann, ben in (("d1", 0, 3), ("d2", 2, 2)):

@@ -21,32 +21,32 @@ from karat.workflows.golden.audited import (
     take_upload,
 )
 from karat.workflows.golden.editions import list_editions
-from karat.workflows.golden.import_ import take_exchange, take_in
+from karat.workflows.golden.import_ import import_exchange, take_in
 from karat.workflows.golden.pooling import enqueue
 from karat.workflows.judging.queue import Judging
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 Tick = Callable[[], int]
 
 
-def noted(opened: Opened) -> list[tuple[str, str]]:
+def noted(opened: Workspace) -> list[tuple[str, str]]:
     """Who did what, the first first."""
     with opened.store.read() as connection:
         return audit.frame(connection).select("person", "action").rows()[::-1]
 
 
 @pytest.fixture
-def judged(shop: Opened, tick: Tick) -> Opened:
+def judged(shop: Workspace, tick: Tick) -> Workspace:
     """Two pairs that ann and ben see differently."""
     rows = [("q1", d, r, g, None) for d in "ab" for r, g in (("ann", 0.0), ("ben", 3.0))]
     names = ["query_id", "doc_id", "rater", "grade", "reason"]
     facts = pl.DataFrame(rows, schema=names, orient="row", schema_overrides={"reason": pl.String})
     found = Exchange("csv", queries=pl.DataFrame({"query_id": ["q1"]}), judgments=facts)
-    take_exchange(shop, found, file="f", sha256="", now=tick())
+    import_exchange(shop, found, file="f", sha256="", now=tick())
     return shop
 
 
-def test_only_disagreements_go_before_an_adjudicator(judged: Opened, tick: Tick) -> None:
+def test_only_disagreements_go_before_an_adjudicator(judged: Workspace, tick: Tick) -> None:
     def put(*chosen: tuple[str, str]) -> int:
         return put_before_adjudicator(judged, chosen, person="eve", now=tick())
 
@@ -62,7 +62,7 @@ def test_only_disagreements_go_before_an_adjudicator(judged: Opened, tick: Tick)
         put_before_adjudicator(judged, None, person="eve", now=tick(), between="people")
 
 
-def test_editions_are_noted_when_they_are_made(judged: Opened, tick: Tick) -> None:
+def test_editions_are_noted_when_they_are_made(judged: Workspace, tick: Tick) -> None:
     with pytest.raises(UsageError):
         freeze_noted(judged, "now", person="eve", now=tick())
     assert noted(judged) == []
@@ -71,7 +71,7 @@ def test_editions_are_noted_when_they_are_made(judged: Opened, tick: Tick) -> No
 
 
 def test_an_edition_that_cannot_be_noted_is_not_made(
-    judged: Opened, tick: Tick, monkeypatch: pytest.MonkeyPatch
+    judged: Workspace, tick: Tick, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: object) -> None:
         raise KaratError("the store did not answer")
@@ -85,7 +85,7 @@ def test_an_edition_that_cannot_be_noted_is_not_made(
 
 
 def test_an_upload_goes_by_the_name_its_sender_knows(
-    judged: Opened, tick: Tick, tmp_path: Path
+    judged: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     path = tmp_path / "upload.csv"
     path.write_text("query_id,doc_id,grade\nq1,c,9\n", encoding="utf-8")
@@ -125,7 +125,7 @@ def test_endings_of_names_stay(called: str | None, name: str) -> None:
 
 
 def test_nobody_corrects_by_a_file_what_another_judged_here(
-    judged: Opened, tick: Tick, tmp_path: Path
+    judged: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     pool = Pairs(pl.DataFrame({"query_id": ["q1"] * 2, "doc_id": ["c", "d"]}), "pool")
     enqueue(judged, pool, now=tick())

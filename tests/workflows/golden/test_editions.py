@@ -22,23 +22,23 @@ from karat.workflows.golden.editions import (
     list_editions,
     weighed,
 )
-from karat.workflows.golden.export import give_out
+from karat.workflows.golden.export import export_golden_set
 from karat.workflows.golden.import_ import take_in
 from karat.workflows.judging.queue import Judging
-from karat.workflows.workspace.workspace import Opened, open_workspace
+from karat.workflows.workspace.workspace import Workspace, open_workspace
 
 Tick = Callable[[], int]
 HEAD = "query_id,query,doc_id,grade,rater\n"
 SAID = "q1,door,d1,0,ann\nq1,door,d1,3,ben\nq1,door,d2,2,ann\nq1,door,d2,2,ben\n"
 
 
-def said(opened: Opened, folder: Path, rows: str, now: int) -> None:
+def said(opened: Workspace, folder: Path, rows: str, now: int) -> None:
     """Import judgments."""
     (folder / "said.csv").write_text(HEAD + rows, encoding="utf-8")
     take_in(opened, folder / "said.csv", now=now)
 
 
-def test_an_edition_stays_as_it_was_frozen(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_an_edition_stays_as_it_was_frozen(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
     said(shop, tmp_path, SAID, tick())
     frozen = freeze(shop, "one", now=tick())
     # 0 and 3 have no majority, so the lower of the two; 2 and 2 have one.
@@ -68,12 +68,12 @@ def test_an_edition_stays_as_it_was_frozen(shop: Opened, tick: Tick, tmp_path: P
     assert "agreement" in list_editions(shop)[0].about
 
 
-def test_the_same_content_has_the_same_hash(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_the_same_content_has_the_same_hash(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
     said(shop, tmp_path, SAID, tick())
     assert freeze(shop, "a", now=tick()).sha256 == freeze(shop, "b", now=tick()).sha256
 
 
-def test_what_cannot_be_frozen_is_refused(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_what_cannot_be_frozen_is_refused(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing is judged yet"):
         freeze(shop, "one", now=tick())
     said(shop, tmp_path, SAID, tick())
@@ -98,7 +98,7 @@ def test_what_cannot_be_frozen_is_refused(shop: Opened, tick: Tick, tmp_path: Pa
 
 
 def test_a_name_is_no_longer_than_pages_and_lists_can_show(
-    shop: Opened, tick: Tick, tmp_path: Path
+    shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     said(shop, tmp_path, SAID, tick())
     with pytest.raises(UsageError, match="has at most 100 characters, and this one has 101"):
@@ -106,7 +106,7 @@ def test_a_name_is_no_longer_than_pages_and_lists_can_show(
     assert freeze(shop, "x" * LONGEST, now=tick()).name == "x" * 100
 
 
-def test_coverage_counts_what_runs_show(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_coverage_counts_what_runs_show(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
     said(shop, tmp_path, SAID, tick())
     run = Run.from_dict({"q1": {"d1": 3, "d9": 2, "d2": 1}}, "a")
     found = coverage(shop, [run], now=tick(), k=2)
@@ -120,7 +120,9 @@ def test_coverage_counts_what_runs_show(shop: Opened, tick: Tick, tmp_path: Path
         coverage(shop, [run], now=tick(), k=0)
 
 
-def test_an_edition_that_grew_is_told_by_its_hash(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_an_edition_that_grew_is_told_by_its_hash(
+    shop: Workspace, tick: Tick, tmp_path: Path
+) -> None:
     said(shop, tmp_path, SAID, tick())
     freeze(shop, "one", now=tick())
     grown = "INSERT INTO edition_grade VALUES (1, 'q1', 'd9', 3.0, 1, 'majority', '[]')"
@@ -131,7 +133,7 @@ def test_an_edition_that_grew_is_told_by_its_hash(shop: Opened, tick: Tick, tmp_
 
 
 def test_agreement_of_an_edition_is_of_its_own_queries(
-    shop: Opened, tick: Tick, tmp_path: Path
+    shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     """Of q1 both say the same, of q2 the contrary; q2 is dropped before the edition is frozen."""
     own = "q1,door,d1,0,ann\nq1,door,d1,0,ben\nq1,door,d2,3,ann\nq1,door,d2,3,ben\n"
@@ -145,15 +147,17 @@ def test_agreement_of_an_edition_is_of_its_own_queries(
     assert freeze(shop, "one", now=tick()).grades == 2
 
 
-def test_who_said_what_is_not_asked_of_an_edition(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_who_said_what_is_not_asked_of_an_edition(
+    shop: Workspace, tick: Tick, tmp_path: Path
+) -> None:
     said(shop, tmp_path, SAID, tick())
     freeze(shop, "one", now=tick())
     with pytest.raises(UsageError, match="an edition holds grades"):
-        give_out(shop, tmp_path / "x.csv", "csv", edition="one", each_rater=True)
+        export_golden_set(shop, tmp_path / "x.csv", "csv", edition="one", each_rater=True)
 
 
 def test_imported_grades_that_raters_contradict_are_counted(
-    shop: Opened, tick: Tick, tmp_path: Path
+    shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     said(shop, tmp_path, SAID, tick())
     plain = freeze(shop, "one", now=tick())
@@ -169,7 +173,7 @@ def test_imported_grades_that_raters_contradict_are_counted(
     assert graded == [("d1", 0), ("d2", 2), ("d3", 3)]
 
 
-def test_what_is_declared_is_of_the_moment_too(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_what_is_declared_is_of_the_moment_too(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
     """Somebody else puts a new guideline in force while this workspace is open."""
     said(shop, tmp_path, SAID, tick())
     with shop.store.begin() as c:
@@ -181,7 +185,7 @@ def test_what_is_declared_is_of_the_moment_too(shop: Opened, tick: Tick, tmp_pat
 
 
 def test_an_edition_and_its_agreement_are_of_one_moment(
-    shop: Opened, tick: Tick, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shop: Workspace, tick: Tick, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever judges while it is frozen is in all of it, or in nothing."""
     said(shop, tmp_path, SAID, tick())
@@ -201,7 +205,7 @@ def test_where_no_query_has_a_weight_all_count_the_same() -> None:
 
 
 def test_coverage_follows_ids_and_says_what_is_lacking(
-    shop: Opened, tick: Tick, tmp_path: Path
+    shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     rows = "query_id,query,doc_id,grade\nq1,door,a,1\n"
     (tmp_path / "a.csv").write_text(rows, encoding="utf-8")

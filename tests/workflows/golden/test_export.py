@@ -16,18 +16,18 @@ from karat.store.sql import judgments
 from karat.store.sql.opening import Store
 from karat.tables import Run
 from karat.workflows.golden.editions import content_of
-from karat.workflows.golden.export import give_out, named_format
+from karat.workflows.golden.export import export_golden_set, named_format
 from karat.workflows.golden.golden_set import GoldenSet
 from karat.workflows.golden.import_ import take_in
 from karat.workflows.offline.evaluate import evaluate
-from karat.workflows.workspace.stored_runs import keep_runs, kept_runs
-from karat.workflows.workspace.workspace import Opened, make_workspace, open_workspace
+from karat.workflows.workspace.stored_runs import keep_runs, stored_run_rows
+from karat.workflows.workspace.workspace import Workspace, make_workspace, open_workspace
 
 Tick = Callable[[], int]
 HEAD = "query_id,query,doc_id,grade,rater,reason\n"
 
 
-def filled(shop: Opened, folder: Path, tick: Tick) -> None:
+def filled(shop: Workspace, folder: Path, tick: Tick) -> None:
     """Two queries, two documents and three grades by nobody."""
     rows = "q1,door,d1,3,,\nq1,door,d2,0,,\nq2,wall,d2,1,,\n"
     (folder / "grades.csv").write_text(HEAD + rows, encoding="utf-8")
@@ -37,7 +37,7 @@ def filled(shop: Opened, folder: Path, tick: Tick) -> None:
 
 
 @pytest.fixture
-def said(shop: Opened, tick: Tick, tmp_path: Path) -> Opened:
+def said(shop: Workspace, tick: Tick, tmp_path: Path) -> Workspace:
     """Three queries, judged by ann; ben could not judge d1 of the second."""
     rows = "q1,door,d1,2,ann,\nq1,door,d2,0,ann,\nq2,wall,d1,,ben,language\nq3,roof,d1,1,ann,\n"
     (tmp_path / "said.csv").write_text(HEAD + rows, encoding="utf-8")
@@ -47,12 +47,12 @@ def said(shop: Opened, tick: Tick, tmp_path: Path) -> Opened:
 
 @pytest.mark.parametrize("each_rater", [False, True])
 def test_what_goes_out_comes_back_in(
-    each_rater: bool, shop: Opened, tick: Tick, tmp_path: Path
+    each_rater: bool, shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     rows = "q1,door,d1,2,ann,\nq1,door,d1,3,ben,nice\nq2,wall,d1,,ann,language\n"
     (tmp_path / "said.csv").write_text(HEAD + rows, encoding="utf-8")
     take_in(shop, tmp_path / "said.csv", now=tick())
-    told = give_out(shop, tmp_path / "out.csv", "csv", each_rater=each_rater)
+    told = export_golden_set(shop, tmp_path / "out.csv", "csv", each_rater=each_rater)
     scale = "the scale 0-3: the largest grade in it is 2; evaluate with --scale 0-3"
     made_one = [
         scale,
@@ -84,7 +84,7 @@ def test_what_goes_out_comes_back_in(
 def test_every_format_comes_back_into_a_fresh_set(
     name: str,
     by_name: bool,
-    shop: Opened,
+    shop: Workspace,
     tick: Tick,
     tmp_path: Path,
     new_sqlite: Callable[[Path], str],
@@ -94,7 +94,7 @@ def test_every_format_comes_back_into_a_fresh_set(
     run = Run.from_dict({"q1": {"d1": 2, "d2": 1}, "q2": {"d2": 1}}, "lexical")
     keep_runs(shop, [run], now=tick())
     holds = EXCHANGES[name].holds
-    give_out(shop, tmp_path / "out", name, runs=["lexical"] if holds.runs else ())
+    export_golden_set(shop, tmp_path / "out", name, runs=["lexical"] if holds.runs else ())
     (tmp_path / "other").mkdir()
     new_sqlite(tmp_path / "other" / "karat.db")
     make_workspace(tmp_path / "other", now=tick())
@@ -103,11 +103,11 @@ def test_every_format_comes_back_into_a_fresh_set(
         mine, theirs = (by_text(each, texts=holds.text) for each in (shop, other))
         assert theirs[0] == mine[0]
         assert theirs[1] == (mine[1] if holds.judgments else set())
-        names = [run.name for run in kept_runs(other, ["lexical"])] if holds.runs else []
+        names = [run.name for run in stored_run_rows(other, ["lexical"])] if holds.runs else []
         assert names == ["lexical"][: len(names)]
 
 
-def by_text(opened: Opened, *, texts: bool) -> tuple[set[str], set[tuple[str, str, float]]]:
+def by_text(opened: Workspace, *, texts: bool) -> tuple[set[str], set[tuple[str, str, float]]]:
     """Queries, and their grades, by the text of the query, or by its id."""
     content = content_of(opened)
     known = content.queries.with_columns(said="text" if texts else "query_id")
@@ -115,7 +115,9 @@ def by_text(opened: Opened, *, texts: bool) -> tuple[set[str], set[tuple[str, st
     return set(known["said"]), set(grades.iter_rows())
 
 
-def test_what_is_no_raters_is_said_to_be_left_out(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_what_is_no_raters_is_said_to_be_left_out(
+    shop: Workspace, tick: Tick, tmp_path: Path
+) -> None:
     rows = "q1,door,d1,2,ann,\nq1,door,d1,1,,\nq1,door,d2,3,,\n"
     (tmp_path / "said.csv").write_text(HEAD + rows, encoding="utf-8")
     take_in(shop, tmp_path / "said.csv", now=tick())
@@ -125,56 +127,56 @@ def test_what_is_no_raters_is_said_to_be_left_out(shop: Opened, tick: Tick, tmp_
             source=pl.lit("clicks"), time_us=pl.lit(tick()), reason=pl.lit(None, pl.String)
         )
         judgments.record(c, shop.golden.id, facts, None)
-    told = give_out(shop, tmp_path / "out.csv", "csv", each_rater=True)
+    told = export_golden_set(shop, tmp_path / "out.csv", "csv", each_rater=True)
     assert told.lost[0].startswith("the scale 0-3: the largest grade in it is 2")  # ann's
     assert told.lost[1:] == [
         "1 judgment of no rater: of clicks",
         "2 judgments of no rater: imported, with nobody named",
     ]
-    made_one = give_out(shop, tmp_path / "one.csv", "csv").lost
+    made_one = export_golden_set(shop, tmp_path / "one.csv", "csv").lost
     # ann's 2, and 3 of nobody: the largest grade is the top of the scale, so that is not lost.
     assert made_one == ["who judged: 1 rater; --each-rater keeps them apart"]
 
 
 def test_all_that_goes_out_is_of_one_moment(
-    shop: Opened, tick: Tick, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shop: Workspace, tick: Tick, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(shop, tmp_path, tick)
     keep_runs(shop, [Run.from_dict({"q1": {"d2": 2.5}}, "lexical")], now=tick())
     reads = []
     read = Store.read
     monkeypatch.setattr(Store, "read", lambda store: (reads.append(store), read(store))[1])
-    give_out(shop, tmp_path / "out.json", "quepid-snapshot", runs=["lexical"])
+    export_golden_set(shop, tmp_path / "out.json", "quepid-snapshot", runs=["lexical"])
     assert len(reads) == 1
 
 
-def test_kept_runs_go_out(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_kept_runs_go_out(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
     filled(shop, tmp_path, tick)
     first = Run.from_dict({"q1": {"d2": 2.5, "d1": 1}, "q2": {}}, "lexical")
     other = Run.from_dict({"q1": {"d1": 9}}, "dense")
     keep_runs(shop, [first, other], now=tick())
     with pytest.raises(UsageError, match=r"none is named\n.*lexical, dense"):
-        give_out(shop, tmp_path / "x.json", "quepid-snapshot")
+        export_golden_set(shop, tmp_path / "x.json", "quepid-snapshot")
     with pytest.raises(UsageError, match="trec holds no runs"):
-        give_out(shop, tmp_path / "x", "trec", runs=["dense"])
+        export_golden_set(shop, tmp_path / "x", "trec", runs=["dense"])
     with pytest.raises(UsageError, match="several runs"):
-        give_out(shop, tmp_path / "x.trec", "run", runs=["dense", "lexical"])
+        export_golden_set(shop, tmp_path / "x.trec", "run", runs=["dense", "lexical"])
     with pytest.raises(UsageError, match="holds no grades"):
-        give_out(shop, tmp_path / "x.trec", "run", runs=["dense"], edition="one")
+        export_golden_set(shop, tmp_path / "x.trec", "run", runs=["dense"], edition="one")
     for name in ("quepid-snapshot", "quepid-snapshot-csv"):
-        told = give_out(shop, tmp_path / name, name, runs=["lexical", "dense"])
+        told = export_golden_set(shop, tmp_path / name, name, runs=["lexical", "dense"])
         assert told.kept == ["2 documents", "2 runs"]
         assert "that 1 query got no answer, of run 'lexical'" in told.lost
         make_workspace(tmp_path / f"of {name}", now=tick())
         with open_workspace(tmp_path / f"of {name}", now=tick()) as theirs:
             take_in(theirs, tmp_path / name, now=tick())
-            back = {run.name: run.to_dict() for run in kept_runs(theirs)}
+            back = {run.name: run.to_dict() for run in stored_run_rows(theirs)}
         # Places, and no scores.
         ranked = {run: [list(docs) for docs in each.values()] for run, each in back.items()}
         assert ranked == {"lexical": [["d2", "d1"]], "dense": [["d1"]]}
     beside = "what out.trec has no place for: out.trec.about.json"
     for ending, more in (("trec", [beside]), ("jsonl", []), ("parquet", [])):
-        told = give_out(shop, tmp_path / f"out.{ending}", "run", runs=["lexical"])
+        told = export_golden_set(shop, tmp_path / f"out.{ending}", "run", runs=["lexical"])
         assert told.kept == ["run 'lexical': 2 rows of 1 query", *more]
         assert told.lost == []
         again = read_run(tmp_path / f"out.{ending}")
@@ -184,13 +186,13 @@ def test_kept_runs_go_out(shop: Opened, tick: Tick, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["trec", "csv", "json", "jsonl"])
 def test_a_run_goes_out_with_its_about_and_its_failed_queries(
-    shop: Opened, tick: Tick, tmp_path: Path, ending: str
+    shop: Workspace, tick: Tick, tmp_path: Path, ending: str
 ) -> None:
     filled(shop, tmp_path, tick)
     run = Run.from_dict({"q1": {"d2": 2.5}, "q2": None}, "prod")
     run.about = {"engine": "prod", "index": "docs-7"}
     keep_runs(shop, [run], now=tick())
-    told = give_out(shop, tmp_path / f"out.{ending}", "run", runs=["prod"])
+    told = export_golden_set(shop, tmp_path / f"out.{ending}", "run", runs=["prod"])
     again = read_run(tmp_path / f"out.{ending}")
     assert {key: again.about.get(key) for key in run.about} == run.about
     assert again.answers["state"].to_list() == ["ok", "failed"]
@@ -198,13 +200,13 @@ def test_a_run_goes_out_with_its_about_and_its_failed_queries(
 
 
 def test_what_standard_output_cannot_hold_is_said(
-    shop: Opened, tick: Tick, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+    shop: Workspace, tick: Tick, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     filled(shop, tmp_path, tick)
     run = Run.from_dict({"q1": {"d2": 2.5}, "q2": {}}, "prod")
     run.about = {"engine": "prod", "index": "docs-7"}
     keep_runs(shop, [run], now=tick())
-    told = give_out(shop, "-", "run", runs=["prod"])
+    told = export_golden_set(shop, "-", "run", runs=["prod"])
     assert capfdbinary.readouterr().out == b"q1 Q0 d2 1 2.5 prod\n"
     assert told.lost == [
         "that 1 query got no answer, of run 'prod'",
@@ -212,60 +214,62 @@ def test_what_standard_output_cannot_hold_is_said(
     ]
 
 
-def test_what_is_there_is_replaced_only_by_force(said: Opened, tmp_path: Path) -> None:
+def test_what_is_there_is_replaced_only_by_force(said: Workspace, tmp_path: Path) -> None:
     source, folder = tmp_path / "src.csv", tmp_path / "set"
     source.write_text("mine", encoding="utf-8")
     with pytest.raises(InputError, match=r"a file already\n  fix: --force"):
-        give_out(said, source, "csv")
+        export_golden_set(said, source, "csv")
     assert source.read_text(encoding="utf-8") == "mine"
-    give_out(said, source, "csv", force=True)
+    export_golden_set(said, source, "csv", force=True)
     assert source.read_text(encoding="utf-8").startswith("query_id,query")
-    give_out(said, folder, "beir")
+    export_golden_set(said, folder, "beir")
     (folder / "qrels/test.tsv").write_text("old", encoding="utf-8")
     with pytest.raises(InputError, match=r"something already\n  fix: --force"):
-        give_out(said, folder, "beir")
-    give_out(said, folder, "beir", force=True)
+        export_golden_set(said, folder, "beir")
+    export_golden_set(said, folder, "beir", force=True)
     assert "q3\td1\t1" in (folder / "qrels/test.tsv").read_text(encoding="utf-8")
     # A folder of anything else is never replaced: what is in it would be gone.
     (folder / "qrels/notes.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(InputError, match=r"holds more than is written, such as qrels/notes\.txt"):
-        give_out(said, folder, "beir", force=True)
+        export_golden_set(said, folder, "beir", force=True)
     with pytest.raises(InputError, match="a folder is to be written"):
-        give_out(said, source, "beir", force=True)
+        export_golden_set(said, source, "beir", force=True)
     with pytest.raises(InputError, match="a file is wanted"):
-        give_out(said, folder, "csv", force=True)
+        export_golden_set(said, folder, "csv", force=True)
     (tmp_path / "empty").touch()  # as mktemp makes it: there is nothing to lose
-    give_out(said, tmp_path / "empty", "csv")
+    export_golden_set(said, tmp_path / "empty", "csv")
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"src.csv", "set", "empty", "said.csv", "shop"}
 
 
-def test_a_run_too_is_replaced_only_by_force(said: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_a_run_too_is_replaced_only_by_force(said: Workspace, tick: Tick, tmp_path: Path) -> None:
     keep_runs(said, [Run.from_dict({"q1": {"d1": 1.0}}, "one")], now=tick())
     (tmp_path / "one.trec").write_text("mine", encoding="utf-8")
     with pytest.raises(InputError, match="--force"):
-        give_out(said, tmp_path / "one.trec", "run", runs=["one"])
-    give_out(said, tmp_path / "one.trec", "run", runs=["one"], force=True)
+        export_golden_set(said, tmp_path / "one.trec", "run", runs=["one"])
+    export_golden_set(said, tmp_path / "one.trec", "run", runs=["one"], force=True)
     assert read_run(tmp_path / "one.trec").to_dict() == {"q1": {"d1": 1.0}}
 
 
-def test_a_folder_that_is_not_there_is_named(said: Opened, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_named(said: Workspace, tmp_path: Path) -> None:
     for name in ("csv", "beir"):
         with pytest.raises(InputError, match=r"nodir does not exist\n  fix: mkdir -p"):
-            give_out(said, tmp_path / "nodir/x", name)
+            export_golden_set(said, tmp_path / "nodir/x", name)
 
 
 @pytest.mark.parametrize("name", ["quepid-csv", "rre", "rank-eval", "csv", "trec"])
 def test_what_could_not_be_judged_is_said_to_be_left_out(
-    name: str, said: Opened, tmp_path: Path
+    name: str, said: Workspace, tmp_path: Path
 ) -> None:
-    lost = give_out(said, tmp_path / "x", name).lost
+    lost = export_golden_set(said, tmp_path / "x", name).lost
     assert "that 1 document could not be judged" in lost
     assert any(each.startswith("who judged: 2 raters") for each in lost)
     assert any(each.startswith("the reasons of 1 judgment") for each in lost)
 
 
-def test_what_is_no_rating_is_said_to_be_left_out(said: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_what_is_no_rating_is_said_to_be_left_out(
+    said: Workspace, tick: Tick, tmp_path: Path
+) -> None:
     kinds = ["adjudication", "repeat", "repeat", "gold"]
     facts = pl.DataFrame(
         {
@@ -278,17 +282,17 @@ def test_what_is_no_rating_is_said_to_be_left_out(said: Opened, tick: Tick, tmp_
     ).with_columns(source=pl.lit("human"), time_us=pl.lit(tick()), reason=pl.lit(None, pl.String))
     with said.store.begin() as c:
         judgments.record(c, said.golden.id, facts, None)
-    told = give_out(said, tmp_path / "x.csv", "csv", each_rater=True)
+    told = export_golden_set(said, tmp_path / "x.csv", "csv", each_rater=True)
     assert told.kept[0] == "4 judgments of 3 queries"
     assert told.lost[0].startswith("the scale 0-3: the largest grade in it is 2")
     assert told.lost[1:] == ["1 adjudication", "1 gold judgment", "2 repeated judgments"]
 
 
-def test_the_scale_survives_an_export_or_is_named_as_lost(said: Opened, tmp_path: Path) -> None:
+def test_the_scale_survives_an_export_or_is_named_as_lost(said: Workspace, tmp_path: Path) -> None:
     lost = "the scale 0-3: the largest grade in it is 2; evaluate with --scale 0-3"
     for name, peer in EXCHANGES.items():
         if peer.write and peer.holds.judgments:
-            told = give_out(said, tmp_path / name, name)
+            told = export_golden_set(said, tmp_path / name, name)
             assert (lost in told.lost) == (name != "golden"), name
     assert read_qrels(tmp_path / "golden").scale == (0, 3)
     run = Run.from_dict({"q1": {"d9": 2.0, "d1": 1.0}})
@@ -297,7 +301,7 @@ def test_the_scale_survives_an_export_or_is_named_as_lost(said: Opened, tmp_path
         assert any("the largest there is; --scale declares it" in note for note in notes)
 
 
-def test_a_golden_set_goes_through_a_workspace(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_a_golden_set_goes_through_a_workspace(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
     golden = GoldenSet("docs", scale=(0, 3))
     golden.add("door", {"d1": 2, "d2": 0}, category="thing", difficulty=2)
     golden.add("not judged yet", category="task")
@@ -314,7 +318,7 @@ def test_a_golden_set_goes_through_a_workspace(shop: Opened, tick: Tick, tmp_pat
     # Clicks stay clicks: they count in no edition.
     assert set(facts.filter(pl.col("doc_id") == "d3")["source"]) == {"clicks"}
 
-    told = give_out(shop, tmp_path / "again.json", named_format("again.json"))
+    told = export_golden_set(shop, tmp_path / "again.json", named_format("again.json"))
     assert told.format == "golden"
     again = GoldenSet.load(tmp_path / "again.json")
     assert again.scale == (0, 3)
@@ -322,7 +326,7 @@ def test_a_golden_set_goes_through_a_workspace(shop: Opened, tick: Tick, tmp_pat
     assert again["q1"].attributes == {"category": "thing", "difficulty": 2}
     assert again.to_judge == ["q2", "q3", "q4"]
 
-    told = give_out(shop, tmp_path / "list.json", "golden-list")
+    told = export_golden_set(shop, tmp_path / "list.json", "golden-list")
     assert "3 queries for which nothing is judged" in told.lost
     (item,) = json.loads((tmp_path / "list.json").read_text(encoding="utf-8"))
     assert item == {
@@ -334,12 +338,12 @@ def test_a_golden_set_goes_through_a_workspace(shop: Opened, tick: Tick, tmp_pat
 
 
 def test_a_run_goes_out_under_the_ids_of_the_golden_set(
-    said: Opened, tick: Tick, tmp_path: Path
+    said: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     keep_runs(said, [Run.from_dict({"1": {"d1": 1.0}, "9": {}}, "one")], now=tick())
     (tmp_path / "q.csv").write_text("query_id,text\n1,Door\n", encoding="utf-8")
     take_in(said, tmp_path / "q.csv", now=tick())
-    told = give_out(said, tmp_path / "one.jsonl", "run", runs=["one"])
+    told = export_golden_set(said, tmp_path / "one.jsonl", "run", runs=["one"])
     assert read_run(tmp_path / "one.jsonl").to_dict() == {"q1": {"d1": 1.0}, "9": {}}
     (known_as,) = told.assumed
     assert known_as.endswith(

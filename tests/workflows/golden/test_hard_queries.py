@@ -15,7 +15,7 @@ from karat.tables import Run
 from karat.workflows.golden.hard_queries import hard_queries
 from karat.workflows.golden.import_ import take_in
 from karat.workflows.golden.sampling import choose_queries
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 Tick = Callable[[], int]
 HEAD = "query_id,query,doc_id,grade,rater,reason\n"
@@ -40,7 +40,7 @@ WORST_FIRST = [
 
 
 @pytest.fixture
-def judged(shop: Opened, tick: Tick, tmp_path: Path) -> Opened:
+def judged(shop: Workspace, tick: Tick, tmp_path: Path) -> Workspace:
     """Seven queries, of which q5 and q6 have no grade, and q7 none above 0."""
     rows = "".join(f"q{n},text {n},a,{0 if n == 7 else 2},ann,\n" for n in (1, 2, 3, 4, 7))
     (tmp_path / "said.csv").write_text(HEAD + rows, encoding="utf-8")
@@ -51,7 +51,7 @@ def judged(shop: Opened, tick: Tick, tmp_path: Path) -> Opened:
     return shop
 
 
-def test_the_worst_come_first_with_the_reason(judged: Opened) -> None:
+def test_the_worst_come_first_with_the_reason(judged: Workspace) -> None:
     found = hard_queries(judged, RUN, measure="RR")
     assert found.frame.select("query_id", "reason").rows() == WORST_FIRST
     assert found.frame["text"].to_list() == ["text 4", "text 5", "text 3", "text 2"]
@@ -65,7 +65,7 @@ def test_the_worst_come_first_with_the_reason(judged: Opened) -> None:
     assert "4 queries could be taken: the 3 hardest are" in fewer.notes
 
 
-def test_judgments_may_come_from_a_file(shop: Opened, tmp_path: Path) -> None:
+def test_judgments_may_come_from_a_file(shop: Workspace, tmp_path: Path) -> None:
     golden = karat.GoldenSet()
     for n in (1, 2, 3, 4):
         golden.add(f"text {n}", {"a": 2})
@@ -79,7 +79,7 @@ def test_judgments_may_come_from_a_file(shop: Opened, tmp_path: Path) -> None:
     assert found.notes == ["2 queries of the run without judgments: cannot be ranked"]
 
 
-def test_what_cannot_be_ranked_is_refused(judged: Opened) -> None:
+def test_what_cannot_be_ranked_is_refused(judged: Workspace) -> None:
     with pytest.raises(UsageError, match="more of NumRet is not better"):
         hard_queries(judged, RUN, measure="NumRet")
     with pytest.raises(UsageError, match="0 hard queries"):
@@ -89,12 +89,14 @@ def test_what_cannot_be_ranked_is_refused(judged: Opened) -> None:
         hard_queries(judged, good, measure="RR")
 
 
-def test_without_any_grade_nothing_is_ranked(shop: Opened) -> None:
+def test_without_any_grade_nothing_is_ranked(shop: Workspace) -> None:
     with pytest.raises(InputError, match="nothing is judged in the workspace"):
         hard_queries(shop, RUN)
 
 
-def test_hard_queries_of_a_run_are_drawn_on_top(judged: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_hard_queries_of_a_run_are_drawn_on_top(
+    judged: Workspace, tick: Tick, tmp_path: Path
+) -> None:
     log = tmp_path / "log.csv"
     rows = "".join(f"asked {n},{50 - n}\n" for n in range(30))
     log.write_text(f"query,count\n{rows}text 3,4\n", encoding="utf-8")

@@ -14,16 +14,16 @@ from karat.errors import InputError, UsageError
 from karat.store.sql import documents, judgments, queries
 from karat.store.sql.schema import imported
 from karat.workflows.golden.editions import content_of
-from karat.workflows.golden.export import give_out
+from karat.workflows.golden.export import export_golden_set
 from karat.workflows.golden.import_ import take_in
-from karat.workflows.workspace.stored_runs import kept_runs
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.stored_runs import stored_run_rows
+from karat.workflows.workspace.workspace import Workspace
 
 Tick = Callable[[], int]
 HEAD = "query_id,query,doc_id,grade,rater,reason\n"
 
 
-def held(opened: Opened) -> tuple[int, int, int]:
+def held(opened: Workspace) -> tuple[int, int, int]:
     """Queries, documents and judgments in the store."""
     with opened.store.read() as c:
         return (
@@ -46,7 +46,7 @@ def beir(folder: Path, tail: str = "") -> Path:
 
 
 def test_a_file_that_was_imported_adds_nothing_again(
-    shop: Opened, tick: Tick, tmp_path: Path
+    shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     folder = beir(tmp_path / "beir")
     first = take_in(shop, folder, now=tick())
@@ -66,7 +66,7 @@ def test_a_file_that_was_imported_adds_nothing_again(
     ],
 )
 def test_of_a_damaged_folder_nothing_comes_in(
-    tail: str, says: str, shop: Opened, tick: Tick, tmp_path: Path
+    tail: str, says: str, shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=says) as refused:
         take_in(shop, beir(tmp_path / "beir", tail), now=tick())
@@ -88,7 +88,7 @@ def test_of_a_damaged_folder_nothing_comes_in(
     ],
 )
 def test_of_a_damaged_sheet_nothing_comes_in(
-    rows: str, says: str, shop: Opened, tick: Tick, tmp_path: Path
+    rows: str, says: str, shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     (tmp_path / "said.csv").write_text(HEAD + rows, encoding="utf-8")
     with pytest.raises(InputError, match=says):
@@ -97,7 +97,7 @@ def test_of_a_damaged_sheet_nothing_comes_in(
 
 
 def test_a_query_known_by_its_text_keeps_its_id_and_ids_that_clash_get_another(
-    shop: Opened, tick: Tick, tmp_path: Path
+    shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     take_in(shop, beir(tmp_path / "beir"), now=tick())
     # Here "door" is called x, "lamp" q2 as "wall" is, and q2-2 is a third query's.
@@ -115,7 +115,9 @@ def test_a_query_known_by_its_text_keeps_its_id_and_ids_that_clash_get_another(
     assert graded == {"q1": 3, named["lamp"]: 2, named["roof"]: 1}
 
 
-def test_what_a_file_does_not_say_stays_as_it_was(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_what_a_file_does_not_say_stays_as_it_was(
+    shop: Workspace, tick: Tick, tmp_path: Path
+) -> None:
     (tmp_path / "queries.jsonl").write_text(
         '{"_id": "q1", "text": "door", "metadata": {"need": "open it", "lang": "en"}}\n',
         encoding="utf-8",
@@ -127,7 +129,7 @@ def test_what_a_file_does_not_say_stays_as_it_was(shop: Opened, tick: Tick, tmp_
     assert (row["need"], row["lang"]) == ("open it", "en")
 
 
-def test_queries_and_documents_come_alone_too(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_queries_and_documents_come_alone_too(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
     folder = beir(tmp_path / "beir")
     (folder / "qrels/test.tsv").unlink()
     (folder / "qrels").rmdir()
@@ -147,7 +149,7 @@ def test_queries_and_documents_come_alone_too(shop: Opened, tick: Tick, tmp_path
 
 
 def test_runs_of_a_file_are_kept_under_the_ids_of_the_golden_set(
-    shop: Opened, tick: Tick, tmp_path: Path
+    shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     take_in(shop, beir(tmp_path / "beir"), now=tick())
     rows = "Snapshot Name,Snapshot Time,Case ID,Query Text,Doc ID,Doc Position\n"
@@ -155,19 +157,19 @@ def test_runs_of_a_file_are_kept_under_the_ids_of_the_golden_set(
     (tmp_path / "snapshot.csv").write_text(rows, encoding="utf-8")
     found = take_in(shop, tmp_path / "snapshot.csv", now=tick())
     assert len(found.runs) == 1
-    (run,) = kept_runs(shop)
+    (run,) = stored_run_rows(shop)
     assert found.runs == [run.name]
     # Of the same content under another name: it is kept once, and has that name too.
     (tmp_path / "snapshot.csv").write_text(rows.replace("before", "after"), encoding="utf-8")
     again = take_in(shop, tmp_path / "snapshot.csv", now=tick())
-    assert (again.runs, len(kept_runs(shop))) == (["after"], 1)
-    assert kept_runs(shop, ["after"])[0].to_dict() == run.to_dict()
+    assert (again.runs, len(stored_run_rows(shop))) == (["after"], 1)
+    assert stored_run_rows(shop, ["after"])[0].to_dict() == run.to_dict()
     assert any("is the same as" in each for each in again.exchange.assumed)
     assert {query: list(docs) for query, docs in run.to_dict().items()} == {"q1": ["d2", "d1"]}
 
 
 def test_where_runs_cannot_be_kept_nothing_comes_in(
-    shop: Opened, tick: Tick, tmp_path: Path
+    shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     shop.workspace.runs.write_text("no folder", encoding="utf-8")
     rows = "Snapshot Name,Snapshot Time,Case ID,Query Text,Doc ID,Doc Position\n"
@@ -178,19 +180,21 @@ def test_where_runs_cannot_be_kept_nothing_comes_in(
 
 
 def test_people_go_before_what_nobody_is_named_for(
-    shop: Opened, tick: Tick, tmp_path: Path
+    shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     rows = "q1,door,d1,0,,\nq1,door,d1,3,ann,\nq1,door,d2,1,,\n"
     (tmp_path / "said.csv").write_text(HEAD + rows, encoding="utf-8")
     take_in(shop, tmp_path / "said.csv", now=tick())
     assert dict(content_of(shop).grades.select("doc_id", "grade").iter_rows()) == {"d1": 3, "d2": 1}
     with pytest.raises(UsageError, match="nope"):
-        give_out(shop, tmp_path / "x", "csv", edition="nope")
+        export_golden_set(shop, tmp_path / "x", "csv", edition="nope")
     with pytest.raises(UsageError, match="nope"):
         take_in(shop, tmp_path / "said.csv", now=tick(), format="nope")
 
 
-def test_every_import_is_noted_with_what_it_said(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_every_import_is_noted_with_what_it_said(
+    shop: Workspace, tick: Tick, tmp_path: Path
+) -> None:
     (tmp_path / "queries.csv").write_text("query_id,text\nq1,door\n", encoding="utf-8")
     (tmp_path / "corpus.csv").write_text("doc_id,title\nd1,A door\n", encoding="utf-8")
     rows = "Snapshot Name,Query Text,Doc ID,Doc Position\nbefore,door,d1,1\n"
@@ -209,7 +213,7 @@ def test_every_import_is_noted_with_what_it_said(shop: Opened, tick: Tick, tmp_p
 
 
 def test_what_a_rater_says_otherwise_is_corrected_and_not_new(
-    shop: Opened, tick: Tick, tmp_path: Path
+    shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     (tmp_path / "a.csv").write_text(f"{HEAD}q1,door,d1,2,ann,\nq1,door,d2,1,ann,\n", "utf-8")
     first = take_in(shop, tmp_path / "a.csv", now=tick())
@@ -224,7 +228,7 @@ def test_what_a_rater_says_otherwise_is_corrected_and_not_new(
 
 
 def test_two_ids_of_one_text_stay_apart_and_it_is_said(
-    shop: Opened, tick: Tick, tmp_path: Path
+    shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     take_in(shop, beir(tmp_path / "beir"), now=tick())
     # Both are "door", which is q1 here, and ann says something else of each.
@@ -257,7 +261,7 @@ def test_two_ids_of_one_text_stay_apart_and_it_is_said(
     ],
 )
 def test_a_grade_off_the_scale_is_named_with_its_line(
-    name: str, content: str, says: str, shop: Opened, tick: Tick, tmp_path: Path
+    name: str, content: str, says: str, shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     data = content.encode()
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
@@ -265,7 +269,9 @@ def test_a_grade_off_the_scale_is_named_with_its_line(
         take_in(shop, tmp_path / name, now=tick())
 
 
-def test_what_nobody_has_rated_is_said_to_be_that(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_what_nobody_has_rated_is_said_to_be_that(
+    shop: Workspace, tick: Tick, tmp_path: Path
+) -> None:
     (tmp_path / "book.csv").write_text("query,docid\ndoor,d1\n", encoding="utf-8")
     with pytest.raises(InputError, match="a book that nobody has rated yet"):
         take_in(shop, tmp_path / "book.csv", now=tick())
@@ -280,7 +286,7 @@ def test_what_nobody_has_rated_is_said_to_be_that(shop: Opened, tick: Tick, tmp_
 
 
 def test_a_sheet_with_semicolons_is_read_and_it_is_said(
-    shop: Opened, tick: Tick, tmp_path: Path
+    shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     sheet = (
         'query_id;query;doc_id;grade;rater\nq1;"door; red";d1;1,5;ann\nq1;"door; red";d2;2;ann\n'
@@ -304,7 +310,7 @@ def test_a_sheet_with_semicolons_is_read_and_it_is_said(
     )
 
 
-def test_ids_of_a_file_are_remembered(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_ids_of_a_file_are_remembered(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("query_id,text\nqa,Door\nqb,Wall\n", encoding="utf-8")
     take_in(shop, tmp_path / "log.csv", now=tick())
     first = take_in(shop, beir(tmp_path / "beir"), now=tick())
@@ -336,7 +342,7 @@ def test_ids_of_a_file_are_remembered(shop: Opened, tick: Tick, tmp_path: Path) 
 
 
 def test_ids_that_karat_made_up_are_not_remembered(
-    shop: Opened, tick: Tick, tmp_path: Path
+    shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     (tmp_path / "log.csv").write_text("query_id,text\nqa,door\n", encoding="utf-8")
     (tmp_path / "quepid.csv").write_text("query,docid,rating\ndoor,d1,1\n", encoding="utf-8")
@@ -350,7 +356,7 @@ def test_ids_that_karat_made_up_are_not_remembered(
     [("", "is empty"), ("  ", "is empty"), ("Import ", "'Import' is reserved")],
 )
 def test_a_name_that_is_none_is_refused(
-    rater: str, says: str, shop: Opened, tick: Tick, tmp_path: Path
+    rater: str, says: str, shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     (tmp_path / "a.csv").write_text("query_id,doc_id,grade\nq1,d1,2\n", encoding="utf-8")
     with pytest.raises(UsageError, match=says):
@@ -358,7 +364,7 @@ def test_a_name_that_is_none_is_refused(
     assert held(shop) == (0, 0, 0)
 
 
-def test_raters_whose_names_are_alike_are_said(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_raters_whose_names_are_alike_are_said(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
     rows = "q1,door,d1,2, ann ,\nq1,door,d2,2,Bo Li,\nq1,door,d3,2,BoLi,\n"
     (tmp_path / "a.csv").write_text(HEAD + rows, encoding="utf-8")
     found = take_in(shop, tmp_path / "a.csv", now=tick())
@@ -369,7 +375,7 @@ def test_raters_whose_names_are_alike_are_said(shop: Opened, tick: Tick, tmp_pat
     assert said.startswith("'Ann' and 'ann' are different raters")
 
 
-def test_what_is_changed_is_named(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_what_is_changed_is_named(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
     take_in(shop, beir(tmp_path / "beir"), now=tick())
     (tmp_path / "q.csv").write_text("query_id,text,lang\nq1,Door,en\nq2,wall,\n", "utf-8")
     (tmp_path / "d.csv").write_text("doc_id,title,text\nd1,T,A door\nd2,T,Wall\n", "utf-8")
@@ -383,7 +389,7 @@ def test_what_is_changed_is_named(shop: Opened, tick: Tick, tmp_path: Path) -> N
 
 
 def test_a_file_that_contradicts_most_of_what_is_there_warns_first(
-    shop: Opened, tick: Tick, tmp_path: Path
+    shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     def sheet(grades: list[int]) -> Path:
         rows = [f"q1,door,d{n},{grade},ann,\n" for n, grade in enumerate(grades)]
@@ -400,7 +406,7 @@ def test_a_file_that_contradicts_most_of_what_is_there_warns_first(
     assert (few.corrected, few.exchange.assumed) == (19, [])
 
 
-def test_attributes_beyond_count_are_refused(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_attributes_beyond_count_are_refused(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
     def sheet(key: str, count: int, first: int = 0) -> Path:
         names = [f"a{k}" for k in range(first, first + count)]
         rows = [",".join([key, "text", *names]), ",".join(["x1", "t", *["1"] * count])]

@@ -17,14 +17,14 @@ from karat.workflows.golden.import_ import TakenIn, take_in
 from karat.workflows.golden.judgment_sources import SourceUnknown, correct_source, sources_of
 from karat.workflows.golden.pooling import enqueue
 from karat.workflows.judging.queue import Judging
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 Tick = Callable[[], int]
 HEAD = "query_id,query,doc_id,grade,rater\n"
 
 
 @pytest.fixture
-def imports(shop: Opened, tick: Tick, tmp_path: Path) -> Callable[..., TakenIn]:
+def imports(shop: Workspace, tick: Tick, tmp_path: Path) -> Callable[..., TakenIn]:
     """Imports ten pairs that raters graded, with arguments of ``take_in``."""
 
     def run(*raters: str, source: tuple[str, ...] = (), grade: int = 1, **more: str) -> TakenIn:
@@ -38,20 +38,20 @@ def imports(shop: Opened, tick: Tick, tmp_path: Path) -> Callable[..., TakenIn]:
     return run
 
 
-def sources(opened: Opened) -> dict[str, list[str]]:
+def sources(opened: Workspace) -> dict[str, list[str]]:
     """The sources of each rater's judgments that count."""
     with opened.store.read() as c:
         frame = judgments.current(c, opened.golden.id).frame
     return {rater: sorted(set(part["source"])) for (rater,), part in frame.group_by("rater")}
 
 
-def raters_of(opened: Opened) -> list[str]:
+def raters_of(opened: Workspace) -> list[str]:
     """Whose grades an edition would hold."""
     return sorted(set(content_of(opened).grades["raters"].explode()))
 
 
 def test_a_rater_who_is_plainly_a_model_is_asked_about(
-    shop: Opened, imports: Callable[..., TakenIn]
+    shop: Workspace, imports: Callable[..., TakenIn]
 ) -> None:
     with pytest.raises(SourceUnknown, match="'gpt-5' reads like a model") as error:
         imports("ann", "gpt-5")
@@ -83,7 +83,7 @@ def test_sources(
     source: tuple[str, ...],
     more: dict[str, str],
     found: dict[str, list[str]],
-    shop: Opened,
+    shop: Workspace,
     imports: Callable[..., TakenIn],
 ) -> None:
     imports(*raters, source=source, **more)
@@ -102,7 +102,7 @@ def test_what_cannot_be_meant(imports: Callable[..., TakenIn]) -> None:
 
 
 def test_a_correction_reaches_agreement_and_editions_and_deletes_nothing(
-    shop: Opened, imports: Callable[..., TakenIn], tick: Tick
+    shop: Workspace, imports: Callable[..., TakenIn], tick: Tick
 ) -> None:
     imports("ann")
     imports("modelA", "ben", grade=0)
@@ -137,7 +137,7 @@ def test_a_correction_reaches_agreement_and_editions_and_deletes_nothing(
 
 
 def test_what_came_under_both_sources_counts_once(
-    shop: Opened, imports: Callable[..., TakenIn], tick: Tick
+    shop: Workspace, imports: Callable[..., TakenIn], tick: Tick
 ) -> None:
     imports("modelA")
     done = imports("modelA", source=("llm",))
@@ -150,7 +150,7 @@ def test_what_came_under_both_sources_counts_once(
 
 
 def test_what_a_person_gave_here_stays(
-    shop: Opened, imports: Callable[..., TakenIn], tick: Tick
+    shop: Workspace, imports: Callable[..., TakenIn], tick: Tick
 ) -> None:
     imports("ann")
     pairs = Pairs(pl.DataFrame({"query_id": ["q0"], "doc_id": ["d"]}))

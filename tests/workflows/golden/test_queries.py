@@ -12,7 +12,7 @@ from karat.tables import Pairs, Run
 from karat.tables.golden.exchange import Exchange
 from karat.workflows.golden.audited import put_before_adjudicator
 from karat.workflows.golden.editions import freeze
-from karat.workflows.golden.import_ import take_exchange
+from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.golden.pooling import enqueue, pool
 from karat.workflows.golden.queries import (
     classes_in,
@@ -28,18 +28,18 @@ from karat.workflows.golden.queries import (
     ready_in,
 )
 from karat.workflows.judging.queue import Judging
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 Tick = Callable[[], int]
 
 
 @pytest.fixture
-def judged(shop: Opened, tick: Tick) -> Opened:
+def judged(shop: Workspace, tick: Tick) -> Workspace:
     """Query q1 with documents a and b, which ann and ben judged: 0 and 3, 1 and 1."""
     documents = pl.DataFrame({"doc_id": ["a", "b"], "title": ["A", None], "text": ["x", "y"]})
     queries = pl.DataFrame({"query_id": ["q1", "q2"], "text": ["door", None], "tags": [["x"], []]})
     found = Exchange("csv", queries=queries, documents=documents)
-    take_exchange(shop, found, file="f", sha256="", now=tick())
+    import_exchange(shop, found, file="f", sha256="", now=tick())
     pool(shop, [Run.from_dict({"q1": {"a": 2, "b": 1}}, "lexical")], now=tick())
     for name, grades in (("ann", {"a": 0, "b": 1}), ("ben", {"a": 3, "b": 1})):
         rater = Judging(shop, name, tick)
@@ -48,12 +48,12 @@ def judged(shop: Opened, tick: Tick) -> Opened:
     return shop
 
 
-def states(opened: Opened) -> dict[str, str]:
+def states(opened: Workspace) -> dict[str, str]:
     """What each pair is."""
     return dict(pairs_in(opened).select("doc_id", "state").iter_rows())
 
 
-def test_a_pair_is_what_it_is_waiting_for(judged: Opened, tick: Tick) -> None:
+def test_a_pair_is_what_it_is_waiting_for(judged: Workspace, tick: Tick) -> None:
     assert states(judged) == {"a": "disagreement", "b": "graded"}
     more = pl.DataFrame({"query_id": ["q2", "q2"], "doc_id": ["a", "b"], "gold_grade": [None, 2.0]})
     enqueue(judged, Pairs(more, "more"), now=tick())
@@ -71,7 +71,7 @@ def test_a_pair_is_what_it_is_waiting_for(judged: Opened, tick: Tick) -> None:
     assert not disagreements_listed(judged).height
 
 
-def test_cells_count_each_rating_once(judged: Opened) -> None:
+def test_cells_count_each_rating_once(judged: Workspace) -> None:
     frame = pairs_in(judged)
     assert given_by(frame, ("ann", 0.0), ("ben", 3.0))["doc_id"].to_list() == ["a"]
     assert given_by(frame, (None, 3.0), (None, 0.0))["doc_id"].to_list() == ["a"]
@@ -79,7 +79,7 @@ def test_cells_count_each_rating_once(judged: Opened) -> None:
     assert not given_by(frame, (None, 1.0), (None, 1.0), (None, 1.0)).height
 
 
-def test_queries_are_counted(judged: Opened, tick: Tick) -> None:
+def test_queries_are_counted(judged: Workspace, tick: Tick) -> None:
     freeze(judged, "first", now=tick())
     frame, names = queries_in(judged, {"tags"})
     counts = frame.select("query_id", "documents", "graded", "judgments", "waiting", "editions")
@@ -94,7 +94,7 @@ def test_queries_are_counted(judged: Opened, tick: Tick) -> None:
         query_in(judged, "q9")
 
 
-def test_a_pair_keeps_its_history(judged: Opened, tick: Tick) -> None:
+def test_a_pair_keeps_its_history(judged: Workspace, tick: Tick) -> None:
     ann = Judging(judged, "ann", tick)
     ann.undo()
     found = pair_in(judged, "q1", "b")
@@ -105,17 +105,17 @@ def test_a_pair_keeps_its_history(judged: Opened, tick: Tick) -> None:
         pair_in(judged, "q1", "c")
 
 
-def test_judgments_are_stale_when_their_document_changes(judged: Opened, tick: Tick) -> None:
+def test_judgments_are_stale_when_their_document_changes(judged: Workspace, tick: Tick) -> None:
     assert not judgments_in(judged)["stale"].any()
     changed = Exchange("csv", documents=pl.DataFrame({"doc_id": ["a"], "text": ["new"]}))
-    take_exchange(judged, changed, file="g", sha256="", now=tick())
+    import_exchange(judged, changed, file="g", sha256="", now=tick())
     found = judgments_in(judged)
     assert found.filter("stale")["doc_id"].to_list() == ["a", "a"]
     assert found["judgment"].is_sorted(descending=True)
     assert imports_in(judged)["file"].to_list() == ["g", "f"]
 
 
-def test_what_an_edition_would_be(shop: Opened, judged: Opened) -> None:
+def test_what_an_edition_would_be(shop: Workspace, judged: Workspace) -> None:
     found = ready_in(judged)
     assert (found.queries, found.grades, found.contradicted) == (2, 2, 0)
     assert found.agreed.verdict == "warn"
@@ -129,7 +129,7 @@ def test_strangers_names_are_harmless() -> None:
 
 
 def test_numbers_are_seen_by_what_queries_are_and_not_by_how_they_came(
-    shop: Opened, tick: Tick
+    shop: Workspace, tick: Tick
 ) -> None:
     queries = pl.DataFrame(
         {
@@ -141,5 +141,5 @@ def test_numbers_are_seen_by_what_queries_are_and_not_by_how_they_came(
             "kind": ["a", "a", "b", "b"],
         }
     )
-    take_exchange(shop, Exchange("csv", queries=queries), file="f", sha256="", now=tick())
+    import_exchange(shop, Exchange("csv", queries=queries), file="f", sha256="", now=tick())
     assert sorted(classes_in(shop)) == ["band", "kind"]

@@ -12,7 +12,7 @@ from karat.errors import InputError, UsageError
 from karat.store.sql import queries
 from karat.workflows.golden.import_ import take_in
 from karat.workflows.golden.sampling import choose_queries, draw_queries, plan_queries, read_bands
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 Tick = Callable[[], int]
 
@@ -24,13 +24,13 @@ def log(path: Path, counts: dict[str, int]) -> Path:
     return path
 
 
-def asked(opened: Opened) -> pl.DataFrame:
+def asked(opened: Workspace) -> pl.DataFrame:
     """The queries of the golden set."""
     with opened.store.read() as c:
         return queries.frame(c, opened.golden.id)
 
 
-def test_weights_stand_for_searches(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_weights_stand_for_searches(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
     counts = {"a": 70, "b": 20, "c": 10}
     made = choose_queries(shop, log(tmp_path / "log.csv", counts), 3, now=tick())
     assert (made.added, made.kept, made.gone.height) == (3, 0, 0)
@@ -40,7 +40,7 @@ def test_weights_stand_for_searches(shop: Opened, tick: Tick, tmp_path: Path) ->
 
 
 def test_drawn_again_a_query_that_is_still_asked_stays(
-    shop: Opened, tick: Tick, tmp_path: Path
+    shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     first = {f"query {n}": 100 - n for n in range(60)}
     choose_queries(shop, log(tmp_path / "log.csv", first), 20, now=tick())
@@ -59,7 +59,7 @@ def test_drawn_again_a_query_that_is_still_asked_stays(
 
 
 def test_hard_queries_no_log_counted_come_without_a_weight(
-    shop: Opened, tick: Tick, tmp_path: Path
+    shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     path = log(tmp_path / "log.csv", {"a": 70, "b": 20, "c": 10})
     made = choose_queries(shop, path, 2, now=tick(), hard=["c", "never asked"])
@@ -70,7 +70,7 @@ def test_hard_queries_no_log_counted_come_without_a_weight(
     assert weight["c"] == pytest.approx(0.3)  # 10 of 100 searches, 3 queries that have a weight
 
 
-def test_a_log_without_anything_is_refused(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_a_log_without_anything_is_refused(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("query,count\n", encoding="utf-8")
     with pytest.raises(InputError):
         choose_queries(shop, tmp_path / "log.csv", 3, now=tick())
@@ -78,7 +78,7 @@ def test_a_log_without_anything_is_refused(shop: Opened, tick: Tick, tmp_path: P
 
 
 def test_what_people_said_of_a_query_stays_and_its_text_is_one_query(
-    shop: Opened, tick: Tick, tmp_path: Path
+    shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     """Imported as "Red  Hat" with a need: the log's "red hat" is that query, drawn or not."""
     own = '{"_id": "mine", "text": "Red  Hat", "need": "a hat", "team": "x"}\n'
@@ -96,7 +96,7 @@ def test_what_people_said_of_a_query_stays_and_its_text_is_one_query(
 
 
 def test_a_sample_that_mostly_falls_out_is_kept_unless_that_is_wanted(
-    shop: Opened, tick: Tick, tmp_path: Path
+    shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     choose_queries(
         shop, log(tmp_path / "log.csv", {f"query {n}": 9 for n in range(6)}), 6, now=tick()
@@ -119,7 +119,7 @@ def test_a_sample_that_mostly_falls_out_is_kept_unless_that_is_wanted(
     assert choose_queries(shop, half, 6, now=tick()).gone.height == 4
 
 
-def test_how_a_log_was_read_is_told(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_how_a_log_was_read_is_told(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("query;count\nwing;1.000\nflap;2\n", encoding="utf-8")
     made = choose_queries(shop, tmp_path / "log.csv", 2, now=tick())
     assert "semicolons" in made.log.notes[0]
@@ -127,7 +127,7 @@ def test_how_a_log_was_read_is_told(shop: Opened, tick: Tick, tmp_path: Path) ->
 
 
 def test_a_plan_says_what_will_be_done_and_does_nothing(
-    shop: Opened, tick: Tick, tmp_path: Path
+    shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     path = log(tmp_path / "log.csv", {f"query {n}": 100 - n for n in range(60)})
     choose_queries(shop, path, 20, now=tick())

@@ -14,7 +14,7 @@ from karat.store.sql import golden_sets
 from karat.store.sql.opening import Store
 from karat.tables import Run
 from karat.tables.golden.agreement import Agreement
-from karat.tables.workspace import Workspace
+from karat.tables.workspace import WorkspaceConfig
 from karat.workflows.golden import status as golden_status
 from karat.workflows.golden.agreement import Moment, disagreements_in
 from karat.workflows.golden.editions import freeze, stale_judgments
@@ -24,7 +24,7 @@ from karat.workflows.golden.sampling import choose_queries, draw_queries, plan_q
 from karat.workflows.golden.status import Status, Statuses, status
 from karat.workflows.judging.queue import Judging
 from karat.workflows.workspace.stored_runs import keep_runs
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 Tick = Callable[[], int]
 DAY = 86_400_000_000
@@ -36,7 +36,7 @@ def commands(found: Status) -> list[str]:
 
 
 def test_judged_queries_that_no_log_counted_are_told_until_they_have_weights(
-    shop: Opened, tick: Tick, tmp_path: Path
+    shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     rows = "".join(f'{{"_id": "q{n}", "text": "own {n}"}}\n' for n in range(3))
     (tmp_path / "own.jsonl").write_text(rows, encoding="utf-8")
@@ -68,7 +68,7 @@ def test_judged_queries_that_no_log_counted_are_told_until_they_have_weights(
 
 @pytest.mark.parametrize("settles", [True, False])
 def test_every_step_leads_to_the_next(
-    settles: bool, shop: Opened, tick: Tick, tmp_path: Path
+    settles: bool, shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     found = status(shop, now=tick())
     assert commands(found) == ["karat golden choose LOG"]
@@ -113,7 +113,7 @@ def test_every_step_leads_to_the_next(
     assert (found.edition, found.edition_days, found.todo) == ("2026-03", 40, [])
 
 
-def test_what_is_stale_comes_with_its_query(shop: Opened, tick: Tick, tmp_path: Path) -> None:
+def test_what_is_stale_comes_with_its_query(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
     (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "door"}\n', encoding="utf-8")
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text('{"_id": "a", "title": "A", "text": "one"}\n', encoding="utf-8")
@@ -134,7 +134,7 @@ def test_what_is_stale_comes_with_its_query(shop: Opened, tick: Tick, tmp_path: 
 
 
 def test_all_of_it_is_of_one_moment(
-    shop: Opened, tick: Tick, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shop: Workspace, tick: Tick, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Read in one transaction, so that no part of it is of after a judgment and another before."""
     rows = "q1,d1,3,ann\nq1,d1,3,ben\nq1,d2,3,ann\n"
@@ -159,7 +159,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     times: list[int] = []
     was = golden_status.agreement_at
 
-    def noted(held: Moment, workspace: Workspace) -> Agreement:
+    def noted(held: Moment, workspace: WorkspaceConfig) -> Agreement:
         times.append(1)
         return was(held, workspace)
 
@@ -168,7 +168,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_a_state_is_computed_once_and_a_new_one_at_once(
-    shop: Opened, tick: Tick, tmp_path: Path, counted: list[int]
+    shop: Workspace, tick: Tick, tmp_path: Path, counted: list[int]
 ) -> None:
     said = "query_id,query,doc_id,grade,rater\n" + "".join(
         f"q{n},shoes {n},d1,{n % 3},{rater}\n" for n in range(6) for rater in ("ann", "ben")
@@ -191,7 +191,7 @@ def test_a_state_is_computed_once_and_a_new_one_at_once(
 
 
 def test_an_edition_ages_and_runs_come_without_anything_computed(
-    shop: Opened, tick: Tick, tmp_path: Path, counted: list[int]
+    shop: Workspace, tick: Tick, tmp_path: Path, counted: list[int]
 ) -> None:
     said = "query_id,query,doc_id,grade,rater\nq1,shoes,d1,1,ann\nq1,shoes,d1,1,ben\n"
     (tmp_path / "said.csv").write_text(said, encoding="utf-8")
@@ -209,7 +209,7 @@ def test_an_edition_ages_and_runs_come_without_anything_computed(
 
 
 def test_of_several_that_ask_at_once_one_computes(
-    shop: Opened, tick: Tick, counted: list[int]
+    shop: Workspace, tick: Tick, counted: list[int]
 ) -> None:
     at_hand, now = Statuses(), tick()
     with ThreadPoolExecutor(8) as threads:
@@ -219,7 +219,7 @@ def test_of_several_that_ask_at_once_one_computes(
 
 
 def test_only_the_last_golden_sets_are_at_hand(
-    shop: Opened, tick: Tick, counted: list[int]
+    shop: Workspace, tick: Tick, counted: list[int]
 ) -> None:
     at_hand = Statuses(most=1)
     with shop.store.begin() as c:

@@ -15,13 +15,13 @@ from karat.workflows.golden.pooling import pool
 from karat.workflows.judging.bulk import pairs_of, rate_pairs
 from karat.workflows.judging.in_place import Seen
 from karat.workflows.judging.queue import Judging
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 Tick = Callable[[], int]
 
 
 @pytest.fixture
-def queued(shop: Opened, tick: Tick, tmp_path: Path) -> Opened:
+def queued(shop: Workspace, tick: Tick, tmp_path: Path) -> Workspace:
     """Two documents of one query in the queue, of which one is not in the store."""
     (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "door"}\n', encoding="utf-8")
     (tmp_path / "corpus.jsonl").write_text('{"_id": "d1", "text": "A\\ndoor"}\n', encoding="utf-8")
@@ -32,7 +32,7 @@ def queued(shop: Opened, tick: Tick, tmp_path: Path) -> Opened:
     return shop
 
 
-def test_a_list_has_one_s_own_grades_and_what_is_free(queued: Opened, tick: Tick) -> None:
+def test_a_list_has_one_s_own_grades_and_what_is_free(queued: Workspace, tick: Tick) -> None:
     rate_pairs(queued, "ann", [("q1", "d1")], 2, now=tick())
     rate_pairs(queued, "ben", [("q1", "d1"), ("q1", "d2")], 0, now=tick(), reason="no door")
     columns = ["doc_id", "query", "title", "begins", "yours", "judgments", "free"]
@@ -43,7 +43,7 @@ def test_a_list_has_one_s_own_grades_and_what_is_free(queued: Opened, tick: Tick
     assert pairs_of(queued, "eve")["yours"].null_count() == 2
 
 
-def test_each_pair_is_told_of_in_the_order_given(queued: Opened, tick: Tick) -> None:
+def test_each_pair_is_told_of_in_the_order_given(queued: Workspace, tick: Tick) -> None:
     chosen = [("q1", "none"), ("q1", "d2"), ("q1", "d2")]
     first, second = rate_pairs(queued, "ann", chosen, 3, now=tick())
     assert (first.judgment, first.refused) == (None, "it is not in the queue")
@@ -56,7 +56,7 @@ def test_each_pair_is_told_of_in_the_order_given(queued: Opened, tick: Tick) -> 
 
 @pytest.mark.parametrize(("rater", "grade"), [("ann", 9), ("", 1)])
 def test_what_cannot_be_recorded_is_refused_before_anything_is(
-    queued: Opened, tick: Tick, rater: str, grade: float
+    queued: Workspace, tick: Tick, rater: str, grade: float
 ) -> None:
     with pytest.raises(UsageError):
         rate_pairs(queued, rater, [("q1", "d1")], grade, now=tick())
@@ -64,7 +64,7 @@ def test_what_cannot_be_recorded_is_refused_before_anything_is(
         assert judgments.current(c, queued.golden.id).frame.is_empty()
 
 
-def test_what_changed_since_it_was_looked_at_is_refused(queued: Opened, tick: Tick) -> None:
+def test_what_changed_since_it_was_looked_at_is_refused(queued: Workspace, tick: Tick) -> None:
     shown = pairs_of(queued, "ann").select("doc_id", "document_sha256", "guideline")
     assert shown["guideline"].to_list() == ["1", "1"]
     assert shown["document_sha256"].null_count() == 1  # of d2 nothing is known
@@ -80,7 +80,7 @@ def test_what_changed_since_it_was_looked_at_is_refused(queued: Opened, tick: Ti
 
 
 def test_a_correction_with_votes_in_sight_leaves_the_one_before_to_agreement(
-    queued: Opened, tick: Tick
+    queued: Workspace, tick: Tick
 ) -> None:
     pair = ("q1", "d1")
     rate_pairs(queued, "ann", [pair], 1, now=tick())
@@ -98,7 +98,7 @@ def test_a_correction_with_votes_in_sight_leaves_the_one_before_to_agreement(
 
 
 def test_undone_and_given_anew_in_the_queue_it_is_the_one_before_still(
-    queued: Opened, tick: Tick
+    queued: Workspace, tick: Tick
 ) -> None:
     pair = ("q1", "d1")
     rate_pairs(queued, "ann", [pair], 1, now=tick())
@@ -115,7 +115,7 @@ def test_undone_and_given_anew_in_the_queue_it_is_the_one_before_still(
     assert dict(first.select("rater", "grade").rows()) == {"ann": 1.0, "ben": 3.0}
 
 
-def test_nothing_waits_in_a_new_set(shop: Opened) -> None:
+def test_nothing_waits_in_a_new_set(shop: Workspace) -> None:
     found = pairs_of(shop, "ann")
     assert found.is_empty()
     assert found.schema["yours"] == pl.String

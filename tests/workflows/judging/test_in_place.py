@@ -12,13 +12,13 @@ from karat.store.sql.queue import PairRefused
 from karat.workflows.judging.bulk import rate_pairs
 from karat.workflows.judging.in_place import Seen, ToGrade, own_of, rate, take_back, to_grade
 from karat.workflows.judging.queue import Judging
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 Tick = Callable[[], int]
 
 
 @pytest.fixture
-def known(shop: Opened, tick: Tick) -> Opened:
+def known(shop: Workspace, tick: Tick) -> Workspace:
     """A query and one document."""
     with shop.store.begin() as c:
         asked = pl.DataFrame({"query_id": ["q1"], "text": ["door"]})
@@ -27,18 +27,18 @@ def known(shop: Opened, tick: Tick) -> Opened:
     return shop
 
 
-def describe(opened: Opened, text: str, now: int) -> None:
+def describe(opened: Workspace, text: str, now: int) -> None:
     with opened.store.begin() as c:
         told = pl.DataFrame({"doc_id": ["d1"], "text": [text]})
         documents.put(c, opened.golden.id, told, now)
 
 
-def facts(opened: Opened) -> pl.DataFrame:
+def facts(opened: Workspace) -> pl.DataFrame:
     with opened.store.read() as c:
         return judgments.current(c, opened.golden.id).frame
 
 
-def test_what_was_seen_is_what_is_kept(known: Opened, tick: Tick) -> None:
+def test_what_was_seen_is_what_is_kept(known: Workspace, tick: Tick) -> None:
     shown = to_grade(known, ["d1", "d2"])
     assert (shown["d1"].text, shown["d2"]) == ("A door", ToGrade(None, None, Seen(None, "1")))
     seen = {doc_id: one.seen for doc_id, one in shown.items()}
@@ -51,7 +51,7 @@ def test_what_was_seen_is_what_is_kept(known: Opened, tick: Tick) -> None:
 
 @pytest.mark.parametrize("doc_id", ["d1", "d2"])
 def test_what_changed_or_came_since_is_refused_and_the_queue_left_as_it_is(
-    known: Opened, tick: Tick, doc_id: str
+    known: Workspace, tick: Tick, doc_id: str
 ) -> None:
     seen = to_grade(known, [doc_id])[doc_id].seen
     with known.store.begin() as c:
@@ -65,7 +65,7 @@ def test_what_changed_or_came_since_is_refused_and_the_queue_left_as_it_is(
     assert rate(known, "ann", "q1", doc_id, 2, now=tick())  # not checked
 
 
-def test_the_newest_is_taken_back_once_and_may_be_given_again(known: Opened, tick: Tick) -> None:
+def test_the_newest_is_taken_back_once_and_may_be_given_again(known: Workspace, tick: Tick) -> None:
     first = rate(known, "ann", "q1", "d1", 2, now=tick())
     second = rate(known, "ann", "q1", "d2", 3, now=tick())
     held = own_of(known, "ann", "q1")
@@ -87,7 +87,7 @@ def test_the_newest_is_taken_back_once_and_may_be_given_again(known: Opened, tic
 
 
 def test_what_was_taken_back_waits_for_others_and_not_for_who_saw_their_votes(
-    known: Opened, tick: Tick
+    known: Workspace, tick: Tick
 ) -> None:
     number = rate(known, "ann", "q1", "d1", 3, now=tick())
     rate_pairs(known, "ben", [("q1", "d1")], 1, now=tick())
@@ -101,7 +101,7 @@ def test_what_was_taken_back_waits_for_others_and_not_for_who_saw_their_votes(
     assert card.claim.doc_id == "d1"
 
 
-def test_who_opened_the_form_before_others_graded_is_refused(known: Opened, tick: Tick) -> None:
+def test_who_opened_the_form_before_others_graded_is_refused(known: Workspace, tick: Tick) -> None:
     rate(known, "ben", "q1", "d1", 1, now=tick())
     with pytest.raises(PairRefused, match="somebody has graded it since"):
         rate(known, "ann", "q1", "d1", 1, now=tick(), token="t1")
@@ -110,7 +110,7 @@ def test_who_opened_the_form_before_others_graded_is_refused(known: Opened, tick
     assert facts(known)["grade"].to_list() == [2.0]
 
 
-def test_a_form_sent_again_with_another_grade_is_told(known: Opened, tick: Tick) -> None:
+def test_a_form_sent_again_with_another_grade_is_told(known: Workspace, tick: Tick) -> None:
     first = rate(known, "ann", "q1", "d1", 3, now=tick(), token="t1")
     assert rate(known, "ann", "q1", "d1", 3, now=tick(), token="t1") == first
     with pytest.raises(PairRefused, match="sent before, with another grade"):

@@ -16,7 +16,7 @@ from karat.workflows.golden.editions import stale_judgments
 from karat.workflows.golden.import_ import take_in
 from karat.workflows.golden.pooling import pool
 from karat.workflows.judging.queue import Card, Judging
-from karat.workflows.workspace.workspace import Opened, open_workspace
+from karat.workflows.workspace.workspace import Workspace, open_workspace
 
 Tick = Callable[[], int]
 
@@ -29,7 +29,7 @@ def documents(path: Path, text: str) -> Path:
 
 
 @pytest.fixture
-def queued(shop: Opened, tick: Tick, tmp_path: Path) -> Opened:
+def queued(shop: Workspace, tick: Tick, tmp_path: Path) -> Workspace:
     """Two documents of one query in the queue."""
     (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "door"}\n', encoding="utf-8")
     (tmp_path / "a.trec").write_text("q1 Q0 d1 1 2 a\nq1 Q0 d2 2 1 a\n", encoding="utf-8")
@@ -46,14 +46,14 @@ def next_card(judging: Judging) -> Card:
     return card
 
 
-def facts(opened: Opened) -> pl.DataFrame:
+def facts(opened: Workspace) -> pl.DataFrame:
     """What counts."""
     with opened.store.read() as c:
         return judgments.current(c, opened.golden.id).frame
 
 
 def test_documents_that_changed_make_their_judgments_stale(
-    queued: Opened, tick: Tick, tmp_path: Path
+    queued: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     ann = Judging(queued, "ann", tick)
     for _ in range(2):
@@ -70,7 +70,7 @@ def test_documents_that_changed_make_their_judgments_stale(
 
 
 def test_what_was_shown_counts_and_not_what_came_in_meanwhile(
-    queued: Opened, tick: Tick, tmp_path: Path
+    queued: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     ann = Judging(queued, "ann", tick)
     card = next_card(ann)
@@ -81,7 +81,7 @@ def test_what_was_shown_counts_and_not_what_came_in_meanwhile(
     assert stale == (["d1"] if card.claim.doc_id == "d1" else [])
 
 
-def test_a_guideline_that_was_edited_is_another_version(queued: Opened, tick: Tick) -> None:
+def test_a_guideline_that_was_edited_is_another_version(queued: Workspace, tick: Tick) -> None:
     ann = Judging(queued, "ann", tick)
     ann.submit(next_card(ann), 2)
     guideline = queued.workspace.guideline
@@ -95,14 +95,14 @@ def test_a_guideline_that_was_edited_is_another_version(queued: Opened, tick: Ti
     assert facts(queued)["guideline"].to_list() == ["1", "2"]
 
 
-def test_a_submission_sent_twice_counts_once(queued: Opened, tick: Tick) -> None:
+def test_a_submission_sent_twice_counts_once(queued: Workspace, tick: Tick) -> None:
     ann = Judging(queued, " ann ", tick)
     card = next_card(ann)
     assert ann.submit(card, 2, seconds=1.5) == ann.submit(card, 2, seconds=1.5)
     assert facts(queued).select("rater", "grade", "seconds").rows() == [("ann", 2, 1.5)]
 
 
-def test_an_undone_judgment_is_asked_again(queued: Opened, tick: Tick) -> None:
+def test_an_undone_judgment_is_asked_again(queued: Workspace, tick: Tick) -> None:
     ann = Judging(queued, "ann", tick)
     assert ann.undo() is None
     first = next_card(ann)
@@ -117,7 +117,7 @@ def test_an_undone_judgment_is_asked_again(queued: Opened, tick: Tick) -> None:
     assert facts(queued)["grade"].to_list() == [3]
 
 
-def test_each_desk_takes_back_its_own(queued: Opened, tick: Tick) -> None:
+def test_each_desk_takes_back_its_own(queued: Workspace, tick: Tick) -> None:
     for rater, grade in (("ann", 0), ("ben", 3)):
         desk = Judging(queued, rater, tick)
         for _ in range(2):
@@ -133,7 +133,7 @@ def test_each_desk_takes_back_its_own(queued: Opened, tick: Tick) -> None:
     assert (undone.claim.kind, undone.claim.doc_id) == ("adjudication", settled.claim.doc_id)
 
 
-def test_disagreements_that_wait_are_those_that_are_dealt(queued: Opened) -> None:
+def test_disagreements_that_wait_are_those_that_are_dealt(queued: Workspace) -> None:
     now = [0]
     for rater, grade in (("ann", 0), ("ben", 3)):
         desk = Judging(queued, rater, lambda: now[0])
@@ -155,7 +155,7 @@ def test_disagreements_that_wait_are_those_that_are_dealt(queued: Opened) -> Non
 
 
 def test_the_text_that_is_shown_is_of_the_version_that_is_recorded(
-    queued: Opened, tick: Tick
+    queued: Workspace, tick: Tick
 ) -> None:
     """Somebody else's command brings in a new guideline while Ann judges."""
     ann = Judging(queued, "ann", tick)
@@ -170,7 +170,7 @@ def test_the_text_that_is_shown_is_of_the_version_that_is_recorded(
     assert facts(queued)["guideline"].to_list() == ["1", "2"]
 
 
-def test_the_share_of_gold_items_is_the_workspaces(queued: Opened, tick: Tick) -> None:
+def test_the_share_of_gold_items_is_the_workspaces(queued: Workspace, tick: Tick) -> None:
     known = pl.DataFrame({"query_id": ["q1"] * 6, "doc_id": [f"g{n}" for n in range(6)]})
     with queued.store.begin() as c:
         pairs.put(c, queued.golden.id, known.with_columns(gold_grade=3.0), 2, tick())
@@ -191,7 +191,7 @@ def test_the_share_of_gold_items_is_the_workspaces(queued: Opened, tick: Tick) -
     assert sorted(kinds("ben", 0.5)) == ["gold", "rating", "rating"]
 
 
-def test_what_was_put_off_comes_back_in_an_hour(queued: Opened) -> None:
+def test_what_was_put_off_comes_back_in_an_hour(queued: Workspace) -> None:
     now = [0]
     ann = Judging(queued, "ann", lambda: now[0])
     first = next_card(ann)
@@ -203,7 +203,7 @@ def test_what_was_put_off_comes_back_in_an_hour(queued: Opened) -> None:
     assert next_card(ann).claim.doc_id == first.claim.doc_id
 
 
-def test_a_card_of_ratings_holds_nothing_of_others(queued: Opened, tick: Tick) -> None:
+def test_a_card_of_ratings_holds_nothing_of_others(queued: Workspace, tick: Tick) -> None:
     ben = Judging(queued, "ben", tick)
     for _ in range(2):
         ben.submit(next_card(ben), 3, "splendid")
@@ -214,7 +214,7 @@ def test_a_card_of_ratings_holds_nothing_of_others(queued: Opened, tick: Tick) -
     assert "ben" not in held.values()
 
 
-def test_what_cannot_be_recorded_is_not(queued: Opened, tick: Tick) -> None:
+def test_what_cannot_be_recorded_is_not(queued: Workspace, tick: Tick) -> None:
     ann = Judging(queued, "ann", tick)
     card = next_card(ann)
     for grade, reason in ((4.0, None), (1.5, None), (None, None), (None, "tired")):

@@ -19,11 +19,11 @@ from karat.tables.golden.exchange import Exchange
 from karat.tables.online.events import EventLog
 from karat.tables.online.worst_queries import WorstQueries
 from karat.tables.schema import QUERIES
-from karat.workflows.golden.import_ import take_exchange
+from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.golden.sampling import choose_queries
 from karat.workflows.online import worst_queries as worst
 from karat.workflows.online.worst_queries import to_golden, worst_queries, write_log
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 LogOf = Callable[..., EventLog]
 START = 20_777 * DAY + 9 * 60 * MINUTE
@@ -191,7 +191,7 @@ def test_the_export_is_a_query_log(log: EventLog, tmp_path: Path, name: str) -> 
     }
 
 
-def test_the_export_can_be_drawn_from(log: EventLog, tmp_path: Path, shop: Opened) -> None:
+def test_the_export_can_be_drawn_from(log: EventLog, tmp_path: Path, shop: Workspace) -> None:
     write_log(found(log), tmp_path / "worst.csv")
     chosen = choose_queries(shop, tmp_path / "worst.csv", 5, now=1_900_000_000_000_000)
     assert chosen.added == 5
@@ -210,9 +210,9 @@ def test_export_refuses_what_it_cannot_write(log: EventLog, tmp_path: Path) -> N
     assert not list(tmp_path.iterdir())
 
 
-def test_into_the_golden_set(log: EventLog, shop: Opened, tick: Callable[[], int]) -> None:
+def test_into_the_golden_set(log: EventLog, shop: Workspace, tick: Callable[[], int]) -> None:
     known = pl.DataFrame({"query_id": ["mine"], "text": ["PUMP"]})
-    take_exchange(shop, Exchange("queries", queries=known), file="f", sha256="0" * 64, now=tick())
+    import_exchange(shop, Exchange("queries", queries=known), file="f", sha256="0" * 64, now=tick())
     taken = to_golden(shop, found(log, min_searches=4), now=tick())
     assert taken.queries == 1  # cms; pump is there, in capitals
     with shop.store.read() as connection:

@@ -17,7 +17,7 @@ from karat.store.sql import judgments
 from karat.tables import Qrels, Run
 from karat.tables.release.history import Point, Value
 from karat.workflows.golden.editions import freeze
-from karat.workflows.golden.export import give_out
+from karat.workflows.golden.export import export_golden_set
 from karat.workflows.golden.sampling import put_queries
 from karat.workflows.release import stored_trends
 from karat.workflows.release.stored_trends import (
@@ -33,7 +33,7 @@ from karat.workflows.release.stored_trends import (
 from karat.workflows.release.trend import trend
 from karat.workflows.workspace.fingerprints import fingerprint
 from karat.workflows.workspace.stored_runs import keep_runs
-from karat.workflows.workspace.workspace import Opened, make_workspace, open_workspace
+from karat.workflows.workspace.workspace import Workspace, make_workspace, open_workspace
 
 NOW = 1_800_000_000_000_000
 
@@ -75,12 +75,12 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def opened(root: Path) -> Iterator[Opened]:
+def opened(root: Path) -> Iterator[Workspace]:
     with open_workspace(root, now=NOW, environment={}) as found:
         yield found
 
 
-def test_every_series_says_what_the_command_says(opened: Opened, root: Path) -> None:
+def test_every_series_says_what_the_command_says(opened: Workspace, root: Path) -> None:
     path = root / "history.jsonl"
     history.append(path, *falling())
     found = histories_of(opened)[0]
@@ -96,7 +96,7 @@ def test_every_series_says_what_the_command_says(opened: Opened, root: Path) -> 
 
 
 def test_what_is_wrong_with_one_is_said_and_the_others_are_shown(
-    opened: Opened, root: Path
+    opened: Workspace, root: Path
 ) -> None:
     history.append(root / "history.jsonl", *falling())
     (root / "ci").mkdir()
@@ -123,7 +123,7 @@ def test_what_is_wrong_with_one_is_said_and_the_others_are_shown(
     assert histories_of(opened)[2].lacking
 
 
-def test_a_last_line_that_is_cut_short_is_left_out_and_said(opened: Opened, root: Path) -> None:
+def test_a_last_line_that_is_cut_short_is_left_out_and_said(opened: Workspace, root: Path) -> None:
     history.append(root / "history.jsonl", *falling())
     data = (root / "history.jsonl").read_bytes()
     (root / "history.jsonl").write_bytes(data[:-40])
@@ -133,7 +133,7 @@ def test_a_last_line_that_is_cut_short_is_left_out_and_said(opened: Opened, root
 
 
 def test_a_history_is_read_once_until_its_file_changes(
-    opened: Opened, root: Path, monkeypatch: pytest.MonkeyPatch
+    opened: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = []
     real = history.read
@@ -148,7 +148,7 @@ def test_a_history_is_read_once_until_its_file_changes(
     assert len(reads) == 2
 
 
-def test_a_history_is_found_by_name_or_place(opened: Opened, root: Path) -> None:
+def test_a_history_is_found_by_name_or_place(opened: Workspace, root: Path) -> None:
     assert [find_history(opened, said).name for said in ("ci/b.jsonl", "1", "3")] == [  # type: ignore[union-attr]
         "ci/b.jsonl",
         "history.jsonl",
@@ -158,7 +158,7 @@ def test_a_history_is_found_by_name_or_place(opened: Opened, root: Path) -> None
         assert find_history(opened, said) is None
 
 
-def test_a_point_stands_beside_its_mark(opened: Opened, root: Path) -> None:
+def test_a_point_stands_beside_its_mark(opened: Workspace, root: Path) -> None:
     line = falling(4)
     line[1] = replace(line[1], values=line[1].values[:1])  # without nDCG: no point of it
     history.append(root / "history.jsonl", *reversed(line))
@@ -174,7 +174,7 @@ def test_a_point_stands_beside_its_mark(opened: Opened, root: Path) -> None:
     assert found.find("other", "", "") is None
 
 
-def test_a_chart_is_drawn_once_for_what_it_shows(opened: Opened, root: Path) -> None:
+def test_a_chart_is_drawn_once_for_what_it_shows(opened: Workspace, root: Path) -> None:
     pytest.importorskip("vl_convert")
     history.append(root / "history.jsonl", *falling())
     found = histories_of(opened)[0]
@@ -186,7 +186,9 @@ def test_a_chart_is_drawn_once_for_what_it_shows(opened: Opened, root: Path) -> 
     assert len(chart_of(found, series, 5, [])["rows"]) == 5  # type: ignore[arg-type]
 
 
-def test_points_lead_to_kept_runs_and_editions(opened: Opened, root: Path, tmp_path: Path) -> None:
+def test_points_lead_to_kept_runs_and_editions(
+    opened: Workspace, root: Path, tmp_path: Path
+) -> None:
     frame = pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "score": [1.0]})
     run = Run.from_frame(frame, "bm25")
     keep_runs(opened, [run], now=NOW)
@@ -198,7 +200,7 @@ def test_points_lead_to_kept_runs_and_editions(opened: Opened, root: Path, tmp_p
         put_queries(c, opened.golden.id, pl.DataFrame({"query_id": ["q"], "text": ["x"]}), NOW)
         judgments.record(c, opened.golden.id, facts, None)
     freeze(opened, "first", now=NOW)
-    give_out(opened, tmp_path / "first.csv", "csv", edition="first")
+    export_golden_set(opened, tmp_path / "first.csv", "csv", edition="first")
     qrels = fingerprint(read_qrels(tmp_path / "first.csv"))
     hashes = {"run": fingerprint(run), "qrels": qrels}
     points = [replace(point(1), hashes=hashes), point(2), replace(point(3), hashes={})]
@@ -218,7 +220,7 @@ def test_points_lead_to_kept_runs_and_editions(opened: Opened, root: Path, tmp_p
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs modes of files")
-def test_a_file_nobody_may_read_is_said(opened: Opened, root: Path) -> None:
+def test_a_file_nobody_may_read_is_said(opened: Workspace, root: Path) -> None:
     path = root / "history.jsonl"
     history.append(path, *falling(2))
     path.chmod(0)

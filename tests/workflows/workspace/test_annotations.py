@@ -17,24 +17,24 @@ from karat.workflows.workspace.annotations import (
     remove_mark,
     time_of,
 )
-from karat.workflows.workspace.workspace import Opened, make_workspace, open_workspace
+from karat.workflows.workspace.workspace import Workspace, make_workspace, open_workspace
 
 NOW = 1_800_000_000_000_000
 DAY = 1_772_323_200_000_000  # 2026-03-01T00:00:00Z: date -u -d 2026-03-01 +%s
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Opened]:
+def opened(tmp_path: Path) -> Iterator[Workspace]:
     make_workspace(tmp_path / "shop", now=NOW, environment={})
     with open_workspace(tmp_path / "shop", now=NOW, environment={}) as found:
         yield found
 
 
-def mark(opened: Opened, text: str = "tokenizer", time: str = "", person: str = "ann") -> int:
+def mark(opened: Workspace, text: str = "tokenizer", time: str = "", person: str = "ann") -> int:
     return add_mark(opened, time=time, kind="release", text=text, person=person, now=NOW)
 
 
-def noted(opened: Opened) -> list[tuple[str, str, str]]:
+def noted(opened: Workspace) -> list[tuple[str, str, str]]:
     with opened.store.read() as connection:
         found = audit.frame(connection).reverse()
     return list(found.select("person", "action", "subject").iter_rows())
@@ -61,7 +61,7 @@ def test_what_is_no_time_is_refused(said: str) -> None:
         time_of(said)
 
 
-def test_a_mark_is_there_with_who_made_it(opened: Opened) -> None:
+def test_a_mark_is_there_with_who_made_it(opened: Workspace) -> None:
     made = mark(opened, "  new\n tokenizer ", "2026-03-01")
     assert marks_of(opened).row(0) == (made, DAY, "release", "new tokenizer", "ann", NOW)
     mark(opened)
@@ -69,7 +69,7 @@ def test_a_mark_is_there_with_who_made_it(opened: Opened) -> None:
     assert noted(opened)[0] == ("ann", "add mark", "new tokenizer")
 
 
-def test_what_is_sent_twice_is_marked_and_noted_once(opened: Opened) -> None:
+def test_what_is_sent_twice_is_marked_and_noted_once(opened: Workspace) -> None:
     assert mark(opened) == mark(opened)
     now = NOW + TWICE_US - 1
     twice = add_mark(opened, time="", kind="release", text="tokenizer", person="ann", now=now)
@@ -82,7 +82,7 @@ def test_what_is_sent_twice_is_marked_and_noted_once(opened: Opened) -> None:
     assert dated not in {twice, later}
 
 
-def test_what_cannot_be_marked_is_refused_and_not_noted(opened: Opened) -> None:
+def test_what_cannot_be_marked_is_refused_and_not_noted(opened: Workspace) -> None:
     with pytest.raises(UsageError, match="no 'relaese'") as error:
         add_mark(opened, time="", kind="relaese", text="x", person="ann", now=NOW)
     assert error.value.nearest == ("release",)
@@ -95,7 +95,7 @@ def test_what_cannot_be_marked_is_refused_and_not_noted(opened: Opened) -> None:
     assert noted(opened) == []
 
 
-def test_only_who_made_it_takes_it_away_or_an_owner(opened: Opened) -> None:
+def test_only_who_made_it_takes_it_away_or_an_owner(opened: Workspace) -> None:
     first, second = mark(opened), mark(opened, "docs")
     with pytest.raises(UsageError, match="the mark is ann’s"):
         remove_mark(opened, first, person="ben", now=NOW)
@@ -111,7 +111,7 @@ def test_only_who_made_it_takes_it_away_or_an_owner(opened: Opened) -> None:
 
 
 def test_a_mark_that_cannot_be_noted_is_not_kept(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch
+    opened: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
         raise OSError("no")

@@ -20,14 +20,14 @@ from karat.formats.own import bundle
 from karat.store.sql import copying, opening
 from karat.tables.run import Run
 from karat.workflows.workspace.backup import back_up, restore
-from karat.workflows.workspace.stored_runs import keep_runs, kept_runs
-from karat.workflows.workspace.workspace import Opened, open_workspace
+from karat.workflows.workspace.stored_runs import keep_runs, stored_run_rows
+from karat.workflows.workspace.workspace import Workspace, open_workspace
 
 NOW = 1_800_000_000_000_000
 
 
 @pytest.fixture
-def lived_in(shop: Opened) -> Opened:
+def lived_in(shop: Workspace) -> Workspace:
     """A workspace with a run and a history."""
     frame = pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "score": [1.0]})
     keep_runs(shop, [Run.from_frame(frame, name="old")], now=NOW)
@@ -42,7 +42,7 @@ def lived_in(shop: Opened) -> Opened:
 
 @pytest.mark.parametrize("ending", bundle.ENDINGS)
 def test_what_belongs_to_a_workspace_is_there_again(
-    lived_in: Opened, tmp_path: Path, ending: str
+    lived_in: Workspace, tmp_path: Path, ending: str
 ) -> None:
     path = tmp_path / f"kept{ending}"
     made = back_up(lived_in, path, now=NOW)
@@ -62,13 +62,15 @@ def test_what_belongs_to_a_workspace_is_there_again(
         "runs",
     }
     with open_workspace(tmp_path / "new", now=NOW, environment={}) as opened:
-        assert kept_runs(opened)[0].to_dict() == {"q": {"d": 1.0}}
+        assert stored_run_rows(opened)[0].to_dict() == {"q": {"d": 1.0}}
         assert opened.golden.salt == lived_in.golden.salt
         assert opened.workspace.notes == ()
     assert workspace.root == (tmp_path / "new").resolve()
 
 
-def test_a_backup_is_not_overwritten_and_says_what_it_is(lived_in: Opened, tmp_path: Path) -> None:
+def test_a_backup_is_not_overwritten_and_says_what_it_is(
+    lived_in: Workspace, tmp_path: Path
+) -> None:
     back_up(lived_in, tmp_path / "kept.zip", now=NOW)
     with pytest.raises(UsageError, match="there already"):
         back_up(lived_in, tmp_path / "kept.zip", now=NOW)
@@ -78,7 +80,7 @@ def test_a_backup_is_not_overwritten_and_says_what_it_is(lived_in: Opened, tmp_p
         back_up(lived_in, tmp_path / "none" / "kept.zip", now=NOW)
 
 
-def test_a_folder_that_is_not_empty_is_left_alone(lived_in: Opened, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_empty_is_left_alone(lived_in: Workspace, tmp_path: Path) -> None:
     back_up(lived_in, tmp_path / "kept.zip", now=NOW)
     (tmp_path / "new").mkdir()
     (tmp_path / "new/mine.txt").write_text("mine")
@@ -90,7 +92,7 @@ def test_a_folder_that_is_not_empty_is_left_alone(lived_in: Opened, tmp_path: Pa
 
 
 def test_a_store_outside_of_the_folder_is_made_only_where_somebody_says_so(
-    lived_in: Opened, tmp_path: Path
+    lived_in: Workspace, tmp_path: Path
 ) -> None:
     toml = lived_in.workspace.root / "karat.toml"
     elsewhere = tmp_path / "elsewhere.db"
@@ -111,7 +113,7 @@ def test_a_store_outside_of_the_folder_is_made_only_where_somebody_says_so(
 
 
 def test_a_damaged_backup_is_refused_before_anything_is_made(
-    lived_in: Opened, tmp_path: Path
+    lived_in: Workspace, tmp_path: Path
 ) -> None:
     back_up(lived_in, tmp_path / "kept.tar", now=NOW)
     whole = (tmp_path / "kept.tar").read_bytes()
@@ -138,7 +140,7 @@ def test_a_damaged_backup_is_refused_before_anything_is_made(
 
 
 def test_a_newer_backup_is_refused_and_an_older_one_is_brought_up_to_date(
-    lived_in: Opened, tmp_path: Path
+    lived_in: Workspace, tmp_path: Path
 ) -> None:
     """Version 0003 had no accounts: what is made of it is at the newest version, and empty there.
 
@@ -168,7 +170,7 @@ def test_a_newer_backup_is_refused_and_an_older_one_is_brought_up_to_date(
     assert opening.VERSIONS[-1] != "0003"
 
 
-def test_rows_that_no_table_takes_leave_nothing_behind(lived_in: Opened, tmp_path: Path) -> None:
+def test_rows_that_no_table_takes_leave_nothing_behind(lived_in: Workspace, tmp_path: Path) -> None:
     back_up(lived_in, tmp_path / "kept.zip", now=NOW)
     with zipfile.ZipFile(tmp_path / "kept.zip") as archive:
         toml = tmp_path / "toml"
@@ -185,7 +187,7 @@ def test_rows_that_no_table_takes_leave_nothing_behind(lived_in: Opened, tmp_pat
         assert not (tmp_path / "new").exists()
 
 
-def test_tables_are_of_one_moment(lived_in: Opened, tmp_path: Path) -> None:
+def test_tables_are_of_one_moment(lived_in: Workspace, tmp_path: Path) -> None:
     """What is added while tables are read is in none of them."""
     with lived_in.store.read() as c:
         first = list(copying.rows(c, "golden_set"))
@@ -202,7 +204,7 @@ def test_tables_are_of_one_moment(lived_in: Opened, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="needs files without a name (Linux)")
-def test_a_killed_backup_leaves_nothing_behind(lived_in: Opened, tmp_path: Path) -> None:
+def test_a_killed_backup_leaves_nothing_behind(lived_in: Workspace, tmp_path: Path) -> None:
     kept, temporary = tmp_path / "kept", tmp_path / "temporary"
     kept.mkdir()
     temporary.mkdir()
@@ -231,7 +233,7 @@ with open_workspace(Path({str(lived_in.workspace.root)!r}), now={NOW}, environme
 
 
 def test_a_backup_where_files_need_a_name(
-    lived_in: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lived_in: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("karat.formats.tables.writing._nameless", lambda _folder: None)
     back_up(lived_in, tmp_path / "b.zip", now=NOW)

@@ -13,13 +13,13 @@ from karat.store.sql.comparisons import ComparisonRow
 from karat.tables import Run
 from karat.tables.golden.exchange import Exchange
 from karat.workflows.golden.editions import freeze
-from karat.workflows.golden.import_ import take_exchange
+from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.judging.in_place import own_of, rate, take_back
-from karat.workflows.workspace.artifacts import keep_files, kept_files
+from karat.workflows.workspace.artifacts import read_artifact, write_artifact
 from karat.workflows.workspace.comparison_changes import Older, Since
 from karat.workflows.workspace.stored_comparisons import Asked, ask, compute, folder_of
 from karat.workflows.workspace.stored_runs import keep_runs
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 Tick = Callable[[], int]
 RED, BLUE = (
@@ -28,20 +28,20 @@ RED, BLUE = (
 
 
 @pytest.fixture
-def judged(shop: Opened, tick: Tick) -> Opened:
+def judged(shop: Workspace, tick: Tick) -> Workspace:
     """Two queries of which a is good, its colour known, and two runs."""
     facts = pl.DataFrame({"query_id": ["q1", "q2"], "doc_id": ["a", "a"], "grade": [3.0, 1.0]})
     facts = facts.with_columns(pl.lit(None, pl.String).alias(name) for name in ("rater", "reason"))
     asked = pl.DataFrame({"query_id": ["q1", "q2"], "text": ["one", "two"]})
     found = Exchange("csv", queries=asked, judgments=facts, documents=RED)
-    take_exchange(shop, found, file="f", sha256="0" * 64, now=tick())
+    import_exchange(shop, found, file="f", sha256="0" * 64, now=tick())
     for name, score in (("old", 1.0), ("new", 3.0)):
         rows = {query: {"a": score, "b": 2.0} for query in ("q1", "q2")}
         keep_runs(shop, [Run.from_dict(rows, name)], now=tick())
     return shop
 
 
-def made(opened: Opened, tick: Tick, **said: object) -> ComparisonRow:
+def made(opened: Workspace, tick: Tick, **said: object) -> ComparisonRow:
     number = ask(opened, Asked([1, 2], ["nDCG@10"], **said), by="ann", now=tick())  # type: ignore[arg-type]
     assert compute(opened, number, tick)
     with opened.store.read() as c:
@@ -51,7 +51,7 @@ def made(opened: Opened, tick: Tick, **said: object) -> ComparisonRow:
     return row
 
 
-def test_queries_and_documents_make_it_older_as_judgments_do(judged: Opened, tick: Tick) -> None:
+def test_queries_and_documents_make_it_older_as_judgments_do(judged: Workspace, tick: Tick) -> None:
     freeze(judged, "first", now=tick())
     plain, sliced = made(judged, tick), made(judged, tick, by=["returned.colour"])
     frozen = made(judged, tick, edition="first")
@@ -77,15 +77,15 @@ def test_queries_and_documents_make_it_older_as_judgments_do(judged: Opened, tic
 
 
 def test_of_numbers_that_do_not_say_what_they_are_of_judgments_tell(
-    judged: Opened, tick: Tick
+    judged: Workspace, tick: Tick
 ) -> None:
     row = made(judged, tick)
     folder = folder_of(judged, row.id)
-    files = kept_files(folder)
+    files = read_artifact(folder)
     assert files is not None
     tables = {name: pl.read_parquet(path) for name, path in files.tables.items()}
     head = {name: value for name, value in files.head.items() if name != "clock"}
-    keep_files(folder, head, tables)  # as karat wrote it before it noted that
+    write_artifact(folder, head, tables)  # as karat wrote it before it noted that
     assert Since(judged).older(row) == Older()
     rate(judged, "ann", "q1", "b", 1.0, now=tick())
     assert Since(judged).older(row) == Older(1, changed=True)
@@ -94,7 +94,9 @@ def test_of_numbers_that_do_not_say_what_they_are_of_judgments_tell(
     assert Since(judged).older(row) == Older(0, changed=True)
 
 
-def test_what_was_taken_back_or_corrected_was_not_given_twice(judged: Opened, tick: Tick) -> None:
+def test_what_was_taken_back_or_corrected_was_not_given_twice(
+    judged: Workspace, tick: Tick
+) -> None:
     row = made(judged, tick)
     rate(judged, "ann", "q1", "b", 1.0, now=tick())
     given = own_of(judged, "ann", "q1")["b"].judgment
@@ -108,7 +110,7 @@ def test_what_was_taken_back_or_corrected_was_not_given_twice(judged: Opened, ti
 
 
 def test_judgments_are_looked_up_once_for_many(
-    judged: Opened, tick: Tick, monkeypatch: pytest.MonkeyPatch
+    judged: Workspace, tick: Tick, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = []
     for doc in ("b", "c"):

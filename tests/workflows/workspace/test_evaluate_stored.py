@@ -12,7 +12,7 @@ from karat.errors import UsageError
 from karat.release.policy import policy_of
 from karat.tables import Run
 from karat.tables.golden.exchange import Exchange
-from karat.workflows.golden.import_ import take_exchange
+from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.workspace.evaluate_stored import (
     coverage_kept,
     evaluate_kept,
@@ -21,11 +21,11 @@ from karat.workflows.workspace.evaluate_stored import (
     pool_kept,
 )
 from karat.workflows.workspace.stored_runs import keep_runs
-from karat.workflows.workspace.workspace import Opened, make_workspace, open_workspace
+from karat.workflows.workspace.workspace import Workspace, make_workspace, open_workspace
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Opened]:
+def opened(tmp_path: Path) -> Iterator[Workspace]:
     """Two queries, of which each has one document with a grade, and three runs."""
     make_workspace(tmp_path / "w", now=1, name="shop", environment={})
     facts = pl.DataFrame(
@@ -34,7 +34,7 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
     queries = pl.DataFrame({"query_id": ["q1", "q2"], "text": ["one", "two"]})
     with open_workspace(tmp_path / "w", now=1, environment={}) as found:
         held = Exchange("csv", queries=queries, judgments=facts)
-        take_exchange(found, held, file="f", sha256="0", now=1)
+        import_exchange(found, held, file="f", sha256="0", now=1)
         for now, (name, score) in enumerate((("main", 1.0), ("7", 2.0), ("main", 3.0)), start=2):
             run = Run.from_dict({"q1": {"a": score, "b": 0.5}, "q2": {"b": score}})
             keep_runs(found, [run.named(name)], now=now)
@@ -42,7 +42,7 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
 
 
 def test_a_name_is_the_newest_run_of_it_and_digits_are_a_name_before_they_are_a_number(
-    opened: Opened,
+    opened: Workspace,
 ) -> None:
     [first] = find_runs(opened, [1])
     assert first.name == "main"
@@ -57,7 +57,7 @@ def test_a_name_is_the_newest_run_of_it_and_digits_are_a_name_before_they_are_a_
     assert caught.value.nearest == ("main",)
 
 
-def test_numbers_of_kept_runs(opened: Opened) -> None:
+def test_numbers_of_kept_runs(opened: Workspace) -> None:
     # a is first and right for q1: RR 1; nothing is relevant for q2, which RR leaves out.
     [row] = evaluate_kept(opened, ["main"], ["RR@10"]).results
     assert (row.value, row.n) == (1.0, 1)
@@ -71,7 +71,7 @@ def test_numbers_of_kept_runs(opened: Opened) -> None:
             call(opened, [], *([[]] if call is evaluate_kept else []))
 
 
-def test_who_pools_is_noted(opened: Opened) -> None:
+def test_who_pools_is_noted(opened: Workspace) -> None:
     from karat.store.sql import audit
 
     made = pool_kept(opened, ["main"], person="egon", now=9, method="rr", k=2)

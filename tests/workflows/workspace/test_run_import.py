@@ -20,22 +20,22 @@ from karat.workflows.workspace.evaluate_stored import find_runs
 from karat.workflows.workspace.run_import import (
     KEPT,
     REMOVED,
-    bring,
+    import_run,
     needed_by,
     remove_comparison,
     remove_run,
     within,
 )
 from karat.workflows.workspace.stored_comparisons import Asked, ask, folder_of
-from karat.workflows.workspace.stored_runs import kept_runs, names_of_kept
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.stored_runs import stored_run_names, stored_run_rows
+from karat.workflows.workspace.workspace import Workspace
 
 Tick = Callable[[], int]
 ONE, OTHER = "q1 Q0 a 1 2.0 t\nq1 Q0 b 2 1.0 t\n", "q1 Q0 b 1 2.0 t\n"
 
 
 @pytest.fixture
-def asked(shop: Opened, tick: Tick) -> Opened:
+def asked(shop: Workspace, tick: Tick) -> Workspace:
     """A golden set of two queries, one of which was dropped."""
     with shop.store.begin() as c:
         queries.put(c, shop.golden.id, pl.DataFrame({"query_id": ["q1", "q2"]}), tick())
@@ -43,26 +43,26 @@ def asked(shop: Opened, tick: Tick) -> Opened:
     return shop
 
 
-def held(opened: Opened) -> list[RunRow]:
+def held(opened: Workspace) -> list[RunRow]:
     with opened.store.read() as c:
         return runs.runs(c, opened.golden.id)
 
 
-def noted(opened: Opened) -> list[tuple[str, str, str]]:
+def noted(opened: Workspace) -> list[tuple[str, str, str]]:
     """Who did what to what, the first first."""
     with opened.store.read() as c:
         return audit.frame(c).select("person", "action", "subject").rows()[::-1]
 
 
 def test_content_that_is_kept_gets_another_name_and_stays_whose_it_was(
-    asked: Opened, tmp_path: Path, tick: Tick
+    asked: Workspace, tmp_path: Path, tick: Tick
 ) -> None:
     path = tmp_path / "found.trec"
     path.write_text(ONE)
-    made = bring(asked, path, "found.trec", name=" main ", person="ann", now=tick())
+    made = import_run(asked, path, "found.trec", name=" main ", person="ann", now=tick())
     assert (made.new, made.said, made.row.name, made.row.rows) == (True, None, "main", 2)
     [before] = held(asked)
-    again = bring(asked, path, "found.trec", name="nightly", person="ben", now=tick())
+    again = import_run(asked, path, "found.trec", name="nightly", person="ben", now=tick())
     assert (again.new, again.row.id, again.row.name) == (False, made.row.id, "nightly")
     assert again.said == "this content is kept already, as 'main': 'nightly' is another name of it"
     [row] = held(asked)
@@ -70,12 +70,12 @@ def test_content_that_is_kept_gets_another_name_and_stays_whose_it_was(
     assert list(row.names) == ["main", "nightly"]
     # The name can be used, and the run is then called so.
     assert find_runs(asked, ["nightly"])[0].id == made.row.id
-    assert [run.name for run in kept_runs(asked, ["nightly", "main"])] == ["nightly", "main"]
+    assert [run.name for run in stored_run_rows(asked, ["nightly", "main"])] == ["nightly", "main"]
     assert [each.name for each in find_runs(asked, ["main", "nightly"])] == ["main", "nightly"]
-    assert names_of_kept(asked) == ["main"]  # what there is to choose from: each content once
-    assert len(kept_runs(asked)) == 1
+    assert stored_run_names(asked) == ["main"]  # what there is to choose from: each content once
+    assert len(stored_run_rows(asked)) == 1
     # The same name and content again change nothing, and say so.
-    same = bring(asked, path, "found.trec", name="nightly", person="cleo", now=tick())
+    same = import_run(asked, path, "found.trec", name="nightly", person="cleo", now=tick())
     assert same.said == "this content is kept as 'nightly' already: nothing changed"
     assert held(asked) == [row]
     assert noted(asked) == [("ann", "keep run", "main"), ("ben", "name run", "nightly")]
@@ -84,13 +84,13 @@ def test_content_that_is_kept_gets_another_name_and_stays_whose_it_was(
 
 
 def test_a_name_means_what_was_last_given_under_it(
-    asked: Opened, tmp_path: Path, tick: Tick
+    asked: Workspace, tmp_path: Path, tick: Tick
 ) -> None:
     path = tmp_path / "found.trec"
     made = []
     for text in (ONE, OTHER, ONE):
         path.write_text(text)
-        made.append(bring(asked, path, "x", name="nightly", person="ann", now=0))
+        made.append(import_run(asked, path, "x", name="nightly", person="ann", now=0))
     assert [each.row.id for each in made] == [1, 2, 1]
     assert made[2].said == ("this content is kept already: 'nightly' means it again, and not run 2")
     assert find_runs(asked, ["nightly"])[0].id == 1
@@ -98,19 +98,19 @@ def test_a_name_means_what_was_last_given_under_it(
     with pytest.raises(UsageError, match="this is one: 'nightly'"):
         ask(asked, Asked([1, 1]), by="ann", now=tick())
     path.write_text(OTHER)
-    bring(asked, path, "x", name="main", person="ann", now=tick())
+    import_run(asked, path, "x", name="main", person="ann", now=tick())
     path.write_text(ONE)
-    first = bring(asked, path, "x", name="main", person="ann", now=tick())
+    first = import_run(asked, path, "x", name="main", person="ann", now=tick())
     assert first.said == "this content is kept already: 'main' means it now, and not run 2"
 
 
 def test_what_is_brought_back_takes_no_name_that_another_has_by_now(
-    asked: Opened, tmp_path: Path, tick: Tick
+    asked: Workspace, tmp_path: Path, tick: Tick
 ) -> None:
     path = tmp_path / "found.trec"
     for text, name in ((ONE, "main"), (ONE, "nightly"), (OTHER, "main")):
         path.write_text(text)
-        bring(asked, path, "x", name=name, person="ann", now=tick())
+        import_run(asked, path, "x", name=name, person="ann", now=tick())
     one, other = held(asked)
     meant = by_name([one, other])
     # Not "main", which is the other by now, whichever it is called by.
@@ -118,8 +118,8 @@ def test_what_is_brought_back_takes_no_name_that_another_has_by_now(
     assert others(replace(one, name="nightly"), meant) == []
     (asked.workspace.root / one.path).unlink()
     path.write_text(ONE)
-    bring(asked, path, "x", name="again", person="ben", now=tick())
-    assert [run.to_dict() for run in kept_runs(asked, ["main", "again"])] == [
+    import_run(asked, path, "x", name="again", person="ben", now=tick())
+    assert [run.to_dict() for run in stored_run_rows(asked, ["main", "again"])] == [
         {"q1": {"b": 2.0}},
         {"q1": {"a": 2.0, "b": 1.0}},
     ]
@@ -128,7 +128,7 @@ def test_what_is_brought_back_takes_no_name_that_another_has_by_now(
 
 
 def test_a_run_is_hashed_once_and_before_anybody_waits(
-    asked: Opened, tmp_path: Path, tick: Tick, monkeypatch: pytest.MonkeyPatch
+    asked: Workspace, tmp_path: Path, tick: Tick, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashed = []
     plain = keeping.fingerprint
@@ -141,18 +141,18 @@ def test_a_run_is_hashed_once_and_before_anybody_waits(
     monkeypatch.setattr(keeping, "fingerprint", counted)
     path = tmp_path / "found.trec"
     path.write_text(ONE)
-    bring(asked, path, "x", name="main", person="ann", now=tick())
+    import_run(asked, path, "x", name="main", person="ann", now=tick())
     keeping.keep_runs(asked, [path], now=tick())
     assert hashed == ["main", "found"]
 
 
 def test_a_run_without_a_query_of_the_golden_set_is_refused(
-    asked: Opened, tmp_path: Path, tick: Tick
+    asked: Workspace, tmp_path: Path, tick: Tick
 ) -> None:
     path = tmp_path / "strange.trec"
     path.write_text("".join(f"x{i} Q0 a 1 2.0 t\n" for i in range(5)))
     with pytest.raises(InputError) as caught:
-        bring(asked, path, "strange.trec", person="ann", now=tick())
+        import_run(asked, path, "strange.trec", person="ann", now=tick())
     assert caught.value.what == (
         "none of its queries is in the golden set: it has 'x0', 'x1', 'x2', …; the golden set has "
         "'q1', 'q2'"
@@ -163,30 +163,32 @@ def test_a_run_without_a_query_of_the_golden_set_is_refused(
     assert held(asked) == []
     assert not asked.workspace.runs.exists() or not list(asked.workspace.runs.iterdir())
     path.write_text("q2 Q0 a 1 2.0 t\n")  # it was dropped: an edition may have it
-    assert bring(asked, path, "strange.trec", person="ann", now=tick()).new
+    assert import_run(asked, path, "strange.trec", person="ann", now=tick()).new
 
 
 def test_what_cannot_be_read_is_said_of_the_file_as_its_owner_calls_it(
-    asked: Opened, tmp_path: Path, tick: Tick
+    asked: Workspace, tmp_path: Path, tick: Tick
 ) -> None:
     path = tmp_path / "held.trec"
     path.write_text("not a run at all")
     with pytest.raises(InputError) as caught:
-        bring(asked, path, "their run.trec", person="ann", now=tick())
+        import_run(asked, path, "their run.trec", person="ann", now=tick())
     assert caught.value.file == "their run.trec"
     assert str(tmp_path) not in str(caught.value)
     path.write_text(ONE)
     asked.workspace.runs.write_text("no folder")
     with pytest.raises(InputError) as caught:
-        bring(asked, path, "their run.trec", person="ann", now=tick())
+        import_run(asked, path, "their run.trec", person="ann", now=tick())
     assert str(asked.workspace.root) not in str(caught.value)
 
 
-def test_a_run_goes_when_no_comparison_needs_it(asked: Opened, tmp_path: Path, tick: Tick) -> None:
+def test_a_run_goes_when_no_comparison_needs_it(
+    asked: Workspace, tmp_path: Path, tick: Tick
+) -> None:
     path = tmp_path / "found.trec"
     for text in (ONE, OTHER):
         path.write_text(text)
-        bring(asked, path, "x", name=f"run {text[6]}", person="ann", now=tick())
+        import_run(asked, path, "x", name=f"run {text[6]}", person="ann", now=tick())
     one, other = held(asked)
     number = ask(asked, Asked([one.id, other.id]), by="ann", now=tick())
     [comparison] = needed_by(asked, one)
@@ -209,24 +211,24 @@ def test_a_run_goes_when_no_comparison_needs_it(asked: Opened, tmp_path: Path, t
         ("ben", "remove run", "run a"),
     ]
     path.write_text(ONE)
-    assert bring(asked, path, "x", name="run a", person="cleo", now=tick()).new
+    assert import_run(asked, path, "x", name="run a", person="cleo", now=tick()).new
     with asked.store.read() as c:
         assert comparisons.who_kept(c, KEPT, REMOVED)[one.sha256] == "cleo"
 
 
 def test_what_has_the_number_of_what_is_gone_stays(
-    asked: Opened, tmp_path: Path, tick: Tick
+    asked: Workspace, tmp_path: Path, tick: Tick
 ) -> None:
     """As in a store that was put back from a backup since somebody looked."""
     path = tmp_path / "found.trec"
     for text in (ONE, OTHER):
         path.write_text(text)
-        bring(asked, path, "x", name=text[6], person="ann", now=tick())
+        import_run(asked, path, "x", name=text[6], person="ann", now=tick())
     one, other = there = held(asked)
     with pytest.raises(UsageError, match="gone already"):
         remove_run(asked, replace(one, sha256=other.sha256), person="ann", now=tick())
     assert held(asked) == there
-    assert len(kept_runs(asked)) == 2
+    assert len(stored_run_rows(asked)) == 2
     number = ask(asked, Asked([one.id, other.id]), by="ann", now=tick())
     [row] = needed_by(asked, one)
     folder_of(asked, number).mkdir(parents=True)
@@ -237,13 +239,13 @@ def test_what_has_the_number_of_what_is_gone_stays(
 
 
 def test_what_comes_back_while_files_go_does_not_go_with_them(
-    asked: Opened, tmp_path: Path, tick: Tick, monkeypatch: pytest.MonkeyPatch
+    asked: Workspace, tmp_path: Path, tick: Tick, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "found.trec"
 
     def brought(text: str) -> RunRow:
         path.write_text(text)
-        return bring(asked, path, "x", name=text[6], person="ann", now=tick()).row
+        return import_run(asked, path, "x", name=text[6], person="ann", now=tick()).row
 
     one, other = brought(ONE), brought(OTHER)
     folder = folder_of(asked, ask(asked, Asked([one.id, other.id]), by="ann", now=tick()))
@@ -265,16 +267,16 @@ def test_what_comes_back_while_files_go_does_not_go_with_them(
     assert list(folder.parent.iterdir()) == [folder]
     monkeypatch.setattr(Path, "unlink", unlink)
     remove_run(asked, one, person="ann", now=tick())
-    assert [run.name for run in kept_runs(asked)] == ["b", "a"]
+    assert [run.name for run in stored_run_rows(asked)] == ["b", "a"]
     assert len(list(asked.workspace.runs.iterdir())) == 2
 
 
 def test_what_is_not_removed_after_all_keeps_its_file(
-    asked: Opened, tmp_path: Path, tick: Tick
+    asked: Workspace, tmp_path: Path, tick: Tick
 ) -> None:
     path = tmp_path / "found.trec"
     path.write_text(ONE)
-    row = bring(asked, path, "x", person="ann", now=tick()).row
+    row = import_run(asked, path, "x", person="ann", now=tick()).row
 
     def refuse(_: sa.Connection) -> None:
         raise RuntimeError("the disk is full")
@@ -285,10 +287,10 @@ def test_what_is_not_removed_after_all_keeps_its_file(
             remove_run(asked, row, person="ann", now=tick())
     finally:
         sa.event.remove(asked.store.engine, "commit", refuse)
-    assert len(kept_runs(asked)) == 1
+    assert len(stored_run_rows(asked)) == 1
 
 
-def test_files_are_of_the_workspace_alone(shop: Opened, tmp_path: Path) -> None:
+def test_files_are_of_the_workspace_alone(shop: Workspace, tmp_path: Path) -> None:
     root = shop.workspace.root
     incoming, kept_ones = root / "incoming", shop.workspace.runs
     for folder in (incoming / ".git", kept_ones):
@@ -311,7 +313,7 @@ def test_files_are_of_the_workspace_alone(shop: Opened, tmp_path: Path) -> None:
         assert str(root) not in str(caught.value)
 
 
-def test_a_store_and_rules_are_no_runs_even_where_runs_lie_beside_them(shop: Opened) -> None:
+def test_a_store_and_rules_are_no_runs_even_where_runs_lie_beside_them(shop: Workspace) -> None:
     flat = replace(shop, workspace=replace(shop.workspace, runs=shop.workspace.root))
     (shop.workspace.root / "karat.db-wal").touch()
     for path in ("karat.toml", "karat.db", "karat.db-wal"):
@@ -325,12 +327,12 @@ BAD = ("user\N{RIGHT-TO-LEFT OVERRIDE}gnp", "..", "../../etc/passwd", "/etc/pass
 
 @pytest.mark.parametrize("name", BAD)
 def test_a_name_that_cannot_be_read_or_is_a_path_is_refused(
-    asked: Opened, tmp_path: Path, tick: Tick, name: str
+    asked: Workspace, tmp_path: Path, tick: Tick, name: str
 ) -> None:
     path = tmp_path / "found.trec"
     path.write_text(ONE)
     with pytest.raises(UsageError, match="the name of a run"):
-        bring(asked, path, "found.trec", name=name, person="egon", now=tick())
+        import_run(asked, path, "found.trec", name=name, person="egon", now=tick())
     run = Run.from_dict({"q1": {"a": 2.0}}, name)
     with pytest.raises(UsageError, match="the name of a run"):
         keeping.keep_runs(asked, [Run.from_dict({"q1": {"b": 2.0}}, "good"), run], now=tick())
@@ -340,13 +342,13 @@ def test_a_name_that_cannot_be_read_or_is_a_path_is_refused(
 
 
 def test_a_name_that_was_stored_before_the_rule_stays_good(
-    asked: Opened, tmp_path: Path, tick: Tick, monkeypatch: pytest.MonkeyPatch
+    asked: Workspace, tmp_path: Path, tick: Tick, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Run.from_dict({"q1": {"a": 2.0}}, "../old")
     with monkeypatch.context() as before:
         before.setattr(keeping, "check_name", lambda *_, **__: None)
         keeping.keep_runs(asked, [run], now=tick())
-    assert kept_runs(asked, ["../old"])[0].name == "../old"
+    assert stored_run_rows(asked, ["../old"])[0].name == "../old"
     assert keeping.keep_runs(asked, [run], now=tick()).names == ["../old"]
     other = Run.from_dict({"q1": {"b": 2.0}}, "../old")
     assert keeping.keep_runs(asked, [other], now=tick()).names == ["../old"]

@@ -35,7 +35,7 @@ from karat.workflows.workspace.stored_comparisons import (
 )
 from karat.workflows.workspace.stored_inputs import judged
 from karat.workflows.workspace.stored_runs import keep_runs
-from karat.workflows.workspace.workspace import Opened, make_workspace, open_workspace
+from karat.workflows.workspace.workspace import Workspace, make_workspace, open_workspace
 
 NOW = 1_800_000_000_000_000
 Tick = Callable[[], int]
@@ -48,7 +48,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def opened(demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
+def opened(demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
     """The demo in a workspace."""
     monkeypatch.delenv("KARAT_STORE", raising=False)
     make_workspace(tmp_path / "help", now=NOW, name="help")
@@ -59,26 +59,26 @@ def opened(demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
         yield found
 
 
-def numbers_of(opened: Opened) -> list[int]:
+def numbers_of(opened: Workspace) -> list[int]:
     with opened.store.read() as connection:
         return [row.id for row in runs.runs(connection, opened.golden.id)]
 
 
-def row_of(opened: Opened, number: int) -> ComparisonRow:
+def row_of(opened: Workspace, number: int) -> ComparisonRow:
     with opened.store.read() as connection:
         found = comparisons.find(connection, number)
     assert found is not None
     return found
 
 
-def made(opened: Opened, tick: Tick, **asked: object) -> ComparisonRow:
+def made(opened: Workspace, tick: Tick, **asked: object) -> ComparisonRow:
     number = ask(opened, Asked(numbers_of(opened), **asked), by="ann", now=tick())  # type: ignore[arg-type]
     assert compute(opened, number, tick)
     return row_of(opened, number)
 
 
 def test_the_numbers_are_those_of_the_command(
-    opened: Opened,
+    opened: Workspace,
     demo: Path,
     tick: Tick,
     tmp_path: Path,
@@ -117,7 +117,9 @@ def test_the_numbers_are_those_of_the_command(
         assert counts == (each.wins, each.ties, each.losses)
 
 
-def test_one_query_has_its_rankings_and_what_each_document_adds(opened: Opened, tick: Tick) -> None:
+def test_one_query_has_its_rankings_and_what_each_document_adds(
+    opened: Workspace, tick: Tick
+) -> None:
     row = made(opened, tick)
     found = kept(opened, row)
     assert found is not None
@@ -135,7 +137,7 @@ def test_one_query_has_its_rankings_and_what_each_document_adds(opened: Opened, 
 
 
 def test_a_grade_given_in_place_shows_at_once_and_makes_the_comparison_older(
-    opened: Opened, tick: Tick
+    opened: Workspace, tick: Tick
 ) -> None:
     row = made(opened, tick, measures=["P@100", "nDCG@10"])
     found = kept(opened, row)
@@ -165,7 +167,7 @@ def test_a_grade_given_in_place_shows_at_once_and_makes_the_comparison_older(
     assert list(settled.query.values["P@100"]) == list(again.now["P@100"])
 
 
-def test_an_edition_does_not_move(opened: Opened, tick: Tick) -> None:
+def test_an_edition_does_not_move(opened: Workspace, tick: Tick) -> None:
     freeze(opened, "first", now=tick())
     row = made(opened, tick, edition="first")
     found = kept(opened, row)
@@ -182,7 +184,7 @@ def test_an_edition_does_not_move(opened: Opened, tick: Tick) -> None:
 
 @pytest.mark.parametrize("harm", ["cut", "gone", "turned", "head", "empty"])
 def test_damaged_files_are_computed_again_and_never_shown(
-    opened: Opened, tick: Tick, harm: str
+    opened: Workspace, tick: Tick, harm: str
 ) -> None:
     row = made(opened, tick, measures=["AP"])
     found = kept(opened, row)
@@ -210,7 +212,7 @@ def test_damaged_files_are_computed_again_and_never_shown(
     assert len(list(folder.glob("queries-*.parquet"))) <= 2
 
 
-def test_several_that_compute_at_once_compute_it_once(opened: Opened, tick: Tick) -> None:
+def test_several_that_compute_at_once_compute_it_once(opened: Workspace, tick: Tick) -> None:
     number = ask(opened, Asked(numbers_of(opened), ["AP"]), by="ann", now=tick())
     got: list[bool] = []
     threads = [
@@ -225,7 +227,7 @@ def test_several_that_compute_at_once_compute_it_once(opened: Opened, tick: Tick
     assert row_of(opened, number).state == "done"
 
 
-def test_a_server_that_was_killed_leaves_it_to_the_next(opened: Opened, tick: Tick) -> None:
+def test_a_server_that_was_killed_leaves_it_to_the_next(opened: Workspace, tick: Tick) -> None:
     number = ask(opened, Asked(numbers_of(opened), ["AP"]), by="ann", now=tick())
     with opened.store.begin() as connection:
         assert comparisons.start(connection, number, NOW)  # and then it was killed
@@ -235,7 +237,7 @@ def test_a_server_that_was_killed_leaves_it_to_the_next(opened: Opened, tick: Ti
     assert row_of(opened, number).state == "done"
 
 
-def test_what_cannot_be_computed_says_why(opened: Opened, tick: Tick) -> None:
+def test_what_cannot_be_computed_says_why(opened: Workspace, tick: Tick) -> None:
     number = ask(opened, Asked(numbers_of(opened), by=["colour"]), by="ann", now=tick())
     assert compute(opened, number, tick)
     row = row_of(opened, number)
@@ -249,7 +251,7 @@ def test_what_cannot_be_computed_says_why(opened: Opened, tick: Tick) -> None:
     assert str(row_of(opened, banded).error).endswith("fix: slice by query_form")
 
 
-def test_a_run_whose_file_is_gone_says_so(opened: Opened, tick: Tick) -> None:
+def test_a_run_whose_file_is_gone_says_so(opened: Workspace, tick: Tick) -> None:
     number = ask(opened, Asked(numbers_of(opened), ["AP"]), by="ann", now=tick())
     for path in opened.workspace.runs.glob("*.parquet"):
         path.unlink()
@@ -270,14 +272,14 @@ def test_a_run_whose_file_is_gone_says_so(opened: Opened, tick: Tick) -> None:
     ],
 )
 def test_what_cannot_be_asked_is_refused(
-    opened: Opened, tick: Tick, changed: dict[str, object], words: str
+    opened: Workspace, tick: Tick, changed: dict[str, object], words: str
 ) -> None:
     good = Asked(numbers_of(opened))
     with pytest.raises(UsageError, match=words):
         ask(opened, replace(good, **changed), by="ann", now=tick())  # type: ignore[arg-type]
 
 
-def test_pairs_to_judge_next_go_into_the_queue(opened: Opened, tick: Tick) -> None:
+def test_pairs_to_judge_next_go_into_the_queue(opened: Workspace, tick: Tick) -> None:
     row = made(opened, tick, measures=["R@100"])
     found = kept(opened, row)
     assert found is not None
@@ -291,7 +293,7 @@ def test_pairs_to_judge_next_go_into_the_queue(opened: Opened, tick: Tick) -> No
     assert stored_comparisons.queue_next(opened, row, found, by="ann", now=tick()).added == 0
 
 
-def test_what_is_sent_twice_is_one_comparison(opened: Opened, tick: Tick) -> None:
+def test_what_is_sent_twice_is_one_comparison(opened: Workspace, tick: Tick) -> None:
     runs_of_it = numbers_of(opened)
 
     def asked(by: str = "ann", now: int = NOW, **more: object) -> int:
@@ -314,7 +316,7 @@ def test_what_is_sent_twice_is_one_comparison(opened: Opened, tick: Tick) -> Non
     assert asked(now=NOW + 2) != first
 
 
-def test_two_of_the_same_runs_can_be_told_apart(opened: Opened, tick: Tick) -> None:
+def test_two_of_the_same_runs_can_be_told_apart(opened: Workspace, tick: Tick) -> None:
     runs_of_it = numbers_of(opened)
     same = [Asked(runs_of_it), Asked(runs_of_it, ["AP"], margin=0.1), Asked(runs_of_it)]
     at = [NOW, NOW, NOW + 2 * TWICE_US]
@@ -324,12 +326,12 @@ def test_two_of_the_same_runs_can_be_told_apart(opened: Opened, tick: Tick) -> N
 
 
 def test_a_run_that_goes_meanwhile_is_not_compared(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch
+    opened: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chosen = numbers_of(opened)
     editions = stored_comparisons.list_editions
 
-    def removed(there: Opened) -> object:
+    def removed(there: Workspace) -> object:
         with opened.store.read() as connection:
             row = runs.runs(connection, opened.golden.id)[1]
         remove_run(opened, row, person="ben", now=NOW)

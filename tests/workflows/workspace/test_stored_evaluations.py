@@ -16,7 +16,7 @@ from karat.store.sql.runs import RunRow
 from karat.tables import Run
 from karat.tables.golden.exchange import Exchange
 from karat.workflows.golden.editions import freeze
-from karat.workflows.golden.import_ import take_exchange
+from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.judging.in_place import rate
 from karat.workflows.offline.evaluate import evaluate
 from karat.workflows.workspace import stored_evaluations
@@ -31,13 +31,13 @@ from karat.workflows.workspace.stored_evaluations import (
 )
 from karat.workflows.workspace.stored_inputs import judged
 from karat.workflows.workspace.stored_runs import keep_runs
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 NOW = 1_800_000_000_000_000
 
 
 @pytest.fixture
-def row(shop: Opened) -> RunRow:
+def row(shop: Workspace) -> RunRow:
     """A run of four queries: answered, badly, with nothing, not at all; and one nobody judged."""
     asked = pl.DataFrame(
         {
@@ -51,7 +51,7 @@ def row(shop: Opened) -> RunRow:
     said = pl.DataFrame(facts, schema=["query_id", "doc_id", "grade"], orient="row")
     said = said.with_columns(rater=pl.lit(None, pl.String), reason=pl.lit(None, pl.String))
     found = Exchange("csv", queries=asked, judgments=said)
-    take_exchange(shop, found, file="f", sha256="0" * 64, now=NOW)
+    import_exchange(shop, found, file="f", sha256="0" * 64, now=NOW)
     run = Run.from_dict(
         {
             "q1": {"a": 2.0, "b": 1.0},
@@ -67,7 +67,7 @@ def row(shop: Opened) -> RunRow:
         return runs.runs(connection, shop.golden.id)[0]
 
 
-def test_the_numbers_are_those_of_evaluate(shop: Opened, row: RunRow) -> None:
+def test_the_numbers_are_those_of_evaluate(shop: Workspace, row: RunRow) -> None:
     rules = Rules(by=["lang"])
     assert kept(shop, row, rules) is None
     compute(shop, row, rules)
@@ -87,7 +87,9 @@ def test_the_numbers_are_those_of_evaluate(shop: Opened, row: RunRow) -> None:
     }
 
 
-def test_the_worst_come_first_and_what_got_no_answer_before_them(shop: Opened, row: RunRow) -> None:
+def test_the_worst_come_first_and_what_got_no_answer_before_them(
+    shop: Workspace, row: RunRow
+) -> None:
     compute(shop, row, Rules())
     found = kept(shop, row, Rules())
     assert found is not None
@@ -97,7 +99,7 @@ def test_the_worst_come_first_and_what_got_no_answer_before_them(shop: Opened, r
     assert [query for query, _ in listed[2:]] == ["q2", "q1", "q5"]
 
 
-def test_a_slice_holds_its_queries(shop: Opened, row: RunRow) -> None:
+def test_a_slice_holds_its_queries(shop: Workspace, row: RunRow) -> None:
     compute(shop, row, Rules(by=["lang"]))
     found = kept(shop, row, Rules(by=["lang"]))
     assert found is not None
@@ -105,7 +107,7 @@ def test_a_slice_holds_its_queries(shop: Opened, row: RunRow) -> None:
     assert set(part["query_id"]) == {"q1", "q3"}
 
 
-def test_judging_makes_it_older_and_an_edition_stays(shop: Opened, row: RunRow) -> None:
+def test_judging_makes_it_older_and_an_edition_stays(shop: Workspace, row: RunRow) -> None:
     freeze(shop, "first", now=NOW)
     for rules in (Rules(), Rules(edition="first")):
         compute(shop, row, rules)
@@ -127,7 +129,7 @@ def test_judging_makes_it_older_and_an_edition_stays(shop: Opened, row: RunRow) 
     [("q1", [3.0, 0.0]), ("q2", [0.0, 2.0, None]), ("q3", []), ("q5", [None])],
 )
 def test_a_query_has_its_ranking(
-    shop: Opened, row: RunRow, query_id: str, grades: list[float | None]
+    shop: Workspace, row: RunRow, query_id: str, grades: list[float | None]
 ) -> None:
     compute(shop, row, Rules())
     found = kept(shop, row, Rules())
@@ -138,7 +140,7 @@ def test_a_query_has_its_ranking(
     assert side(shop, found, "no such", "nDCG@10") is None
 
 
-def test_another_measure_or_attribute_is_refused(shop: Opened, row: RunRow) -> None:
+def test_another_measure_or_attribute_is_refused(shop: Workspace, row: RunRow) -> None:
     with pytest.raises(UsageError, match="colour"):
         compute(shop, row, Rules(by=["colour"]))
     with pytest.raises(UsageError, match="nDGC"):
@@ -146,7 +148,7 @@ def test_another_measure_or_attribute_is_refused(shop: Opened, row: RunRow) -> N
     assert stored_evaluations.checked(Rules(measures=["ndcg@10"])).measures == ["nDCG@10"]
 
 
-def test_whatever_it_is_computed_from_makes_it_older(shop: Opened, row: RunRow) -> None:
+def test_whatever_it_is_computed_from_makes_it_older(shop: Workspace, row: RunRow) -> None:
     compute(shop, row, Rules(by=["lang"]))
     first = kept(shop, row, Rules(by=["lang"]))
     assert first is not None
@@ -161,12 +163,14 @@ def test_whatever_it_is_computed_from_makes_it_older(shop: Opened, row: RunRow) 
     assert {each.slice for each in again.results.slices} == {"de", "en", "fr"}
 
 
-def test_another_golden_set_of_the_same_name_has_other_numbers(shop: Opened, row: RunRow) -> None:
+def test_another_golden_set_of_the_same_name_has_other_numbers(
+    shop: Workspace, row: RunRow
+) -> None:
     other = replace(shop, golden=replace(shop.golden, salt="another"))
     assert folder_of(shop, row, Rules()) != folder_of(other, row, Rules())
 
 
-def test_rules_have_one_order_and_know_what_there_is(shop: Opened, row: RunRow) -> None:
+def test_rules_have_one_order_and_know_what_there_is(shop: Workspace, row: RunRow) -> None:
     found = known(shop, Rules(by=["query_length", "lang", "lang"]))
     assert list(found.by) == ["lang", "query_length"]
     assert list(known(shop, Rules(by=["lang,query_length"])).by) == ["lang,query_length"]
@@ -179,7 +183,7 @@ def test_rules_have_one_order_and_know_what_there_is(shop: Opened, row: RunRow) 
 
 
 def test_the_oldest_evaluations_go(
-    shop: Opened, row: RunRow, monkeypatch: pytest.MonkeyPatch
+    shop: Workspace, row: RunRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stored_evaluations, "MOST", 2)
     every = [Rules(), Rules(by=["lang"]), Rules(by=["query_length"])]
@@ -195,7 +199,7 @@ def test_the_oldest_evaluations_go(
 
 
 def test_a_run_of_another_workspace_is_not_followed(
-    shop: Opened, row: RunRow, tmp_path: Path
+    shop: Workspace, row: RunRow, tmp_path: Path
 ) -> None:
     elsewhere = tmp_path / "elsewhere.parquet"
     shutil.copy(shop.workspace.root / row.path, elsewhere)

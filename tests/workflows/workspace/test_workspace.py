@@ -12,7 +12,7 @@ import pytest
 from karat.errors import UsageError
 from karat.store.sql import golden_sets, opening
 from karat.workflows.workspace.workspace import (
-    Opened,
+    Workspace,
     make_workspace,
     open_workspace,
     upgrade_workspace,
@@ -21,7 +21,7 @@ from karat.workflows.workspace.workspace import (
 Tick = Callable[[], int]
 
 
-def edit(opened: Opened, old: str, new: str) -> None:
+def edit(opened: Workspace, old: str, new: str) -> None:
     """Change karat.toml."""
     path = opened.workspace.root / "karat.toml"
     text = path.read_text(encoding="utf-8")
@@ -29,7 +29,7 @@ def edit(opened: Opened, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def test_what_is_changed_in_the_file_holds(shop: Opened, tick: Tick) -> None:
+def test_what_is_changed_in_the_file_holds(shop: Workspace, tick: Tick) -> None:
     edit(shop, "raters = 2", "raters = 3")
     edit(shop, "Useless: about something else", "Bad: no")
     with open_workspace(shop.workspace.root / "runs" / "..", now=tick()) as found:
@@ -44,7 +44,7 @@ def test_what_is_changed_in_the_file_holds(shop: Opened, tick: Tick) -> None:
         assert (again.golden, again.workspace.notes) == (found.golden, ())
 
 
-def test_grades_that_come_and_go_are_called_that(shop: Opened, tick: Tick) -> None:
+def test_grades_that_come_and_go_are_called_that(shop: Workspace, tick: Tick) -> None:
     signs = shop.golden.grades
     edit(shop, f'1 = "{signs[1.0]}"\n', '"1.5" = "Half"\n')
     edit(shop, signs[2.0], "Good")
@@ -54,7 +54,7 @@ def test_grades_that_come_and_go_are_called_that(shop: Opened, tick: Tick) -> No
 
 
 def test_in_a_store_that_is_shared_the_stores_values_stand(
-    shop: Opened, tick: Tick, monkeypatch: pytest.MonkeyPatch
+    shop: Workspace, tick: Tick, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two checkouts, of which nobody knows the newer: only --upgrade changes what holds for all."""
     init = opening.Store.__init__
@@ -85,12 +85,12 @@ def test_in_a_store_that_is_shared_the_stores_values_stand(
         assert (found.golden.raters, found.golden.repeats, found.workspace.notes) == (3, 0.1, ())
 
 
-def test_who_prints_a_workspace_shows_no_password(shop: Opened) -> None:
+def test_who_prints_a_workspace_shows_no_password(shop: Workspace) -> None:
     secret = replace(shop.workspace, store="postgresql://ann:secret@host/karat")
     assert "secret" not in repr(replace(shop, workspace=secret))
 
 
-def test_a_scale_cannot_change_under_its_judgments(shop: Opened, tick: Tick) -> None:
+def test_a_scale_cannot_change_under_its_judgments(shop: Workspace, tick: Tick) -> None:
     edit(shop, 'scale = "0-3"', 'scale = "0-4"')
     edit(shop, "[agreement]", '4 = "Best"\n[agreement]')
     with (
@@ -100,7 +100,7 @@ def test_a_scale_cannot_change_under_its_judgments(shop: Opened, tick: Tick) -> 
         pass
 
 
-def test_another_name_is_another_golden_set(shop: Opened, tick: Tick) -> None:
+def test_another_name_is_another_golden_set(shop: Workspace, tick: Tick) -> None:
     edit(shop, 'name = "shop"', 'name = "other"')
     with open_workspace(shop.workspace.root, now=tick()) as found:
         assert found.golden.id != shop.golden.id
@@ -108,7 +108,7 @@ def test_another_name_is_another_golden_set(shop: Opened, tick: Tick) -> None:
             assert golden_sets.names(c) == ["shop", "other"]
 
 
-def test_it_is_found_from_any_folder_in_it(shop: Opened, tick: Tick) -> None:
+def test_it_is_found_from_any_folder_in_it(shop: Workspace, tick: Tick) -> None:
     deep = shop.workspace.root / "a" / "b"
     deep.mkdir(parents=True)
     with open_workspace(deep, now=tick()) as found:
@@ -116,7 +116,7 @@ def test_it_is_found_from_any_folder_in_it(shop: Opened, tick: Tick) -> None:
     assert upgrade_workspace(deep).root == shop.workspace.root
 
 
-def test_what_is_no_workspace_is_refused(tmp_path: Path, shop: Opened, tick: Tick) -> None:
+def test_what_is_no_workspace_is_refused(tmp_path: Path, shop: Workspace, tick: Tick) -> None:
     with pytest.raises(UsageError, match="is there already"):
         make_workspace(shop.workspace.root, now=tick())
     with pytest.raises(UsageError, match=r"no karat\.toml"), open_workspace(tmp_path, now=tick()):
@@ -127,7 +127,7 @@ def test_what_is_no_workspace_is_refused(tmp_path: Path, shop: Opened, tick: Tic
 
 
 def test_a_golden_set_of_others_is_not_taken_over(
-    shop: Opened, tick: Tick, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shop: Workspace, tick: Tick, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KARAT_STORE", shop.workspace.store)
     with pytest.raises(UsageError, match="has a golden set 'shop' already"):
@@ -135,7 +135,7 @@ def test_a_golden_set_of_others_is_not_taken_over(
     assert not (tmp_path / "mine").exists()
 
 
-def test_only_a_new_guideline_is_a_new_version(shop: Opened, tick: Tick) -> None:
+def test_only_a_new_guideline_is_a_new_version(shop: Workspace, tick: Tick) -> None:
     """A lost file, or one from before, says nothing of what holds now."""
     path, versions, told = shop.workspace.guideline, [], []
     first = path.read_text(encoding="utf-8")

@@ -188,7 +188,7 @@ def _show(row: dict[str, Any]) -> None:
 )
 @click.option("--force", is_flag=True, help="Replace the file, or the BEIR folder, that is there.")
 @_json
-def give_out(
+def export_golden_set(
     path: str,
     start: Path,
     name: str | None,
@@ -201,7 +201,7 @@ def give_out(
     """Export the golden set or an edition: to evaluate with, or for another tool; or kept runs."""
     if as_json and path == "-":
         raise UsageError("standard output is FILE's", fix="leave out --json, or name a file")
-    from karat.workflows.golden.export import give_out as given
+    from karat.workflows.golden.export import export_golden_set as given
     from karat.workflows.golden.export import named_format
 
     name = name or named_format(path, runs)

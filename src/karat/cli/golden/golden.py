@@ -86,6 +86,6 @@ for command in (
     _editions.stale,
     _exchange.take_in,
     _exchange.correct,
-    _exchange.give_out,
+    _exchange.export_golden_set,
 ):
     golden.add_command(command)

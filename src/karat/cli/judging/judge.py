@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from karat.workflows.judging.queue import Card, Judging
-    from karat.workflows.workspace.workspace import Opened
+    from karat.workflows.workspace.workspace import Workspace
 
 
 @click.command(
@@ -61,7 +61,7 @@ def judge(start: Path, rater: str | None, terminal: bool, adjudicate: bool) -> N
 class _Desk:
     """A rater at a terminal."""
 
-    def __init__(self, found: Opened, judging: Judging) -> None:
+    def __init__(self, found: Workspace, judging: Judging) -> None:
         from karat.reports.judging.card import keys_of
 
         self.judging, self.golden = judging, found.golden

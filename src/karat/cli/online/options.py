@@ -15,7 +15,7 @@ from karat.cli.workspace.workspace import folder
 
 if TYPE_CHECKING:
     from karat.tables.online.events import EventLog
-    from karat.tables.workspace import Workspace
+    from karat.tables.workspace import WorkspaceConfig
 
 ENGINES = ("polars", "duckdb", "spark")
 
@@ -115,7 +115,7 @@ def _day(_context: click.Context, option: click.Parameter, said: str | None) -> 
     return day_number(said, option.opts[0])
 
 
-def found_workspace(start: Path) -> Workspace:
+def found_workspace(start: Path) -> WorkspaceConfig:
     """The workspace of a folder, by its ``karat.toml`` alone; its notes are said.
 
     Raises:

@@ -19,8 +19,8 @@ from karat.errors import MissingExtra
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from karat.tables.workspace import Workspace
-    from karat.workflows.workspace.workspace import Opened
+    from karat.tables.workspace import WorkspaceConfig
+    from karat.workflows.workspace.workspace import Workspace
 
 
 def folder(command: Command) -> Command:
@@ -42,7 +42,7 @@ def clock() -> int:
 
 
 @contextmanager
-def opened(start: Path) -> Iterator[Opened]:
+def opened(start: Path) -> Iterator[Workspace]:
     """The workspace of a folder, its store open until the block ends; its notes are said."""
     need_store(start)
     from karat.workflows.workspace.workspace import open_workspace
@@ -52,7 +52,7 @@ def opened(start: Path) -> Iterator[Opened]:
         yield found
 
 
-def say_notes(workspace: Workspace) -> None:
+def say_notes(workspace: WorkspaceConfig) -> None:
     """Say on standard error what a person should know of a workspace's settings."""
     for note in workspace.notes:
         print(f"karat: {printable(note)}", file=sys.stderr)

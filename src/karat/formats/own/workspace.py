@@ -27,7 +27,7 @@ from karat.tables.workspace import (
     Defaults,
     KappaWeights,
     Order,
-    Workspace,
+    WorkspaceConfig,
 )
 from karat.tables.zones import is_zone
 
@@ -118,7 +118,7 @@ def find_workspace(start: Path) -> Path:
     raise UsageError(f"{start} is in no workspace: no {NAME} here or above", fix="karat init")
 
 
-def read_workspace(path: Path, environment: Mapping[str, str] | None = None) -> Workspace:
+def read_workspace(path: Path, environment: Mapping[str, str] | None = None) -> WorkspaceConfig:
     """What a ``karat.toml`` says.
 
     Args:
@@ -185,7 +185,9 @@ def _no_toml(said: str, data: bytes, name: str) -> InputError:
     )
 
 
-def write_workspace(root: Path, *, store: str, name: str, scale: str, raters: int) -> Workspace:
+def write_workspace(
+    root: Path, *, store: str, name: str, scale: str, raters: int
+) -> WorkspaceConfig:
     """Make ``karat.toml`` and a guideline to begin with; what is there stays.
 
     Args:
@@ -271,7 +273,7 @@ class _Written:
                 self._at(key, check) if section == "defaults" else check()
         self.content = content
 
-    def workspace(self, root: Path, environment: Mapping[str, str]) -> Workspace:
+    def workspace(self, root: Path, environment: Mapping[str, str]) -> WorkspaceConfig:
         """All of it, checked."""
         low, high = self._scale()
         grades = self._read_grades(low, high)
@@ -290,7 +292,7 @@ class _Written:
         except UsageError as error:
             raise self._wrong(f"[workspace] store: {error.what}", error.fix) from None
         _check_url(store)
-        return Workspace(
+        return WorkspaceConfig(
             root=root,
             store=_absolute(store, root),
             runs=root / self._text("workspace", "runs", "runs"),

@@ -42,7 +42,7 @@ def verdicts(comparison: Comparison) -> list[str]:
                 turns = [
                     row.measure
                     for row in rows
-                    if row.verdict == verdict in {"better", "worse"} and row.could_turn
+                    if row.verdict == verdict in {"better", "worse"} and row.sign_could_flip
                 ]
                 told += f" (documents nobody judged might turn {listed(turns)})" if turns else ""
                 parts.append(told if verdict == "cannot tell" else f"is {told}")

@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 from karat.errors import UsageError
 from karat.store.sql.sessions import SessionRow, TokenRow
 from karat.tables.accounts.people import SCOPES_OF, Scope
-from karat.web.framework.auth import Asking, Signed
+from karat.web.framework.auth import Principal, SessionUser
 from karat.web.framework.errors import NotFound
 from karat.web.framework.form_values import Id
 from karat.web.framework.idempotency import (
@@ -25,7 +25,7 @@ from karat.web.framework.idempotency import (
     show_once,
 )
 from karat.web.framework.pages import Page, show
-from karat.web.framework.state import Site, TheSite
+from karat.web.framework.state import AppState, TheState
 from karat.workflows.accounts.accounts import SignInRefused
 from karat.workflows.accounts.tokens import MOST_DAYS
 
@@ -90,7 +90,7 @@ class AccountPage(Page):
 
 
 @ROUTER.get("/account")
-def account(request: Request, site: TheSite, asking: Signed) -> Response:
+def account(request: Request, site: TheState, asking: SessionUser) -> Response:
     """One's own account."""
     said = said_here(request, site, asking, "/account")
     response = show_once(
@@ -108,8 +108,8 @@ def account(request: Request, site: TheSite, asking: Signed) -> Response:
 @ROUTER.post("/account/password")
 def change_password(
     request: Request,
-    site: TheSite,
-    asking: Signed,
+    site: TheState,
+    asking: SessionUser,
     old: Annotated[str, Form()],
     password: Annotated[str, Form()],
     again: Annotated[str, Form()],
@@ -133,8 +133,8 @@ def change_password(
 @ROUTER.post("/account/tokens")
 def make_token(
     request: Request,
-    site: TheSite,
-    asking: Signed,
+    site: TheState,
+    asking: SessionUser,
     name: Annotated[str, Form()],
     scopes: Annotated[list[str] | None, Form()] = None,
     days: Annotated[str, Form()] = "90",
@@ -161,7 +161,7 @@ def make_token(
 
 
 @ROUTER.post("/account/tokens/{token_id}/revoke")
-def revoke(site: TheSite, asking: Signed, token_id: Id) -> Response:
+def revoke(site: TheState, asking: SessionUser, token_id: Id) -> Response:
     """Revoke one of one's own tokens."""
     try:
         site.accounts.revoke(asking.person, token_id)
@@ -189,7 +189,7 @@ def _days(said: str) -> int | None:
         raise UsageError(f"{said!r} is no number of days") from None
 
 
-def _need_password(site: Site, asking: Asking) -> None:
+def _need_password(site: AppState, asking: Principal) -> None:
     """Who served karat on this machine alone has none yet, and can neither change nor say it.
 
     Raises:
@@ -200,7 +200,7 @@ def _need_password(site: Site, asking: Asking) -> None:
 
 
 def _refused(
-    request: Request, site: Site, asking: Asking, refused: SignInRefused, **typed: Any
+    request: Request, site: AppState, asking: Principal, refused: SignInRefused, **typed: Any
 ) -> Response:
     page = _page(site, asking, wrong=refused.what, **typed)
     response = show(request, page, 429 if refused.wait_s else 403)
@@ -210,8 +210,8 @@ def _refused(
 
 
 def _page(
-    site: Site,
-    asking: Asking,
+    site: AppState,
+    asking: Principal,
     *,
     secret: str | None = None,
     wrong: str | None = None,

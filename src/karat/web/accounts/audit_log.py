@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request, Response
 from karat.web.framework.auth import AnOwner
 from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import Page, show
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 
 ROUTER = APIRouter()
 _HASH = r"\b([0-9a-f]{12})[0-9a-f]{52}\b"
@@ -39,7 +39,7 @@ class AuditPage(Page):
 
 
 @ROUTER.get("/audit")
-def audit(request: Request, site: TheSite, _asking: AnOwner) -> Response:
+def audit(request: Request, site: TheState, _asking: AnOwner) -> Response:
     """Everything that people did."""
     done = site.accounts.done()
     short = pl.col("about").str.replace_all(_HASH, "$1…")

@@ -20,12 +20,12 @@ from karat.web.framework.form_values import Id
 from karat.web.framework.idempotency import Once, lead_to, secret_of, show_once
 from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import Page, show
-from karat.web.framework.state import Site, TheSite
+from karat.web.framework.state import AppState, TheState
 from karat.web.server import LOCAL
 from karat.workflows.accounts.accounts import AlreadyInvited
 
 
-def _with_accounts(site: TheSite) -> None:
+def _with_accounts(site: TheState) -> None:
     if not site.settings.accounts:
         raise NotFound(
             "there are no accounts where karat is for whoever started it",
@@ -117,7 +117,7 @@ class PersonPage(Page):
 
 
 @ROUTER.get("/people")
-def people(request: Request, site: TheSite, asking: AnOwner) -> Response:
+def people(request: Request, site: TheState, asking: AnOwner) -> Response:
     """Everybody, who is invited, and a form to invite somebody."""
     return show_once(
         request,
@@ -131,7 +131,7 @@ def people(request: Request, site: TheSite, asking: AnOwner) -> Response:
 @ROUTER.post("/people/invitations")
 def invite(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: AnOwner,
     name: Annotated[str, Form()],
     role: Annotated[str, Form()] = "rater",
@@ -153,14 +153,14 @@ def invite(
 
 
 @ROUTER.post("/people/invitations/{invitation_id}/withdraw")
-def withdraw(site: TheSite, asking: AnOwner, invitation_id: Id) -> Response:
+def withdraw(site: TheState, asking: AnOwner, invitation_id: Id) -> Response:
     """Make a link good no more."""
     site.accounts.withdraw(invitation_id, asking.person.name)
     return _back(site, "/people")
 
 
 @ROUTER.get("/people/{person_id}")
-def person(request: Request, site: TheSite, asking: AnOwner, person_id: Id) -> Response:
+def person(request: Request, site: TheState, asking: AnOwner, person_id: Id) -> Response:
     """One person, and what an owner can do about them."""
     return show_once(
         request,
@@ -173,7 +173,7 @@ def person(request: Request, site: TheSite, asking: AnOwner, person_id: Id) -> R
 
 @ROUTER.post("/people/{person_id}/role")
 def set_role(
-    site: TheSite, asking: AnOwner, person_id: Id, role: Annotated[str, Form()]
+    site: TheState, asking: AnOwner, person_id: Id, role: Annotated[str, Form()]
 ) -> Response:
     """Give somebody another role; they have to sign in again."""
     row = _row(site.accounts.everybody(), person_id)
@@ -182,7 +182,7 @@ def set_role(
 
 
 @ROUTER.post("/people/{person_id}/shut-out")
-def shut_out(site: TheSite, asking: AnOwner, person_id: Id) -> Response:
+def shut_out(site: TheState, asking: AnOwner, person_id: Id) -> Response:
     """Shut somebody out at once."""
     row = _row(site.accounts.everybody(), person_id)
     site.accounts.disable(row.person.name, asking.person.name)
@@ -190,7 +190,7 @@ def shut_out(site: TheSite, asking: AnOwner, person_id: Id) -> Response:
 
 
 @ROUTER.post("/people/{person_id}/let-in")
-def let_in(site: TheSite, asking: AnOwner, person_id: Id) -> Response:
+def let_in(site: TheState, asking: AnOwner, person_id: Id) -> Response:
     """Let somebody in again."""
     row = _row(site.accounts.everybody(), person_id)
     site.accounts.enable(row.person.name, asking.person.name)
@@ -199,7 +199,7 @@ def let_in(site: TheSite, asking: AnOwner, person_id: Id) -> Response:
 
 @ROUTER.post("/people/{person_id}/new-password")
 def new_password(
-    request: Request, site: TheSite, asking: AnOwner, person_id: Id, once: Once = ""
+    request: Request, site: TheState, asking: AnOwner, person_id: Id, once: Once = ""
 ) -> Response:
     """Make a link by which they choose a password, and show it once."""
     row = _row(site.accounts.everybody(), person_id)
@@ -212,7 +212,7 @@ def new_password(
 
 def _page(
     request: Request,
-    site: Site,
+    site: AppState,
     link: Link | None = None,
     name: str = "",
     role: str = "rater",
@@ -249,7 +249,7 @@ def _page(
 _TYPES: dict[str, pl.DataType] = {"text": pl.String(), "time": pl.Int64(), "count": pl.Int64()}
 
 
-def _person(site: Site, person_id: int, link: Link | None = None) -> PersonPage:
+def _person(site: AppState, person_id: int, link: Link | None = None) -> PersonPage:
     everybody = site.accounts.everybody()
     row = _row(everybody, person_id)
     owners = [
@@ -281,7 +281,7 @@ def _row(everybody: Sequence[PersonRow], person_id: int) -> PersonRow:
     return found
 
 
-def _link(request: Request, site: Site, secret: str | None) -> Link | None:
+def _link(request: Request, site: AppState, secret: str | None) -> Link | None:
     """The link of a secret; None if there is none, or it was withdrawn or used meanwhile."""
     made = None if secret is None else site.accounts.invitation(secret)
     if made is None:
@@ -290,7 +290,7 @@ def _link(request: Request, site: Site, secret: str | None) -> Link | None:
     return Link(made.name, address, made.renews, made.ends_us)
 
 
-def _origin(request: Request, site: Site) -> str:
+def _origin(request: Request, site: AppState) -> str:
     """Where this karat is, as it was told; empty if it was not.
 
     What a request says of it is anybody's word: a link that is not ours would carry the secret
@@ -308,5 +308,5 @@ def _origin(request: Request, site: Site) -> str:
     return "" if public is None else f"{scheme}://{public}"
 
 
-def _back(site: Site, where: str) -> Response:
+def _back(site: AppState, where: str) -> Response:
     return RedirectResponse(f"{site.settings.base}{where}", 303)

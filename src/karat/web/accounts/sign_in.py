@@ -11,10 +11,10 @@ from fastapi.responses import RedirectResponse
 from karat.errors import UsageError
 from karat.store.sql.people import Invitation
 from karat.tables.accounts.people import Person
-from karat.web.framework.auth import MaybeSomebody, Refused, Signed, from_elsewhere
+from karat.web.framework.auth import MaybeSomebody, Refused, SessionUser, from_elsewhere
 from karat.web.framework.errors import NotFound
 from karat.web.framework.pages import Page, show
-from karat.web.framework.state import Site, TheSite
+from karat.web.framework.state import AppState, TheState
 from karat.workflows.accounts.accounts import DEVICE_US, LONGEST_US, SignInRefused
 
 ROUTER = APIRouter()
@@ -57,7 +57,7 @@ class InvitedPage(Page):
 @ROUTER.get("/sign-in")
 def sign_in_page(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: MaybeSomebody,
     next: str = "/",  # noqa: A002 - as it stands in the address
 ) -> Response:
@@ -73,7 +73,7 @@ def sign_in_page(
 @ROUTER.post("/sign-in")
 def sign_in(
     request: Request,
-    site: TheSite,
+    site: TheState,
     _asking: MaybeSomebody,
     name: Annotated[str, Form()],
     password: Annotated[str, Form()],
@@ -98,7 +98,7 @@ def sign_in(
 
 
 @ROUTER.get("/link/{token}")
-def link(request: Request, site: TheSite, _asking: MaybeSomebody, token: str) -> Response:
+def link(request: Request, site: TheState, _asking: MaybeSomebody, token: str) -> Response:
     """Follow the one-time link that ``karat serve`` printed."""
     person = None if site.settings.accounts else site.accounts.follow(token)
     if person is None:
@@ -110,7 +110,7 @@ def link(request: Request, site: TheSite, _asking: MaybeSomebody, token: str) ->
 
 
 @ROUTER.get("/invited/{token}")
-def invited_page(request: Request, site: TheSite, _asking: MaybeSomebody, token: str) -> Response:
+def invited_page(request: Request, site: TheState, _asking: MaybeSomebody, token: str) -> Response:
     """Ask who was invited for a password."""
     page = InvitedPage(
         title="Welcome to karat", token=token, invitation=_invitation(site, token), wrong=None
@@ -121,7 +121,7 @@ def invited_page(request: Request, site: TheSite, _asking: MaybeSomebody, token:
 @ROUTER.post("/invited/{token}")
 def invited(
     request: Request,
-    site: TheSite,
+    site: TheState,
     _asking: MaybeSomebody,
     token: str,
     password: Annotated[str, Form()],
@@ -145,8 +145,8 @@ def invited(
 
 @ROUTER.post("/sign-out")
 def sign_out(
-    site: TheSite,
-    asking: Signed,
+    site: TheState,
+    asking: SessionUser,
     everywhere: Annotated[bool, Form()] = False,
     tokens: Annotated[bool, Form()] = False,
 ) -> Response:
@@ -160,7 +160,7 @@ def sign_out(
     return response
 
 
-def _let_in(request: Request, site: Site, person: Person, then: str) -> Response:
+def _let_in(request: Request, site: AppState, person: Person, then: str) -> Response:
     """Begin a new session, whatever cookie came with the request: none can be fixed beforehand."""
     old = request.cookies.get(site.cookie)
     if old:
@@ -184,12 +184,12 @@ def _let_in(request: Request, site: Site, person: Person, then: str) -> Response
     return response
 
 
-def _device(site: Site) -> str:
+def _device(site: AppState) -> str:
     """Name of the cookie by which a browser is known in which somebody has come in."""
     return f"{site.cookie}_device"
 
 
-def _go(site: Site, where: str) -> Response:
+def _go(site: AppState, where: str) -> Response:
     return RedirectResponse(f"{site.settings.base}{where}", 303)
 
 
@@ -209,7 +209,7 @@ def _address(request: Request) -> str:
     return request.client.host if request.client else ""
 
 
-def _invitation(site: Site, token: str) -> Invitation:
+def _invitation(site: AppState, token: str) -> Invitation:
     found = site.accounts.invitation(token) if site.settings.accounts else None
     if found is None:
         raise NotFound("the invitation was used, withdrawn, or has ended", fix="ask for a new one")

@@ -7,9 +7,9 @@ from fastapi import APIRouter, Response
 from karat.errors import UsageError
 from karat.tables.accounts.people import SCOPES_OF
 from karat.web.api.responses import Number, Paged, said
-from karat.web.framework.auth import AReader, Signed
+from karat.web.framework.auth import AReader, SessionUser
 from karat.web.framework.errors import NotFound
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 
 ROUTER = APIRouter(prefix="/api", tags=["account"])
 _TOKEN = ("id", "name", "scopes", "created_us", "used_us", "ends_us")
@@ -20,7 +20,7 @@ _TOKEN = ("id", "name", "scopes", "created_us", "used_us", "ends_us")
     response_description="`name`, `role`, `scopes` (what tokens of theirs may be good for), "
     "`signed_in_by` (`session` or `token`), `golden` (the golden set of the workspace).",
 )
-def me(site: TheSite, asking: AReader) -> Response:
+def me(site: TheState, asking: AReader) -> Response:
     """Who asks."""
     return said(
         {
@@ -37,14 +37,14 @@ def me(site: TheSite, asking: AReader) -> Response:
     "/tokens",
     response_description="List of `id`, `name`, `scopes`, `created_us`, `used_us`, `ends_us`.",
 )
-def tokens(site: TheSite, asking: Signed, page: Paged) -> Response:
+def tokens(site: TheState, asking: SessionUser, page: Paged) -> Response:
     """List one's own tokens; their secrets are not kept."""
     rows = site.accounts.tokens(asking.person)
     return page.over([{name: getattr(row, name) for name in _TOKEN} for row in rows])
 
 
 @ROUTER.delete("/tokens/{token_id}", response_description="`revoked`: its number.")
-def revoke(site: TheSite, asking: Signed, token_id: Number) -> Response:
+def revoke(site: TheState, asking: SessionUser, token_id: Number) -> Response:
     """Revoke one of one's own tokens."""
     try:
         site.accounts.revoke(asking.person, token_id)

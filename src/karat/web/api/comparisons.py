@@ -24,7 +24,7 @@ from karat.web.api.runs import Golden, of_golden
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import NotFound
 from karat.web.framework.jobs import Busy
-from karat.web.framework.state import Site, TheSite
+from karat.web.framework.state import AppState, TheState
 from karat.web.offline.stored_comparisons import ask, ask_again, compute, find, look
 from karat.workflows.golden.editions import NOW
 from karat.workflows.workspace import run_import, stored_comparisons
@@ -32,7 +32,7 @@ from karat.workflows.workspace.comparison_changes import Since
 from karat.workflows.workspace.comparison_summary import verdict_of
 from karat.workflows.workspace.evaluate_stored import find_runs
 from karat.workflows.workspace.stored_comparisons import Asked, KeptComparison
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter(prefix="/api", tags=["comparisons"])
 COMPARISON = (
@@ -70,7 +70,9 @@ class Compare(Said):
 
 
 @ROUTER.get("/comparisons", response_description=f"List of {COMPARISON}.")
-def list_comparisons(site: TheSite, _asking: AReader, page: Paged, golden: Golden = "") -> Response:
+def list_comparisons(
+    site: TheState, _asking: AReader, page: Paged, golden: Golden = ""
+) -> Response:
     """List the comparisons that are kept."""
     found = of_golden(site, golden)
     with found.store.read() as connection:
@@ -90,7 +92,7 @@ def list_comparisons(site: TheSite, _asking: AReader, page: Paged, golden: Golde
     response_description=f"The comparison, done or to be asked for again: {COMPARISON}.",
 )
 def make(
-    site: TheSite, asking: AnEngineer, asked: Annotated[Compare, Depends(Body(Compare))]
+    site: TheState, asking: AnEngineer, asked: Annotated[Compare, Depends(Body(Compare))]
 ) -> Response:
     """Ask for a comparison, which is computed beside; the answer waits a little for it."""
     found = of_golden(site, asked.golden)
@@ -109,7 +111,7 @@ def make(
 
 @ROUTER.get("/comparisons/{comparison_id}", response_description=COMPARISON)
 async def one_comparison(
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     comparison_id: Number,
     wait: Annotated[float, Query(ge=0, le=30, description="Seconds to wait for it.")] = 0,
@@ -136,7 +138,7 @@ async def one_comparison(
     response_description="As `karat compare --format json`; its `queries`, of each measure and "
     "candidate, with the largest contribution first.",
 )
-def result(site: TheSite, _asking: AReader, comparison_id: Number) -> Response:
+def result(site: TheState, _asking: AReader, comparison_id: Number) -> Response:
     """What came out."""
     kept = _done(site, comparison_id)
     queries = [
@@ -155,7 +157,7 @@ def result(site: TheSite, _asking: AReader, comparison_id: Number) -> Response:
     "contribution first. With `outcome=better&counts=yes` there are as many as `wins` says.",
 )
 def comparison_queries(
-    site: TheSite, _asking: AReader, page: Paged, comparison_id: Number
+    site: TheState, _asking: AReader, page: Paged, comparison_id: Number
 ) -> Response:
     """The queries of a comparison."""
     frame: pl.DataFrame = _done(site, comparison_id).frame
@@ -163,7 +165,7 @@ def comparison_queries(
 
 
 @ROUTER.post("/comparisons/{comparison_id}/again", response_description=COMPARISON)
-def again(site: TheSite, asking: AnEngineer, comparison_id: Number) -> Response:
+def again(site: TheState, asking: AnEngineer, comparison_id: Number) -> Response:
     """Compute a comparison again, with the judgments of now."""
     ask_again(site, comparison_id, by=asking.person.name)
     return _one(site, comparison_id)
@@ -173,7 +175,7 @@ def again(site: TheSite, asking: AnEngineer, comparison_id: Number) -> Response:
     "/comparisons/{comparison_id}", response_description="`removed`, the number of the comparison."
 )
 def remove_comparison(
-    site: TheSite,
+    site: TheState,
     asking: AnEngineer,
     comparison_id: Number,
     created_us: Annotated[
@@ -196,7 +198,7 @@ def remove_comparison(
     response_description="`added` (pairs that are new in the queue), `raised` (that go earlier "
     "now), `golds`.",
 )
-def queue_next(site: TheSite, asking: AnEngineer, comparison_id: Number) -> Response:
+def queue_next(site: TheState, asking: AnEngineer, comparison_id: Number) -> Response:
     """Put the pairs whose grades could turn the sign into the queue, first of all."""
     kept = _done(site, comparison_id)
     found, row = find(site, comparison_id)
@@ -204,7 +206,7 @@ def queue_next(site: TheSite, asking: AnEngineer, comparison_id: Number) -> Resp
     return said(stored_comparisons.queue_next(found, row, kept, by=who, now=site.clock()))
 
 
-def _done(site: Site, comparison_id: int) -> KeptComparison:
+def _done(site: AppState, comparison_id: int) -> KeptComparison:
     _, row, kept = look(site, comparison_id)
     if kept is None:
         if row.state == "failed":
@@ -213,14 +215,14 @@ def _done(site: Site, comparison_id: int) -> KeptComparison:
     return kept
 
 
-def _one(site: Site, comparison_id: int, status: int = 200) -> Response:
+def _one(site: AppState, comparison_id: int, status: int = 200) -> Response:
     found, row = find(site, comparison_id)
     of_it = stored_comparisons.runs_of(found, row)
     return said(_told(found, row, of_it, Since(found)), status)
 
 
 def _told(
-    found: Opened, row: ComparisonRow, of_it: Sequence[RunRow], since: Since
+    found: Workspace, row: ComparisonRow, of_it: Sequence[RunRow], since: Since
 ) -> dict[str, Any]:
     older = since.older(row, of_it)
     names = ("settings", "made_by", "created_us", "state", "error", "computed_us")

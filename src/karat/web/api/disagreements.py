@@ -11,7 +11,7 @@ from karat.web.api.bodies import Body
 from karat.web.api.bodies import Said as SaidBy
 from karat.web.api.responses import Paged, said
 from karat.web.framework.auth import AnEngineer, AReader
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 from karat.web.golden.golden_sets import opened
 from karat.workflows.golden.agreement import disagreements_in
 from karat.workflows.golden.audited import put_before_adjudicator
@@ -38,7 +38,7 @@ class Put(SaidBy):
     "json`.",
 )
 def disagreements(
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     page: Paged,
     golden: str,
@@ -54,7 +54,7 @@ def disagreements(
     response_description="`queued`: how many are new before an adjudicator.",
 )
 def queue_disagreements(
-    site: TheSite, asking: AnEngineer, golden: str, asked: Annotated[Put, Depends(Body(Put))]
+    site: TheState, asking: AnEngineer, golden: str, asked: Annotated[Put, Depends(Body(Put))]
 ) -> Response:
     """Put disagreements before an adjudicator."""
     count = put_before_adjudicator(

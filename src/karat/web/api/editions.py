@@ -11,7 +11,7 @@ from karat.web.api.bodies import Body, Said
 from karat.web.api.responses import Paged, said
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import NotFound
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 from karat.web.golden.golden_sets import opened
 from karat.workflows.golden.audited import freeze_noted
 from karat.workflows.golden.editions import NOW, compare_editions, list_editions
@@ -33,7 +33,7 @@ class New(Said):
     "/golden/{golden}/editions",
     response_description="List of the rows of `karat golden editions --format json`.",
 )
-def editions(site: TheSite, _asking: AReader, page: Paged, golden: str) -> Response:
+def editions(site: TheState, _asking: AReader, page: Paged, golden: str) -> Response:
     """List the editions, the first first."""
     return page.over(list_editions(opened(site, golden)))
 
@@ -44,7 +44,7 @@ def editions(site: TheSite, _asking: AReader, page: Paged, golden: str) -> Respo
     response_description="As `karat golden freeze --format json`.",
 )
 def freeze(
-    site: TheSite, asking: AnEngineer, golden: str, asked: Annotated[New, Depends(Body(New))]
+    site: TheState, asking: AnEngineer, golden: str, asked: Annotated[New, Depends(Body(New))]
 ) -> Response:
     """Make an edition of the golden set as it stands; nothing changes it after."""
     found = opened(site, golden)
@@ -56,7 +56,7 @@ def freeze(
     response_description="One row of `karat golden editions --format json`. Its content: queries "
     "and grades with `?edition=`.",
 )
-def edition(site: TheSite, _asking: AReader, golden: str, edition: str) -> Response:
+def edition(site: TheState, _asking: AReader, golden: str, edition: str) -> Response:
     """What is known of one edition."""
     rows = {row.name: row for row in list_editions(opened(site, golden))}
     if edition not in rows:
@@ -69,7 +69,7 @@ def edition(site: TheSite, _asking: AReader, golden: str, edition: str) -> Respo
     response_description="As `karat golden diff --format json`.",
 )
 def diff(
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     golden: str,
     old: str,

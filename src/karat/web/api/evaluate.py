@@ -12,7 +12,7 @@ from karat.web.api.responses import printed
 from karat.web.api.runs import of_golden
 from karat.web.framework.auth import AReader
 from karat.web.framework.jobs import in_turn
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 from karat.workflows.golden.editions import NOW
 from karat.workflows.workspace.evaluate_stored import evaluate_kept
 
@@ -63,7 +63,7 @@ class Evaluate(Said):
 @ROUTER.post("/evaluate", response_description="As `karat evaluate --format json`.")
 async def evaluate(
     request: Request,
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     asked: Annotated[Evaluate, Depends(Body(Evaluate))],
 ) -> Response:

@@ -15,7 +15,7 @@ from karat.web.api.bodies import Uploaded
 from karat.web.api.responses import said
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.jobs import in_turn
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 from karat.web.golden.exchange import Wanted, exported
 from karat.web.golden.golden_sets import opened
 from karat.workflows.golden.audited import take_upload
@@ -32,7 +32,7 @@ _COUNTS = ("queries", "documents", "judgments", "corrected", "changed", "runs")
 )
 async def take_in(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: AnEngineer,
     golden: str,
     file: Uploaded,
@@ -83,9 +83,9 @@ async def take_in(
     "that is longer than 4,000 characters.",
     response_class=FileResponse,
 )
-async def give_out(
+async def export_golden_set(
     request: Request,
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     golden: str,
     format: Annotated[  # noqa: A002 - as the command line has it

@@ -16,7 +16,7 @@ from karat.web.api.responses import printed
 from karat.web.api.runs import of_golden
 from karat.web.framework.auth import AReader
 from karat.web.framework.jobs import in_turn
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 from karat.workflows.golden.editions import NOW
 from karat.workflows.workspace.display_names import told_as
 from karat.workflows.workspace.evaluate_stored import gate_kept
@@ -57,7 +57,7 @@ class GateAsked(Said):
 )
 async def gate(
     request: Request,
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     asked: Annotated[GateAsked, Depends(Body(GateAsked))],
 ) -> Response:

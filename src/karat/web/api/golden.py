@@ -10,7 +10,7 @@ from starlette.requests import Request
 from karat.web.api.responses import Paged, said
 from karat.web.framework.auth import AReader
 from karat.web.framework.jobs import in_turn
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 from karat.web.golden.golden_sets import opened
 from karat.workflows.golden.agreement import agreement_in
 from karat.workflows.golden.editions import NOW, stale_judgments
@@ -25,7 +25,7 @@ ROUTER = APIRouter(prefix="/api", tags=["golden sets"])
     response_description="List of `name`, `scale` (lowest and highest grade), `raters` (of each "
     "pair), `guideline` (version), `created_us`.",
 )
-def list_golden_sets(site: TheSite, _asking: AReader, page: Paged) -> Response:
+def list_golden_sets(site: TheState, _asking: AReader, page: Paged) -> Response:
     """List the golden sets."""
     names = ("name", "scale", "raters", "guideline", "created_us")
     return page.over([{n: getattr(row, n) for n in names} for row in site.golden_sets()])
@@ -35,7 +35,7 @@ def list_golden_sets(site: TheSite, _asking: AReader, page: Paged) -> Response:
     "/golden/{golden}/status",
     response_description="As `karat golden status --format json`.",
 )
-def golden_status(site: TheSite, _asking: AReader, golden: str) -> Response:
+def golden_status(site: TheState, _asking: AReader, golden: str) -> Response:
     """Say where a golden set stands, and what to do next."""
     return said(STATUSES.get(opened(site, golden), now=site.clock()))
 
@@ -45,7 +45,7 @@ def golden_status(site: TheSite, _asking: AReader, golden: str) -> Response:
     response_description="As `karat golden agreement --format json`.",
 )
 def agreement(
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     golden: str,
     by: Annotated[str | None, Query(description="Class by class, by this attribute.")] = None,
@@ -58,7 +58,7 @@ def agreement(
     "/golden/{golden}/stale",
     response_description="As `karat golden stale --format json`.",
 )
-def stale(site: TheSite, _asking: AReader, golden: str) -> Response:
+def stale(site: TheState, _asking: AReader, golden: str) -> Response:
     """List judgments of documents whose text has changed since they were shown."""
     return said(stale_judgments(opened(site, golden)))
 
@@ -69,7 +69,7 @@ def stale(site: TheSite, _asking: AReader, golden: str) -> Response:
 )
 async def coverage(
     request: Request,
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     golden: str,
     run: Annotated[list[str], Query(description="A kept run, by name or number; repeat it.")],

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from karat.web.api.bodies import Body, Said
 from karat.web.api.responses import Paged, said
-from karat.web.framework.auth import ARater, Asking
-from karat.web.framework.state import Site, TheSite
+from karat.web.framework.auth import ARater, Principal
+from karat.web.framework.state import AppState, TheState
 from karat.web.golden.golden_sets import opened
 from karat.web.judging.cards import Door, dealt, grades_of
 from karat.workflows.judging.queue import Card, Judging
@@ -80,7 +80,7 @@ class Undo(Desk):
     "/judge",
     response_description="List of `golden`, `rater`, `done`, `left`, `later`, `disagreements`.",
 )
-def waiting(site: TheSite, asking: ARater, page: Paged) -> Response:
+def waiting(site: TheState, asking: ARater, page: Paged) -> Response:
     """List what waits for whoever asks."""
     rows = []
     for row in site.golden_sets():
@@ -107,7 +107,7 @@ def waiting(site: TheSite, asking: ARater, page: Paged) -> Response:
     "`newest` (number of the judgment that an undo takes back, or null), `text`.",
 )
 def progress(
-    site: TheSite,
+    site: TheState,
     asking: ARater,
     golden: str,
     adjudicate: Annotated[bool, Query(description="Of disagreements.")] = False,
@@ -120,7 +120,7 @@ def progress(
 @ROUTER.post("/judge/{golden}/claim", response_description=f"`card`, null if nothing waits: {CARD}")
 def claim(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: ARater,
     golden: str,
     asked: Annotated[Desk, Depends(Body(Desk, required=False))],
@@ -135,7 +135,7 @@ def claim(
     response_description="`judgment`: its number; it is in the store.",
 )
 def submit(
-    site: TheSite,
+    site: TheState,
     asking: ARater,
     golden: str,
     given: Annotated[Judgment, Depends(Body(Judgment))],
@@ -148,7 +148,7 @@ def submit(
 
 @ROUTER.post("/judge/{golden}/later", response_description="`later`: true.")
 def later(
-    site: TheSite, asking: ARater, golden: str, asked: Annotated[Later, Depends(Body(Later))]
+    site: TheState, asking: ARater, golden: str, asked: Annotated[Later, Depends(Body(Later))]
 ) -> Response:
     """Put a card off for an hour."""
     judging = _judging(site, asking, golden, adjudicate=asked.adjudicate)
@@ -163,7 +163,7 @@ def later(
 )
 def undo(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: ARater,
     golden: str,
     asked: Annotated[Undo, Depends(Body(Undo, required=False))],
@@ -177,7 +177,7 @@ def undo(
     return said({"undone": True, "grade": taken.grade, "reason": taken.reason, "card": card})
 
 
-def _judging(site: Site, asking: Asking, golden: str, *, adjudicate: bool) -> Judging:
+def _judging(site: AppState, asking: Principal, golden: str, *, adjudicate: bool) -> Judging:
     return Judging(opened(site, golden), asking.person.name, site.clock, adjudicate=adjudicate)
 
 

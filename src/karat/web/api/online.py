@@ -19,7 +19,7 @@ from karat.web.api.responses import Paged, printed, said
 from karat.web.framework.auth import AReader
 from karat.web.framework.errors import NotFound
 from karat.web.framework.lists import Ask
-from karat.web.framework.state import Site, TheSite
+from karat.web.framework.state import AppState, TheState
 from karat.web.online import queries as worst
 from karat.web.online.log import Question, TheDays, awaited, the_log
 from karat.web.online.offline_correlation import made as made_against
@@ -58,7 +58,7 @@ By = Annotated[
     "`last_day`, `timezone`, `arms`, `attributes`, `known` and `unknown` (columns), `simulated`, "
     "`files`, `size` (bytes), `imports`.",
 )
-def online_status(site: TheSite, _asking: AReader) -> Response:
+def online_status(site: TheState, _asking: AReader) -> Response:
     """What the log of events holds."""
     found = asdict(held(the_log(site).folder))
     return said({name: value for name, value in found.items() if name != "folder"})
@@ -86,7 +86,7 @@ def online_metric(_asking: AReader, name: str) -> Response:
 @ROUTER.get("/evaluate", response_description="As `karat online evaluate --format json`.")
 async def online_evaluate(
     request: Request,
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     days: TheDays,
     metric: Annotated[list[str] | None, Query(description="A metric; repeat it.")] = None,
@@ -137,7 +137,7 @@ async def online_evaluate(
     f"(folded); the worst first, {worst.MOST_QUERIES:,} at most.",
 )
 async def online_queries(
-    site: TheSite, _asking: AReader, page: Paged, days: TheDays, by: By = ""
+    site: TheState, _asking: AReader, page: Paged, days: TheDays, by: By = ""
 ) -> Response:
     """The queries that lose most searches."""
     log = the_log(site)
@@ -157,7 +157,7 @@ async def online_queries(
 @ROUTER.get("/watch", response_description="As `karat online watch --format json`.")
 async def online_watch(
     request: Request,
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     until: Annotated[
         str,
@@ -194,7 +194,7 @@ async def online_watch(
 @ROUTER.get("/against", response_description="As `karat online against --format json`.")
 async def online_against(
     request: Request,
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     days: TheDays,
     run: Annotated[str, Query(max_length=500, description="A kept run, by name or number.")],
@@ -219,7 +219,7 @@ async def online_against(
 )
 async def online_rows(
     request: Request,
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     page: Paged,
     days: TheDays,
@@ -251,7 +251,7 @@ async def online_rows(
     return page.part(frame, found["total"])
 
 
-def _cut(site: Site, log: EventLog, by: str) -> list[Dimension]:
+def _cut(site: AppState, log: EventLog, by: str) -> list[Dimension]:
     """What one ``by`` is of."""
     out = []
     for part in by.split(","):

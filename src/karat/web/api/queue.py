@@ -12,7 +12,7 @@ from karat.web.api.bodies import Body, Said, Uploaded
 from karat.web.api.responses import said
 from karat.web.framework.auth import AnEngineer
 from karat.web.framework.jobs import in_turn
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 from karat.web.golden.golden_sets import opened
 from karat.workflows.golden.sampling import ON_SERVER, choose_queries, read_bands, read_quota
 from karat.workflows.workspace.evaluate_stored import enqueue_upload, pool_kept
@@ -49,7 +49,7 @@ class Pool(Said):
 )
 async def pool(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: AnEngineer,
     golden: str,
     asked: Annotated[Pool, Depends(Body(Pool))],
@@ -66,7 +66,7 @@ async def pool(
     "/golden/{golden}/queue",
     response_description="As `karat golden queue --format json`.",
 )
-def queue(site: TheSite, asking: AnEngineer, golden: str, file: Uploaded) -> Response:
+def queue(site: TheState, asking: AnEngineer, golden: str, file: Uploaded) -> Response:
     """Put the pairs of a file into the queue, in its order, such as `karat compare` writes."""
     found = opened(site, golden)
     with file.named():
@@ -82,7 +82,7 @@ def queue(site: TheSite, asking: AnEngineer, golden: str, file: Uploaded) -> Res
 )
 async def choose(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: AnEngineer,
     golden: str,
     file: Uploaded,

@@ -12,7 +12,7 @@ from karat.store.sql import documents as stored
 from karat.web.api.responses import OF_LISTS, Paged, said
 from karat.web.framework.auth import AReader
 from karat.web.framework.errors import NotFound
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 from karat.web.golden.golden_sets import opened
 from karat.workflows.golden.editions import NOW, content_of, weighed
 from karat.workflows.golden.queries import judgments_in, pair_in, pairs_in, queries_in, query_in
@@ -29,7 +29,7 @@ Edition = Annotated[str, Query(description="An edition; `now` is the golden set 
     "computed with: 0 where others have one and the query none; absent where none has one.",
 )
 def queries(
-    site: TheSite, _asking: AReader, page: Paged, golden: str, edition: Edition = NOW
+    site: TheState, _asking: AReader, page: Paged, golden: str, edition: Edition = NOW
 ) -> Response:
     """List the queries."""
     found = opened(site, golden)
@@ -43,7 +43,7 @@ def queries(
     response_description="`query`, `documents` (rows as of pairs, with `begins`), `editions` "
     "(names).",
 )
-def query(site: TheSite, _asking: AReader, golden: str, query_id: str) -> Response:
+def query(site: TheState, _asking: AReader, golden: str, query_id: str) -> Response:
     """One query with its documents."""
     try:
         return said(query_in(opened(site, golden), query_id))
@@ -56,7 +56,7 @@ def query(site: TheSite, _asking: AReader, golden: str, query_id: str) -> Respon
     response_description="List of `doc_id`, `title`, `text`, `url`, `sha256` (of what raters are "
     "shown), and attributes.",
 )
-def documents(site: TheSite, _asking: AReader, page: Paged, golden: str) -> Response:
+def documents(site: TheState, _asking: AReader, page: Paged, golden: str) -> Response:
     """List the documents."""
     found = opened(site, golden)
     with found.store.read() as connection:
@@ -69,7 +69,7 @@ def documents(site: TheSite, _asking: AReader, page: Paged, golden: str) -> Resp
     "`title`, `state`, `grade` that counts, `rule` that made it, `votes`, `raters` and `grades` "
     "(one order), `adjudicated`, `imported`, `gold_grade`, `waiting`, `priority`, `chosen_by`.",
 )
-def pairs(site: TheSite, _asking: AReader, page: Paged, golden: str) -> Response:
+def pairs(site: TheState, _asking: AReader, page: Paged, golden: str) -> Response:
     """List the pairs."""
     return page.of(pairs_in(opened(site, golden)))
 
@@ -79,7 +79,7 @@ def pairs(site: TheSite, _asking: AReader, page: Paged, golden: str) -> Response
     response_description="`query_id`, `text`, `need`, `doc_id`, `document`, `pair` (as of pairs), "
     "`history`: every judgment ever given.",
 )
-def pair(site: TheSite, _asking: AReader, golden: str, query: str, document: str) -> Response:
+def pair(site: TheState, _asking: AReader, golden: str, query: str, document: str) -> Response:
     """One pair, and everything that was ever said of it."""
     try:
         return said(pair_in(opened(site, golden), query, document))
@@ -92,7 +92,7 @@ def pair(site: TheSite, _asking: AReader, golden: str, query: str, document: str
     response_description="List of judgments that count, the newest first: the columns of the "
     "table judgments, `text` of the query, `title` of the document, `stale`.",
 )
-def judgments(site: TheSite, _asking: AReader, page: Paged, golden: str) -> Response:
+def judgments(site: TheState, _asking: AReader, page: Paged, golden: str) -> Response:
     """List the judgments."""
     return page.of(judgments_in(opened(site, golden)))
 
@@ -103,7 +103,7 @@ def judgments(site: TheSite, _asking: AReader, page: Paged, golden: str) -> Resp
     "row for each pair with a grade, none for what nobody judged.",
 )
 def grades(
-    site: TheSite, _asking: AReader, page: Paged, golden: str, edition: Edition = NOW
+    site: TheState, _asking: AReader, page: Paged, golden: str, edition: Edition = NOW
 ) -> Response:
     """List the grades that count: what runs are evaluated with."""
     frame: pl.DataFrame = content_of(opened(site, golden), edition).grades

@@ -23,14 +23,14 @@ from karat.web.api.responses import Paged, printed, said
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import NotFound
 from karat.web.framework.jobs import in_turn
-from karat.web.framework.state import Site, TheSite
+from karat.web.framework.state import AppState, TheState
 from karat.web.golden.golden_sets import opened
 from karat.workflows.golden.audited import file_name
 from karat.workflows.golden.editions import NOW
 from karat.workflows.workspace import run_import
 from karat.workflows.workspace.evaluate_stored import explain_kept
 from karat.workflows.workspace.stored_runs import read_kept
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter(prefix="/api", tags=["runs"])
 RUN = (
@@ -61,7 +61,7 @@ Wanted = Annotated[
 
 
 @ROUTER.get("/runs", response_description=f"List of {RUN}; the newest first.")
-def list_runs(site: TheSite, _asking: AReader, page: Paged, golden: Golden = "") -> Response:
+def list_runs(site: TheState, _asking: AReader, page: Paged, golden: Golden = "") -> Response:
     """List the runs that are kept."""
     found = of_golden(site, golden)
     rows, who = _kept(found)
@@ -77,7 +77,7 @@ def list_runs(site: TheSite, _asking: AReader, page: Paged, golden: Golden = "")
 )
 async def bring_run(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: AnEngineer,
     file: Uploaded,
     run: Annotated[
@@ -89,7 +89,7 @@ async def bring_run(
     found, who, now = of_golden(site, golden), asking.person.name, site.clock()
 
     def brought() -> Response:
-        made = run_import.bring(found, file.path, file.called, name=run, person=who, now=now)
+        made = run_import.import_run(found, file.path, file.called, name=run, person=who, now=now)
         told = _told_alone(made.row, found) | {"said": made.said}
         return said(told, 201 if made.new else 200)
 
@@ -106,7 +106,7 @@ async def bring_run(
 )
 async def run_file(
     request: Request,
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     run: Wanted,
     format: Annotated[  # noqa: A002 - as the command line has it
@@ -143,7 +143,7 @@ async def run_file(
 )
 async def explain(
     request: Request,
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     run: Wanted,
     query_id: str,
@@ -158,7 +158,7 @@ async def explain(
 
 
 @ROUTER.get("/runs/{run:path}", response_description=RUN)
-def one_run(site: TheSite, _asking: AReader, run: Wanted, golden: Golden = "") -> Response:
+def one_run(site: TheState, _asking: AReader, run: Wanted, golden: Golden = "") -> Response:
     """What is known of one run."""
     found, row = _run(site, run, golden)
     return said(_told_alone(row, found))
@@ -166,7 +166,7 @@ def one_run(site: TheSite, _asking: AReader, run: Wanted, golden: Golden = "") -
 
 @ROUTER.delete("/runs/{run:path}", response_description="`removed`, the number of the run.")
 def remove_run(
-    site: TheSite,
+    site: TheState,
     asking: AnEngineer,
     run: Wanted,
     sha256: Annotated[
@@ -182,7 +182,7 @@ def remove_run(
     return said({"removed": row.id})
 
 
-def of_golden(site: Site, golden: str) -> Opened:
+def of_golden(site: AppState, golden: str) -> Workspace:
     """The workspace with a golden set; with its own if none is named.
 
     Raises:
@@ -191,7 +191,7 @@ def of_golden(site: Site, golden: str) -> Opened:
     return opened(site, golden or site.workspace.golden.name)
 
 
-def _run(site: Site, wanted: str, golden: str) -> tuple[Opened, RunRow]:
+def _run(site: AppState, wanted: str, golden: str) -> tuple[Workspace, RunRow]:
     """A run by its number, of whatever golden set; else by its name in one.
 
     Raises:
@@ -212,25 +212,25 @@ def _run(site: Site, wanted: str, golden: str) -> tuple[Opened, RunRow]:
     return own, meant[wanted]
 
 
-def _rows(found: Opened) -> list[RunRow]:
+def _rows(found: Workspace) -> list[RunRow]:
     with found.store.read() as connection:
         return stored.runs(connection, found.golden.id)
 
 
-def _kept(found: Opened) -> tuple[list[RunRow], dict[str, str]]:
+def _kept(found: Workspace) -> tuple[list[RunRow], dict[str, str]]:
     """The runs of a golden set, and by its SHA-256 who kept each."""
     with found.store.read() as connection:
         rows = stored.runs(connection, found.golden.id)
         return rows, comparisons.who_kept(connection, run_import.KEPT, run_import.REMOVED)
 
 
-def _told_alone(row: RunRow, found: Opened) -> dict[str, Any]:
+def _told_alone(row: RunRow, found: Workspace) -> dict[str, Any]:
     rows, who = _kept(found)
     return _told(row, found, stored.by_name(rows), who)
 
 
 def _told(
-    row: RunRow, found: Opened, meant: Mapping[str, RunRow], who: Mapping[str, str]
+    row: RunRow, found: Workspace, meant: Mapping[str, RunRow], who: Mapping[str, str]
 ) -> dict[str, Any]:
     names = ("sha256", "queries", "rows", "about", "added_us")
     also = stored.others(row, meant)

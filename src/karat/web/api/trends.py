@@ -11,7 +11,7 @@ from karat.web.api.responses import Paged, printed
 from karat.web.framework.auth import AReader
 from karat.web.framework.errors import NotFound
 from karat.web.framework.jobs import in_turn
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 from karat.workflows.release.stored_trends import History, find_history, histories_of
 from karat.workflows.release.trend import trend as trended
 from karat.workflows.workspace.display_names import told_as
@@ -25,7 +25,7 @@ ROUTER = APIRouter(prefix="/api", tags=["numbers"])
     "(why there are none, or null), `damaged` (lines that are left out of these counts, or "
     "why it cannot be read; in sentences).",
 )
-def list_trends(site: TheSite, _asking: AReader, page: Paged) -> Response:
+def list_trends(site: TheState, _asking: AReader, page: Paged) -> Response:
     """List the histories that karat.toml names."""
 
     def told(found: History) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def list_trends(site: TheSite, _asking: AReader, page: Paged) -> Response:
 @ROUTER.get("/trends/{history:path}", response_description="As `karat trend --format json`.")
 async def trend(
     request: Request,
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     history: str,
     measure: Annotated[list[str] | None, Query(description="A measure; repeat it.")] = None,

@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from karat.errors import UsageError
 from karat.tables.accounts.people import ROLES, Person, Role, Scope
 from karat.web.framework.form_values import storable
-from karat.web.framework.state import Site
+from karat.web.framework.state import AppState
 
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -25,7 +25,7 @@ FIELD, HEADER = "csrf", "x-csrf"
 
 
 @dataclass(frozen=True)
-class Asking:
+class Principal:
     """Who asks.
 
     Attributes:
@@ -52,7 +52,7 @@ class Refused(Exception):
         self.status, self.why = status, why
 
 
-class Needs:
+class Requires:
     """What a route asks of who calls it.
 
     Args:
@@ -64,7 +64,7 @@ class Needs:
     def __init__(self, role: Role | None, scope: Scope | None, *, looks: bool = True) -> None:
         self.role, self.scope, self.looks = role, scope, looks
 
-    async def __call__(self, request: Request) -> Asking | None:
+    async def __call__(self, request: Request) -> Principal | None:
         """Who asks; None on an open route where nobody is signed in.
 
         Raises:
@@ -74,10 +74,10 @@ class Needs:
         if not self.looks:
             request.state.asking = None
             return None
-        site: Site = request.app.state.site
+        site: AppState = request.app.state.site
         token = _token(request)
         if token is not None and self.role is not None:
-            asking: Asking | None = await run_in_threadpool(self._by_token, site, token)
+            asking: Principal | None = await run_in_threadpool(self._by_token, site, token)
         else:
             asking = await run_in_threadpool(by_session, site, request)
         request.state.asking = asking
@@ -93,7 +93,7 @@ class Needs:
             await _check_texts(request)
         return asking
 
-    def _by_token(self, site: Site, token: str) -> Asking:
+    def _by_token(self, site: AppState, token: str) -> Principal:
         found = site.accounts.by_token(token)
         if found is None:
             raise Refused(401, "the API token is not known, was revoked, or has ended")
@@ -102,7 +102,7 @@ class Needs:
             raise Refused(403, "this takes no API token: sign in")
         if self.scope not in scopes:
             raise Refused(403, f"the API token is not good for {self.scope!r}")
-        return Asking(person)
+        return Principal(person)
 
 
 def csrf_of(session: str) -> str:
@@ -134,14 +134,14 @@ def _is_csrf(said: str | None, session: str) -> bool:
     return hmac.compare_digest(_masked(held[_CSRF:], held[:_CSRF]), _csrf(session))
 
 
-def by_session(site: Site, request: Request) -> Asking | None:
+def by_session(site: AppState, request: Request) -> Principal | None:
     """Who is signed in with the browser that sends a request."""
     secret = request.cookies.get(site.cookie)
     person = site.accounts.by_session(secret) if secret else None
-    return None if person is None or secret is None else Asking(person, secret, csrf_of(secret))
+    return None if person is None or secret is None else Principal(person, secret, csrf_of(secret))
 
 
-def may_upload(site: Site, request: Request) -> bool:
+def may_upload(site: AppState, request: Request) -> bool:
     """Whether a request may be large: an engineer sends it, or a token that may write."""
     token = _token(request)
     if token is not None:
@@ -154,7 +154,7 @@ def may_upload(site: Site, request: Request) -> bool:
 def from_elsewhere(request: Request) -> bool:
     """Whether another site's page made a browser send this, as far as the browser says so.
 
-    Browsers say ``Sec-Fetch-Site`` over HTTPS and on this machine only; ``Origin`` everywhere.
+    Browsers say ``Sec-Fetch-AppState`` over HTTPS and on this machine only; ``Origin`` everywhere.
     """
     said = request.headers.get("sec-fetch-site")
     if said is not None:
@@ -202,19 +202,19 @@ async def _check_texts(request: Request) -> None:
             raise UsageError("no text holds the character 0, or half of a character")
 
 
-ANYTHING = Needs(None, None, looks=False)
-EVERYBODY = Needs(None, None)
-RATER = Needs("rater", "judge")
-READER = Needs("engineer", "read")
-ENGINEER = Needs("engineer", "write")
-OWNER = Needs("owner", "admin")
-SESSION = Needs("rater", None)
+ANYTHING = Requires(None, None, looks=False)
+EVERYBODY = Requires(None, None)
+RATER = Requires("rater", "judge")
+READER = Requires("engineer", "read")
+ENGINEER = Requires("engineer", "write")
+OWNER = Requires("owner", "admin")
+SESSION = Requires("rater", None)
 """One's own account, which no token may change."""
 
-Whoever = Annotated[None, Depends(ANYTHING)]
-MaybeSomebody = Annotated[Asking | None, Depends(EVERYBODY)]
-ARater = Annotated[Asking, Depends(RATER)]
-AReader = Annotated[Asking, Depends(READER)]
-AnEngineer = Annotated[Asking, Depends(ENGINEER)]
-AnOwner = Annotated[Asking, Depends(OWNER)]
-Signed = Annotated[Asking, Depends(SESSION)]
+Anonymous = Annotated[None, Depends(ANYTHING)]
+MaybeSomebody = Annotated[Principal | None, Depends(EVERYBODY)]
+ARater = Annotated[Principal, Depends(RATER)]
+AReader = Annotated[Principal, Depends(READER)]
+AnEngineer = Annotated[Principal, Depends(ENGINEER)]
+AnOwner = Annotated[Principal, Depends(OWNER)]
+SessionUser = Annotated[Principal, Depends(SESSION)]

@@ -18,7 +18,7 @@ from starlette.routing import Match
 
 from karat.errors import InputError, KaratError, MissingExtra, UsageError, no_room, on_page
 from karat.store.sql.judgments import LeaseLost
-from karat.web.framework.auth import Asking, Refused, by_session
+from karat.web.framework.auth import Principal, Refused, by_session
 from karat.web.framework.pages import Page, show
 from karat.workflows.accounts.accounts import SignInRefused
 
@@ -141,7 +141,7 @@ def answer(request: Request, error: Exception) -> Response:
         request.state.asking = None
         with suppress(KaratError):  # the store may be what does not answer
             request.state.asking = by_session(request.app.state.site, request)
-    asking: Asking | None = request.state.asking
+    asking: Principal | None = request.state.asking
     status, said = told(error, trusted=asking is not None and asking.person.role != "rater")
     headers: dict[str, str] = {}
     if isinstance(error, HTTPException) and error.headers:

@@ -21,10 +21,10 @@ from typing import Annotated, Literal, TypeVar
 from fastapi import Form, Request, Response
 from fastapi.responses import RedirectResponse
 
-from karat.web.framework.auth import Asking
+from karat.web.framework.auth import Principal
 from karat.web.framework.pages import Page, show
 from karat.web.framework.signed_values import seal, unseal
-from karat.web.framework.state import Site
+from karat.web.framework.state import AppState
 
 _LASTS_S = 60
 Kind = Literal["once", "said"]
@@ -34,7 +34,7 @@ Once = Annotated[str, Form(max_length=200)]
 """A parameter of a route: what the form says under ``once``; empty if it does not."""
 
 
-def secret_of(asking: Asking, sent: str, *about: object) -> str | None:
+def secret_of(asking: Principal, sent: str, *about: object) -> str | None:
     """The secret that a form makes: 43 characters, as ``secrets.token_urlsafe(32)`` has.
 
     Args:
@@ -52,7 +52,9 @@ def secret_of(asking: Asking, sent: str, *about: object) -> str | None:
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
-def lead_to(request: Request, site: Site, asking: Asking, where: str, secret: str) -> Response:
+def lead_to(
+    request: Request, site: AppState, asking: Principal, where: str, secret: str
+) -> Response:
     """Lead to the page that shows a secret.
 
     Args:
@@ -68,7 +70,11 @@ def lead_to(request: Request, site: Site, asking: Asking, where: str, secret: st
 
 
 def show_once(
-    request: Request, site: Site, asking: Asking, where: str, page: Callable[[str | None], Page]
+    request: Request,
+    site: AppState,
+    asking: Principal,
+    where: str,
+    page: Callable[[str | None], Page],
 ) -> Response:
     """A page with the secret that ``lead_to`` led here with, if it did; the next time without.
 
@@ -90,7 +96,7 @@ def show_once(
 
 
 def lead_saying(
-    request: Request, site: Site, asking: Asking, where: str, said: str, tail: str = ""
+    request: Request, site: AppState, asking: Principal, where: str, said: str, tail: str = ""
 ) -> Response:
     """Lead to a page that says once what was done.
 
@@ -113,8 +119,8 @@ _P = TypeVar("_P", bound=Page)
 
 def show_said(
     request: Request,
-    site: Site,
-    asking: Asking,
+    site: AppState,
+    asking: Principal,
     where: str,
     page: Callable[[str], _P],
     waits: Callable[[_P], bool] = lambda _: False,
@@ -140,7 +146,7 @@ def show_said(
     return response
 
 
-def said_here(request: Request, site: Site, asking: Asking, where: str) -> str:
+def said_here(request: Request, site: AppState, asking: Principal, where: str) -> str:
     """What ``lead_saying`` led here with; empty if it did not, or a program reads the page."""
     sealed = request.cookies.get(_cookie(site, "said"))
     if sealed is None or asking.session is None or "format" in request.query_params:
@@ -148,7 +154,7 @@ def said_here(request: Request, site: Site, asking: Asking, where: str) -> str:
     return unseal(sealed, asking.session, ["said", where]) or ""
 
 
-def forget(response: Response, site: Site, where: str) -> None:
+def forget(response: Response, site: AppState, where: str) -> None:
     """Have the browser forget what ``lead_saying`` led to a page with."""
     response.delete_cookie(_cookie(site, "said"), path=f"{site.settings.base}{where}")
 
@@ -156,8 +162,8 @@ def forget(response: Response, site: Site, where: str) -> None:
 def _hold(
     response: Response,
     request: Request,
-    site: Site,
-    asking: Asking,
+    site: AppState,
+    asking: Principal,
     where: str,
     text: str,
     kind: Kind,
@@ -175,5 +181,5 @@ def _hold(
     )
 
 
-def _cookie(site: Site, kind: Kind = "once") -> str:
+def _cookie(site: AppState, kind: Kind = "once") -> str:
     return f"{site.cookie}_{kind}"

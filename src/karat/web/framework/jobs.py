@@ -56,7 +56,7 @@ class Place:
     free: bool = True
 
 
-class Computing:
+class JobQueue:
     """What this process computes now.
 
     Threads end with the process; whoever looks next has it computed again.
@@ -197,7 +197,7 @@ class Computing:
         job.done.set()
 
 
-COMPUTING = Computing()
+COMPUTING = JobQueue()
 """Of this process."""
 
 

@@ -21,7 +21,7 @@ from karat.web.framework.connections import SLOWEST
 from karat.web.framework.errors import Said, answer
 from karat.web.framework.form_values import storable
 from karat.web.framework.settings import plain_host
-from karat.web.framework.state import Site
+from karat.web.framework.state import AppState
 
 LOG = logging.getLogger("karat.access")
 POLICY = (
@@ -82,7 +82,7 @@ class Guards:
         def begun() -> bool:
             return started
 
-        site: Site = scope["app"].state.site
+        site: AppState = scope["app"].state.site
         # Whether the proxy takes the prefix off or leaves it: the router is right with both.
         scope["root_path"] = site.settings.base
         request = Request(scope)
@@ -114,7 +114,7 @@ class Guards:
             error = UsageError("no address holds the character 0, or half of a character")
         limit, size = FORM, _size(request.headers)
         if error is None and size > FORM:
-            site: Site = request.app.state.site
+            site: AppState = request.app.state.site
             if await run_in_threadpool(may_upload, site, request):
                 limit = site.settings.max_upload
             if request.headers.get("content-length") and size > limit:

@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from starlette.routing import BaseRoute
 
 from karat.web.api.bodies import Body, received
-from karat.web.framework.auth import Needs
+from karat.web.framework.auth import Requires
 
 PREFIX = "/api/"
 ABOUT = (
@@ -113,9 +113,11 @@ def described(routes: Sequence[BaseRoute], base: str = "") -> dict[str, Any]:
     return made
 
 
-def needs_of(route: APIRoute) -> Needs:
+def needs_of(route: APIRoute) -> Requires:
     """What a route asks of who calls it."""
-    return next(each.call for each in route.dependant.dependencies if isinstance(each.call, Needs))
+    return next(
+        each.call for each in route.dependant.dependencies if isinstance(each.call, Requires)
+    )
 
 
 def _finished(operation: dict[str, Any], route: APIRoute) -> None:

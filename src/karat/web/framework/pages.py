@@ -21,9 +21,9 @@ from fastapi import Request, Response
 from karat.errors import UsageError
 from karat.reports.html import page as report
 from karat.reports.writers.plain import spreadsheet_safe
-from karat.web.framework.auth import Asking
+from karat.web.framework.auth import Principal
 from karat.web.framework.lists import Listed
-from karat.web.framework.state import Site
+from karat.web.framework.state import AppState
 from karat.web.framework.times import ago, exact
 
 _SHARED = {"report.css"}
@@ -64,7 +64,7 @@ class Shell:
     """
 
     base: str
-    asking: Asking | None
+    asking: Principal | None
     accounts: bool
     now: int
     address: str
@@ -101,7 +101,7 @@ def show(request: Request, page: Page, status: int = 200) -> Response:
             )
         if status < 400:  # else the page says what is wrong
             raise UsageError(page.unlisted)
-    site: Site = request.app.state.site
+    site: AppState = request.app.state.site
     query = f"?{request.url.query}" if request.url.query else ""
     shell = Shell(
         base=site.settings.base,

@@ -13,11 +13,11 @@ from karat.store.sql import golden_sets
 from karat.store.sql.golden_sets import GoldenSetRow
 from karat.web.framework.settings import Settings
 from karat.workflows.accounts.accounts import Accounts
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 
 @dataclass(frozen=True)
-class Site:
+class AppState:
     """The app's own.
 
     Attributes:
@@ -28,7 +28,7 @@ class Site:
     """
 
     settings: Settings
-    workspace: Opened
+    workspace: Workspace
     accounts: Accounts
     clock: Callable[[], int]
 
@@ -45,7 +45,7 @@ class Site:
                 golden_sets.find(connection, name) for name in sorted(golden_sets.names(connection))
             ]
 
-    def opened(self, name: str) -> Opened:
+    def opened(self, name: str) -> Workspace:
         """The workspace with one golden set.
 
         Raises:
@@ -55,10 +55,10 @@ class Site:
             return replace(self.workspace, golden=golden_sets.find(connection, name))
 
 
-def _site(request: Request) -> Site:
-    held: Site = request.app.state.site
+def _site(request: Request) -> AppState:
+    held: AppState = request.app.state.site
     return held
 
 
-TheSite = Annotated[Site, Depends(_site)]
+TheState = Annotated[AppState, Depends(_site)]
 """A parameter of a route: the site."""

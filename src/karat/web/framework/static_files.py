@@ -10,10 +10,10 @@ from fastapi.responses import JSONResponse
 
 from karat.errors import KaratError
 from karat.store.sql import golden_sets
-from karat.web.framework.auth import Whoever
+from karat.web.framework.auth import Anonymous
 from karat.web.framework.errors import NotFound
 from karat.web.framework.pages import static_file
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 
 ROUTER = APIRouter()
 LOG = logging.getLogger("karat.web")
@@ -21,7 +21,7 @@ mimetypes.add_type("text/javascript", ".mjs")
 
 
 @ROUTER.get("/static/{name}")
-def static(name: str, _asking: Whoever) -> Response:
+def static(name: str, _asking: Anonymous) -> Response:
     """A file of ours; its address holds its version, so it may be kept for a year."""
     try:
         data, _version = static_file(name)
@@ -33,7 +33,7 @@ def static(name: str, _asking: Whoever) -> Response:
 
 
 @ROUTER.get("/healthz")
-def healthz(site: TheSite, _asking: Whoever) -> Response:
+def healthz(site: TheState, _asking: Anonymous) -> Response:
     """``{"status": "ok"}`` if the store answers; else 503."""
     try:
         with site.workspace.store.read() as connection:

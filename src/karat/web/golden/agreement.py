@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request, Response
 from karat.tables.golden.agreement import Agreement, Confusion, Drift, Figure
 from karat.web.framework.auth import AReader
 from karat.web.framework.pages import show
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 from karat.web.golden.golden_sets import GoldenPage, address, crumbs, opened
 from karat.workflows.golden.agreement import agreement_in
 from karat.workflows.golden.queries import classes_in
@@ -80,7 +80,7 @@ class AgreementPage(GoldenPage):
 
 @ROUTER.get("/golden/{name}/agreement")
 def agreement(
-    request: Request, site: TheSite, _asking: AReader, name: str, by: str | None = None
+    request: Request, site: TheState, _asking: AReader, name: str, by: str | None = None
 ) -> Response:
     """How far raters agree; with ``?by=`` an attribute of the queries, class by class."""
     found = opened(site, name)

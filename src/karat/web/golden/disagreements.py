@@ -16,13 +16,13 @@ from karat.web.framework.errors import Said, refused
 from karat.web.framework.form_values import storable
 from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import show
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 from karat.web.golden.golden_sets import GoldenPage, address, crumbs, opened
 from karat.web.golden.queries import pair_address
 from karat.workflows.golden.agreement import IMPORT, RATERS
 from karat.workflows.golden.audited import put_before_adjudicator
 from karat.workflows.golden.queries import disagreements_listed
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 
@@ -56,7 +56,7 @@ class DisagreementsPage(GoldenPage):
 
 @ROUTER.get("/golden/{name}/disagreements")
 def disagreements(
-    request: Request, site: TheSite, _asking: AReader, name: str, between: str = RATERS
+    request: Request, site: TheState, _asking: AReader, name: str, between: str = RATERS
 ) -> Response:
     """List what is not settled."""
     if between not in (RATERS, IMPORT):
@@ -69,7 +69,7 @@ def disagreements(
 @ROUTER.post("/golden/{name}/disagreements")
 def ask_adjudicator(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: AnEngineer,
     name: str,
     pair: Annotated[list[str] | None, Form()] = None,
@@ -111,7 +111,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _page(
-    opened_set: Opened,
+    opened_set: Workspace,
     between: str,
     ask: Ask,
     *,

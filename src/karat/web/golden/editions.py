@@ -16,7 +16,7 @@ from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import NotFound, Said, refused
 from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import show
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 from karat.web.golden.golden_sets import GoldenPage, address, crumbs, opened
 from karat.web.golden.queries import pair_address
 from karat.workflows.golden.audited import freeze_noted
@@ -29,7 +29,7 @@ from karat.workflows.golden.editions import (
     named,
 )
 from karat.workflows.golden.queries import Ready, ready_in
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 _EDITIONS = {
@@ -112,7 +112,7 @@ class ChangesPage(GoldenPage):
 
 
 @ROUTER.get("/golden/{name}/editions")
-def editions(request: Request, site: TheSite, _asking: AReader, name: str) -> Response:
+def editions(request: Request, site: TheState, _asking: AReader, name: str) -> Response:
     """List the editions; here a new one is made."""
     return show(request, _page(opened(site, name), Ask.of(request)))
 
@@ -120,7 +120,7 @@ def editions(request: Request, site: TheSite, _asking: AReader, name: str) -> Re
 @ROUTER.post("/golden/{name}/editions")
 def freeze(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: AnEngineer,
     name: str,
     edition: Annotated[str, Form()] = "",
@@ -138,7 +138,7 @@ def freeze(
 
 @ROUTER.get("/golden/{name}/editions/{edition:path}")
 def one_edition(
-    request: Request, site: TheSite, _asking: AReader, name: str, edition: str
+    request: Request, site: TheState, _asking: AReader, name: str, edition: str
 ) -> Response:
     """One edition and its grades."""
     found = opened(site, name)
@@ -185,7 +185,7 @@ def one_edition(
 @ROUTER.get("/golden/{name}/changes")
 def changes(
     request: Request,
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     name: str,
     old: str,
@@ -226,11 +226,11 @@ def changes(
 _KINDS = ("added", "removed", "changed")
 
 
-def _names(found: Opened) -> list[str]:
+def _names(found: Workspace) -> list[str]:
     return [*(row.name for row in reversed(list_editions(found))), NOW]
 
 
-def _page(found: Opened, ask: Ask, *, name: str = "", wrong: Said | None = None) -> EditionsPage:
+def _page(found: Workspace, ask: Ask, *, name: str = "", wrong: Said | None = None) -> EditionsPage:
     golden = found.golden.name
     rows = [
         {

@@ -24,17 +24,17 @@ from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import Said, refused
 from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import show
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 from karat.web.framework.uploads import uploaded
 from karat.web.golden.golden_sets import GoldenPage, crumbs, opened
 from karat.workflows.golden.audited import file_name, take_upload
 from karat.workflows.golden.editions import list_editions
-from karat.workflows.golden.export import give_out
+from karat.workflows.golden.export import export_golden_set
 from karat.workflows.golden.import_ import TakenIn
 from karat.workflows.golden.judgment_sources import sources_of
 from karat.workflows.golden.queries import imports_in
-from karat.workflows.workspace.stored_runs import names_of_kept
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.stored_runs import stored_run_names
+from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 READ = {
@@ -119,7 +119,7 @@ class ExchangePage(GoldenPage):
 
 @ROUTER.get("/golden/{name}/exchange")
 def exchange(
-    request: Request, site: TheSite, _asking: AReader, name: str, wanted: Asked
+    request: Request, site: TheState, _asking: AReader, name: str, wanted: Asked
 ) -> Response:
     """Show the forms; with ``?to=`` what such an export would keep, assume and lose."""
     found = opened(site, name)
@@ -141,7 +141,7 @@ def exchange(
 
 @ROUTER.get("/golden/{name}/exchange/file")
 def download(
-    request: Request, site: TheSite, _asking: AReader, name: str, wanted: Asked
+    request: Request, site: TheState, _asking: AReader, name: str, wanted: Asked
 ) -> Response:
     """The golden set, or an edition of it, as a file for another tool."""
     found = opened(site, name)
@@ -165,7 +165,7 @@ def download(
 @ROUTER.post("/golden/{name}/exchange")
 def upload(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: AnEngineer,
     name: str,
     file: Annotated[UploadFile | None, File()] = None,
@@ -196,13 +196,13 @@ def upload(
 
 
 @contextmanager
-def exported(found: Opened, wanted: Wanted) -> Iterator[tuple[Path, Exchange]]:
+def exported(found: Workspace, wanted: Wanted) -> Iterator[tuple[Path, Exchange]]:
     """An export as one file, which is gone afterwards; of a folder a ZIP file."""
     with tempfile.TemporaryDirectory(prefix="karat-") as folder:
         stem = file_name(f"{found.golden.name}-{wanted.edition or 'now'}")
         ending = _ENDINGS.get(wanted.to, ".csv" if wanted.to.endswith("csv") else ".json")
         where = Path(folder) / (stem if wanted.to == "beir" else f"{stem}{ending}")
-        leaving = give_out(
+        leaving = export_golden_set(
             found,
             where,
             wanted.to,
@@ -220,7 +220,7 @@ def exported(found: Opened, wanted: Wanted) -> Iterator[tuple[Path, Exchange]]:
 
 
 def _page(
-    found: Opened,
+    found: Workspace,
     request: Request,
     *,
     wanted: Wanted | None = None,
@@ -248,7 +248,7 @@ def _page(
         read=list(READ.items()),
         written=list(WRITTEN.items()),
         editions=[row.name for row in reversed(list_editions(found))],
-        runs=names_of_kept(found),
+        runs=stored_run_names(found),
         wanted=wanted or Wanted(),
         file=file,
         taken=taken,

@@ -17,10 +17,10 @@ from karat.web.framework.auth import AReader
 from karat.web.framework.errors import NotFound
 from karat.web.framework.lists import NONE, OWN, Ask, Column, Listed, listed
 from karat.web.framework.pages import Page, show
-from karat.web.framework.state import Site, TheSite
+from karat.web.framework.state import AppState, TheState
 from karat.workflows.golden.queries import column_of
 from karat.workflows.golden.status import STATUSES, Status
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 Link = Callable[[Mapping[str, Any]], str | None]
@@ -128,7 +128,7 @@ class GoldenSetPage(GoldenPage):
     steps: Sequence[Step]
 
 
-def opened(site: Site, name: str) -> Opened:
+def opened(site: AppState, name: str) -> Workspace:
     """The workspace with a golden set.
 
     Raises:
@@ -172,7 +172,7 @@ def place(name: str, command: str) -> str:
 
 
 @ROUTER.get("/golden")
-def all_of_them(request: Request, site: TheSite, _asking: AReader) -> Response:
+def all_of_them(request: Request, site: TheState, _asking: AReader) -> Response:
     """List the golden sets, and how far each is."""
     rows = []
     for row in site.golden_sets():
@@ -221,7 +221,7 @@ def all_of_them(request: Request, site: TheSite, _asking: AReader) -> Response:
 
 
 @ROUTER.get("/golden/{name}")
-def overview(request: Request, site: TheSite, _asking: AReader, name: str) -> Response:
+def overview(request: Request, site: TheState, _asking: AReader, name: str) -> Response:
     """Where a golden set stands, what it is made of, and what to do next."""
     found = STATUSES.get(opened(site, name), now=site.clock())
     page = GoldenSetPage(

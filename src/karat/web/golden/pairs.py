@@ -15,7 +15,7 @@ from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import NotFound, Said, refused
 from karat.web.framework.lists import OWN, Ask, Column, Listed, listed
 from karat.web.framework.pages import show
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 from karat.web.golden.golden_sets import GoldenPage, address, crumbs, opened
 from karat.web.golden.queries import pair_address
 from karat.workflows.golden.pooling import Pooled
@@ -28,8 +28,8 @@ from karat.workflows.golden.queries import (
     queries_in,
 )
 from karat.workflows.workspace.evaluate_stored import pool_kept
-from karat.workflows.workspace.stored_runs import names_of_kept
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.stored_runs import stored_run_names
+from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 Grade = Annotated[float | None, Query(allow_inf_nan=False)]
@@ -128,7 +128,7 @@ class JudgmentsPage(GoldenPage):
 @ROUTER.get("/golden/{name}/pairs")
 def pairs(
     request: Request,
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     name: str,
     a: str | None = None,
@@ -144,7 +144,7 @@ def pairs(
 @ROUTER.post("/golden/{name}/pairs")
 def pool(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: AnEngineer,
     name: str,
     runs: Annotated[list[str] | None, Form()] = None,
@@ -180,7 +180,7 @@ def pool(
 
 @ROUTER.get("/golden/{name}/pair")
 def pair(
-    request: Request, site: TheSite, _asking: AReader, name: str, query: str, document: str
+    request: Request, site: TheState, _asking: AReader, name: str, query: str, document: str
 ) -> Response:
     """One pair and its history."""
     try:
@@ -216,7 +216,7 @@ def pair(
 
 
 @ROUTER.get("/golden/{name}/judgments")
-def judgments(request: Request, site: TheSite, _asking: AReader, name: str) -> Response:
+def judgments(request: Request, site: TheState, _asking: AReader, name: str) -> Response:
     """List the judgments that count."""
     frame = judgments_in(opened(site, name)).with_columns(
         text=pl.coalesce("text", "query_id"), title=pl.coalesce("title", "doc_id")
@@ -278,7 +278,7 @@ def list_judgments(frame: pl.DataFrame, name: str, ask: Ask) -> Listed:
 
 
 def _page(
-    found: Opened,
+    found: Workspace,
     ask: Ask,
     said: Sequence[tuple[str | None, float]],
     *,
@@ -302,7 +302,7 @@ def _page(
         golden=name,
         only=only,
         pairs=list_pairs(frame, name, ask),
-        runs=names_of_kept(found),
+        runs=stored_run_names(found),
         pooled=pooled,
         lacking=_lacking(found, pooled),
         wrong=wrong,
@@ -310,7 +310,7 @@ def _page(
     )
 
 
-def _lacking(found: Opened, pooled: Pooled | None) -> list[tuple[str, str]]:
+def _lacking(found: Workspace, pooled: Pooled | None) -> list[tuple[str, str]]:
     if pooled is None or not pooled.lacking:
         return []
     texts = dict(queries_in(found, OWN)[0].select("query_id", "text").iter_rows())

@@ -14,13 +14,13 @@ import polars as pl
 from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 
 from karat.errors import KaratError, UsageError
-from karat.web.framework.auth import AnEngineer, AReader, Asking
+from karat.web.framework.auth import AnEngineer, AReader, Principal
 from karat.web.framework.errors import NotFound, Said, refused
 from karat.web.framework.jobs import in_turn
 from karat.web.framework.lists import OWN, SOME, Ask, Column, Listed, listed
 from karat.web.framework.pages import show
 from karat.web.framework.signed_values import seal, unseal
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 from karat.web.framework.uploads import uploaded
 from karat.web.golden.golden_sets import GoldenPage, address, crumbs, opened
 from karat.workflows.golden.queries import STATES, queries_in, query_in
@@ -36,7 +36,7 @@ from karat.workflows.golden.sampling import (
     read_quota,
 )
 from karat.workflows.workspace.display_names import told_as
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 MOST_QUERIES = 5_000
@@ -140,7 +140,7 @@ class QueryPage(GoldenPage):
 
 
 @ROUTER.get("/golden/{name}/queries")
-def queries(request: Request, site: TheSite, _asking: AReader, name: str) -> Response:
+def queries(request: Request, site: TheState, _asking: AReader, name: str) -> Response:
     """List the queries; here they are chosen from a log."""
     return show(request, _page(opened(site, name), Ask.of(request)))
 
@@ -148,7 +148,7 @@ def queries(request: Request, site: TheSite, _asking: AReader, name: str) -> Res
 @ROUTER.post("/golden/{name}/queries")
 async def plan(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: AnEngineer,
     name: str,
     log: Annotated[UploadFile | None, File()] = None,
@@ -167,8 +167,8 @@ async def plan(
 
 def _planned(
     request: Request,
-    site: TheSite,
-    asking: Asking,
+    site: TheState,
+    asking: Principal,
     name: str,
     log: UploadFile | None,
     typed: Typed,
@@ -209,7 +209,7 @@ def _planned(
 @ROUTER.post("/golden/{name}/chosen")
 def choose(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: AnEngineer,
     name: str,
     sample: Annotated[list[str] | None, Form()] = None,
@@ -232,7 +232,7 @@ def choose(
 
 
 @ROUTER.get("/golden/{name}/queries/{query_id:path}")
-def query(request: Request, site: TheSite, _asking: AReader, name: str, query_id: str) -> Response:
+def query(request: Request, site: TheState, _asking: AReader, name: str, query_id: str) -> Response:
     """One query with its documents."""
     try:
         found = query_in(opened(site, name), query_id)
@@ -329,7 +329,7 @@ def pair_address(name: str, row: Mapping[str, Any]) -> str:
 
 
 def _page(
-    found: Opened,
+    found: Workspace,
     ask: Ask,
     *,
     typed: Typed | None = None,
@@ -361,7 +361,7 @@ def _size(text: str) -> int:
     return int(text)
 
 
-def _seal(sample: pl.DataFrame, found: Opened, asking: Asking, most: int) -> list[str]:
+def _seal(sample: pl.DataFrame, found: Workspace, asking: Principal, most: int) -> list[str]:
     """A sample as its form holds it: so nothing of the log is kept here until it is put in."""
     out = io.BytesIO()
     sample.write_ipc(out, compression="zstd")
@@ -374,7 +374,7 @@ def _seal(sample: pl.DataFrame, found: Opened, asking: Asking, most: int) -> lis
     return [sealed[at : at + _FIELD] for at in range(0, len(sealed), _FIELD)]
 
 
-def _unseal(text: str, found: Opened, asking: Asking) -> pl.DataFrame:
+def _unseal(text: str, found: Workspace, asking: Principal) -> pl.DataFrame:
     plain = unseal(text, *_about(found, asking))
     if plain is None:
         raise UsageError(
@@ -383,6 +383,6 @@ def _unseal(text: str, found: Opened, asking: Asking) -> pl.DataFrame:
     return pl.read_ipc(io.BytesIO(base64.b64decode(plain)))
 
 
-def _about(found: Opened, asking: Asking) -> tuple[str, tuple[object, ...]]:
+def _about(found: Workspace, asking: Principal) -> tuple[str, tuple[object, ...]]:
     """What a sample is sealed with: the key, and for whom and what it is good."""
     return found.golden.salt, ("sample", found.golden.id, asking.person.name)

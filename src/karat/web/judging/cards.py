@@ -21,7 +21,7 @@ from karat.reports.judging.card import keys_of
 from karat.store.sql.golden_sets import GoldenSetRow
 from karat.store.sql.judgments import pair_key
 from karat.store.sql.queue import Claim
-from karat.tables.workspace import Workspace
+from karat.tables.workspace import WorkspaceConfig
 from karat.web.framework import signed_values
 from karat.workflows.judging.queue import Card, Judging, Vote
 
@@ -102,7 +102,7 @@ def dealt(card: Card, judging: Judging, origin: str) -> Shown:
     return shown(card, judging.opened.workspace, origin, ticket)
 
 
-def shown(card: Card, workspace: Workspace, origin: str, ticket: str) -> Shown:
+def shown(card: Card, workspace: WorkspaceConfig, origin: str, ticket: str) -> Shown:
     """A card as its page shows it.
 
     Args:

@@ -16,10 +16,10 @@ from karat.errors import UsageError
 from karat.golden.queue import seconds_left
 from karat.store.sql.judgments import LeaseLost, Overtaken
 from karat.store.sql.queue import MOST_PUT_OFF, Progress, TooManyPutOff
-from karat.web.framework.auth import ARater, Asking, Refused
+from karat.web.framework.auth import ARater, Principal, Refused
 from karat.web.framework.errors import NotFound
 from karat.web.framework.pages import Page, show
-from karat.web.framework.state import Site, TheSite
+from karat.web.framework.state import AppState, TheState
 from karat.web.judging.cards import (
     Block,
     Door,
@@ -32,7 +32,7 @@ from karat.web.judging.cards import (
     reasons,
 )
 from karat.workflows.judging.queue import Card, Judging, TakenBack
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 NOTES = {
@@ -178,7 +178,7 @@ def _answer(
 
 
 @ROUTER.get("/judge")
-def choose(request: Request, site: TheSite, asking: ARater) -> Response:
+def choose(request: Request, site: TheState, asking: ARater) -> Response:
     """What waits; straight on if that is one thing."""
     waiting = [_waiting(site.opened(row.name), asking, site) for row in site.golden_sets()]
     if len(waiting) == 1 and "format" not in request.query_params:
@@ -189,7 +189,7 @@ def choose(request: Request, site: TheSite, asking: ARater) -> Response:
 
 
 @ROUTER.get("/judge/{name}")
-def card(request: Request, site: TheSite, asking: ARater, name: str) -> Response:
+def card(request: Request, site: TheState, asking: ARater, name: str) -> Response:
     """The next pair to rate; the same one again until it is dealt with."""
     judging = Judging(opened_of(site, name), asking.person.name, site.clock)
     return _shown(request, site, judging, asking)
@@ -198,7 +198,7 @@ def card(request: Request, site: TheSite, asking: ARater, name: str) -> Response
 @ROUTER.post("/judge/{name}")
 def answer(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: ARater,
     name: str,
     said: Annotated[Answer, Depends(_answer)],
@@ -209,7 +209,7 @@ def answer(
 
 
 @ROUTER.get("/judge/{name}/adjudicate")
-def disagreement(request: Request, site: TheSite, asking: ARater, name: str) -> Response:
+def disagreement(request: Request, site: TheState, asking: ARater, name: str) -> Response:
     """The next disagreement to settle, with what the raters said, and no names."""
     opened = opened_of(site, name)
     judging = Judging(opened, asking.person.name, site.clock, adjudicate=True)
@@ -219,7 +219,7 @@ def disagreement(request: Request, site: TheSite, asking: ARater, name: str) -> 
 @ROUTER.post("/judge/{name}/adjudicate")
 def settle(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: ARater,
     name: str,
     said: Annotated[Answer, Depends(_answer)],
@@ -230,7 +230,7 @@ def settle(
     return _done(request, site, judging, said)
 
 
-def opened_of(site: Site, name: str) -> Opened:
+def opened_of(site: AppState, name: str) -> Workspace:
     """The workspace with a golden set that an address names.
 
     Raises:
@@ -242,7 +242,7 @@ def opened_of(site: Site, name: str) -> Opened:
         raise NotFound(error.what, nearest=error.nearest, fix=error.fix) from None
 
 
-def _shown(request: Request, site: Site, judging: Judging, asking: Asking) -> Response:
+def _shown(request: Request, site: AppState, judging: Judging, asking: Principal) -> Response:
     """The next card, which is dealt: so only to somebody who came for it.
 
     A browser tells where a request comes from. As a picture or a frame, on whatever page, it would
@@ -262,7 +262,7 @@ def _shown(request: Request, site: Site, judging: Judging, asking: Asking) -> Re
     return show(request, _page(request, site, judging, judging.card(), JudgePage, note))
 
 
-def _done(request: Request, site: Site, judging: Judging, said: Answer) -> Response:
+def _done(request: Request, site: AppState, judging: Judging, said: Answer) -> Response:
     """Do what the form says, which is in the store then, and show what comes next."""
     note, was, taken = None, None, None
     if said.do == "undo":
@@ -303,7 +303,7 @@ def _put_off(judging: Judging, ticket: Ticket) -> str | None:
 
 def _page(
     request: Request,
-    site: Site,
+    site: AppState,
     judging: Judging,
     card: Card | None,
     kind: type[JudgePage],
@@ -344,7 +344,7 @@ def _page(
     )
 
 
-def _waiting(opened: Opened, asking: Asking, site: Site) -> Waiting:
+def _waiting(opened: Workspace, asking: Principal, site: AppState) -> Waiting:
     who = asking.person.name
     far = Judging(opened, who, site.clock).far()
     apart = Judging(opened, who, site.clock, adjudicate=True).far()
@@ -358,7 +358,7 @@ def _minutes(far: Progress) -> int | None:
 
 
 def _go(
-    site: Site, name: str, *, adjudicate: bool, note: str | None = None, was: str | None = None
+    site: AppState, name: str, *, adjudicate: bool, note: str | None = None, was: str | None = None
 ) -> Response:
     where = f"{site.settings.base}/judge/{quote(name, safe='')}"
     where += "/adjudicate" if adjudicate else ""

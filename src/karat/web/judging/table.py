@@ -16,12 +16,12 @@ from karat.web.framework.auth import AnEngineer
 from karat.web.framework.form_values import packed, unpacked
 from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import Page, show
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 from karat.web.judging.cards import Block, Grade, grades_of, guideline_blocks
 from karat.web.judging.judge import opened_of
 from karat.workflows.judging.bulk import Rated, pairs_of, rate_pairs
 from karat.workflows.judging.in_place import Seen
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 MOST = 500
@@ -74,7 +74,7 @@ class JudgeTablePage(Page):
 
 
 @ROUTER.get("/judge/{name}/table")
-def table(request: Request, site: TheSite, asking: AnEngineer, name: str) -> Response:
+def table(request: Request, site: TheState, asking: AnEngineer, name: str) -> Response:
     """The pairs of the queue."""
     return show(request, _page(request, opened_of(site, name), asking.person.name, []))
 
@@ -82,7 +82,7 @@ def table(request: Request, site: TheSite, asking: AnEngineer, name: str) -> Res
 @ROUTER.post("/judge/{name}/table")
 def grade_chosen(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: AnEngineer,
     name: str,
     grade: Annotated[float, Form()],
@@ -101,7 +101,7 @@ def grade_chosen(
     return show(request, _page(request, opened, who, rated))
 
 
-def _page(request: Request, opened: Opened, who: str, rated: Sequence[Rated]) -> JudgeTablePage:
+def _page(request: Request, opened: Workspace, who: str, rated: Sequence[Rated]) -> JudgeTablePage:
     frame = pairs_of(opened, who)
     frame = frame.with_columns(pair=pl.struct(*_KEY).map_elements(_key, pl.String)).drop(_KEY[2:])
     ask, golden = Ask.of(request), opened.golden

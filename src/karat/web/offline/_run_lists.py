@@ -20,7 +20,7 @@ from karat.web.offline.stored_comparisons import WAIT_S
 from karat.workflows.golden.editions import NOW
 from karat.workflows.workspace import stored_evaluations
 from karat.workflows.workspace.stored_evaluations import KeptEvaluation, Rules
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 _MEASURES = 3  # beside each run
 _AT_ONCE = 8  # runs that one look at the list has computed, besides those that cannot be
@@ -31,7 +31,7 @@ _FAILED = ("older: not computed again", "not computed: see why")
 
 
 def list_of_runs(
-    opened: Opened, rows: Sequence[RunRow], who: Mapping[str, str], ask: Ask
+    opened: Workspace, rows: Sequence[RunRow], who: Mapping[str, str], ask: Ask
 ) -> Listed:
     """A row for each run; what the page that is asked for lacks is computed beside.
 
@@ -104,7 +104,7 @@ def list_of_queries(
     return listed(frame, columns, ask, search=["query_id", "text"])
 
 
-def compute_run(opened: Opened, row: RunRow, rules: Rules, clock: str, wait_s: float) -> bool:
+def compute_run(opened: Workspace, row: RunRow, rules: Rules, clock: str, wait_s: float) -> bool:
     """Have the numbers of a run computed; whether that ended while we waited.
 
     Args:
@@ -124,7 +124,7 @@ def compute_run(opened: Opened, row: RunRow, rules: Rules, clock: str, wait_s: f
 
 
 def _listed(
-    opened: Opened,
+    opened: Workspace,
     rows: Sequence[RunRow],
     who: Mapping[str, str],
     ask: Ask,

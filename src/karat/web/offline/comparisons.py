@@ -26,17 +26,17 @@ from karat.web.framework.form_values import Id, packed, unpacked
 from karat.web.framework.idempotency import lead_saying, show_said
 from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import Page, show
-from karat.web.framework.state import Site, TheSite
+from karat.web.framework.state import AppState, TheState
 from karat.web.offline._comparison_lists import WAYS, list_of_queries
 from karat.web.offline.counted import counts_in, in_slice, narrowed, uncounted
 from karat.web.offline.stored_comparisons import ask_again, axes, confirm, find, look
 from karat.workflows.workspace import stored_comparisons
-from karat.workflows.workspace.artifacts import Spoilt
+from karat.workflows.workspace.artifacts import ArtifactCorrupted
 from karat.workflows.workspace.comparison_changes import Since
 from karat.workflows.workspace.comparison_summary import verdict_of
 from karat.workflows.workspace.run_import import remove_comparison
 from karat.workflows.workspace.stored_comparisons import KeptComparison
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 _SAID = {
@@ -82,7 +82,7 @@ class ComparisonPage(Page):
         uncounted: How many queries count in no number over all, in a sentence; empty if all do.
         counts: How many queries of the list's measure are better, the same, worse, of those that
             count.
-        aside: How many of the list do not count, while others do.
+        zero_weight: How many of the list do not count, while others do.
         queries: The queries, the largest contribution first.
         listing: Whether the address asks for something of the list.
         titles: By document of a pair to judge next what it is called; only those known.
@@ -92,7 +92,7 @@ class ComparisonPage(Page):
         sheets: How candidates answered, as a table of text; none where nothing is known of it.
         view_ids: Where the name of a measure leads.
         parts: The slices by candidate and attribute, then by measure.
-        leads: Where a slice leads, by candidate and attribute.
+        links: Where a slice leads, by candidate and attribute.
         ways: Where the counts of a measure lead.
     """
 
@@ -110,7 +110,7 @@ class ComparisonPage(Page):
     slice: str = ""
     uncounted: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
-    aside: int = 0
+    zero_weight: int = 0
     queries: Listed | None = None
     listing: bool = field(default=False, repr=False)
     titles: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -122,12 +122,12 @@ class ComparisonPage(Page):
     parts: Mapping[Any, Mapping[str, Sequence[Difference]]] = field(
         default_factory=dict, repr=False
     )
-    leads: Mapping[Any, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    links: Mapping[Any, Mapping[str, str]] = field(default_factory=dict, repr=False)
     ways: Mapping[Any, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
 
 @ROUTER.get("/comparisons")
-def list_comparisons(request: Request, site: TheSite, _asking: AReader) -> Response:
+def list_comparisons(request: Request, site: TheState, _asking: AReader) -> Response:
     """The comparisons that are kept."""
     opened = site.opened(site.workspace.golden.name)
     with opened.store.read() as connection:
@@ -180,7 +180,7 @@ def list_comparisons(request: Request, site: TheSite, _asking: AReader) -> Respo
 @ROUTER.get("/comparisons/{comparison_id}")
 def one_comparison(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: AReader,
     comparison_id: Id,
     measure: str = "",
@@ -199,7 +199,7 @@ def one_comparison(
 
 def _comparison_page(
     request: Request,
-    site: Site,
+    site: AppState,
     comparison_id: int,
     measure: str,
     candidate: str,
@@ -211,7 +211,7 @@ def _comparison_page(
     if found is not None and request.query_params.get("format") == "json":
         try:
             numbers = found.to_dict()
-        except Spoilt:
+        except ArtifactCorrupted:
             opened, row, found = look(site, comparison_id)
             numbers = found.to_dict() if found is not None else {}
     said: dict[str, Any] = {
@@ -241,12 +241,12 @@ def _comparison_page(
         return f"?{urlencode(held)}#queries"
 
     parts: dict[Any, dict[str, list[Difference]]] = {}
-    leads: dict[Any, dict[str, str]] = {}
+    links: dict[Any, dict[str, str]] = {}
     for each in comparison.slices:
         key = each.candidate, str(each.attribute)
         parts.setdefault(key, {}).setdefault(each.measure, []).append(each)
         lead = {"slice": f"{each.attribute}={each.slice}", "candidate": each.candidate}
-        leads.setdefault(key, {})[str(each.slice)] = address(lead)
+        links.setdefault(key, {})[str(each.slice)] = address(lead)
     own = found.frame.filter(candidate=candidate, measure=measure)
     sliced = [(str(each.attribute), str(each.slice)) for each in comparison.slices]
     own = in_slice(own, part, found.frame, sliced)
@@ -278,7 +278,7 @@ def _comparison_page(
         slice=part,
         uncounted=uncounted(found.frame),
         counts={way: counts.get(way, 0) for way in WAYS},
-        aside=own.height - counting.height,
+        zero_weight=own.height - counting.height,
         queries=list_of_queries(row, found, own, measure, candidate, Ask.of(request)),
         listing=bool(request.query_params),
         titles=titles,
@@ -296,7 +296,7 @@ def _comparison_page(
             for each in comparison.differences
         },
         parts=parts,
-        leads=leads,
+        links=links,
         ways={
             (each.measure, each.candidate): {
                 way: address({"measure": each.measure, "candidate": each.candidate, "outcome": way})
@@ -308,7 +308,7 @@ def _comparison_page(
 
 
 @ROUTER.post("/comparisons/{comparison_id}/again")
-def make_again(site: TheSite, asking: AnEngineer, comparison_id: Id) -> Response:
+def make_again(site: TheState, asking: AnEngineer, comparison_id: Id) -> Response:
     """Compute a comparison again, with the judgments of now; its page says so while it goes on."""
     ask_again(site, comparison_id, by=asking.person.name)
     return RedirectResponse(f"{site.settings.base}/comparisons/{comparison_id}", 303)
@@ -316,7 +316,7 @@ def make_again(site: TheSite, asking: AnEngineer, comparison_id: Id) -> Response
 
 @ROUTER.post("/comparisons/{comparison_id}/remove")
 def take_away(
-    site: TheSite,
+    site: TheState,
     asking: AnEngineer,
     comparison_id: Id,
     sure: Annotated[str, Form()] = "",
@@ -330,7 +330,7 @@ def take_away(
 
 
 @ROUTER.post("/comparisons/{comparison_id}/queue")
-def queue_next(request: Request, site: TheSite, asking: AnEngineer, comparison_id: Id) -> Response:
+def queue_next(request: Request, site: TheState, asking: AnEngineer, comparison_id: Id) -> Response:
     """Put the pairs whose grades could turn the sign into the queue."""
     opened, row, found = look(site, comparison_id)
     if found is None:
@@ -341,7 +341,7 @@ def queue_next(request: Request, site: TheSite, asking: AnEngineer, comparison_i
     return lead_saying(request, site, asking, f"/comparisons/{row.id}", said, "#next")
 
 
-def _verdict(opened: Opened, row: ComparisonRow, known: Mapping[int, RunRow]) -> str | None:
+def _verdict(opened: Workspace, row: ComparisonRow, known: Mapping[int, RunRow]) -> str | None:
     of_it = [known[each] for each in row.runs if each in known]
     return verdict_of(opened, row, of_it)
 

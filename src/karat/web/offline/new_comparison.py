@@ -17,12 +17,12 @@ from karat.store.sql.runs import RunRow
 from karat.web.framework.auth import AnEngineer
 from karat.web.framework.errors import Said, refused
 from karat.web.framework.pages import Page, show
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 from karat.web.offline.stored_comparisons import ask
 from karat.workflows.golden.editions import NOW, list_editions
 from karat.workflows.workspace.stored_comparisons import Asked
 from karat.workflows.workspace.stored_evaluations import attributes_of
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 Number = Annotated[int, Field(ge=1, lt=2**63)]
@@ -86,7 +86,7 @@ class NewPage(Page):
 
 @ROUTER.get("/comparisons/new")
 def choose(
-    request: Request, site: TheSite, _asking: AnEngineer, baseline: Number | None = None
+    request: Request, site: TheState, _asking: AnEngineer, baseline: Number | None = None
 ) -> Response:
     """What to compare; runs may be chosen in the address."""
     opened = site.opened(site.workspace.golden.name)
@@ -96,7 +96,7 @@ def choose(
 
 
 def _new_page(
-    opened: Opened, baseline: int | None, candidates: Sequence[int], **more: Any
+    opened: Workspace, baseline: int | None, candidates: Sequence[int], **more: Any
 ) -> NewPage:
     """The form: with the oldest run as the baseline, unless another is named."""
     with opened.store.read() as connection:
@@ -121,7 +121,7 @@ def _new_page(
 @ROUTER.post("/comparisons/new")
 def make(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: AnEngineer,
     baseline: Annotated[Number, Form()],
     candidate: Annotated[list[Number], Form(max_length=_MOST_RUNS)] = [],  # noqa: B006 - FastAPI copies it

@@ -24,17 +24,24 @@ from karat.web.framework.form_values import Id
 from karat.web.framework.idempotency import lead_saying, show_said
 from karat.web.framework.lists import Ask, Listed
 from karat.web.framework.pages import Page, show
-from karat.web.framework.state import Site, TheSite
+from karat.web.framework.state import AppState, TheState
 from karat.web.framework.uploads import uploaded
 from karat.web.offline._run_lists import WAITING, compute_run, list_of_queries, list_of_runs
 from karat.web.offline.counted import in_slice, narrowed, tallies, uncounted
 from karat.web.offline.stored_comparisons import DEEPEST, RANKS, WAIT_S, confirm
 from karat.workflows.golden.editions import NOW, list_editions
 from karat.workflows.workspace import stored_evaluations
-from karat.workflows.workspace.artifacts import Spoilt
-from karat.workflows.workspace.run_import import KEPT, REMOVED, bring, needed_by, remove_run, within
+from karat.workflows.workspace.artifacts import ArtifactCorrupted
+from karat.workflows.workspace.run_import import (
+    KEPT,
+    REMOVED,
+    import_run,
+    needed_by,
+    remove_run,
+    within,
+)
 from karat.workflows.workspace.stored_evaluations import KeptEvaluation, Rules
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 
@@ -96,7 +103,7 @@ class RunPage(Page):
         queries: The queries, the worst first.
         charts: The charts.
         view_ids: Where the name of a measure leads.
-        leads: Where a slice leads, by attribute.
+        links: Where a slice leads, by attribute.
     """
 
     template: ClassVar[str] = "run.html.j2"
@@ -125,7 +132,7 @@ class RunPage(Page):
     queries: Listed | None = None
     charts: Charts | None = field(default=None, repr=False)
     view_ids: Mapping[Any, str] = field(default_factory=dict, repr=False)
-    leads: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    links: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,12 +169,12 @@ class RunQueryPage(Page):
 
 
 @ROUTER.get("/runs")
-def list_runs(request: Request, site: TheSite, _asking: AReader) -> Response:
+def list_runs(request: Request, site: TheState, _asking: AReader) -> Response:
     """The runs that are kept."""
     return show(request, _runs_page(request, site))
 
 
-def _runs_page(request: Request, site: Site, **more: Any) -> RunsPage:
+def _runs_page(request: Request, site: AppState, **more: Any) -> RunsPage:
     opened = site.opened(site.workspace.golden.name)
     with opened.store.read() as connection:
         rows = runs.runs(connection, opened.golden.id)[::-1]
@@ -189,7 +196,7 @@ def _runs_page(request: Request, site: Site, **more: Any) -> RunsPage:
 @ROUTER.post("/runs")
 def bring_run(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: AnEngineer,
     file: Annotated[UploadFile | None, File()] = None,
     name: Annotated[str, Form(max_length=200)] = "",
@@ -201,9 +208,9 @@ def bring_run(
     try:
         if file is not None and file.filename:
             with uploaded(file) as (held, _):
-                made = bring(opened, held, held.name, **settled)
+                made = import_run(opened, held, held.name, **settled)
         elif path.strip():
-            made = bring(opened, within(opened, path), path.strip(), **settled)
+            made = import_run(opened, within(opened, path), path.strip(), **settled)
         else:
             raise UsageError("no file was chosen", fix="choose one, or name one of the workspace")
     except (InputError, UsageError) as error:
@@ -215,7 +222,7 @@ def bring_run(
 
 @ROUTER.post("/runs/{run_id}/remove")
 def take_away(
-    site: TheSite,
+    site: TheState,
     asking: AnEngineer,
     run_id: Id,
     sure: Annotated[str, Form()] = "",
@@ -231,7 +238,7 @@ def take_away(
 @ROUTER.get("/runs/{run_id}")
 def one_run(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: AReader,
     run_id: Id,
     edition: str = NOW,
@@ -252,7 +259,7 @@ def one_run(
 
 def _run_page(
     request: Request,
-    site: Site,
+    site: AppState,
     run_id: int,
     edition: str,
     by: Sequence[str] | None,
@@ -317,7 +324,7 @@ def _run_page(
         queries=list_of_queries(row, found, own, chosen, measures, Ask.of(request)),
         charts=charts(found.drawn, address),
         view_ids={(name, None): address({"measure": name}) for name in measures},
-        leads={
+        links={
             attribute: {
                 str(each.slice): address({"slice": f"{attribute}={each.slice}"})
                 for each in found.results.slices
@@ -331,7 +338,7 @@ def _run_page(
 @ROUTER.get("/runs/{run_id}/queries/{query_id:path}")
 def one_query(
     request: Request,
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     run_id: Id,
     query_id: str,
@@ -346,13 +353,13 @@ def one_query(
     for _ in range(2):  # its files may turn out damaged: then they are computed again
         found = _evaluated(opened, row, rules)
         if found is not None:
-            with suppress(Spoilt):
+            with suppress(ArtifactCorrupted):
                 return show(request, _query_page(opened, row, found, query_id, measure, ranks))
     return RedirectResponse(f"{site.settings.base}/runs/{row.id}", 303)
 
 
 def _query_page(
-    opened: Opened,
+    opened: Workspace,
     row: RunRow,
     found: KeptEvaluation,
     query_id: str,
@@ -385,7 +392,7 @@ def _query_page(
     )
 
 
-def _run(site: Site, run_id: int) -> tuple[Opened, RunRow]:
+def _run(site: AppState, run_id: int) -> tuple[Workspace, RunRow]:
     with site.workspace.store.read() as connection:
         found = comparisons.find_run(connection, run_id)
         if found is None:
@@ -398,7 +405,7 @@ def _rules(by: Sequence[str] | None, edition: str) -> Rules:
     return Rules(edition=edition, by=list(dict.fromkeys(each for each in by or () if each.strip())))
 
 
-def _evaluated(opened: Opened, row: RunRow, rules: Rules) -> KeptEvaluation | None:
+def _evaluated(opened: Workspace, row: RunRow, rules: Rules) -> KeptEvaluation | None:
     """The numbers of a run; computed now if need be, None while that takes long."""
     found = stored_evaluations.kept(opened, row, rules)
     now = stored_evaluations.clock(opened, rules)

@@ -20,7 +20,7 @@ from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import NotFound
 from karat.web.framework.form_values import Id, packed, unpacked
 from karat.web.framework.pages import Page, show
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 from karat.web.judging.cards import Grade, grades_of, safe_link
 from karat.web.offline.stored_comparisons import DEEPEST, RANKS, axes, find, shown
 from karat.workflows.golden.editions import NOW
@@ -36,7 +36,7 @@ from karat.workflows.judging.in_place import (
 from karat.workflows.workspace import stored_comparisons
 from karat.workflows.workspace.comparison_changes import Since
 from karat.workflows.workspace.stored_comparisons import KeptComparison
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 
@@ -96,7 +96,7 @@ class SidePage(Page):
 @ROUTER.get("/comparisons/{comparison_id}/queries/{query_id:path}")
 def one_query(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: AReader,
     comparison_id: Id,
     query_id: str,
@@ -105,7 +105,7 @@ def one_query(
 ) -> Response:
     """The rankings of one query side by side."""
 
-    def made(opened: Opened, row: ComparisonRow, found: KeptComparison) -> SidePage:
+    def made(opened: Workspace, row: ComparisonRow, found: KeptComparison) -> SidePage:
         return _page(opened, row, found, query_id, measure, ranks, asking.person.name)
 
     row, page = shown(site, comparison_id, made)
@@ -115,7 +115,7 @@ def one_query(
 
 
 def _page(
-    opened: Opened,
+    opened: Workspace,
     row: ComparisonRow,
     found: KeptComparison,
     query_id: str,
@@ -194,7 +194,7 @@ def _seen(text: str) -> tuple[str, Seen]:
 
 @ROUTER.post("/comparisons/{comparison_id}/queries/{query_id:path}")
 def judge(
-    site: TheSite,
+    site: TheState,
     asking: AnEngineer,
     comparison_id: Id,
     query_id: str,

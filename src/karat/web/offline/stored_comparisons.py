@@ -13,11 +13,11 @@ from karat.store.sql.comparisons import ComparisonRow
 from karat.tables.comparison import Comparison
 from karat.web.framework.errors import NotFound
 from karat.web.framework.jobs import COMPUTING, Busy, Place
-from karat.web.framework.state import Site
+from karat.web.framework.state import AppState
 from karat.workflows.workspace import stored_comparisons
-from karat.workflows.workspace.artifacts import Spoilt
+from karat.workflows.workspace.artifacts import ArtifactCorrupted
 from karat.workflows.workspace.stored_comparisons import Asked, KeptComparison
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 RANKS, DEEPEST = 20, 100
 """Ranks side by side, and those at most."""
@@ -26,7 +26,7 @@ WAIT_S = 1.0
 _T = TypeVar("_T")
 
 
-def find(site: Site, comparison_id: int) -> tuple[Opened, ComparisonRow]:
+def find(site: AppState, comparison_id: int) -> tuple[Workspace, ComparisonRow]:
     """A comparison, and the workspace with its golden set.
 
     Raises:
@@ -42,7 +42,9 @@ def find(site: Site, comparison_id: int) -> tuple[Opened, ComparisonRow]:
     return site.opened(name), row
 
 
-def look(site: Site, comparison_id: int) -> tuple[Opened, ComparisonRow, KeptComparison | None]:
+def look(
+    site: AppState, comparison_id: int
+) -> tuple[Workspace, ComparisonRow, KeptComparison | None]:
     """A comparison with its numbers; what has none is computed, and waited for a little.
 
     Raises:
@@ -58,7 +60,7 @@ def look(site: Site, comparison_id: int) -> tuple[Opened, ComparisonRow, KeptCom
     return opened, row, found
 
 
-def ask(site: Site, opened: Opened, asked: Asked, *, by: str) -> int:
+def ask(site: AppState, opened: Workspace, asked: Asked, *, by: str) -> int:
     """Ask for a comparison, and have it computed; as ``kept_comparisons.ask``.
 
     Raises:
@@ -70,7 +72,7 @@ def ask(site: Site, opened: Opened, asked: Asked, *, by: str) -> int:
     return made
 
 
-def ask_again(site: Site, comparison_id: int, *, by: str) -> None:
+def ask_again(site: AppState, comparison_id: int, *, by: str) -> None:
     """Have a comparison computed again; as ``kept_comparisons.ask_again``.
 
     Raises:
@@ -84,7 +86,7 @@ def ask_again(site: Site, comparison_id: int, *, by: str) -> None:
 
 
 def compute(
-    site: Site, opened: Opened, comparison_id: int, wait_s: float, place: Place | None = None
+    site: AppState, opened: Workspace, comparison_id: int, wait_s: float, place: Place | None = None
 ) -> None:
     """Have a comparison computed beside the request, and wait for it a little.
 
@@ -124,7 +126,9 @@ def confirm(sure: str, seen: str, there: object) -> None:
 
 
 def shown(
-    site: Site, comparison_id: int, use: Callable[[Opened, ComparisonRow, KeptComparison], _T]
+    site: AppState,
+    comparison_id: int,
+    use: Callable[[Workspace, ComparisonRow, KeptComparison], _T],
 ) -> tuple[ComparisonRow, _T | None]:
     """Make something of a comparison's numbers; computed again if their files turn out damaged.
 
@@ -140,7 +144,7 @@ def shown(
             break
         try:
             return row, use(opened, row, found)
-        except Spoilt:
+        except ArtifactCorrupted:
             continue
     return row, None
 

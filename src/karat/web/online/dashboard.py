@@ -24,7 +24,7 @@ from karat.tables.online.events import EventLog
 from karat.web.framework.auth import AReader
 from karat.web.framework.lists import Listed
 from karat.web.framework.pages import Page, show
-from karat.web.framework.state import Site, TheSite
+from karat.web.framework.state import AppState, TheState
 from karat.web.online import charts as online_charts
 from karat.web.online import figures
 from karat.web.online._lists import list_of_results
@@ -169,7 +169,7 @@ class Asked:
 @ROUTER.get("/online")
 def dashboard(
     request: Request,
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     days: TheDays,
     metrics: Annotated[str, Query(max_length=2_000)] = "",
@@ -277,7 +277,7 @@ def made(log: EventLog, asked: Asked, axis: Axis) -> dict[str, Any]:
 
 def _asked(
     lenient: Lenient,
-    site: Site,
+    site: AppState,
     log: EventLog,
     days: Wanted,
     names: Sequence[str],
@@ -297,7 +297,7 @@ def _asked(
 
 def _shown(
     request: Request,
-    site: Site,
+    site: AppState,
     log: EventLog,
     asked: Asked,
     axis: Axis,
@@ -417,7 +417,7 @@ def _about(metric: Metric) -> dict[str, Any]:
     return {name: getattr(metric, name) for name in names}
 
 
-def _choices(site: Site, log: EventLog, asked: Asked) -> dict[str, Any]:
+def _choices(site: AppState, log: EventLog, asked: Asked) -> dict[str, Any]:
     """What the forms offer."""
     chosen = {each.name for each in asked.metrics}
     families: dict[str, list[tuple[str, str, bool]]] = {}

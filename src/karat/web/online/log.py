@@ -18,13 +18,13 @@ from karat.errors import InputError, UsageError, on_page
 from karat.store.events.log import MANIFEST, NoEvents, read_event_log
 from karat.tables.days import day_number, day_text
 from karat.tables.online.events import EventLog
-from karat.web.framework.jobs import Busy, Computing
-from karat.web.framework.state import Site
+from karat.web.framework.jobs import Busy, JobQueue
+from karat.web.framework.state import AppState
 from karat.workflows.online import stored_results
 
-ONLINE = Computing(at_once=1)
+ONLINE = JobQueue(at_once=1)
 """What is computed of logs in this process: one thing at a time, as each may take much memory."""
-UNASKED = Computing(at_once=1)
+UNASKED = JobQueue(at_once=1)
 """What nobody waits for: beside the former, so that it holds nobody up."""
 WAIT_S, LONGEST_S = 1.0, 10.0
 """How long a page waits for its numbers before it says so; how long for a program that reads it."""
@@ -147,7 +147,7 @@ class NothingImported(InputError):
     """The workspace has no events yet."""
 
 
-def log_of(site: Site) -> EventLog | Lacking:
+def log_of(site: AppState) -> EventLog | Lacking:
     """The log of the workspace, or why there is none."""
     try:
         return the_log(site)
@@ -155,7 +155,7 @@ def log_of(site: Site) -> EventLog | Lacking:
         return Lacking(error.what, error.fix, isinstance(error, NothingImported))
 
 
-def the_log(site: Site) -> EventLog:
+def the_log(site: AppState) -> EventLog:
     """The log of the workspace.
 
     Raises:
@@ -234,7 +234,7 @@ def _ask(
     question: Question,
     make: Callable[[], Any],
     wait_s: float,
-    computing: Computing = ONLINE,
+    computing: JobQueue = ONLINE,
 ) -> Any | None:
     found = stored_results.find(log, question)
     if found is not None:

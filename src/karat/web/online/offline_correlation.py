@@ -29,7 +29,7 @@ from karat.tables.online.offline_correlation import (
 from karat.web.framework.auth import AReader
 from karat.web.framework.lists import Listed
 from karat.web.framework.pages import show
-from karat.web.framework.state import Site, TheSite
+from karat.web.framework.state import AppState, TheState
 from karat.web.online._correlation_points import (
     LEAST,
     Scatter,
@@ -104,7 +104,7 @@ class AgainstPage(LogPage):
 @ROUTER.get("/online/against")
 def side_by_side(
     request: Request,
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     days: TheDays,
     run: Annotated[str, Query(max_length=500)] = "",
@@ -146,7 +146,7 @@ def side_by_side(
     return show(request, AgainstPage(**common, **_shown(request, site, asked, against_of(held))))
 
 
-def sides(site: Site, days: Days, run: str, measure: str, metric: str, by: str | None) -> Sides:
+def sides(site: AppState, days: Days, run: str, measure: str, metric: str, by: str | None) -> Sides:
     """What an address asks for.
 
     Raises:
@@ -165,7 +165,7 @@ def sides(site: Site, days: Days, run: str, measure: str, metric: str, by: str |
     )
 
 
-def made(site: Site, log: EventLog, asked: Sides) -> dict[str, Any]:
+def made(site: AppState, log: EventLog, asked: Sides) -> dict[str, Any]:
     """Both worlds, as JSON can hold them."""
     given = judged(site.workspace, NOW)
     others = [name for name in METRICS if name != asked.metric.name]
@@ -205,7 +205,7 @@ def against_of(held: Mapping[str, Any]) -> Against:
     return Against(**{**held, **lists})
 
 
-def _choices(site: Site, asked: Sides, names: Sequence[str]) -> dict[str, Any]:
+def _choices(site: AppState, asked: Sides, names: Sequence[str]) -> dict[str, Any]:
     measures = list(dict.fromkeys([*DEFAULTS, asked.measure]))
     metrics = [each.name for each in registry.all_metrics() if _fits(each)]
     chosen = list(dict.fromkeys([*metrics, asked.metric.name]))
@@ -230,7 +230,7 @@ def _fits(metric: Metric) -> bool:
     )
 
 
-def _shown(request: Request, site: Site, asked: Sides, found: Against) -> dict[str, Any]:
+def _shown(request: Request, site: AppState, asked: Sides, found: Against) -> dict[str, Any]:
     """The fields of the page, of what was computed."""
     keys = dict(
         zip(

@@ -21,7 +21,7 @@ from karat.tables.online.worst_queries import LostGroup, LostQuery, WorstQueries
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.idempotency import lead_saying, show_said
 from karat.web.framework.lists import Ask, Column, Listed, listed
-from karat.web.framework.state import Site, TheSite
+from karat.web.framework.state import AppState, TheState
 from karat.web.online.dashboard import LogPage, tabs, told
 from karat.web.online.figures import NOT_SAID
 from karat.web.online.log import (
@@ -103,7 +103,7 @@ class WorstPage(LogPage):
 @ROUTER.get("/online/queries")
 def worst(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: AReader,
     days: TheDays,
     by: Annotated[str, Query(max_length=200)] = "",
@@ -122,7 +122,7 @@ def worst(
 
 
 def _page(
-    request: Request, lenient: Lenient, site: Site, days: Wanted, by: str, added: str
+    request: Request, lenient: Lenient, site: AppState, days: Wanted, by: str, added: str
 ) -> WorstPage:
     log = log_of(site)
     common: dict[str, Any] = {"title": "Worst queries", "crumbs": [("Online", "/online")]}
@@ -165,7 +165,7 @@ def _page(
 @ROUTER.post("/online/queries/golden")
 def add_to_golden(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: AnEngineer,
     query: Annotated[list[str] | None, Form(max_length=5_000)] = None,
     first: Annotated[str, Form(alias="from", max_length=40)] = "",
@@ -250,7 +250,9 @@ def _said(found: WorstQueries) -> str:
     )
 
 
-def _listed(request: Request, site: Site, found: WorstQueries, days: Days, by: Dimension) -> Listed:
+def _listed(
+    request: Request, site: AppState, found: WorstQueries, days: Days, by: Dimension
+) -> Listed:
     held = _in_golden(site)
     rows = [
         {
@@ -324,7 +326,7 @@ def _listed(request: Request, site: Site, found: WorstQueries, days: Days, by: D
     return shown.cut_from("worst", frame.height + found.hidden)
 
 
-def _in_golden(site: Site) -> dict[str, str]:
+def _in_golden(site: AppState) -> dict[str, str]:
     """The queries of the golden set by their folded texts."""
     with site.workspace.store.read() as connection:
         frame = stored.frame(connection, site.workspace.golden.id)

@@ -22,7 +22,7 @@ from karat.tables.schema import TABLES as TABLES_OF
 from karat.web.framework.auth import AReader
 from karat.web.framework.lists import Ask, Column, Kind, Listed, listed
 from karat.web.framework.pages import show
-from karat.web.framework.state import Site, TheSite
+from karat.web.framework.state import AppState, TheState
 from karat.web.online._facts import SECONDS, for_eyes
 from karat.web.online.dashboard import LogPage, tabs, told
 from karat.web.online.figures import NOT_SAID
@@ -173,7 +173,7 @@ class Behind:
 
 
 def behind(
-    site: Site,
+    site: AppState,
     log: EventLog,
     days: Days,
     metric: str,
@@ -194,7 +194,7 @@ def behind(
 @ROUTER.get("/online/rows")
 def rows(
     request: Request,
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     days: TheDays,
     metric: Annotated[str, Query(max_length=100)] = "",
@@ -254,7 +254,7 @@ def rows(
     )
 
 
-def _part(lenient: Lenient, site: Site, log: EventLog, said: str) -> list[Part]:
+def _part(lenient: Lenient, site: AppState, log: EventLog, said: str) -> list[Part]:
     return lenient.take(lambda: parts(site, log, [said]), [])
 
 
@@ -326,7 +326,7 @@ def values(log: EventLog, days: Days, of: Sequence[Part]) -> dict[str, list[str]
     }
 
 
-def made(site: Site, log: EventLog, asked: Behind, limit: int, offset: int) -> dict[str, Any]:
+def made(site: AppState, log: EventLog, asked: Behind, limit: int, offset: int) -> dict[str, Any]:
     """The rows, as JSON can hold them: users by their pseudonyms, times for eyes in seconds."""
     queries = queries_of(part.dimension for part in asked.slices)
     with open_engine() as engine:

@@ -14,7 +14,7 @@ from karat.reports.phrases.online import quoted
 from karat.store.sql import queries as stored
 from karat.tables.online.events import EventLog
 from karat.tables.queries import Queries
-from karat.web.framework.state import Site
+from karat.web.framework.state import AppState
 from karat.workflows.golden.queries import classes_in
 
 GOLDEN = "golden:"
@@ -53,7 +53,7 @@ class Dimension:
 NOTHING = Dimension("", "", "")
 
 
-def dimensions(site: Site, log: EventLog) -> list[Dimension]:
+def dimensions(site: AppState, log: EventLog) -> list[Dimension]:
     """Everything that figures can be sliced by, in the order in which it is offered."""
     out = [Dimension("arm", "arm", "arm")] if log.arms else []
     out += [Dimension(name, name, name) for name in log.attributes if name != SIMULATED]
@@ -64,7 +64,7 @@ def dimensions(site: Site, log: EventLog) -> list[Dimension]:
     return out
 
 
-def dimension(site: Site, log: EventLog, name: str, besides: Sequence[str] = ()) -> Dimension:
+def dimension(site: AppState, log: EventLog, name: str, besides: Sequence[str] = ()) -> Dimension:
     """What a name in an address means.
 
     Args:
@@ -127,7 +127,7 @@ class Part:
         return f"{self.dimension.name}={self.value}"
 
 
-def parts(site: Site, log: EventLog, said: Sequence[str]) -> list[Part]:
+def parts(site: AppState, log: EventLog, said: Sequence[str]) -> list[Part]:
     """The slices that an address names.
 
     Raises:

@@ -18,7 +18,7 @@ from karat.tables.online.watch import Change, Contribution, Watched
 from karat.web.framework.auth import AReader
 from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import show
-from karat.web.framework.state import TheSite
+from karat.web.framework.state import TheState
 from karat.web.online import figures
 from karat.web.online.dashboard import LogPage, tabs, told
 from karat.web.online.log import Lacking, Lenient, Wanted, log_of, looked, trouble
@@ -130,7 +130,7 @@ class WatchPage(LogPage):
 @ROUTER.get("/online/watch")
 def watched(
     request: Request,
-    site: TheSite,
+    site: TheState,
     _asking: AReader,
     day: Annotated[str, Query(max_length=40, description="As 2026-11-20.")] = "",
     by: Annotated[str, Query(max_length=200)] = "",

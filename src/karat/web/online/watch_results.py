@@ -16,7 +16,7 @@ from karat.reports.phrases.online import moved_text
 from karat.tables.days import day_text
 from karat.tables.online.events import EventLog
 from karat.tables.online.watch import Change, Contribution, Watched
-from karat.web.framework.state import Site
+from karat.web.framework.state import AppState
 from karat.web.online.log import Question, begun
 from karat.web.online.slices import GOLDEN, Dimension, dimension, dimensions, queries_of
 from karat.workflows.online.watch import HISTORY, cut_of_watch, last_whole_day, watch
@@ -117,7 +117,7 @@ class Glance:
     where: str
 
 
-def glance(site: Site, log: EventLog, last: int) -> Glance | None:
+def glance(site: AppState, log: EventLog, last: int) -> Glance | None:
     """What the watch of a day comes to, as far as it is known; else it is begun, not waited for.
 
     Args:
@@ -152,7 +152,7 @@ def glance(site: Site, log: EventLog, last: int) -> Glance | None:
     )
 
 
-def watching_of(site: Site, log: EventLog, day: int, by: str) -> tuple[Watching, list[str]]:
+def watching_of(site: AppState, log: EventLog, day: int, by: str) -> tuple[Watching, list[str]]:
     """The watch of a day, and what is to be said of its slices.
 
     Args:

@@ -16,7 +16,7 @@ from karat.reports.phrases.report import span
 from karat.tables.release.trend import Mark, Series
 from karat.web.framework.jobs import COMPUTING, Busy
 from karat.web.framework.lists import Ask, Column, Listed, listed
-from karat.web.framework.state import Site
+from karat.web.framework.state import AppState
 from karat.workflows.release.stored_trends import (
     History,
     editions_are_known,
@@ -92,7 +92,7 @@ def list_of_series(found: Sequence[History], ask: Ask) -> Listed:
     return listed(frame, columns, ask, search=["measure", "run", "slice"])
 
 
-def list_of_points(site: Site, history: History, series: Series, ask: Ask) -> Listed:
+def list_of_points(site: AppState, history: History, series: Series, ask: Ask) -> Listed:
     """The points of a series, the newest first."""
     opened = site.opened(site.workspace.golden.name)
     if not editions_are_known(opened):

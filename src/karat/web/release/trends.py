@@ -17,11 +17,11 @@ from karat.reports.phrases import trend as words
 from karat.reports.phrases.numbers import counted
 from karat.reports.release.trend_page import Remark, ready
 from karat.tables.release.trend import Series
-from karat.web.framework.auth import AnEngineer, AReader, Asking
+from karat.web.framework.auth import AnEngineer, AReader, Principal
 from karat.web.framework.errors import NotFound, Said, refused
 from karat.web.framework.lists import Ask, Listed
 from karat.web.framework.pages import Page, show
-from karat.web.framework.state import Site, TheSite
+from karat.web.framework.state import AppState, TheState
 from karat.web.framework.times import moment
 from karat.web.release._trend_lists import (
     EDITIONS_WAIT,
@@ -39,7 +39,7 @@ from karat.workflows.release.stored_trends import (
     slice_of,
 )
 from karat.workflows.workspace.annotations import add_mark, marks_of, remove_mark, time_of
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 
 @asynccontextmanager
@@ -49,7 +49,7 @@ async def _warmed(app: FastAPI) -> AsyncIterator[None]:
     yield
 
 
-def _warm(opened: Opened) -> None:
+def _warm(opened: Workspace) -> None:
     ready()
     histories_of(opened)
 
@@ -165,12 +165,12 @@ class TrendPage(Page):
 
 
 @ROUTER.get("/trends")
-def list_trends(request: Request, site: TheSite, asking: AReader) -> Response:
+def list_trends(request: Request, site: TheState, asking: AReader) -> Response:
     """Every series of every history, the worst problem first."""
     return show(request, _trends_page(request, site, asking))
 
 
-def _trends_page(request: Request, site: Site, asking: Asking, **more: Any) -> TrendsPage:
+def _trends_page(request: Request, site: AppState, asking: Principal, **more: Any) -> TrendsPage:
     found = histories_of(site.workspace)
     said, alarms = _said([series for each in found for series in each.series])
     return TrendsPage(
@@ -189,7 +189,7 @@ def _trends_page(request: Request, site: Site, asking: Asking, **more: Any) -> T
 @ROUTER.post("/trends/marks")
 def mark(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: AnEngineer,
     kind: Annotated[str, Form(max_length=50)],
     text: Annotated[str, Form(max_length=5_000)],
@@ -209,7 +209,7 @@ def mark(
 
 @ROUTER.post("/trends/marks/{mark_id}/remove")
 def unmark(
-    site: TheSite,
+    site: TheState,
     asking: AnEngineer,
     mark_id: int,
     back: Annotated[str, Form(max_length=2_000)] = "/trends",
@@ -223,7 +223,7 @@ def unmark(
 @ROUTER.get("/trends/{place:path}")
 def one_trend(
     request: Request,
-    site: TheSite,
+    site: TheState,
     asking: AReader,
     place: str,
     run: str = "",
@@ -282,7 +282,9 @@ def one_trend(
     return show(request, page)
 
 
-def _found(opened: Opened, place: str, run: str, measure: str, part: str) -> tuple[History, Series]:
+def _found(
+    opened: Workspace, place: str, run: str, measure: str, part: str
+) -> tuple[History, Series]:
     history = find_history(opened, place)
     if history is None:
         names = [each.name for each in histories_of(opened)]
@@ -353,12 +355,12 @@ def _lengths(here: str, last: int, total: int) -> list[tuple[str, str, bool]]:
     return [(f"{min(each, total):,}", f"{here}&last={each}", each == shown) for each in offered]
 
 
-def _back(site: Site, said: str) -> Response:
+def _back(site: AppState, said: str) -> Response:
     """To the page of trends that a form stood on, and to no other."""
     known = said == "/trends" or said.startswith(("/trends/", "/trends?"))
     where = said if known else "/trends"
     return RedirectResponse(f"{site.settings.base}{where}#marks", 303)
 
 
-def _every(asking: Asking) -> bool:
+def _every(asking: Principal) -> bool:
     return asking.person.role == "owner"

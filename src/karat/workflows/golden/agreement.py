@@ -14,8 +14,8 @@ from karat.store.sql import golden_sets, judgments, pairs, queries, queue, ratin
 from karat.store.sql.golden_sets import GoldenSetRow
 from karat.tables.golden.agreement import Agreement
 from karat.tables.judgments import Judgments
-from karat.tables.workspace import Workspace
-from karat.workflows.workspace.workspace import Opened
+from karat.tables.workspace import WorkspaceConfig
+from karat.workflows.workspace.workspace import Workspace
 
 RATERS, IMPORT = "raters", "import"
 _NO_CLASS = {"query_id", "text", "need", "weight", "probability", "count", "dropped_us"}
@@ -69,7 +69,7 @@ def moment(connection: sa.Connection, set_id: int) -> Moment:
     return Moment(asked, said, first, waiting, golden_sets.by_id(connection, set_id))
 
 
-def agreement_at(held: Moment, workspace: Workspace, by: str | None = None) -> Agreement:
+def agreement_at(held: Moment, workspace: WorkspaceConfig, by: str | None = None) -> Agreement:
     """How far the raters agreed at a moment, by the policy of a workspace.
 
     Args:
@@ -121,7 +121,7 @@ def disagreements_at(held: Moment) -> pl.DataFrame:
     return found.join(texts, on="query_id", how="left", maintain_order="left")
 
 
-def agreement_in(opened: Opened, by: str | None = None) -> Agreement:
+def agreement_in(opened: Workspace, by: str | None = None) -> Agreement:
     """How far the raters of a golden set agree; as ``agreement_at``, now."""
     with opened.store.read() as connection:
         held = moment(connection, opened.golden.id)
@@ -129,7 +129,7 @@ def agreement_in(opened: Opened, by: str | None = None) -> Agreement:
 
 
 def disagreements_in(
-    opened: Opened, *, now: int, queue_them: bool = False, queue_imported: bool = False
+    opened: Workspace, *, now: int, queue_them: bool = False, queue_imported: bool = False
 ) -> Disagreements:
     """What somebody has to settle, or to look at; as ``disagreements_at``, now.
 

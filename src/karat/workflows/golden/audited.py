@@ -16,14 +16,14 @@ from karat.workflows.golden.agreement import IMPORT, RATERS, disagreements_at, m
 from karat.workflows.golden.editions import Frozen, freeze
 from karat.workflows.golden.import_ import TakenIn, take_in
 from karat.workflows.workspace.display_names import told_as
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 _LONGEST = 120  # characters of a name of a file
 _NAMED = 50  # raters of a file whom the audit names
 
 
 def put_before_adjudicator(
-    opened: Opened,
+    opened: Workspace,
     chosen: Sequence[tuple[str, str]] | None,
     *,
     person: str,
@@ -66,13 +66,13 @@ def put_before_adjudicator(
     return count
 
 
-def freeze_noted(opened: Opened, name: str, *, person: str, now: int) -> Frozen:
+def freeze_noted(opened: Workspace, name: str, *, person: str, now: int) -> Frozen:
     """Make an edition, as ``editions.freeze``, and note who made it."""
     return freeze(opened, name.strip(), now=now, person=person)
 
 
 def take_upload(
-    opened: Opened,
+    opened: Workspace,
     path: Path,
     called: str,
     *,
@@ -145,7 +145,7 @@ def _told(raters: Mapping[str, int]) -> str:
 
 
 def _note(
-    opened: Opened, person: str, action: str, subject: str, now: int, about: dict[str, Any]
+    opened: Workspace, person: str, action: str, subject: str, now: int, about: dict[str, Any]
 ) -> None:
     with opened.store.begin() as connection:
         audit.note(connection, person, action, subject, now, about)

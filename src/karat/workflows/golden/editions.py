@@ -24,7 +24,7 @@ from karat.tables.names import check_name
 from karat.workflows.golden.agreement import IMPORT, Moment, agreement_at, disagreements_at, moment
 from karat.workflows.workspace.known_queries import following, lacking
 from karat.workflows.workspace.stored_runs import keep_runs
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 NOW = "now"
 """What the golden set as it stands, not frozen, is called beside editions."""
@@ -92,7 +92,7 @@ def standing(held: Moment) -> Standing:
     return Standing(NOW, held.queries, made, about)
 
 
-def standing_in(connection: sa.Connection, opened: Opened, name: str) -> Standing:
+def standing_in(connection: sa.Connection, opened: Workspace, name: str) -> Standing:
     """An edition, or with ``now`` the golden set as it stands.
 
     Args:
@@ -117,13 +117,13 @@ def standing_in(connection: sa.Connection, opened: Opened, name: str) -> Standin
     return Standing(name, asked, made, dict(row.about))
 
 
-def content_of(opened: Opened, name: str | None = None) -> Standing:
+def content_of(opened: Workspace, name: str | None = None) -> Standing:
     """An edition, or the golden set as it stands; as ``standing_in``, None for ``now``."""
     with opened.store.read() as connection:
         return standing_in(connection, opened, name or NOW)
 
 
-def freeze(opened: Opened, name: str, *, now: int, person: str | None = None) -> Frozen:
+def freeze(opened: Workspace, name: str, *, now: int, person: str | None = None) -> Frozen:
     """Make an edition of the golden set as it stands; nothing can change it after.
 
     Args:
@@ -186,14 +186,14 @@ def _check_name(name: str) -> None:
     check_name(name, "an edition", longest=LONGEST, fix=fix)
 
 
-def list_editions(opened: Opened) -> list[EditionRow]:
+def list_editions(opened: Workspace) -> list[EditionRow]:
     """All editions, the first first."""
     with opened.store.read() as connection:
         return editions.editions(connection, opened.golden.id)
 
 
 def compare_editions(
-    opened: Opened, old: str, new: str, *, by: str | None = None
+    opened: Workspace, old: str, new: str, *, by: str | None = None
 ) -> EditionDifference:
     """What changed from one edition to another; ``now`` is the golden set as it stands.
 
@@ -221,7 +221,7 @@ def changes(before: Standing, after: Standing, *, by: str | None = None) -> Edit
 
 
 def coverage(
-    opened: Opened,
+    opened: Workspace,
     runs: Sequence[str | Path | Run],
     *,
     now: int,
@@ -255,7 +255,7 @@ def coverage(
     return Covered(covered.k, covered.runs, covered.queries, covered.unjudged, notes)
 
 
-def stale_judgments(opened: Opened) -> Stale:
+def stale_judgments(opened: Workspace) -> Stale:
     """Judgments of documents whose text has changed since, each with the ``text`` of its query."""
     with opened.store.read() as connection:
         asked = queries.frame(connection, opened.golden.id)
@@ -267,7 +267,7 @@ def stale_judgments(opened: Opened) -> Stale:
     return replace(found, judgments=named)
 
 
-def named(opened: Opened, frame: pl.DataFrame) -> pl.DataFrame:
+def named(opened: Workspace, frame: pl.DataFrame) -> pl.DataFrame:
     """Rows of ``query_id`` and ``doc_id`` with names: ids where nobody gave any.
 
     Returns:

@@ -21,8 +21,8 @@ from karat.tables.golden.exchange import Exchange
 from karat.tables.scale import Scale
 from karat.workflows.golden.editions import NOW, standing_in, weighed
 from karat.workflows.workspace.known_queries import following
-from karat.workflows.workspace.stored_runs import find_kept, names_of_kept, read_kept
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.stored_runs import find_kept, read_kept, stored_run_names
+from karat.workflows.workspace.workspace import Workspace
 
 _SOURCES = {"import": "imported, with nobody named", "llm": "a model's", "clicks": "of clicks"}
 _KINDS = {"adjudication": "adjudication", "gold": "gold judgment", "repeat": "repeated judgment"}
@@ -67,8 +67,8 @@ def named_format(path: str | Path, runs: Sequence[str] = ()) -> str:
     return _BY_ENDING[ending]
 
 
-def give_out(
-    opened: Opened,
+def export_golden_set(
+    opened: Workspace,
     path: str | Path,
     format: str,  # noqa: A002 - as it is typed
     *,
@@ -233,7 +233,7 @@ def _beside_ratings(said: pl.DataFrame) -> Iterator[str]:
         yield f"{counted(count, 'judgment')} of no rater: {_SOURCES.get(source, source)}"
 
 
-def _check_runs(opened: Opened, name: str, runs: Sequence[str]) -> None:
+def _check_runs(opened: Workspace, name: str, runs: Sequence[str]) -> None:
     """Refuse runs where a format holds none, and none where it holds nothing else."""
     holds = EXCHANGES[name].holds if name in EXCHANGES else None
     if runs and holds is not None and not holds.runs:
@@ -247,7 +247,7 @@ def _check_runs(opened: Opened, name: str, runs: Sequence[str]) -> None:
         )
     alone = name == RUN or (holds is not None and holds.runs and not holds.judgments)
     if alone and not runs:
-        there = ", ".join(names_of_kept(opened)) or "none yet"
+        there = ", ".join(stored_run_names(opened)) or "none yet"
         raise UsageError(
             f"{name} holds runs, and none is named",
             fix=Advice(

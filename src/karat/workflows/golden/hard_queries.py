@@ -19,7 +19,7 @@ from karat.workflows.golden.editions import content_of
 from karat.workflows.offline import inputs
 from karat.workflows.offline.evaluate import evaluate
 from karat.workflows.workspace.known_queries import following
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 MEASURE = "nDCG@10"
 MOST = 20
@@ -50,7 +50,7 @@ class Hard:
 
 
 def hard_queries(
-    opened: Opened,
+    opened: Workspace,
     run: str | Path | Run,
     *,
     qrels: Any = None,

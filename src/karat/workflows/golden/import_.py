@@ -29,7 +29,7 @@ from karat.workflows.workspace.known_queries import (
     told_ids,
 )
 from karat.workflows.workspace.stored_runs import keep_in
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 MOST_ATTRIBUTES = 100
 """Attributes that the queries of a golden set have at most, and its documents."""
@@ -63,7 +63,7 @@ class TakenIn:
 
 
 def take_in(
-    opened: Opened,
+    opened: Workspace,
     path: str | Path,
     *,
     now: int,
@@ -86,9 +86,9 @@ def take_in(
         format: A name of ``karat.formats.exchange.catalogue.EXCHANGES``, or ``queries`` or
             ``documents`` for a file of these; told by content if None.
         rater: Who judged, where the file names nobody.
-        sources: As in ``take_exchange``.
+        sources: As in ``import_exchange``.
         called: What the store calls the file, if ``path`` is a copy of it.
-        may_correct: As in ``take_exchange``.
+        may_correct: As in ``import_exchange``.
 
     Raises:
         InputError: it cannot be read, is damaged, a grade is off the scale, a rater's name is
@@ -97,7 +97,7 @@ def take_in(
     """
     found = read_file(path, format)
     name = called or str(path)
-    return take_exchange(
+    return import_exchange(
         opened,
         found,
         file=name,
@@ -109,8 +109,8 @@ def take_in(
     )
 
 
-def take_exchange(
-    opened: Opened,
+def import_exchange(
+    opened: Workspace,
     found: Exchange,
     *,
     file: str,

@@ -13,7 +13,7 @@ from karat.store.sql import judgment_sources as corrections
 from karat.store.sql.rated_here import given_here
 from karat.store.sql.slots import hold_raters
 from karat.tables.judgments import NOBODY, SOURCES
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 _SHOWN = 3  # names of raters in a message
 
@@ -132,7 +132,7 @@ def other_sources(there: Mapping[str, set[str]], facts: pl.DataFrame) -> Iterato
             )
 
 
-def correct_source(opened: Opened, rater: str, source: str, *, person: str, now: int) -> int:
+def correct_source(opened: Workspace, rater: str, source: str, *, person: str, now: int) -> int:
     """Correct where the imported judgments of a rater come from, and note who did so.
 
     Nothing is changed or deleted: each is superseded by the same judgment of the right source.

@@ -17,7 +17,7 @@ from karat.store.sql import imports, judgments, pairs, queries
 from karat.tables import Pairs, Run
 from karat.workflows.workspace.known_queries import following, lacking
 from karat.workflows.workspace.stored_runs import keep_in
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 Method = Literal["depth", "rr", "rbp", "mtf"]
 METHODS: tuple[Method, ...] = ("depth", "rr", "rbp", "mtf")
@@ -45,7 +45,7 @@ class Pooled:
 
 
 def pool(
-    opened: Opened,
+    opened: Workspace,
     given: Sequence[str | Path | Run],
     *,
     now: int,
@@ -129,7 +129,7 @@ def pool(
     return _queued(opened, found.frame, silent, said, now)
 
 
-def enqueue(opened: Opened, path: str | Path | Pairs, *, now: int) -> Pooled:
+def enqueue(opened: Workspace, path: str | Path | Pairs, *, now: int) -> Pooled:
     """Put pairs of a file into the queue, such as ``karat compare --judge-file`` writes.
 
     Their order in the file is the order in which they are judged. A column ``gold_grade`` names
@@ -150,7 +150,7 @@ def enqueue(opened: Opened, path: str | Path | Pairs, *, now: int) -> Pooled:
 
 
 def _queued(
-    opened: Opened, frame: pl.DataFrame, silent: list[str], notes: list[str], now: int
+    opened: Workspace, frame: pl.DataFrame, silent: list[str], notes: list[str], now: int
 ) -> Pooled:
     kept = ("query_id", "doc_id", "priority", "chosen_by", "chance", "gold_grade")
     chosen = frame.select(name for name in kept if name in frame.columns)

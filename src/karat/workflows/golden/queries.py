@@ -15,7 +15,7 @@ from karat.golden.freshness import stale
 from karat.store.sql import browsing, judgments, queries
 from karat.workflows.golden.agreement import IMPORT, Moment, agreement_at, disagreements_at, moment
 from karat.workflows.golden.editions import standing
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 COUNTS = ("documents", "graded", "judgments", "waiting", "editions", "words")
 """What ``queries_in`` adds to each query."""
@@ -102,7 +102,9 @@ def column_of(attribute: str, taken: Collection[str] = ()) -> str:
     return attribute if plain else f"attribute {attribute}"
 
 
-def queries_in(opened: Opened, taken: Collection[str] = ()) -> tuple[pl.DataFrame, dict[str, str]]:
+def queries_in(
+    opened: Workspace, taken: Collection[str] = ()
+) -> tuple[pl.DataFrame, dict[str, str]]:
     """The queries of a golden set, with how far each is.
 
     Args:
@@ -134,7 +136,7 @@ def queries_in(opened: Opened, taken: Collection[str] = ()) -> tuple[pl.DataFram
     return asked.with_columns(*counts_of, words=words), names
 
 
-def pairs_in(opened: Opened) -> pl.DataFrame:
+def pairs_in(opened: Workspace) -> pl.DataFrame:
     """Every pair of a golden set that is queued or judged.
 
     Returns:
@@ -176,7 +178,7 @@ def given_by(frame: pl.DataFrame, *said: tuple[str | None, float]) -> pl.DataFra
     return frame.filter(pl.Series(keep, dtype=pl.Boolean))
 
 
-def judgments_in(opened: Opened) -> pl.DataFrame:
+def judgments_in(opened: Workspace) -> pl.DataFrame:
     """The judgments that count now, the newest first.
 
     Returns:
@@ -197,7 +199,7 @@ def judgments_in(opened: Opened) -> pl.DataFrame:
     return _described(said, named).with_columns(stale=is_old)[::-1]
 
 
-def query_in(opened: Opened, query_id: str) -> OneQuery:
+def query_in(opened: Workspace, query_id: str) -> OneQuery:
     """A query with its documents; they have ``begins``, too: how the text begins.
 
     Raises:
@@ -213,7 +215,7 @@ def query_in(opened: Opened, query_id: str) -> OneQuery:
     return OneQuery(kept, _described(found, begun), names)
 
 
-def pair_in(opened: Opened, query_id: str, doc_id: str) -> OnePair:
+def pair_in(opened: Workspace, query_id: str, doc_id: str) -> OnePair:
     """A pair with its history.
 
     Raises:
@@ -240,7 +242,7 @@ def pair_in(opened: Opened, query_id: str, doc_id: str) -> OnePair:
     )
 
 
-def ready_in(opened: Opened) -> Ready:
+def ready_in(opened: Workspace) -> Ready:
     """What an edition made now would be, and whether the policy lets it be made."""
     with opened.store.read() as connection:
         held = moment(connection, opened.golden.id)
@@ -254,7 +256,7 @@ def ready_in(opened: Opened) -> Ready:
     )
 
 
-def classes_in(opened: Opened) -> list[str]:
+def classes_in(opened: Workspace) -> list[str]:
     """Attributes of the queries that numbers can be seen by: those of few values.
 
     Where a query came from (``origin``), and why it was taken (``why``), says nothing of what it
@@ -272,7 +274,7 @@ def classes_in(opened: Opened) -> list[str]:
     ]
 
 
-def disagreements_listed(opened: Opened) -> pl.DataFrame:
+def disagreements_listed(opened: Workspace) -> pl.DataFrame:
     """What is not settled, as ``agreeing.disagreements_at`` has it, to be read and chosen from.
 
     Returns:
@@ -302,7 +304,7 @@ def disagreements_listed(opened: Opened) -> pl.DataFrame:
     ).drop("w", "v")
 
 
-def imports_in(opened: Opened) -> pl.DataFrame:
+def imports_in(opened: Workspace) -> pl.DataFrame:
     """The files that were taken in, the newest first: ``id``, ``file``, ``format``, ``time_us``."""
     with opened.store.read() as connection:
         return browsing.imports(connection, opened.golden.id)

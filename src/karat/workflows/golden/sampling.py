@@ -22,7 +22,7 @@ from karat.store.sql import audit, golden_sets, judgments, queries
 from karat.store.sql.upsert import Put
 from karat.workflows.golden.hard_queries import Hard
 from karat.workflows.workspace.known_queries import over, same_queries
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 ON_SERVER = Most(64 << 20, 2_000_000)
 """The largest log that a server takes: all of it is held in memory while queries are drawn."""
@@ -121,7 +121,7 @@ class Plan:
 
 
 def draw_queries(
-    opened: Opened,
+    opened: Workspace,
     log: str | Path,
     size: int,
     *,
@@ -143,7 +143,7 @@ def draw_queries(
     return Drawn(cleaned, sample, banded.select("key", "band"))
 
 
-def plan_queries(opened: Opened, drawn: Drawn) -> Plan:
+def plan_queries(opened: Workspace, drawn: Drawn) -> Plan:
     """What ``put_sample`` would do with a sample now."""
     with opened.store.read() as connection:
         against = _against(connection, opened.golden.id, drawn.sample.queries, drawn.banded)
@@ -154,7 +154,7 @@ def plan_queries(opened: Opened, drawn: Drawn) -> Plan:
 
 
 def choose_queries(
-    opened: Opened,
+    opened: Workspace,
     log: str | Path,
     size: int,
     *,
@@ -208,7 +208,7 @@ def choose_queries(
 
 
 def put_sample(
-    opened: Opened,
+    opened: Workspace,
     sample: pl.DataFrame,
     *,
     now: int,
@@ -248,7 +248,7 @@ def put_sample(
     return Placed(composition(after), put.added, put.changed + put.same, against.gone)
 
 
-def split_queries(opened: Opened, share: float = SHARE, *, now: int) -> Split:
+def split_queries(opened: Workspace, share: float = SHARE, *, now: int) -> Split:
     """Give each query of a golden set its part, ``dev`` or ``held_out``, as an attribute.
 
     The salt is the golden set's: a query that comes later gets its part without moving others, and

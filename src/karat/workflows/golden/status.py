@@ -16,7 +16,7 @@ from karat.store.sql.editions import EditionRow
 from karat.tables.golden.agreement import Agreement
 from karat.workflows.golden.agreement import RATERS, Moment, agreement_at, disagreements_at, moment
 from karat.workflows.golden.editions import Standing, changes, standing, standing_in
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Statuses:
         self._known: OrderedDict[tuple[str, int], _Known] = OrderedDict()
         self._turns: dict[tuple[str, int], threading.Lock] = {}
 
-    def get(self, opened: Opened, *, now: int) -> Status:
+    def get(self, opened: Workspace, *, now: int) -> Status:
         """As ``status``; of several that ask for the same, one computes it."""
         key = opened.store.url, opened.golden.id
         with self._lock:
@@ -101,7 +101,7 @@ class Statuses:
                 self._turns.pop(self._known.popitem(last=False)[0], None)
         return _told(known.status, known.edition_us, names, now)
 
-    def _now(self, opened: Opened, known: _Known | None) -> tuple[_Known, list[str]]:
+    def _now(self, opened: Workspace, known: _Known | None) -> tuple[_Known, list[str]]:
         policy = opened.workspace.weights, opened.workspace.at_least
         with opened.store.read() as connection:  # what is read is of the state that is read
             state = (states.state_of(connection, opened.golden.id), policy)
@@ -116,7 +116,7 @@ STATUSES = Statuses()
 """Of this process."""
 
 
-def status(opened: Opened, *, now: int) -> Status:
+def status(opened: Workspace, *, now: int) -> Status:
     """Where the golden set of a workspace stands.
 
     Args:
@@ -133,7 +133,7 @@ def _told(found: Status, edition_us: int | None, runs: list[str], now: int) -> S
     return replace(found, runs=runs, edition_days=days, todo=list(found.todo))
 
 
-def _names_of_runs(connection: sa.Connection, opened: Opened) -> list[str]:
+def _names_of_runs(connection: sa.Connection, opened: Workspace) -> list[str]:
     return list(dict.fromkeys(row.name for row in runs.runs(connection, opened.golden.id)))
 
 
@@ -147,7 +147,7 @@ class _Read:
     before: Standing | None
 
 
-def _read(connection: sa.Connection, opened: Opened) -> _Read:
+def _read(connection: sa.Connection, opened: Workspace) -> _Read:
     golden = opened.golden
     held = moment(connection, golden.id)
     shown = documents.frame(connection, golden.id).select("doc_id", "sha256")
@@ -156,7 +156,7 @@ def _read(connection: sa.Connection, opened: Opened) -> _Read:
     return _Read(held, shown, newest, before)
 
 
-def _computed(opened: Opened, read: _Read) -> tuple[Status, int | None]:
+def _computed(opened: Workspace, read: _Read) -> tuple[Status, int | None]:
     """Where a golden set stands, but for what time and runs change; and when its edition was."""
     golden, held, newest = opened.golden, read.held, read.newest
     stands = standing(held)

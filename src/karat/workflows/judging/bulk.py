@@ -11,7 +11,7 @@ from karat.golden.queue import Pair, checked_submission
 from karat.store.sql import documents, judgments, pairs, queries, ratings
 from karat.store.sql.queue import PairRefused
 from karat.workflows.judging.in_place import Seen, rate_in
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 _BEGINS = 240  # characters of a document in a list
 
@@ -36,7 +36,7 @@ class Rated:
     first_stays: bool
 
 
-def pairs_of(opened: Opened, rater: str) -> pl.DataFrame:
+def pairs_of(opened: Workspace, rater: str) -> pl.DataFrame:
     """The pairs of the queue, with the rater's own grades and nobody else's.
 
     Args:
@@ -99,7 +99,7 @@ def pairs_of(opened: Opened, rater: str) -> pl.DataFrame:
 
 
 def rate_pairs(
-    opened: Opened,
+    opened: Workspace,
     rater: str,
     chosen: Iterable[Pair],
     grade: float,

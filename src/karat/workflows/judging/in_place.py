@@ -12,7 +12,7 @@ from karat.store.sql import browsing, judgments, pairs, queue, ratings, slots
 from karat.store.sql.queue import Claim, PairRefused
 from karat.store.sql.ratings import Own
 from karat.store.sql.snoozed import note_votes, rated_by_others
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class OwnHere:
     newest: bool
 
 
-def to_grade(opened: Opened, doc_ids: Collection[str]) -> Mapping[str, ToGrade]:
+def to_grade(opened: Workspace, doc_ids: Collection[str]) -> Mapping[str, ToGrade]:
     """Documents, a few hundred, as they are shown now to whoever may grade them, by document."""
     with opened.store.read() as connection:
         found = browsing.wholes(connection, opened.golden.id, doc_ids)
@@ -70,7 +70,7 @@ def to_grade(opened: Opened, doc_ids: Collection[str]) -> Mapping[str, ToGrade]:
     return out
 
 
-def own_of(opened: Opened, rater: str, query_id: str) -> Mapping[str, OwnHere]:
+def own_of(opened: Workspace, rater: str, query_id: str) -> Mapping[str, OwnHere]:
     """What somebody has said of a query's documents, by document."""
     with opened.store.read() as connection:
         said = ratings.own(connection, opened.golden.id, rater, query_id)
@@ -102,7 +102,7 @@ def refuse_changed(claim: Claim, seen: Seen | None) -> None:
 
 
 def rate(
-    opened: Opened,
+    opened: Workspace,
     rater: str,
     query_id: str,
     doc_id: str,
@@ -172,7 +172,7 @@ def rate(
 
 def rate_in(
     connection: sa.Connection,
-    opened: Opened,
+    opened: Workspace,
     rater: str,
     query_id: str,
     doc_id: str,
@@ -210,7 +210,7 @@ def rate_in(
 
 
 def take_back(
-    opened: Opened, rater: str, query_id: str, doc_id: str, number: int, *, now: int
+    opened: Workspace, rater: str, query_id: str, doc_id: str, number: int, *, now: int
 ) -> bool:
     """Take back a rating where it was given: the newest of the rater's, as the queue's undo.
 

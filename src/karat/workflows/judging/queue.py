@@ -13,7 +13,7 @@ from karat.golden.queue import progress_line
 from karat.store.sql import judgments, queue, slots
 from karat.store.sql.queue import Claim, Progress
 from karat.tables.judgments import NOBODY
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 LATER_US = 3_600_000_000
 """For how long a pair that was put off stays away: an hour."""
@@ -76,7 +76,7 @@ class Judging:
     """
 
     def __init__(
-        self, opened: Opened, rater: str, clock: Callable[[], int], *, adjudicate: bool = False
+        self, opened: Workspace, rater: str, clock: Callable[[], int], *, adjudicate: bool = False
     ) -> None:
         if not rater.strip():
             raise UsageError("the rater has no name", fix="--rater NAME")

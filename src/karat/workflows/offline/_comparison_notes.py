@@ -14,7 +14,7 @@ from karat.stats.intervals import LEAST, RESAMPLES, TRUSTED_FROM
 from karat.stats.weighing import Weighing
 from karat.tables.comparison import Comparison, Difference
 from karat.tables.notes import Concern, Note, prefixed
-from karat.workflows.offline.evaluation_plan import Settled
+from karat.workflows.offline.evaluation_plan import EvaluationPlan
 from karat.workflows.offline.foreign_ids import of_ids
 from karat.workflows.offline.notes import (
     of_cuts,
@@ -30,7 +30,7 @@ _MOVED = 0.005  # what changes the second digit
 
 
 def of_comparison(
-    found: Comparison, scored: Sequence[Scores], asked: Settled, judge_next: int
+    found: Comparison, scored: Sequence[Scores], asked: EvaluationPlan, judge_next: int
 ) -> Iterator[str]:
     """The notes of one comparison."""
     if judge_next and not found.judge_next:
@@ -86,7 +86,9 @@ def _shallow(scored: Sequence[Scores]) -> Iterator[str]:
             )
 
 
-def _ties(rows: Sequence[Difference], scored: Sequence[Scores], asked: Settled) -> Iterator[str]:
+def _ties(
+    rows: Sequence[Difference], scored: Sequence[Scores], asked: EvaluationPlan
+) -> Iterator[str]:
     """Ties whose order changes a second digit, and the verdicts that it could turn."""
     weighing = Weighing.of(asked.about, scored[0].evidence.query_ids)
     held = {scores.run.name: {m: scores.ties(m) for m in asked.measures} for scores in scored}

@@ -42,7 +42,7 @@ from karat.tables.notes import in_order
 from karat.workflows.offline import inputs
 from karat.workflows.offline._answer_changes import answer_changes
 from karat.workflows.offline._comparison_notes import of_comparison
-from karat.workflows.offline.evaluation_plan import Settled, check_types, names, settle
+from karat.workflows.offline.evaluation_plan import EvaluationPlan, check_types, names, settle
 from karat.workflows.offline.parts import of_parts, within
 
 INTERVALS = ("t", "bca")
@@ -237,7 +237,7 @@ def compare(
     return replace(found, notes=[*used, *said])
 
 
-def _check(asked: Settled) -> None:
+def _check(asked: EvaluationPlan) -> None:
     if len(asked.runs) < 2:
         raise UsageError("nothing to compare with the baseline", fix="name a second run")
     if not asked.qrels.query_ids:
@@ -278,7 +278,7 @@ def _pairs(scored: Sequence[Scores], testing: Testing) -> AllPairs:
     return leaderboard.all_pairs(scored, testing.weighing, **drawn)
 
 
-def _contrasts(first: Scores, other: Scores, pair: Pair, asked: Settled) -> list[Contrast]:
+def _contrasts(first: Scores, other: Scores, pair: Pair, asked: EvaluationPlan) -> list[Contrast]:
     """A candidate against the baseline under each measure."""
     bounds: dict[Measure, DifferenceBounds] = {}
     if not asked.rules.judged_only and not asked.rules.fully_judged:
@@ -289,7 +289,7 @@ def _contrasts(first: Scores, other: Scores, pair: Pair, asked: Settled) -> list
 
 
 def _slices(
-    asked: Settled, attributes: Sequence[str], both: Sequence[Scores], held: Documents | None
+    asked: EvaluationPlan, attributes: Sequence[str], both: Sequence[Scores], held: Documents | None
 ) -> list[Slice]:
     return [
         Slice(attribute, value, chosen)
@@ -396,7 +396,7 @@ def _judge_next(
     ]
 
 
-def _first_page(asked: Settled) -> tuple[int, float]:
+def _first_page(asked: EvaluationPlan) -> tuple[int, float]:
     """How deep the first measure looks, 10 if to the end; and what is relevant to it."""
     first = asked.measures[0]
     limits = [limit for limit in (first.depth, asked.rules.depth) if limit is not None]

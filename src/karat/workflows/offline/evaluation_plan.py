@@ -20,7 +20,7 @@ from karat.workflows.offline import inputs
 
 
 @dataclass(frozen=True)
-class Settled:
+class EvaluationPlan:
     """What is to be measured, and how.
 
     Attributes:
@@ -78,7 +78,7 @@ def settle(
     collapse: str | None = None,
     compat: str | None = None,
     scale: Any = None,
-) -> Settled:
+) -> EvaluationPlan:
     """Settle the arguments that ``evaluate`` and ``compare`` share; see ``evaluate``.
 
     Raises:
@@ -96,8 +96,8 @@ def settle(
         _rules(rel, complete, depth, judged_only, compat), fully_judged=bool(fully_judged)
     )
     if about is not None and not compat:  # trec_eval knows neither marks nor weights
-        aside = frozenset(query for query, weight in about.weights().items() if weight == 0)
-        rules = replace(rules, no_answer=frozenset(about.no_answer()), aside=aside)
+        zero_weight = frozenset(query for query, weight in about.weights().items() if weight == 0)
+        rules = replace(rules, no_answer=frozenset(about.no_answer()), zero_weight=zero_weight)
     asked = _asked(names(measures, "measures"), rel, rules)
     if not asked:
         raise UsageError("no measure to compute", fix='measures=["nDCG@10"], or leave it out')
@@ -107,7 +107,7 @@ def settle(
     systems = _unique_names(inputs.runs(runs))
     if collapse is not None:
         systems = inputs.collapsed(systems, documents, collapse)
-    return Settled(judgments, about, systems, asked, rules, rel)
+    return EvaluationPlan(judgments, about, systems, asked, rules, rel)
 
 
 def canonical_names(text: str, rel: float | None, compat: str | None) -> list[str]:

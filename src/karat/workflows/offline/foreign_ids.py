@@ -62,7 +62,7 @@ def foreign_ids(scores: Scores, qrels: Qrels, *, closely: bool = False) -> Forei
         None if nothing speaks against the ids: documents are judged, and no other spelling would
         find a tenth more of the first ten of each query.
     """
-    evidence = scores.whole
+    evidence = scores.full
     held = scores.topics & scores.overall & (evidence.returned > 0)
     if not held.any():
         return None

@@ -23,7 +23,7 @@ from karat.tables.release.gate import Gate
 from karat.workflows.offline import inputs
 from karat.workflows.offline.counted_queries import known_ids, without
 from karat.workflows.offline.evaluate import evaluate
-from karat.workflows.offline.evaluation_plan import Settled, settle
+from karat.workflows.offline.evaluation_plan import EvaluationPlan, settle
 from karat.workflows.offline.report_queries import by_interest, shown, views
 from karat.workflows.workspace.fingerprints import fingerprint
 
@@ -184,7 +184,7 @@ def _measures(found: Results | Comparison | Gate, against: Comparison | None) ->
 
 
 def _content(
-    asked: Settled,
+    asked: EvaluationPlan,
     results: Results,
     against: Comparison | None,
     gate: Gate | None,
@@ -203,8 +203,8 @@ def _content(
         for ranking in query.rankings
         for placed in (*ranking.top, *ranking.below)
     }
-    aside = asked.rules.aside
-    drawn = [row for row in results.per_query if row.query_id not in aside]
+    zero_weight = asked.rules.zero_weight
+    drawn = [row for row in results.per_query if row.query_id not in zero_weight]
     return Content(
         measure=str(measure),
         lower=frozenset(_lower(results)),

@@ -17,7 +17,7 @@ from karat.measures.scores import Scores
 from karat.reports.html.content import UNANSWERED, Change, ShownQuery, View
 from karat.tables import Documents, Results
 from karat.tables.comparison import Comparison
-from karat.workflows.offline.evaluation_plan import Settled
+from karat.workflows.offline.evaluation_plan import EvaluationPlan
 
 
 def views(results: Results, against: Comparison | None) -> list[View]:
@@ -59,7 +59,7 @@ def by_interest(results: Results, against: Comparison | None, measure: Measure) 
 
 
 def shown(
-    asked: Settled,
+    asked: EvaluationPlan,
     scored: Sequence[Scores],
     results: Results,
     against: Comparison | None,
@@ -137,7 +137,7 @@ def _changes(against: Comparison | None) -> Mapping[tuple[str, View], Change]:
 
 
 def _slices(
-    asked: Settled,
+    asked: EvaluationPlan,
     scored: Sequence[Scores],
     results: Results,
     against: Comparison | None,
@@ -163,7 +163,7 @@ def _slices(
 
 
 def _rankings(
-    asked: Settled,
+    asked: EvaluationPlan,
     scored: Sequence[Scores],
     chosen: Sequence[str],
     k: int,

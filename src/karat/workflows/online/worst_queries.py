@@ -30,12 +30,12 @@ from karat.tables.golden.exchange import Exchange
 from karat.tables.notes import Concern, Note
 from karat.tables.online.events import EventLog
 from karat.tables.online.worst_queries import FAILURES, ORDERS, LostQuery, Order, WorstQueries
-from karat.workflows.golden.import_ import TakenIn, take_exchange
+from karat.workflows.golden.import_ import TakenIn, import_exchange
 from karat.workflows.online.evaluate import classes_of, cut_of
 from karat.workflows.online.evidence import gather
 from karat.workflows.online.filters import Only, only_note
 from karat.workflows.online.query_spelling import as_typed
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 _ENDINGS = (".csv", ".tsv", ".jsonl")
 _ORIGIN = "clicks"  # and not "log": the next sample of a log would let these queries go
@@ -225,7 +225,7 @@ def _text(rows: Sequence[dict[str, Any]], ending: str) -> str:
     return out.getvalue()
 
 
-def to_golden(opened: Opened, found: WorstQueries, *, now: int) -> TakenIn:
+def to_golden(opened: Workspace, found: WorstQueries, *, now: int) -> TakenIn:
     """Add the queries to the golden set of a workspace, with how often each was searched for.
 
     A query that is there, whatever its case and white space, stays as it is. New ones
@@ -274,7 +274,7 @@ def to_golden(opened: Opened, found: WorstQueries, *, now: int) -> TakenIn:
     if frame.is_empty():
         return TakenIn(exchange, 0, 0, 0, 0, 0, [])
     text = _text(rows, ".jsonl")
-    return take_exchange(
+    return import_exchange(
         opened,
         exchange,
         file="karat online queries",

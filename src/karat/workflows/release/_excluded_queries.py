@@ -41,7 +41,7 @@ class Uncounted:
             else "known to fail"
             if query in self.known
             else "of weight 0"
-            if query in self.scores.rules.aside and query in topics
+            if query in self.scores.rules.zero_weight and query in topics
             else "without a relevant document"
             for query in query_ids
         ]

@@ -14,7 +14,7 @@ from karat.stats.effects import TIED
 from karat.stats.verdicts import Contrast
 from karat.tables.comparison import Move
 from karat.tables.release.gate import Check, Lost
-from karat.workflows.offline.evaluation_plan import Settled
+from karat.workflows.offline.evaluation_plan import EvaluationPlan
 
 LOST = 10
 """Queries that are listed for a check that did not pass."""
@@ -23,7 +23,7 @@ LOST = 10
 def lost(
     before: Scores,
     now: Scores,
-    asked: Settled,
+    asked: EvaluationPlan,
     checks: Sequence[tuple[Check, Mask]],
     *,
     documents: bool,

@@ -23,7 +23,7 @@ from karat.stats.quantiles import latency_of
 from karat.tables import Documents, Run
 from karat.tables.release.baseline import SavedBaseline
 from karat.workflows.offline import inputs
-from karat.workflows.offline.evaluation_plan import Settled, settle
+from karat.workflows.offline.evaluation_plan import EvaluationPlan, settle
 from karat.workflows.workspace.fingerprints import fingerprint
 
 
@@ -169,7 +169,7 @@ def saved_in(baseline: Any) -> SavedBaseline | None:
     return None
 
 
-def restored(saved: SavedBaseline, now: Scores, asked: Settled, *, stale: bool) -> Scores:
+def restored(saved: SavedBaseline, now: Scores, asked: EvaluationPlan, *, stale: bool) -> Scores:
     """The scores of a saved baseline, for the queries there are now.
 
     Args:
@@ -238,7 +238,9 @@ def changed(
     return f"{' and '.join(found)} changed since {saved.source} was saved" if found else ""
 
 
-def renewal(saved: SavedBaseline, policy: Policy, asked: Settled, typed: Mapping[str, Any]) -> str:
+def renewal(
+    saved: SavedBaseline, policy: Policy, asked: EvaluationPlan, typed: Mapping[str, Any]
+) -> str:
     """The command that saves a baseline anew, with all names that are known.
 
     Args:
@@ -268,7 +270,9 @@ def _release(version: str) -> str:
     return match[0] if match else version
 
 
-def _judgments(asked: Settled, typed: Mapping[str, Any]) -> tuple[str, list[tuple[str, Any]]]:
+def _judgments(
+    asked: EvaluationPlan, typed: Mapping[str, Any]
+) -> tuple[str, list[tuple[str, Any]]]:
     """The judgments as they may be typed, and the files and names typed beside them."""
     beside = {
         name: typed[name]

@@ -26,7 +26,7 @@ from karat.stats.weighing import Weighing
 from karat.tables import Qrels, Queries, Run
 from karat.tables.release.certificate import Certificate, CertifiedQuery, Verification
 from karat.workflows.offline import inputs
-from karat.workflows.offline.evaluation_plan import Settled, settle
+from karat.workflows.offline.evaluation_plan import EvaluationPlan, settle
 
 CLOSE = 1e-9
 """How far a number worked out again may be from the one stated."""
@@ -200,7 +200,7 @@ def _counting(
 
 
 def _queries(
-    measure: Measure, asked: Settled, counting: Mapping[str, float]
+    measure: Measure, asked: EvaluationPlan, counting: Mapping[str, float]
 ) -> tuple[CertifiedQuery, ...]:
     """What the certificate rests on; its numbers are still to be worked out."""
     shown = [tops(run, measure, asked.rules.depth) for run in asked.runs]

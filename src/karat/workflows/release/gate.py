@@ -45,7 +45,7 @@ from karat.tables.release.baseline import SavedBaseline
 from karat.tables.release.gate import WORST_FIRST, Check, Gate, KnownFailure
 from karat.tables.results import QueryScores, Result
 from karat.workflows.offline import inputs as given
-from karat.workflows.offline.evaluation_plan import Settled, check_types, settle
+from karat.workflows.offline.evaluation_plan import EvaluationPlan, check_types, settle
 from karat.workflows.offline.notes import (
     of_bare,
     of_declared,
@@ -301,7 +301,7 @@ class _Judged:
     """A candidate, and what it is held against."""
 
     policy: Policy
-    asked: Settled
+    asked: EvaluationPlan
     now: Scores
     before: Scores | None
     documents: Documents | None

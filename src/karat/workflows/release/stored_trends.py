@@ -22,7 +22,7 @@ from karat.workflows.golden.editions import list_editions, standing_in
 from karat.workflows.release.trend import trend
 from karat.workflows.workspace.fingerprints import fingerprint
 from karat.workflows.workspace.stored_inputs import qrels_of
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 _FILES, _CHARTS = 32, 128  # kept at hand by a process
 _WIDE = (1080, 260)  # pixels across and down of a chart
@@ -86,7 +86,7 @@ def slice_of(series: Series) -> str:
     return "" if series.slice is None else f"{series.attribute}={series.slice}"
 
 
-def histories_of(opened: Opened) -> list[History]:
+def histories_of(opened: Workspace) -> list[History]:
     """The histories that ``karat.toml`` names, each read; what is wrong with one is said in it."""
     root = opened.workspace.root
     found, names = [], set()
@@ -99,7 +99,7 @@ def histories_of(opened: Opened) -> list[History]:
     return found
 
 
-def find_history(opened: Opened, said: str) -> History | None:
+def find_history(opened: Workspace, said: str) -> History | None:
     """A history by its name, or by its place among them from 1; None if there is none."""
     found = histories_of(opened)
     named = next((each for each in found if each.name == said), None)
@@ -144,7 +144,7 @@ def chart_of(
     return _section(str(history.path), history.stamp, place, last, tuple(remarks))
 
 
-def kept_from(opened: Opened, points: Sequence[Point]) -> list[From]:
+def kept_from(opened: Workspace, points: Sequence[Point]) -> list[From]:
     """What each point was computed from: runs by their content, editions by their grades.
 
     Only editions are known that ``know_editions`` looked at in this process.
@@ -163,12 +163,12 @@ def kept_from(opened: Opened, points: Sequence[Point]) -> list[From]:
     ]
 
 
-def editions_are_known(opened: Opened) -> bool:
+def editions_are_known(opened: Workspace) -> bool:
     """Whether ``know_editions`` has nothing left to do."""
     return all(_key_of(opened, row) in _GRADES for row in list_editions(opened))
 
 
-def know_editions(opened: Opened) -> None:
+def know_editions(opened: Workspace) -> None:
     """Take the fingerprint of every edition's grades: of large ones that takes seconds, once."""
     for row in list_editions(opened):
         key = _key_of(opened, row)
@@ -183,7 +183,7 @@ def know_editions(opened: Opened) -> None:
             _GRADES[key] = found
 
 
-def _key_of(opened: Opened, row: editions.EditionRow) -> tuple[str, int, str]:
+def _key_of(opened: Workspace, row: editions.EditionRow) -> tuple[str, int, str]:
     return opened.store.url, opened.golden.id, f"{row.name}\n{row.sha256}"
 
 

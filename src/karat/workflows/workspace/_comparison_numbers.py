@@ -27,7 +27,7 @@ from karat.workflows.workspace.stored_inputs import (
     unanswered,
 )
 from karat.workflows.workspace.stored_views import content_of, drawn
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 JUDGE_NEXT = 50
 """Pairs whose grades say most about the sign, as many as are kept."""
@@ -64,7 +64,7 @@ class Computed:
     newest: int
 
 
-def computed(opened: Opened, row: ComparisonRow, wanted: Sequence[RunRow]) -> Computed:
+def computed(opened: Workspace, row: ComparisonRow, wanted: Sequence[RunRow]) -> Computed:
     """Compute a comparison.
 
     Args:
@@ -112,7 +112,9 @@ def computed(opened: Opened, row: ComparisonRow, wanted: Sequence[RunRow]) -> Co
     return Computed(
         head,
         {
-            "queries": _queries(found, settle(given.qrels, read, names, **shared).rules.aside),
+            "queries": _queries(
+                found, settle(given.qrels, read, names, **shared).rules.zero_weight
+            ),
             "states": unanswered(results.per_query, names[0]),
             "grades": given.qrels.frame.select("query_id", "doc_id", "grade").sort("query_id"),
             "heads": heads(read),
@@ -122,12 +124,12 @@ def computed(opened: Opened, row: ComparisonRow, wanted: Sequence[RunRow]) -> Co
     )
 
 
-def _queries(found: Comparison, aside: Collection[str]) -> pl.DataFrame:
+def _queries(found: Comparison, zero_weight: Collection[str]) -> pl.DataFrame:
     """``QUERIES``, the largest contribution of each candidate and measure first.
 
     Args:
         found: The comparison; its queries of weight 0 stand after all others.
-        aside: Queries of weight 0.
+        zero_weight: Queries of weight 0.
     """
     rows = []
     for each in found.queries:
@@ -135,6 +137,6 @@ def _queries(found: Comparison, aside: Collection[str]) -> pl.DataFrame:
         outcome = "better" if gain > TIED else "worse" if gain < -TIED else "same"
         held = {name: getattr(each, name) for name in OF_DIFFERENCES}
         own = {"outcome": outcome, "slices": memberships(each.slices)}
-        rows.append(held | own | {"counts": each.query_id not in aside})
+        rows.append(held | own | {"counts": each.query_id not in zero_weight})
     frame = pl.DataFrame(rows, schema=QUERIES)
     return frame.sort(pl.col("share").abs(), descending=True, maintain_order=True)

@@ -9,7 +9,7 @@ import polars as pl
 from karat.errors import UsageError, nearest
 from karat.store.sql import annotations as marks
 from karat.store.sql import audit, golden_sets
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 KINDS = ("release", "corpus", "other")
 """What a mark can be: a version of the search went live, its documents changed, or another."""
@@ -20,13 +20,13 @@ LONGEST = 500
 _SHOWN = 80  # of these, those that the audit shows
 
 
-def marks_of(opened: Opened) -> pl.DataFrame:
+def marks_of(opened: Workspace) -> pl.DataFrame:
     """Every mark of the workspace, as ``marks.SCHEMA`` says, the earliest first."""
     with opened.store.read() as connection:
         return marks.frame(connection)
 
 
-def add_mark(opened: Opened, *, time: str, kind: str, text: str, person: str, now: int) -> int:
+def add_mark(opened: Workspace, *, time: str, kind: str, text: str, person: str, now: int) -> int:
     """Mark what happened, and note who did so.
 
     Args:
@@ -71,7 +71,7 @@ def add_mark(opened: Opened, *, time: str, kind: str, text: str, person: str, no
 
 
 def remove_mark(
-    opened: Opened, mark_id: int, *, person: str, now: int, of_anybody: bool = False
+    opened: Workspace, mark_id: int, *, person: str, now: int, of_anybody: bool = False
 ) -> None:
     """Take away a mark, and note who did so.
 

@@ -33,7 +33,7 @@ _ROWS = 20_000  # of a group: to read one query, one group is unpacked
 
 
 @dataclass(frozen=True)
-class KeptFiles:
+class ArtifactFiles:
     """What was read of a folder.
 
     Attributes:
@@ -53,31 +53,32 @@ class KeptFiles:
         """Read tables in the block.
 
         Raises:
-            Spoilt: one is gone or damaged; ``AtHand`` forgets what was read of the folder.
+            ArtifactCorrupted: one is gone or damaged; ``ArtifactCache`` forgets what was read of
+                the folder.
         """
         try:
             yield
         except (OSError, pl.exceptions.PolarsError):
             self.spoilt.set()
-            raise Spoilt(
+            raise ArtifactCorrupted(
                 "the numbers that were kept are gone or damaged\n"
                 "  fix: look again, and they are computed again"
             ) from None
 
 
-class Spoilt(KaratError):
+class ArtifactCorrupted(KaratError):
     """Kept files went, or were damaged, after they were found."""
 
 
 class _Kept(Protocol):
     @property
-    def files(self) -> KeptFiles: ...
+    def files(self) -> ArtifactFiles: ...
 
 
 _K = TypeVar("_K", bound=_Kept)
 
 
-class AtHand(Generic[_K]):
+class ArtifactCache(Generic[_K]):
     """What a process read of kept files, at hand until they are written again, go or spoil.
 
     Args:
@@ -98,7 +99,7 @@ class AtHand(Generic[_K]):
                 self._held[folder] = held
                 return held
         found = None
-        with suppress(OSError, pl.exceptions.PolarsError, Spoilt):
+        with suppress(OSError, pl.exceptions.PolarsError, ArtifactCorrupted):
             found = self._read(folder)
         if found is not None:
             with self._lock:
@@ -113,14 +114,16 @@ class AtHand(Generic[_K]):
             self._held.clear()
 
 
-def _whole(files: KeptFiles, folder: Path) -> bool:
+def _whole(files: ArtifactFiles, folder: Path) -> bool:
     """Whether what was read of a folder is what it holds, as far as that is cheap to see."""
     if files.spoilt.is_set() or files.stamp != stamp_of(folder):
         return False
     return all(path.is_file() for path in files.tables.values())
 
 
-def keep_files(folder: Path, head: Mapping[str, Any], tables: Mapping[str, pl.DataFrame]) -> None:
+def write_artifact(
+    folder: Path, head: Mapping[str, Any], tables: Mapping[str, pl.DataFrame]
+) -> None:
     """Write a folder anew; what it held before goes when it is written again later.
 
     Args:
@@ -156,11 +159,11 @@ def _keep(folder: Path, head: Mapping[str, Any], tables: Mapping[str, pl.DataFra
     _clear(folder, {file["file"] for file in files.values()}, before or {})
 
 
-def kept_files(folder: Path) -> KeptFiles | None:
+def read_artifact(folder: Path) -> ArtifactFiles | None:
     """What a folder holds; None if there is nothing, or any of it is damaged.
 
     Args:
-        folder: As ``keep_files`` wrote it.
+        folder: As ``write_artifact`` wrote it.
     """
     for _ in range(2):  # it may be written anew while it is read
         stamp, body = stamp_of(folder), _read_head(folder)
@@ -173,15 +176,15 @@ def kept_files(folder: Path) -> KeptFiles | None:
                 if _sha256(path) == file["sha256"]:
                     tables[name] = path
         if len(tables) == len(body["files"]):
-            return KeptFiles(body["head"], tables, stamp)
+            return ArtifactFiles(body["head"], tables, stamp)
     return None
 
 
-def kept_head(folder: Path) -> Mapping[str, Any] | None:
+def artifact_head(folder: Path) -> Mapping[str, Any] | None:
     """The object of ``kept.json`` alone, its checksum right; None if there is none.
 
     Args:
-        folder: As ``keep_files`` wrote it.
+        folder: As ``write_artifact`` wrote it.
     """
     body = _read_head(folder)
     return None if body is None else body["head"]
@@ -191,7 +194,7 @@ def stamp_of(folder: Path) -> str:
     """Changes when the folder is written again; empty if there is none. It costs next to nothing.
 
     Args:
-        folder: As ``keep_files`` wrote it.
+        folder: As ``write_artifact`` wrote it.
     """
     try:
         found = (folder / HEAD).stat()

@@ -20,8 +20,8 @@ from karat.formats.own import bundle, held_out
 from karat.formats.own.workspace import NAME, STORE, read_workspace, without_password
 from karat.store.sql import copying
 from karat.store.sql.opening import VERSIONS, Store, open_store
-from karat.tables.workspace import Workspace
-from karat.workflows.workspace.workspace import Opened
+from karat.tables.workspace import WorkspaceConfig
+from karat.workflows.workspace.workspace import Workspace
 
 _TABLES, _FILES = "tables/", "workspace/"
 POLICY = "gate.toml"
@@ -47,7 +47,7 @@ class Backup:
     notes: tuple[str, ...] = ()
 
 
-def back_up(opened: Opened, path: Path, *, now: int) -> Backup:
+def back_up(opened: Workspace, path: Path, *, now: int) -> Backup:
     """Write a backup while others go on: all tables as of one moment, the settings and the runs.
 
     The hashes of passwords and of API tokens are in it; sessions and one-time links are not.
@@ -91,7 +91,7 @@ def restore(
     *,
     store: str | None = None,
     environment: Mapping[str, str] | None = None,
-) -> tuple[Backup, Workspace]:
+) -> tuple[Backup, WorkspaceConfig]:
     """Make a workspace and its store of a backup; of either engine, whichever it was made from.
 
     Args:
@@ -140,7 +140,7 @@ def _made(
     version: str,
     url: str | None,
     environment: Mapping[str, str] | None,
-) -> Workspace:
+) -> WorkspaceConfig:
     for name, stream in bundle.entries(path):
         if name.startswith(_FILES):
             _extract(stream, root / name.removeprefix(_FILES))
@@ -221,7 +221,7 @@ def _write(found: Iterator[dict[str, Any]], stream: IO[bytes]) -> int:
     return count
 
 
-def _files(workspace: Workspace) -> Iterator[tuple[str, Path]]:
+def _files(workspace: WorkspaceConfig) -> Iterator[tuple[str, Path]]:
     """Name in the backup and place of each file of the workspace."""
     root = workspace.root
     yield NAME, root / NAME
@@ -239,7 +239,7 @@ def _files(workspace: Workspace) -> Iterator[tuple[str, Path]]:
             yield name.as_posix(), path
 
 
-def _notes(opened: Opened) -> Iterator[str]:
+def _notes(opened: Workspace) -> Iterator[str]:
     for history in opened.workspace.histories:
         if history.is_file() and not history.is_relative_to(opened.workspace.root):
             yield f"{history} lies outside the workspace and is not in the backup"
@@ -251,7 +251,7 @@ def _extract(stream: IO[bytes], path: Path) -> None:
         shutil.copyfileobj(stream, target, 1 << 20)
 
 
-def _inside(workspace: Workspace, root: Path) -> None:
+def _inside(workspace: WorkspaceConfig, root: Path) -> None:
     """A file's ``karat.toml`` must not make a database where nobody looks for one."""
     if not workspace.store.startswith("sqlite:"):
         return

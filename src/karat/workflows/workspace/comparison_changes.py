@@ -14,7 +14,7 @@ from karat.store.sql.runs import RunRow
 from karat.workflows.golden.editions import NOW
 from karat.workflows.workspace.comparison_summary import in_short
 from karat.workflows.workspace.stored_inputs import clock_of
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Since:
         rows: Comparisons that will be asked for, so that judgments are looked up once for all.
     """
 
-    def __init__(self, opened: Opened, rows: Sequence[ComparisonRow] = ()) -> None:
+    def __init__(self, opened: Workspace, rows: Sequence[ComparisonRow] = ()) -> None:
         self._opened = opened
         self._clocks: dict[tuple[bool, bool], str] = {}
         known = [row.judgment_id for row in rows if row.settings["edition"] == NOW]
@@ -99,7 +99,7 @@ class Since:
         return self._clocks[key]
 
 
-def turning(opened: Opened) -> list[tuple[ComparisonRow, Mapping[str, Any], Older]]:
+def turning(opened: Workspace) -> list[tuple[ComparisonRow, Mapping[str, Any], Older]]:
     """Comparisons whose sign pairs that nobody judged could flip.
 
     Returns:

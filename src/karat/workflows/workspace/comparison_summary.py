@@ -10,15 +10,15 @@ from typing import Any
 from karat.store.sql.comparisons import ComparisonRow
 from karat.store.sql.runs import RunRow
 from karat.tables.comparison import Difference
-from karat.workflows.workspace.artifacts import kept_head, stamp_of
+from karat.workflows.workspace.artifacts import artifact_head, stamp_of
 from karat.workflows.workspace.stored_comparisons import folder_of, is_of
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 _DECIDED = ("better", "worse")
 
 
 def verdict_of(
-    opened: Opened, row: ComparisonRow, wanted: Sequence[RunRow] | None = None
+    opened: Workspace, row: ComparisonRow, wanted: Sequence[RunRow] | None = None
 ) -> str | None:
     """What may be said under the first measure, in a few words; None before it is computed.
 
@@ -32,7 +32,7 @@ def verdict_of(
 
 
 def in_short(
-    opened: Opened, row: ComparisonRow, wanted: Sequence[RunRow] | None = None
+    opened: Workspace, row: ComparisonRow, wanted: Sequence[RunRow] | None = None
 ) -> Mapping[str, Any] | None:
     """What a list says of a comparison; None before it is computed.
 
@@ -49,7 +49,7 @@ def in_short(
 @lru_cache(512)
 def _head(folder: str, _stamp: str) -> Mapping[str, Any]:
     """``of``, ``attempt`` and what ``in_short`` gives; empty if there is nothing."""
-    head = kept_head(Path(folder))
+    head = artifact_head(Path(folder))
     if head is None:
         return {}
     rows = head["comparison"]["differences"]
@@ -60,7 +60,7 @@ def _head(folder: str, _stamp: str) -> Mapping[str, Any]:
         each = ", ".join(f"{row['candidate']} {row['verdict']}" for row in own)
         said = f"{each}, by {own[0]['measure']}"
     every = [Difference(**row) for row in rows]
-    turns = [row for row in every if row.could_turn]
+    turns = [row for row in every if row.sign_could_flip]
     turns = [r for r in turns if r.measure == rows[0]["measure"] or r.verdict in _DECIDED]
     return {
         **{name: head.get(name) for name in ("of", "attempt", "clock")},

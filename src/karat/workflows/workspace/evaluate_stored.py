@@ -24,12 +24,12 @@ from karat.workflows.release.gate import gate
 from karat.workflows.workspace.known_queries import following, lacking
 from karat.workflows.workspace.stored_inputs import Judged, judged
 from karat.workflows.workspace.stored_runs import file_of, read_kept
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 _PARQUET = b"PAR1"  # how a file of this format begins, and how it ends
 
 
-def find_runs(opened: Opened, wanted: Sequence[int | str]) -> list[RunRow]:
+def find_runs(opened: Workspace, wanted: Sequence[int | str]) -> list[RunRow]:
     """Kept runs, by number or by name: of a name the newest; digits that are no name are a number.
 
     Raises:
@@ -57,7 +57,7 @@ def find_runs(opened: Opened, wanted: Sequence[int | str]) -> list[RunRow]:
     return out
 
 
-def spoilt_runs(opened: Opened) -> list[tuple[RunRow, str]]:
+def spoilt_runs(opened: Workspace) -> list[tuple[RunRow, str]]:
     """Kept runs whose file is gone or damaged, the newest first, each with which of both.
 
     Only how a file begins and ends is looked at, so that this is quick.
@@ -81,7 +81,7 @@ def _ails(path: Path) -> str | None:
 
 
 def evaluate_kept(
-    opened: Opened, wanted: Sequence[int | str], measures: Sequence[str], **settings: Any
+    opened: Workspace, wanted: Sequence[int | str], measures: Sequence[str], **settings: Any
 ) -> Results:
     """Evaluate kept runs, with the golden set as it stands or an edition of it.
 
@@ -106,7 +106,7 @@ def evaluate_kept(
 
 
 def explain_kept(
-    opened: Opened, wanted: int | str, query_id: str, measure: str, edition: str = NOW
+    opened: Workspace, wanted: int | str, query_id: str, measure: str, edition: str = NOW
 ) -> Explanation:
     """Explain one value of a kept run, as ``explain``."""
     given = judged(opened, edition)
@@ -115,7 +115,7 @@ def explain_kept(
 
 
 def gate_kept(
-    opened: Opened,
+    opened: Workspace,
     policy: Policy,
     baseline: int | str | None,
     candidate: int | str,
@@ -144,7 +144,7 @@ def gate_kept(
 
 
 def coverage_kept(
-    opened: Opened, wanted: Sequence[int | str], *, edition: str = NOW, k: int = 10
+    opened: Workspace, wanted: Sequence[int | str], *, edition: str = NOW, k: int = 10
 ) -> Covered:
     """How much of the top k of kept runs is judged, as ``editions.coverage``; nothing is kept anew.
 
@@ -168,7 +168,7 @@ def coverage_kept(
 
 
 def pool_kept(
-    opened: Opened,
+    opened: Workspace,
     wanted: Sequence[int | str],
     *,
     person: str,
@@ -192,19 +192,19 @@ def pool_kept(
     return done
 
 
-def enqueue_upload(opened: Opened, path: Path, called: str, *, person: str, now: int) -> Pooled:
+def enqueue_upload(opened: Workspace, path: Path, called: str, *, person: str, now: int) -> Pooled:
     """Put the pairs of a file that somebody sent into the queue, as ``pool.enqueue``; noted."""
     done = enqueue(opened, path, now=now)
     _note(opened, person, "queue pairs", now, {"file": called, "new": done.added})
     return done
 
 
-def _judged(opened: Opened, edition: str, settings: Mapping[str, Any]) -> Judged:
+def _judged(opened: Workspace, edition: str, settings: Mapping[str, Any]) -> Judged:
     by = list(settings.get("by", ()))
     wanted = bool(of_documents(by)) or settings.get("collapse") is not None
     return judged(opened, edition, with_documents=wanted)
 
 
-def _note(opened: Opened, person: str, action: str, now: int, about: dict[str, Any]) -> None:
+def _note(opened: Workspace, person: str, action: str, now: int, about: dict[str, Any]) -> None:
     with opened.store.begin() as connection:
         audit.note(connection, person, action, opened.golden.name, now, about)

@@ -22,7 +22,7 @@ from karat.workflows.workspace.display_names import told_as
 from karat.workflows.workspace.known_queries import followed
 from karat.workflows.workspace.stored_comparisons import folder_of
 from karat.workflows.workspace.stored_runs import file_of, hash_of, keep_hashed
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 KEPT, REMOVED = "keep run", "remove run"
 """What the audit calls a run that somebody brought, and one that somebody took away."""
@@ -33,7 +33,7 @@ _SHOWN = 3  # ids of queries that an error names
 
 
 @dataclass(frozen=True)
-class Brought:
+class ImportedRun:
     """A run that somebody brought.
 
     Attributes:
@@ -47,9 +47,9 @@ class Brought:
     said: str | None
 
 
-def bring(
-    opened: Opened, path: Path, called: str, *, name: str = "", person: str, now: int
-) -> Brought:
+def import_run(
+    opened: Workspace, path: Path, called: str, *, name: str = "", person: str, now: int
+) -> ImportedRun:
     """Read a run and keep it; a content that is kept already gets one more name.
 
     Args:
@@ -85,7 +85,7 @@ def bring(
                 audit.note(connection, person, _NAMED, run.name, now, about | {"run": there.name})
             after = runs.runs(connection, opened.golden.id)
     row = replace(next(row for row in after if row.sha256 == sha256), name=run.name)
-    return Brought(row, there is None, None if there is None else _said(there, meant, run.name))
+    return ImportedRun(row, there is None, None if there is None else _said(there, meant, run.name))
 
 
 def _said(there: RunRow, meant: RunRow | None, name: str) -> str:
@@ -98,7 +98,7 @@ def _said(there: RunRow, meant: RunRow | None, name: str) -> str:
     return f"this content is kept already, as {there.name!r}: {name!r} is another name of it"
 
 
-def _refuse_strange(connection: sa.Connection, opened: Opened, run: Run) -> None:
+def _refuse_strange(connection: sa.Connection, opened: Workspace, run: Run) -> None:
     """Refuse a run that has no query in common with the golden set, which could not be measured."""
     own = queries.frame(connection, opened.golden.id, dropped=True)["query_id"].to_list()
     asked = run.answers["query_id"].to_list()
@@ -120,7 +120,7 @@ def _few(ids: list[str]) -> str:
     return f"{first}, …" if len(ids) > _SHOWN else first or "none"
 
 
-def within(opened: Opened, path: str) -> Path:
+def within(opened: Workspace, path: str) -> Path:
     """A file that lies in the folder of the runs, or in ``INCOMING``, of a workspace.
 
     Args:
@@ -148,7 +148,7 @@ def within(opened: Opened, path: str) -> Path:
     raise wrong
 
 
-def _own(opened: Opened, path: Path) -> bool:
+def _own(opened: Workspace, path: Path) -> bool:
     """Whether a file is one that a workspace is made of: its rules, or its store."""
     database = opened.store.engine.url.database
     if path == (opened.workspace.root / "karat.toml").resolve():
@@ -158,14 +158,14 @@ def _own(opened: Opened, path: Path) -> bool:
     return str(path).startswith(str(Path(database).resolve()))  # SQLite has further files beside
 
 
-def needed_by(opened: Opened, row: RunRow) -> list[ComparisonRow]:
+def needed_by(opened: Workspace, row: RunRow) -> list[ComparisonRow]:
     """The comparisons that a run is in, the newest first: while there are any, it stays."""
     with opened.store.read() as connection:
         rows = comparisons.comparisons(connection, opened.golden.id)
     return [each for each in rows if row.id in each.runs]
 
 
-def remove_run(opened: Opened, row: RunRow, *, person: str, now: int) -> None:
+def remove_run(opened: Workspace, row: RunRow, *, person: str, now: int) -> None:
     """Take a run away, with all its names and its file.
 
     Judgments of what it returned stay. A history stays too; its points lead to the run no more.
@@ -202,7 +202,7 @@ def remove_run(opened: Opened, row: RunRow, *, person: str, now: int) -> None:
             put_aside(file)
 
 
-def remove_comparison(opened: Opened, row: ComparisonRow, *, person: str, now: int) -> None:
+def remove_comparison(opened: Workspace, row: ComparisonRow, *, person: str, now: int) -> None:
     """Take a comparison away, with its numbers; its runs stay.
 
     Raises:
@@ -229,21 +229,21 @@ def _going() -> Iterator[Callable[[Path], None]]:
     moved: list[tuple[Path, Path]] = []
 
     def put_aside(path: Path) -> None:
-        aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        zero_weight = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         with suppress(OSError):
-            path.rename(aside)
-            moved.append((path, aside))
+            path.rename(zero_weight)
+            moved.append((path, zero_weight))
 
     try:
         yield put_aside
     except BaseException:
-        for path, aside in moved:
+        for path, zero_weight in moved:
             with suppress(OSError):
-                aside.rename(path)
+                zero_weight.rename(path)
         raise
-    for _, aside in moved:
-        if aside.is_dir():
-            shutil.rmtree(aside, ignore_errors=True)
+    for _, zero_weight in moved:
+        if zero_weight.is_dir():
+            shutil.rmtree(zero_weight, ignore_errors=True)
         else:
             with suppress(OSError):
-                aside.unlink()
+                zero_weight.unlink()

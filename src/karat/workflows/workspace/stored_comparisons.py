@@ -29,9 +29,14 @@ from karat.tables.results import Result
 from karat.workflows.golden.editions import NOW, list_editions
 from karat.workflows.workspace._comparison_numbers import OF_DIFFERENCES, computed
 from karat.workflows.workspace._heartbeat import beating
-from karat.workflows.workspace.artifacts import AtHand, KeptFiles, keep_files, kept_files
+from karat.workflows.workspace.artifacts import (
+    ArtifactCache,
+    ArtifactFiles,
+    read_artifact,
+    write_artifact,
+)
 from karat.workflows.workspace.stored_views import Beside, Drawn, beside, content_of
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 FOLDER = "comparisons"
 TWICE_US = 60_000_000
@@ -98,7 +103,7 @@ class KeptComparison:
     frame: pl.DataFrame
     states: pl.DataFrame
     content: Content
-    files: KeptFiles
+    files: ArtifactFiles
 
     def to_dict(self) -> dict[str, Any]:
         """What ``karat compare --format json`` says, but for the queries, which are a list."""
@@ -110,7 +115,7 @@ class KeptComparison:
         }
 
 
-def ask(opened: Opened, asked: Asked, *, by: str, now: int) -> int:
+def ask(opened: Workspace, asked: Asked, *, by: str, now: int) -> int:
     """Ask for a comparison; ``compute`` then computes it.
 
     What the same person asked within ``TWICE_US``, of the same judgments, is that: a form that was
@@ -207,7 +212,7 @@ def _chosen(there: Sequence[RunRow], wanted: Sequence[int]) -> list[RunRow]:
     return chosen
 
 
-def ask_again(opened: Opened, row: ComparisonRow, *, by: str, now: int) -> bool:
+def ask_again(opened: Workspace, row: ComparisonRow, *, by: str, now: int) -> bool:
     """Have a comparison computed again, with the grades of now.
 
     Returns:
@@ -220,19 +225,19 @@ def ask_again(opened: Opened, row: ComparisonRow, *, by: str, now: int) -> bool:
     return True
 
 
-def folder_of(opened: Opened, comparison_id: int) -> Path:
+def folder_of(opened: Workspace, comparison_id: int) -> Path:
     """Where a comparison's numbers stand."""
     return opened.workspace.root / FOLDER / str(comparison_id)
 
 
-def runs_of(opened: Opened, row: ComparisonRow) -> list[RunRow]:
+def runs_of(opened: Workspace, row: ComparisonRow) -> list[RunRow]:
     """The runs of a comparison, the baseline first."""
     with opened.store.read() as connection:
         known = {each.id: each for each in runs.runs(connection, opened.golden.id)}
     return [known[each] for each in row.runs if each in known]
 
 
-def compute(opened: Opened, comparison_id: int, clock: Callable[[], int]) -> bool:
+def compute(opened: Workspace, comparison_id: int, clock: Callable[[], int]) -> bool:
     """Compute a comparison that waits, or whose computer died, and write what came out.
 
     Args:
@@ -261,7 +266,7 @@ def compute(opened: Opened, comparison_id: int, clock: Callable[[], int]) -> boo
             if not alive():  # it took too long, and is another's now: so are its files
                 return False
             of_what = {"of": _digest(opened, row, of_runs), "attempt": attempt}
-            keep_files(folder_of(opened, row.id), {**found.head, **of_what}, found.tables)
+            write_artifact(folder_of(opened, row.id), {**found.head, **of_what}, found.tables)
     except KaratError as error:
         with opened.store.begin() as connection:
             return comparisons.fail(connection, comparison_id, attempt, on_page(error), clock())
@@ -273,7 +278,7 @@ def compute(opened: Opened, comparison_id: int, clock: Callable[[], int]) -> boo
         return comparisons.finish(connection, comparison_id, attempt, found.newest, clock())
 
 
-def kept(opened: Opened, row: ComparisonRow) -> KeptComparison | None:
+def kept(opened: Workspace, row: ComparisonRow) -> KeptComparison | None:
     """What was computed; None if nothing was yet, it failed, or its files are damaged.
 
     While it is computed again, this is what came out before.
@@ -284,7 +289,7 @@ def kept(opened: Opened, row: ComparisonRow) -> KeptComparison | None:
     return found if found is not None and is_of(opened, row, found.files.head) else None
 
 
-def to_compute(opened: Opened, row: ComparisonRow, found: KeptComparison | None) -> bool:
+def to_compute(opened: Workspace, row: ComparisonRow, found: KeptComparison | None) -> bool:
     """Whether a comparison waits for somebody to compute it; one whose files are gone does so."""
     if row.state == "done" and found is None:
         with opened.store.begin() as connection:
@@ -294,14 +299,14 @@ def to_compute(opened: Opened, row: ComparisonRow, found: KeptComparison | None)
 
 
 def side(
-    opened: Opened,
+    opened: Workspace,
     found: KeptComparison,
     row: ComparisonRow,
     query_id: str,
     measure: str,
     ranks: int = 100,
 ) -> Beside | None:
-    """One query: its rankings side by side, as ``kept_pages.beside``; None for an unknown one."""
+    """One query: its rankings side by side, as ``stored_views.beside``; None for an unknown one."""
     rows = found.frame.filter(query_id=query_id)
     states = found.states.filter(query_id=query_id)
     if not rows.height and not states.height:
@@ -346,7 +351,7 @@ def returned(found: KeptComparison, query_id: str, doc_id: str) -> bool:
 
 
 def queue_next(
-    opened: Opened, row: ComparisonRow, found: KeptComparison, *, by: str, now: int
+    opened: Workspace, row: ComparisonRow, found: KeptComparison, *, by: str, now: int
 ) -> pairs.Queued:
     """Put the pairs whose grades could turn the sign into the queue, first of all.
 
@@ -372,7 +377,7 @@ def queue_next(
     return put
 
 
-def _digest(opened: Opened, row: ComparisonRow, wanted: Sequence[RunRow]) -> str:
+def _digest(opened: Workspace, row: ComparisonRow, wanted: Sequence[RunRow]) -> str:
     """What was asked, whatever its number: another store counts from 1 again."""
     contents = [(each.id, each.sha256) for each in wanted]
     asked = [opened.golden.salt, row.id, row.created_us, contents, row.settings]
@@ -380,7 +385,7 @@ def _digest(opened: Opened, row: ComparisonRow, wanted: Sequence[RunRow]) -> str
 
 
 def is_of(
-    opened: Opened,
+    opened: Workspace,
     row: ComparisonRow,
     head: Mapping[str, Any],
     wanted: Sequence[RunRow] | None = None,
@@ -392,7 +397,7 @@ def is_of(
 
 
 def _read(folder: Path) -> KeptComparison | None:
-    files = kept_files(folder)
+    files = read_artifact(folder)
     if files is None:
         return None
     head = files.head
@@ -418,7 +423,7 @@ def _read(folder: Path) -> KeptComparison | None:
     )
 
 
-AT_HAND = AtHand(_MEMORY, _read)
+AT_HAND = ArtifactCache(_MEMORY, _read)
 """Comparisons that this process read."""
 
 

@@ -27,16 +27,16 @@ from karat.workflows.golden.editions import NOW, list_editions
 from karat.workflows.offline.evaluate import evaluate
 from karat.workflows.offline.evaluation_plan import settle
 from karat.workflows.workspace.artifacts import (
-    AtHand,
-    KeptFiles,
-    keep_files,
-    kept_files,
-    kept_head,
+    ArtifactCache,
+    ArtifactFiles,
+    artifact_head,
+    read_artifact,
     stamp_of,
+    write_artifact,
 )
 from karat.workflows.workspace.stored_inputs import clock_of, heads, judged, memberships, read_kept
 from karat.workflows.workspace.stored_views import Beside, Drawn, beside, content_of, drawn
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 FOLDER = "evaluations"
 MOST = 200
@@ -89,12 +89,12 @@ class KeptEvaluation:
     drawn: Drawn
     frame: pl.DataFrame
     content: Content
-    files: KeptFiles
+    files: ArtifactFiles
     clock: str
     rules: Rules
 
 
-def folder_of(opened: Opened, row: RunRow, rules: Rules) -> Path:
+def folder_of(opened: Workspace, row: RunRow, rules: Rules) -> Path:
     """Where the numbers of a run by some rules stand."""
     asked = [
         opened.golden.salt,
@@ -109,7 +109,7 @@ def folder_of(opened: Opened, row: RunRow, rules: Rules) -> Path:
     return opened.workspace.root / FOLDER / name
 
 
-def kept(opened: Opened, row: RunRow, rules: Rules) -> KeptEvaluation | None:
+def kept(opened: Workspace, row: RunRow, rules: Rules) -> KeptEvaluation | None:
     """What was computed; None if nothing was yet, or its files are damaged."""
     return AT_HAND.get(folder_of(opened, row, rules))
 
@@ -127,7 +127,7 @@ class Kept:
     clock: str
 
 
-def in_short(opened: Opened, row: RunRow, rules: Rules) -> Kept | None:
+def in_short(opened: Workspace, row: RunRow, rules: Rules) -> Kept | None:
     """The values that were computed, without the rest; None if nothing was yet."""
     folder = folder_of(opened, row, rules)
     return _in_short(str(folder), stamp_of(folder))
@@ -135,23 +135,23 @@ def in_short(opened: Opened, row: RunRow, rules: Rules) -> Kept | None:
 
 @lru_cache(2048)
 def _in_short(folder: str, _stamp: str) -> Kept | None:
-    head = kept_head(Path(folder))
+    head = artifact_head(Path(folder))
     if head is None:
         return None
     return Kept({each["measure"]: each["value"] for each in head["results"]}, head["clock"])
 
 
-def is_older(opened: Opened, found: KeptEvaluation) -> bool:
+def is_older(opened: Workspace, found: KeptEvaluation) -> bool:
     """Whether judgments, queries or documents changed since, that would count."""
     return clock(opened, found.rules) != found.clock
 
 
-def clock(opened: Opened, rules: Rules) -> str:
+def clock(opened: Workspace, rules: Rules) -> str:
     """Another wherever an evaluation by these rules may come to other numbers."""
     return clock_of(opened, rules.edition, with_documents=of_documents(rules.by))
 
 
-def compute(opened: Opened, row: RunRow, rules: Rules) -> None:
+def compute(opened: Workspace, row: RunRow, rules: Rules) -> None:
     """Evaluate a run and write what came out.
 
     Raises:
@@ -174,8 +174,8 @@ def compute(opened: Opened, row: RunRow, rules: Rules) -> None:
             for place in chosen.nonzero()[0].tolist():
                 within.setdefault(ids[place], {}).setdefault(attribute, []).append(str(value))
     content = content_of(results, None, [run.name], asked.rules.rel, opened.golden.scale)
-    aside = asked.rules.aside
-    counting = [each for each in results.per_query if each.query_id not in aside]
+    zero_weight = asked.rules.zero_weight
+    counting = [each for each in results.per_query if each.query_id not in zero_weight]
     head = {
         "results": [asdict(each) for each in results.results],
         "slices": [asdict(each) for each in results.slices],
@@ -198,7 +198,7 @@ def compute(opened: Opened, row: RunRow, rules: Rules) -> None:
             "value": each.value,
             "state": each.state,
             "slices": memberships(within.get(each.query_id, {})),
-            "counts": each.query_id not in aside,
+            "counts": each.query_id not in zero_weight,
             "worst": -(each.value or 0.0) if each.measure in lower else each.value,
         }
         for each in results.per_query
@@ -210,7 +210,7 @@ def compute(opened: Opened, row: RunRow, rules: Rules) -> None:
     ).drop("worst")
     grades = given.qrels.frame.select("query_id", "doc_id", "grade").sort("query_id")
     tables = {"values": values, "grades": grades, "heads": heads([run])}
-    keep_files(folder_of(opened, row, rules), head, tables)
+    write_artifact(folder_of(opened, row, rules), head, tables)
     _clear(opened.workspace.root / FOLDER)
 
 
@@ -226,9 +226,9 @@ def _clear(folder: Path) -> None:
 
 
 def side(
-    opened: Opened, found: KeptEvaluation, query_id: str, measure: str, ranks: int = 100
+    opened: Workspace, found: KeptEvaluation, query_id: str, measure: str, ranks: int = 100
 ) -> Beside | None:
-    """One query with its ranking, as ``kept_pages.beside``; None for an unknown one."""
+    """One query with its ranking, as ``stored_views.beside``; None for an unknown one."""
     run = found.content.runs[0]
     values = [
         QueryValue(run, row["measure"], query_id, row["value"], row["state"])
@@ -249,7 +249,7 @@ def side(
         )
 
 
-def attributes_of(opened: Opened) -> list[str]:
+def attributes_of(opened: Workspace) -> list[str]:
     """What a golden set's queries can be sliced by."""
     from karat.store.sql import queries
 
@@ -271,7 +271,7 @@ def checked(rules: Rules) -> Rules:
     return replace(rules, measures=[str(each) for each in parse_all(list(rules.measures))])
 
 
-def known(opened: Opened, rules: Rules) -> Rules:
+def known(opened: Workspace, rules: Rules) -> Rules:
     """The rules in one order, whoever asks, so that each is kept once.
 
     Raises:
@@ -297,7 +297,7 @@ def known(opened: Opened, rules: Rules) -> Rules:
 
 
 def _read(folder: Path) -> KeptEvaluation | None:
-    files = kept_files(folder)
+    files = read_artifact(folder)
     if files is None:
         return None
     head: Mapping[str, Any] = files.head
@@ -319,5 +319,5 @@ def _read(folder: Path) -> KeptEvaluation | None:
     )
 
 
-AT_HAND = AtHand(_MEMORY, _read)
+AT_HAND = ArtifactCache(_MEMORY, _read)
 """Evaluations that this process read."""

@@ -15,7 +15,7 @@ from karat.store.sql.runs import RunRow
 from karat.tables import Documents, Qrels, Queries, Run
 from karat.workflows.golden.editions import NOW, Standing, standing_in, weighed
 from karat.workflows.workspace import stored_runs
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 DEEPEST = 1_000
 """Ranks of each ranking that are kept to be looked at."""
@@ -48,7 +48,7 @@ class Judged:
     clock: str
 
 
-def judged(opened: Opened, edition: str = NOW, *, with_documents: bool = False) -> Judged:
+def judged(opened: Workspace, edition: str = NOW, *, with_documents: bool = False) -> Judged:
     """A golden set as it stands, or an edition of it.
 
     Raises:
@@ -75,25 +75,25 @@ def judged(opened: Opened, edition: str = NOW, *, with_documents: bool = False) 
     )
 
 
-def clock_of(opened: Opened, edition: str = NOW, *, with_documents: bool = False) -> str:
+def clock_of(opened: Workspace, edition: str = NOW, *, with_documents: bool = False) -> str:
     """Another wherever ``judged`` gives something else: judgments, queries or documents changed."""
     with opened.store.read() as connection:
         return _clock(connection, opened, edition, with_documents)
 
 
-def _clock(c: sa.Connection, opened: Opened, edition: str, with_documents: bool) -> str:
+def _clock(c: sa.Connection, opened: Workspace, edition: str, with_documents: bool) -> str:
     live = edition == NOW
     return comparisons.clock(c, opened.golden.id, live=live, with_documents=with_documents)
 
 
-def qrels_of(content: Standing, opened: Opened) -> Qrels:
+def qrels_of(content: Standing, opened: Workspace) -> Qrels:
     """The grades of a golden set, on its scale."""
     grades = content.grades.select("query_id", "doc_id", "grade")
     source = f"golden set {opened.golden.name}, {content.name}"
     return Qrels(grades, source).on_scale(opened.golden.scale)
 
 
-def read_kept(opened: Opened, row: RunRow) -> Run:
+def read_kept(opened: Workspace, row: RunRow) -> Run:
     """A kept run, from a file of this workspace alone.
 
     Raises:

@@ -19,10 +19,10 @@ from karat.store.sql.runs import RunRow
 from karat.tables import Run
 from karat.tables.about import facts
 from karat.tables.names import check_name
-from karat.tables.workspace import Workspace
+from karat.tables.workspace import WorkspaceConfig
 from karat.workflows.workspace.display_names import told_as
 from karat.workflows.workspace.fingerprints import fingerprint
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 LONGEST = 500
 """Characters that the name of a run has at most."""
@@ -44,7 +44,7 @@ class Kept:
     notes: list[str]
 
 
-def keep_runs(opened: Opened, given: Iterable[str | Path | Run], *, now: int) -> Kept:
+def keep_runs(opened: Workspace, given: Iterable[str | Path | Run], *, now: int) -> Kept:
     """Read runs and keep them in the workspace; as ``keep_in``, in a transaction of its own.
 
     Args:
@@ -63,7 +63,9 @@ def keep_runs(opened: Opened, given: Iterable[str | Path | Run], *, now: int) ->
         return keep_hashed(connection, opened, hashed, before, now=now)
 
 
-def keep_in(connection: sa.Connection, opened: Opened, given: Iterable[Run], *, now: int) -> Kept:
+def keep_in(
+    connection: sa.Connection, opened: Workspace, given: Iterable[Run], *, now: int
+) -> Kept:
     """Keep runs in a transaction that is open: their files first.
 
     A run is its content: one that is kept under another name already is not kept again. One that
@@ -86,7 +88,7 @@ def keep_in(connection: sa.Connection, opened: Opened, given: Iterable[Run], *, 
 
 def keep_hashed(
     connection: sa.Connection,
-    opened: Opened,
+    opened: Workspace,
     given: Iterable[tuple[Run, str]],
     before: Sequence[RunRow],
     *,
@@ -162,7 +164,7 @@ def hash_of(run: Run) -> str:
     return found
 
 
-def kept_runs(opened: Opened, names: Sequence[str] = ()) -> list[Run]:
+def stored_run_rows(opened: Workspace, names: Sequence[str] = ()) -> list[Run]:
     """Runs of the workspace by name, the newest of each name; all if none are named.
 
     Raises:
@@ -174,7 +176,9 @@ def kept_runs(opened: Opened, names: Sequence[str] = ()) -> list[Run]:
     return read_kept(opened, rows)
 
 
-def find_kept(connection: sa.Connection, opened: Opened, names: Sequence[str] = ()) -> list[RunRow]:
+def find_kept(
+    connection: sa.Connection, opened: Workspace, names: Sequence[str] = ()
+) -> list[RunRow]:
     """What is known of runs by name, the newest of each name; of all if none are named.
 
     Raises:
@@ -193,7 +197,7 @@ def find_kept(connection: sa.Connection, opened: Opened, names: Sequence[str] = 
     return [newest[name] for name in dict.fromkeys(names) or _first_names(newest)]
 
 
-def read_kept(opened: Opened, rows: Iterable[RunRow]) -> list[Run]:
+def read_kept(opened: Workspace, rows: Iterable[RunRow]) -> list[Run]:
     """The runs that were found, read.
 
     Raises:
@@ -202,13 +206,13 @@ def read_kept(opened: Opened, rows: Iterable[RunRow]) -> list[Run]:
     return [_read(opened.workspace, row) for row in rows]
 
 
-def names_of_kept(opened: Opened) -> list[str]:
+def stored_run_names(opened: Workspace) -> list[str]:
     """The names of the runs a workspace keeps, the oldest first; of one with several the first."""
     with opened.store.read() as connection:
         return _first_names(runs.by_name(runs.runs(connection, opened.golden.id)))
 
 
-def file_of(opened: Opened, row: RunRow) -> Path:
+def file_of(opened: Workspace, row: RunRow) -> Path:
     """Where the file of a run is."""
     return _place(opened.workspace, row.name, row.sha256, row.path)
 
@@ -222,7 +226,7 @@ def _first_names(newest: Mapping[str, RunRow]) -> list[str]:
     return [name for name, row in newest.items() if first[row.id] == name]
 
 
-def _read(workspace: Workspace, row: RunRow) -> Run:
+def _read(workspace: WorkspaceConfig, row: RunRow) -> Run:
     """A run; it and its errors speak of its file as the workspace has it, not this machine."""
     path = _place(workspace, row.name, row.sha256, row.path)
     inside = path.is_relative_to(workspace.root)
@@ -233,7 +237,7 @@ def _read(workspace: Workspace, row: RunRow) -> Run:
     return run
 
 
-def _place(workspace: Workspace, name: str, sha256: str, noted: str | None = None) -> Path:
+def _place(workspace: WorkspaceConfig, name: str, sha256: str, noted: str | None = None) -> Path:
     """Where the file of a run is, or is to be.
 
     A store may be shared: the path in it may be of another workspace, and is followed only to a

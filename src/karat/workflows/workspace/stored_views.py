@@ -25,7 +25,7 @@ from karat.workflows.golden.editions import NOW, standing
 from karat.workflows.offline.evaluate import evaluate
 from karat.workflows.offline.evaluation_plan import settle
 from karat.workflows.offline.report_queries import shown, views
-from karat.workflows.workspace.workspace import Opened
+from karat.workflows.workspace.workspace import Workspace
 
 _DEEPEST = 100  # ranks side by side
 
@@ -140,7 +140,7 @@ def slice_key(candidate: str | None, attribute: str) -> str:
 
 
 def beside(
-    opened: Opened,
+    opened: Workspace,
     content: Content,
     query_id: str,
     *,
@@ -218,7 +218,7 @@ def _of_query(path: Any, query_id: str) -> pl.DataFrame:
     return found
 
 
-def _grades_now(opened: Opened, query_id: str) -> pl.DataFrame:
+def _grades_now(opened: Workspace, query_id: str) -> pl.DataFrame:
     with opened.store.read() as connection:
         said = comparisons.judgments_of(connection, opened.golden.id, query_id)
     nothing = pl.DataFrame(schema={"query_id": pl.String}), pl.DataFrame(schema=pairs.SCHEMA)

@@ -15,11 +15,11 @@ from karat.store.sql import golden_sets, queries
 from karat.store.sql.golden_sets import GoldenSetRow
 from karat.store.sql.opening import Store, open_store
 from karat.tables import Queries
-from karat.tables.workspace import Workspace
+from karat.tables.workspace import WorkspaceConfig
 
 
 @dataclass(frozen=True)
-class Opened:
+class Workspace:
     """A workspace with its store open.
 
     Attributes:
@@ -28,7 +28,7 @@ class Opened:
         golden: The golden set, as the store has it now.
     """
 
-    workspace: Workspace = field(repr=False)
+    workspace: WorkspaceConfig = field(repr=False)
     store: Store
     golden: GoldenSetRow
 
@@ -42,7 +42,7 @@ def make_workspace(
     scale: str = "0-3",
     raters: int = 2,
     environment: Mapping[str, str] | None = None,
-) -> Workspace:
+) -> WorkspaceConfig:
     """Make a workspace: ``karat.toml``, a guideline, the store, and a golden set in it.
 
     Args:
@@ -89,7 +89,9 @@ def make_workspace(
     return workspace
 
 
-def upgrade_workspace(start: Path, *, environment: Mapping[str, str] | None = None) -> Workspace:
+def upgrade_workspace(
+    start: Path, *, environment: Mapping[str, str] | None = None
+) -> WorkspaceConfig:
     """Bring the store of a workspace up to date: with this karat, and with its ``karat.toml``.
 
     Args:
@@ -118,7 +120,7 @@ def upgrade_workspace(start: Path, *, environment: Mapping[str, str] | None = No
 @contextmanager
 def open_workspace(
     start: Path, *, now: int, environment: Mapping[str, str] | None = None
-) -> Iterator[Opened]:
+) -> Iterator[Workspace]:
     """The workspace of a folder, or of the nearest one above it.
 
     What was changed since in ``karat.toml`` holds from now on, which a note says. But a PostgreSQL
@@ -139,12 +141,14 @@ def open_workspace(
     store = open_store(workspace.store)
     try:
         workspace, golden = _golden_set(store, workspace, now=now)
-        yield Opened(workspace, store, golden)
+        yield Workspace(workspace, store, golden)
     finally:
         store.dispose()
 
 
-def _golden_set(store: Store, workspace: Workspace, *, now: int) -> tuple[Workspace, GoldenSetRow]:
+def _golden_set(
+    store: Store, workspace: WorkspaceConfig, *, now: int
+) -> tuple[WorkspaceConfig, GoldenSetRow]:
     """The golden set of the workspace, made if there is none; notes say what changed in it."""
     text = None
     if workspace.guideline.is_file():
@@ -179,7 +183,9 @@ def _golden_set(store: Store, workspace: Workspace, *, now: int) -> tuple[Worksp
         return workspace, golden_sets.by_id(connection, found.id)
 
 
-def _edited(store: Store, found: GoldenSetRow, workspace: Workspace, *, change: bool) -> Workspace:
+def _edited(
+    store: Store, found: GoldenSetRow, workspace: WorkspaceConfig, *, change: bool
+) -> WorkspaceConfig:
     """The workspace, with a note if its file says other than the store; which is changed, or not.
 
     Raises:
@@ -226,7 +232,7 @@ def _edited(store: Store, found: GoldenSetRow, workspace: Workspace, *, change: 
     return replace(workspace, notes=(*workspace.notes, note))
 
 
-def _other_scale(found: GoldenSetRow, workspace: Workspace) -> UsageError:
+def _other_scale(found: GoldenSetRow, workspace: WorkspaceConfig) -> UsageError:
     (low, high), (least, most) = found.scale, workspace.scale
     return UsageError(
         f"the golden set {found.name} is graded from {low:g} to {high:g}, and karat.toml says "
@@ -236,7 +242,7 @@ def _other_scale(found: GoldenSetRow, workspace: Workspace) -> UsageError:
     )
 
 
-def queries_in(opened: Opened) -> Queries:
+def queries_in(opened: Workspace) -> Queries:
     """The queries of a workspace's golden set.
 
     Raises:
