@@ -40,7 +40,7 @@ from karat.store.sql.schema import judgment, slot
 from karat.tables import Pairs
 from karat.web.framework.auth import csrf_of
 from karat.web.framework.settings import Settings
-from karat.web.framework.state import Site
+from karat.web.framework.state import AppState
 from karat.web.judging.cards import Ticket
 from karat.workflows.accounts.accounts import Accounts
 from karat.workflows.golden.pooling import enqueue
@@ -112,7 +112,7 @@ def gathered(root: Path, url: str, raters: int, pairs: int) -> Team:
         with opened.store.begin() as c:
             c.execute(sa.text("UPDATE golden_set SET repeats = 0"))
         accounts = Accounts(opened.store, clock)
-        cookie = Site(Settings(opened.workspace.root), opened, accounts, clock).cookie
+        cookie = AppState(Settings(opened.workspace.root), opened, accounts, clock).cookie
         sessions = {}
         for n in range(raters):
             with opened.store.begin() as c:

@@ -310,7 +310,7 @@ def _uploads(folder: Path, sound: Path) -> Iterator[Post]:
     from karat.tables.accounts.people import SCOPES_OF
     from karat.web.app import create_app
     from karat.web.framework.settings import Settings
-    from karat.web.framework.state import Site
+    from karat.web.framework.state import AppState
     from karat.workflows.accounts.accounts import Accounts
     from karat.workflows.workspace.workspace import open_workspace
 
@@ -319,7 +319,7 @@ def _uploads(folder: Path, sound: Path) -> Iterator[Post]:
     app = create_app(settings)
     with open_workspace(folder, now=NOW) as opened:
         accounts = Accounts(opened.store, lambda: NOW)
-        app.state.site = Site(settings, opened, accounts, lambda: NOW)
+        app.state.site = AppState(settings, opened, accounts, lambda: NOW)
         with opened.store.begin() as c:
             person = people.add(c, "egon", "engineer", None, NOW)
         secret = accounts.make_token(person, "test", SCOPES_OF["engineer"]).text

@@ -74,7 +74,7 @@ CALLED = {
     "list_golden_sets": "golden_sets",
     "golden_status": "status",
     "take_in": "import_file",
-    "give_out": "export",
+    "export_golden_set": "export",
     "waiting": "to_judge",
     "list_runs": "runs",
     "bring_run": "upload_run",
