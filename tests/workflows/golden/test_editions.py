@@ -101,7 +101,7 @@ def test_a_name_is_no_longer_than_pages_and_lists_can_show(
     shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     said(shop, tmp_path, SAID, tick())
-    with pytest.raises(UsageError, match="has at most 100 characters, and this one has 101"):
+    with pytest.raises(UsageError, match="has 101 characters; the maximum is 100"):
         freeze(shop, "x" * (LONGEST + 1), now=tick())
     assert freeze(shop, "x" * LONGEST, now=tick()).name == "x" * 100
 
