@@ -80,7 +80,7 @@ def test_what_cannot_be_frozen_is_refused(shop: Workspace, tick: Tick, tmp_path:
     for name, says in (
         ("now", "'now' is reserved"),
         (" ", "is empty"),
-        ("../x", "reads as a path"),
+        ("../x", "cannot be a path"),
     ):
         with pytest.raises(UsageError, match=says):
             freeze(shop, name, now=tick())
