@@ -149,7 +149,9 @@ def submit(
         held = None  # the slot was deleted, and another pair's slot has its number
     if held is None or held.rater != rater:
         whose = (
-            "your lease expired" if held is None or held.rater is None else "another rater has it"
+            "you have no lease on it"
+            if held is None or held.rater is None
+            else "another rater has it"
         )
         raise LeaseLost(
             f"the pair is not yours to judge: {whose}",
