@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
+from typing import Any
 
 import polars as pl
 import sqlalchemy as sa
@@ -133,40 +134,11 @@ def submit(
         .where(slot.c.id == slot_id, pair.c.golden_set_id == set_id)
         .with_for_update(of=slot)
     ).one_or_none()
-    if token is not None:
-        sent = c.execute(sa.select(judgment).where(judgment.c.token == token)).one_or_none()
-        if sent is not None:
-            now_sent = (set_id, rater, *(held[-2:] if held else (sent.query_id, sent.doc_id)))
-            if now_sent != (sent.golden_set_id, sent.rater, sent.query_id, sent.doc_id):
-                raise UsageError("the token was used for another judgment", fix="use a new token")
-            if c.execute(sa.select(judgment.c.id).where(judgment.c.supersedes == sent.id)).first():
-                raise Overtaken(
-                    "this judgment was recorded, and corrected or undone since",
-                    fix="ask for the next pair; nothing was recorded",
-                )
-            return int(sent.id)
+    if token is not None and (sent := _sent_before(c, set_id, rater, held, token)) is not None:
+        return sent
     if held is not None and pair_shown not in {None, pair_key(held.query_id, held.doc_id)}:
         held = None  # the slot was deleted, and another pair's slot has its number
-    if held is None or held.rater != rater:
-        whose = (
-            "you have no lease on it"
-            if held is None or held.rater is None
-            else "another rater has it"
-        )
-        raise LeaseLost(
-            f"the pair is not yours to judge: {whose}",
-            fix="ask for the next pair; nothing was recorded",
-        )
-    if held.kind == "adjudication" and held.judgment_id is None and not _disagree(c, held.pair_id):
-        raise LeaseLost(
-            "there is nothing to settle: the raters agree now, or a rating was undone",
-            fix="ask for the next pair; nothing was recorded",
-        )
-    kind = "adjudication" if held.kind == "adjudication" else "rating"
-    if newest_only and held.judgment_id not in {None, newest(c, set_id, rater, kind)}:
-        raise Overtaken(
-            "you have judged another pair since this one", fix="undo goes back to it, one by one"
-        )
+    held = _judgeable(c, set_id, rater, held, newest_only=newest_only)
     declared = golden_sets.by_id(c, set_id)
     checked = checked_submission(
         state, grade, reason, scale=declared.scale, grades=list(declared.grades)
@@ -201,6 +173,53 @@ def submit(
     filled = sa.update(slot).where(slot.c.id == slot_id)
     c.execute(filled.values(judgment_id=new, first_judgment=first))
     return new
+
+
+def _sent_before(
+    c: sa.Connection, set_id: int, rater: str, held: sa.Row[*tuple[Any, ...]] | None, token: str
+) -> int | None:
+    """The judgment that an earlier submission with the same token recorded; None without one."""
+    sent = c.execute(sa.select(judgment).where(judgment.c.token == token)).one_or_none()
+    if sent is None:
+        return None
+    now_sent = (set_id, rater, *(held[-2:] if held else (sent.query_id, sent.doc_id)))
+    if now_sent != (sent.golden_set_id, sent.rater, sent.query_id, sent.doc_id):
+        raise UsageError("the token was used for another judgment", fix="use a new token")
+    if c.execute(sa.select(judgment.c.id).where(judgment.c.supersedes == sent.id)).first():
+        raise Overtaken(
+            "this judgment was recorded, and corrected or undone since",
+            fix="ask for the next pair; nothing was recorded",
+        )
+    return int(sent.id)
+
+
+def _judgeable(
+    c: sa.Connection,
+    set_id: int,
+    rater: str,
+    held: sa.Row[*tuple[Any, ...]] | None,
+    *,
+    newest_only: bool,
+) -> sa.Row[*tuple[Any, ...]]:
+    """The slot, if the rater may judge its pair now."""
+    if held is None or held.rater != rater:
+        free = held is None or held.rater is None
+        reason = "you have no lease on it" if free else "another rater has it"
+        raise LeaseLost(
+            f"the pair is not yours to judge: {reason}",
+            fix="ask for the next pair; nothing was recorded",
+        )
+    if held.kind == "adjudication" and held.judgment_id is None and not _disagree(c, held.pair_id):
+        raise LeaseLost(
+            "there is nothing to settle: the raters agree now, or a rating was undone",
+            fix="ask for the next pair; nothing was recorded",
+        )
+    kind = "adjudication" if held.kind == "adjudication" else "rating"
+    if newest_only and held.judgment_id not in {None, newest(c, set_id, rater, kind)}:
+        raise Overtaken(
+            "you have judged another pair since this one", fix="undo goes back to it, one by one"
+        )
+    return held
 
 
 def undo(
