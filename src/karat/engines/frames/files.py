@@ -67,8 +67,8 @@ def _batch(log: EventLog, low: int, high: int) -> Batch:
 
 def lacking(existing: Sequence[str], columns: Sequence[str]) -> list[str]:
     """The columns that a file does not have."""
-    existing = set(existing)
-    return [column for column in columns if column not in existing]
+    names = set(existing)
+    return [column for column in columns if column not in names]
 
 
 @contextmanager
