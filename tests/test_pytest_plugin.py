@@ -321,7 +321,7 @@ found.top(1, "list.sort", because="ticket 12: nobody found list.sort")
     ("call", "told"),
     [
         ('shop.dead, "a"', 'AssertionError: "a": the search failed: ConnectionError: refused'),
-        ('shop.shapeless, "a"', "it returned a dict, and a list is wanted; what came back: {'hits"),
+        ('shop.shapeless, "a"', "it returned a dict; expected a list; what came back: {'hits"),
         ('"shop", "a"', "UsageError: the search is 'shop', not a function"),
         ("shop.search, 7", "UsageError: the query is 7, not text"),
     ],

@@ -1,4 +1,4 @@
-"""karat tells a team whether its search got better, how sure it can be, and where it fails.
+"""karat measures whether search got better, how certain that is, and where it fails.
 
 PYTEST_DONT_REWRITE: pytest would rewrite the assertions of a plugin's whole package, and warn
 where a project imported it before.
@@ -110,7 +110,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "measures":  # so that karat.measures.recall_at_k needs no import of its own
+    if name == "measures":  # karat.measures.recall_at_k works without another import
         return importlib.import_module("karat.measures")
     if name not in _HOME:
         raise AttributeError(f"module 'karat' has no attribute {name!r}")

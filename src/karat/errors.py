@@ -1,15 +1,15 @@
 """Every error karat raises on purpose.
 
-    KaratError                 exit 4   something failed that is nobody's typing mistake
-    ├── InputError             exit 2   the data is wrong: file, line, query, and the fix
-    ├── UsageError             exit 2   what was asked is wrong: the nearest choice, and the fix
+    KaratError                 exit 4   an operation failed, but not because of its arguments
+    ├── InputError             exit 2   invalid data: file, line, query, and the fix
+    ├── UsageError             exit 2   invalid arguments: the nearest valid choice, and the fix
     │   ├── LeaseLost          exit 2   another rater has the pair now (karat.store.sql.judgments)
-    │   └── PolicyRefused      exit 1   a policy that was set refuses this: a verdict, "fail"
+    │   └── PolicyRefused      exit 1   a policy rejects it: the verdict is "fail"
     └── MissingExtra           exit 2   an optional dependency is not installed
 
-The text of an error is ready to print; the command line adds nothing but "karat: ". Whoever types a
-command can add an option; whoever looks at a page can choose in its form: where these differ, the
-``fix`` of an error is an ``Advice``, and pages show its other words by ``on_page``.
+The text of an error is ready to print; the command line only adds the prefix "karat: ". Where the
+fix on a web page differs from that on the command line, ``fix`` is an ``Advice``, and ``on_page``
+selects the wording for pages.
 """
 
 from __future__ import annotations
@@ -32,40 +32,38 @@ class KaratError(Exception):
 
 
 class Advice(str):
-    """What helps, as the command line says it.
+    """A fix in the wording of the command line, with one for web pages.
 
     Attributes:
-        page: What helps, as a page says it.
+        page: The fix in the wording of web pages.
     """
 
     __slots__ = ("page",)
     page: str
 
     def __new__(cls, typed: str, *, page: str) -> Self:
-        """Advice: ``typed`` at the command line, ``page`` on a page."""
-        made = super().__new__(cls, typed)
-        made.page = page
-        return made
+        advice = super().__new__(cls, typed)
+        advice.page = page
+        return advice
 
     def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, str]]:
-        """What copies and pickles are made of."""
         return (str(self),), {"page": self.page}
 
     def replace(self, old: str, new: str, count: SupportsIndex = -1, /) -> Advice:
-        """The same about another name, for both doors."""
+        """Replaces text in both wordings."""
         return Advice(super().replace(old, new, count), page=self.page.replace(old, new, count))
 
 
 class InputError(KaratError):
-    """The data is wrong.
+    """Invalid data.
 
     Args:
         what: What is wrong, in one sentence without a full stop.
-        file: The file (or table) it stands in.
-        line: Line number from 1.
-        query: The query id it concerns.
-        doc_id: The document it concerns; readers use it to find the line.
-        fix: What to do about it.
+        file: The file or table.
+        line: Line number, from 1.
+        query: Id of the query.
+        doc_id: Id of the document; readers use it to find the line.
+        fix: How to fix it.
     """
 
     exit_code = 2
@@ -101,18 +99,24 @@ class InputError(KaratError):
 
 
 class UsageError(KaratError):
-    """What was asked is wrong: a measure, an option, a combination."""
+    """Invalid arguments: a measure, an option, a combination.
+
+    Args:
+        what: What is wrong, in one sentence without a full stop.
+        nearest: Valid choices that are similar; shown as "did you mean …?".
+        fix: How to fix it.
+    """
 
     exit_code = 2
 
     def __init__(self, what: str, *, nearest: Sequence[str] = (), fix: str | None = None) -> None:
         self.what, self.nearest, self.fix = what, tuple(nearest), fix
-        meant = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
-        super().__init__(what + meant + _fix_line(fix))
+        suggestion = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
+        super().__init__(what + suggestion + _fix_line(fix))
 
 
 class PolicyRefused(UsageError):
-    """What was asked is right, and a policy that was set refuses it: the verdict is "fail"."""
+    """The arguments are valid, but a policy rejects the request: the verdict is "fail"."""
 
     exit_code = 1
 
@@ -121,9 +125,9 @@ class MissingExtra(KaratError):
     """An optional dependency is not installed.
 
     Args:
-        package: What is not installed; all of it, where several are needed.
-        extra: What installs it: one extra, or several with commas.
-        purpose: What needs it.
+        package: The missing package, or all packages if several are needed.
+        extra: The extra that installs it, or several with commas.
+        purpose: The feature that needs it.
     """
 
     exit_code = 2
@@ -138,17 +142,17 @@ class MissingExtra(KaratError):
         )
 
 
-def on_page(said: str | KaratError) -> str:
-    """What a page says: of an advice its own words, of an error its text with those."""
-    if isinstance(said, KaratError):
-        if said.fix is None:
-            return str(said)
-        return str(said).removesuffix(_fix_line(said.fix)) + _fix_line(on_page(said.fix))
-    return said.page if isinstance(said, Advice) else said
+def on_page(text: str | KaratError) -> str:
+    """The text of an error, or a fix, in the wording of web pages."""
+    if isinstance(text, KaratError):
+        if text.fix is None:
+            return str(text)
+        return str(text).removesuffix(_fix_line(text.fix)) + _fix_line(on_page(text.fix))
+    return text.page if isinstance(text, Advice) else text
 
 
 def no_room(error: BaseException | None) -> bool:
-    """Whether an error is of a disk, a quota or a limit that is full, or came of one."""
+    """Whether the cause of an error is a full disk, a quota or a file size limit."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in _FULL:
             return True

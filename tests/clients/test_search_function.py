@@ -213,7 +213,7 @@ def test_a_wrong_shape_is_not_asked_for_again() -> None:
         calls[text] += 1
 
     (reply,) = ask(search, ["x"], Manner(retries=2))
-    assert (reply.error, reply.kind) == ("it returned None, and a list is wanted", "None")
+    assert (reply.error, reply.kind) == ("it returned None; expected a list", "None")
     assert (reply.came, reply.tries, calls) == ("None", 1, Counter(x=1))
 
 

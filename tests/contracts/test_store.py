@@ -147,7 +147,7 @@ def test_a_documents_hash_tells_whether_it_changed(c: sa.Connection) -> None:
     ("wrong", "said"),
     [
         ({"query_id": ["q9"], "doc_id": ["d1"]}, "not in the golden set"),
-        ({"query_id": ["q1"] * 2, "doc_id": ["d1"] * 2}, "twice"),
+        ({"query_id": ["q1"] * 2, "doc_id": ["d1"] * 2}, "duplicate pair"),
         ({"query_id": ["q1"], "doc_id": ["d1"], "gold_grade": [4.0]}, "scale from 0 to 3"),
     ],
 )
@@ -254,7 +254,7 @@ def test_one_submission_sent_twice_is_one_judgment(c: sa.Connection, shop: int) 
     assert judgments.submit(c, shop, claim.slot_id, "ann", grade=1, now=NOW, token="t") == first
     judgments.undo(c, shop, "ann", NOW)
     there = judgments.history(c, shop, claim.query_id, claim.doc_id).height
-    with pytest.raises(judgments.Overtaken, match="taken back since"):
+    with pytest.raises(judgments.Overtaken, match="undone since"):
         judgments.submit(c, shop, claim.slot_id, "ann", grade=1, now=NOW, token="t")
     assert judgments.history(c, shop, claim.query_id, claim.doc_id).height == there == 2
     queue.later(c, shop, claim.slot_id, "ann", NOW)
@@ -373,7 +373,7 @@ def test_what_was_judged_or_frozen_is_never_changed(store: Store, table: str, ve
     chosen = METADATA.tables[table]
     column = list(chosen.c)[-1]
     change = sa.delete(chosen) if verb == "delete" else sa.update(chosen).values({column: None})
-    with pytest.raises(KaratError, match=r"refused a change.*append-only"), store.begin() as c:
+    with pytest.raises(KaratError, match=r"rejected a change.*append-only"), store.begin() as c:
         c.execute(change)
     with store.read() as c:
         assert c.execute(sa.select(sa.func.count()).select_from(chosen)).scalar_one() >= 1
@@ -408,7 +408,7 @@ def test_the_database_itself_refuses_a_fact_that_cannot_be(
             "time_us": NOW,
         }
         c.execute(sa.insert(METADATA.tables["judgment"]).values(fact))
-    with pytest.raises(KaratError, match="refused a change") as told, store.begin() as c:
+    with pytest.raises(KaratError, match="rejected a change") as told, store.begin() as c:
         c.execute(sa.insert(METADATA.tables["judgment"]).values({**fact, **wrong}))
     assert isinstance(told.value.__cause__, sa.exc.IntegrityError)
     assert len(str(told.value).splitlines()) == 2, "the row is not quoted"
@@ -425,7 +425,7 @@ def half_an_import(store: Store, shop: int) -> None:
 def test_a_transaction_that_fails_leaves_nothing(store: Store) -> None:
     with store.begin() as c:
         shop = declared(c)
-    with pytest.raises(InputError, match="twice"):
+    with pytest.raises(InputError, match="duplicate pair"):
         half_an_import(store, shop)
     with store.read() as c:
         assert pairs.frame(c, shop).is_empty()

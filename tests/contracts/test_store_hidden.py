@@ -257,7 +257,7 @@ def test_of_filled_places_only_the_newest_is_corrected_if_asked_so(c: sa.Connect
         values = {"grade": 3, "now": NOW, "newest_only": True} | more
         return judgments.submit(c, set_id, slot_id, "ann", **values)  # type: ignore[arg-type]
 
-    with pytest.raises(judgments.Overtaken, match="another since"):
+    with pytest.raises(judgments.Overtaken, match="another pair since"):
         again(first)
     new = again(second)
     assert judgments.superseded_by(c, new) == (1,)

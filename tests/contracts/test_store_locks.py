@@ -219,7 +219,7 @@ def test_what_the_database_refuses_is_a_sentence(store: Store) -> None:
     with store.begin() as c:
         golden_sets.make(c, "shop", scale=(0, 3), grades={}, salt="s", guideline="", now=NOW)
     same = sa.text("INSERT INTO guideline SELECT * FROM guideline")
-    with pytest.raises(KaratError, match="refused a change, and") as told, store.begin() as c:
+    with pytest.raises(KaratError, match="rejected a change, and") as told, store.begin() as c:
         c.execute(same)
     assert "DETAIL" not in str(told.value)
     assert isinstance(told.value.__cause__, sa.exc.IntegrityError)

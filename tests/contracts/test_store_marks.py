@@ -47,7 +47,7 @@ def test_a_mark_goes_once(c: sa.Connection) -> None:
 
 
 def test_an_unknown_kind_is_refused(store: Store) -> None:
-    with pytest.raises(KaratError, match="refused a change"), store.begin() as c:
+    with pytest.raises(KaratError, match="rejected a change"), store.begin() as c:
         marks.add(c, time_us=NOW, kind="party", text="x", made_by="ann", now=NOW)
     with store.read() as c:
         assert marks.frame(c).height == 0

@@ -125,7 +125,7 @@ def test_a_newer_store_is_refused_whatever_is_asked(empty: Any) -> None:
 def test_tables_of_another_program_are_left_alone(empty: Any) -> None:
     url = empty()
     raw(url, "CREATE TABLE query (id integer)", "INSERT INTO query VALUES (1)")
-    with pytest.raises(InputError, match="another program, called query"):
+    with pytest.raises(InputError, match="another program: query"):
         open_store(url, make=True)
     assert raw(url, "SELECT id FROM query") == [(1,)]
 

@@ -161,7 +161,7 @@ def test_where_nothing_can_be_told_it_says_why(
     if not given:
         table = Judgments(table.frame.clear(), (0, 3))
     found = agreement(table)
-    assert found.sentence == f"agreement cannot be told: {reason}"
+    assert found.sentence == f"agreement not available: {reason}"
     assert (found.headline.value, found.headline.reason, found.needed) == (None, reason, None)
     json.dumps(found.to_dict(), allow_nan=False)
 

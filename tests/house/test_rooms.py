@@ -45,7 +45,7 @@ LONGER = {
     "reports/charts/report.py intervals": 88,
     "reports/html/page.py _shown": 66,
     "reports/release/trend_page.py _chart": 90,
-    "store/sql/judgments.py submit": 94,
+    "store/sql/judgments.py submit": 70,
     "web/framework/lists.py listed": 81,
     "web/offline/comparisons.py _comparison_page": 108,
     "web/offline/runs.py _run_page": 76,

@@ -47,22 +47,22 @@ def test_results_of_old_keep_their_spellings(results: karat.Results) -> None:
 def test_a_value_in_a_slice(results: karat.Results) -> None:
     assert results.value("MRR", slice="kind=y") == 0.5
     with pytest.raises(
-        UsageError, match=r"no slice 'kind=z'; there are kind=x, kind=y; did you mean"
+        UsageError, match=r"unknown slice 'kind=z'; available: kind=x, kind=y; did you mean"
     ):
         results.value("MRR", slice="kind=z")
-    with pytest.raises(UsageError, match='there are none\n  fix: by="category"'):
+    with pytest.raises(UsageError, match='available: none\n  fix: by="category"'):
         karat.evaluate(QRELS, OLD, "RR").value("RR", slice="kind=x")
 
 
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("ndcg@5", "'ndcg@5' was not computed; there are RR, R@3, nDCG@3, AP, P@5; did you mean "),
+        ("ndcg@5", "'ndcg@5' was not computed; available: RR, R@3, nDCG@3, AP, P@5; did you mean "),
         ("nDGC@3", "did you mean nDCG@3"),
         ("mrr@10", r"did you mean RR\?"),
-        ("foo", "'foo' was not computed; there are RR"),
-        (3, "the measure is 3, not a name"),
-        (None, "the measure is None, not a name"),
+        ("foo", "'foo' was not computed; available: RR"),
+        (3, "expected the name of a measure, got 3"),
+        (None, "expected the name of a measure, got None"),
     ],
 )
 def test_a_measure_that_was_not_computed_is_refused(
@@ -74,7 +74,7 @@ def test_a_measure_that_was_not_computed_is_refused(
 
 def test_one_name_of_several_measures_is_refused() -> None:
     results = karat.evaluate(QRELS, OLD, ["P@5", "P@10", "P(rel=2)@5"])
-    with pytest.raises(UsageError, match=r"'P.5,10' stands for 2 measures; did you mean P@5 or"):
+    with pytest.raises(UsageError, match=r"'P.5,10' matches 2 measures; did you mean P@5 or"):
         results.value("P.5,10")
     assert results.value("precision@5") == 0.2
     assert results.value("precision(rel=2)@5") == 0.1  # (1/5 + 0/5) / 2
@@ -97,7 +97,7 @@ def test_several_runs_are_named() -> None:
     assert (both.value("mrr", "old"), both.value("MRR", run="new")) == (0.75, 0.75)
     with pytest.raises(UsageError, match=r"2 runs have a value of mrr\n  fix: .value"):
         both.value("mrr")
-    with pytest.raises(UsageError, match="there is no run 'nwe'; did you mean new"):
+    with pytest.raises(UsageError, match="unknown run 'nwe'; did you mean new"):
         both.value("mrr", "nwe")
 
 
@@ -112,9 +112,9 @@ def test_the_difference_of_a_comparison() -> None:
         ("y", 1.0),
     ]
     assert "meant" not in found.to_dict()
-    with pytest.raises(UsageError, match="'map' was not computed; there is R@1"):
+    with pytest.raises(UsageError, match="'map' was not computed; available: R@1"):
         found.value("map")
-    with pytest.raises(UsageError, match="there is no candidate 'old'; did you mean candidate"):
+    with pytest.raises(UsageError, match="unknown candidate 'old'; did you mean candidate"):
         found.value("recall@1", "old")
     two = karat.compare(QRELS, OLD, {"new": NEW, "same": OLD}, "recall@1")
     assert (two.value("recall@1", "new"), two.value("recall@1", candidate="same")) == (0.25, 0.0)
@@ -130,9 +130,9 @@ def test_the_value_of_a_gate() -> None:
     rows = gate.frame().filter(measure="RR").select("verdict", "slice", "drop").rows()
     assert rows == [(gate.checks[-1].verdict, "y", -0.5)]
     assert "meant" not in gate.to_dict()
-    with pytest.raises(UsageError, match="'ndcg@3' was not computed; there is RR"):
+    with pytest.raises(UsageError, match="'ndcg@3' was not computed; available: RR"):
         gate.value("ndcg@3")
-    with pytest.raises(UsageError, match="no slice 'kind=x'; there is kind=y"):
+    with pytest.raises(UsageError, match="unknown slice 'kind=x'; available: kind=y"):
         gate.value("MRR", slice="kind=x")
 
 
@@ -146,5 +146,7 @@ def test_a_name_without_a_cutoff_stands_for_the_only_one() -> None:
 @pytest.mark.parametrize("spelling", ["ndcg_cut_10", "ndcg_at_10", "nDCG@10"])
 def test_a_cutoff_in_any_spelling_is_not_another_cutoff(spelling: str) -> None:
     results = karat.evaluate({"q1": {"a"}}, {"q1": ["x", "a"]}, ["nDCG@1"])
-    with pytest.raises(UsageError, match=r"was not computed; there is nDCG@1; did you mean nDCG@1"):
+    with pytest.raises(
+        UsageError, match=r"was not computed; available: nDCG@1; did you mean nDCG@1"
+    ):
         results.value(spelling)

@@ -27,9 +27,9 @@ def test_a_day_comes_back(day: date) -> None:
 
 @pytest.mark.parametrize("said", ["yesterday", "2026-13-01", "", "20.11.2026"])
 def test_what_is_no_day_is_told_with_its_option(said: str) -> None:
-    with pytest.raises(UsageError, match=r"is no day\n  fix: as in 2026-11-01"):
+    with pytest.raises(UsageError, match=r"is not a date\n  fix: as in 2026-11-01"):
         day_number(said)
-    with pytest.raises(UsageError, match=r"--to .* is no day\n  fix: as in --to 2026-11-01"):
+    with pytest.raises(UsageError, match=r"--to .* is not a date\n  fix: as in --to 2026-11-01"):
         day_number(said, "--to")
 
 

@@ -26,7 +26,7 @@ def test_an_unknown_parent_column_is_refused() -> None:
 
 
 def test_a_document_twice_is_refused() -> None:
-    with pytest.raises(InputError, match=r"corpus\.csv: document a1 stands twice"):
+    with pytest.raises(InputError, match=r"corpus\.csv: duplicate document a1"):
         Documents(pl.concat([FRAME, FRAME]), source="corpus.csv")
 
 

@@ -67,8 +67,8 @@ def test_ids_with_a_decimal_point_are_refused(frame_of: Callable[[Columns], Any]
     with pytest.raises(InputError) as caught:
         Qrels.from_frame(frame, source="qrels.parquet")
     assert str(caught.value) == (
-        "qrels.parquet: column 'query_id' holds numbers with a decimal point; ids are strings\n"
-        "  fix: read 'query_id' as text, so that 007 stays 007"
+        "qrels.parquet: column 'query_id' has numbers with a decimal point; ids are strings\n"
+        "  fix: read 'query_id' as text; then 007 stays 007"
     )
 
 

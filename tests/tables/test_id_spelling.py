@@ -12,7 +12,7 @@ from karat.tables.id_spelling import likely_cause
 JUDGED = {f"q{q}": [f"doc{q}{n}" for n in range(10, 20)] for q in range(20)}
 NUMBERS = {f"q{q}": [str(100 * q + n) for n in range(1, 11)] for q in range(20)}
 
-MORE = ", and by case, blanks, zeros, quotes or encoding"
+MORE = ", and by case, spaces, zeros, quotes or encoding"
 
 
 def there(side: dict[str, list[str]], how: Callable[[str], str]) -> dict[str, list[str]]:
@@ -23,10 +23,10 @@ def there(side: dict[str, list[str]], how: Callable[[str], str]) -> dict[str, li
     ("judged", "how", "cause"),
     [
         (JUDGED, str.upper, "upper and lower case"),
-        (JUDGED, lambda each: f" {each} ", "blanks around them"),
+        (JUDGED, lambda each: f" {each} ", "spaces around them"),
         (NUMBERS, lambda each: f"{each}.0", "a decimal point, as of numbers (7.0 for 7)"),
         (NUMBERS, lambda each: each.zfill(7), "leading zeros"),
-        (JUDGED, lambda each: f"doc-{each[3:].zfill(9)}", "what is written around a number"),
+        (JUDGED, lambda each: f"doc-{each[3:].zfill(9)}", "the text around a number"),
         (JUDGED, lambda each: each.replace("d", "%64"), "URL encoding"),
         (JUDGED, lambda each: each.replace("d", "ｄ"), "the Unicode form of letters"),
         (JUDGED, lambda each: f'"{each}"', "quotes or brackets around them"),
@@ -34,7 +34,7 @@ def there(side: dict[str, list[str]], how: Callable[[str], str]) -> dict[str, li
         (
             JUDGED,
             lambda each: f'"{each.upper()}"',
-            "several of case, blanks, zeros, quotes and encoding",
+            "several of case, spaces, zeros, quotes and encoding",
         ),
         (JUDGED, lambda each: f"index-7/{each}", "the prefix 'index-7/' of those in the run"),
         (NUMBERS, lambda each: f"d{each}", "the prefix 'd' of those in the run"),
@@ -48,7 +48,7 @@ def there(side: dict[str, list[str]], how: Callable[[str], str]) -> dict[str, li
         (
             JUDGED,
             lambda each: f"{each}#{int(each[-1]) % 4}",
-            "a number of a chunk at the end (collapse folds chunks into documents)",
+            "a chunk number at the end (collapse folds chunks into documents)",
         ),
     ],
 )

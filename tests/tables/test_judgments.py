@@ -46,9 +46,9 @@ def test_ratings_are_first_grades_of_people_who_could_judge() -> None:
         ({"grade": 4.0}, "not on the scale from 0 to 3"),
         ({"grade": None}, "state and grade differ"),
         ({"state": "cannot_judge"}, "state and grade differ"),
-        ({"state": "later"}, "its state is none of"),
-        ({"source": "robot"}, "its source is none of"),
-        ({"kind": "vote"}, "its kind is none of"),
+        ({"state": "later"}, "unknown state"),
+        ({"source": "robot"}, "unknown source"),
+        ({"kind": "vote"}, "unknown kind"),
         ({"query_id": ""}, "query_id"),
     ],
 )

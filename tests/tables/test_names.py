@@ -57,5 +57,5 @@ def test_what_cannot_be_read_or_is_a_path_is_refused(name: str) -> None:
 
 def test_where_a_name_is_one_part_of_an_address_it_has_no_slash() -> None:
     check_name("lab-model", "a golden set", longest=50, slashes=False)
-    with pytest.raises(UsageError, match="the name of a golden set cannot be 'lab/model'"):
+    with pytest.raises(UsageError, match="the name of a golden set cannot be a path: 'lab/model'"):
         check_name("lab/model", "a golden set", longest=50, slashes=False)

@@ -160,7 +160,7 @@ def test_a_subtopic_in_some_rows_only_is_refused(lacking: str | None) -> None:
     frame = pl.DataFrame(
         {"query_id": ["q", "q"], "subtopic": ["1", lacking], "doc_id": ["a", "b"], "grade": [1, 1]}
     )
-    with pytest.raises(InputError, match="document b has no subtopic, and others have one"):
+    with pytest.raises(InputError, match="document b has no subtopic, but others have one"):
         Qrels(frame)
 
 
@@ -168,8 +168,10 @@ def test_repeats_are_refused_for_a_tool_without_subtopics() -> None:
     with pytest.raises(InputError) as caught:
         by_subtopic("1 4 b 1,1 4 a 1,1 5 a 1", "x.qrels").refuse_repeats("trec_eval 10")
     said = str(caught.value)
-    assert said.startswith("x.qrels: trec_eval 10 knows no subtopics and aborts here (exit 4)")
-    assert "document a is judged under several of them" in said
+    assert said.startswith(
+        "x.qrels: trec_eval 10 does not support subtopics and aborts here (exit 4)"
+    )
+    assert "document a is judged for several of them" in said
     Qrels.from_dict({"q": {"a": 1.0}}).refuse_repeats("trec_eval 10")
 
 

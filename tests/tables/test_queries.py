@@ -44,7 +44,7 @@ def test_an_unknown_attribute_names_the_nearest() -> None:
 
 
 def test_a_query_twice_is_refused() -> None:
-    with pytest.raises(InputError, match=r"the query stands twice \(query q1\)"):
+    with pytest.raises(InputError, match=r"duplicate query id \(query q1\)"):
         Queries(pl.concat([FRAME, FRAME]))
 
 

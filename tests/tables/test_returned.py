@@ -64,10 +64,10 @@ def test_without_scores_the_order_is_kept_exactly(ids: list[str]) -> None:
         ({"a"}, "a set, which has no order", "set"),
         (pl.DataFrame({"id": ["a"]}), "it returned a DataFrame", "DataFrame"),
         ([None], "result 1 is None", "a NoneType for an id"),
-        (["a", 1.5], "result 2 is a float, and an id is text", "a float for an id"),
+        (["a", 1.5], "result 2 is a float; ids are text", "a float for an id"),
         ([True], "result 1 is a bool", "a bool for an id"),
         ([object()], "result 1 is an object", "a object for an id"),
-        ([UUID(int=7)], r"a UUID, and an id is text \(give str\(id\)\)", "a UUID for an id"),
+        ([UUID(int=7)], r"a UUID; ids are text \(give str\(id\)\)", "a UUID for an id"),
         ([("a", 1, 2)], "result 1 has 3 parts", "not a pair"),
         ([("a",)], "result 1 has 1 part, not id and score", "not a pair"),
         ([{}], "result 1 has no 'id'$", "a dict without id"),
@@ -79,7 +79,7 @@ def test_without_scores_the_order_is_kept_exactly(ids: list[str]) -> None:
         ([("a", Decimal("sNaN"))], r"a score is NaN \(document a\)", None),
         ([("a", 10**400)], r"a score is too large \(document a\)", None),
         ([""], r"an id is empty \(result 1\)", None),
-        (["\ud800"], "half of a surrogate pair", None),
+        (["\ud800"], "half a surrogate pair", None),
     ],
 )
 def test_shapes_that_are_none(value: Any, says: str, kind: str | None) -> None:

@@ -136,7 +136,7 @@ def test_a_score_that_is_no_number_is_refused(score: float | None) -> None:
 @pytest.mark.parametrize("cut", [1, 2, 3])
 def test_a_document_twice_in_one_ranking_is_refused(cut: int) -> None:
     rows = [("q", "a", 3.0), ("q", "b", 2.0), ("r", "a", 1.0), ("q", "a", 1.0)]
-    with pytest.raises(InputError, match="document a stands twice in one ranking") as caught:
+    with pytest.raises(InputError, match="duplicate document a in one ranking") as caught:
         Run.from_batches("run", [batch(rows[:cut]), batch(rows[cut:])])
     assert caught.value.query == "q"
 
@@ -149,7 +149,7 @@ def test_one_document_in_two_rankings_is_fine() -> None:
 
 @pytest.mark.parametrize("scores", [{7: {"a": 1.0}}, {"q": {7: 1.0}}])
 def test_ids_that_are_no_strings_are_refused(scores: dict[str, dict[str, float]]) -> None:
-    with pytest.raises(InputError, match="id 7 is a int; ids are strings"):
+    with pytest.raises(InputError, match="id 7 is an int; ids are strings"):
         Run.from_dict(scores)
 
 
@@ -276,8 +276,8 @@ def test_an_answer_marked_ok_without_documents_is_empty() -> None:
 @pytest.mark.parametrize(
     ("query_id", "state", "says"),
     [
-        (["q1"], ["failed"], "the query is marked failed and has documents"),
-        (["q1"], ["empty"], "the query is marked empty and has documents"),
+        (["q1"], ["failed"], "the query is marked failed but has documents"),
+        (["q1"], ["empty"], "the query is marked empty but has documents"),
         (["q9"], ["lost"], "state 'lost' is not ok, empty or failed"),
         (["q9", "q9"], ["failed", "empty"], "the query has two answers"),
     ],

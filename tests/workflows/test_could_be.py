@@ -205,5 +205,5 @@ def test_documents_under_several_subtopics_are_told() -> None:
         }
     )
     assert "take its best grade" in said(evaluate(Qrels(frame), RUN, "RR"), "another subtopic")
-    with pytest.raises(InputError, match="knows no subtopics"):
+    with pytest.raises(InputError, match="does not support subtopics"):
         evaluate(Qrels(frame), RUN, "map", compat="trec_eval-9")

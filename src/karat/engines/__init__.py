@@ -1,1 +1,1 @@
-"""The engines that karat computes with."""
+"""Engines that run computations."""

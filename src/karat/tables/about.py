@@ -1,4 +1,4 @@
-"""About a run: engine, index, configuration, commit, time; and what differs between two runs."""
+"""Metadata of a run (engine, index, configuration, commit, time), and how two runs differ in it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ KEYS = (
 )
 """Keys with a meaning of their own, in the order they are shown; any other key is free."""
 LARGEST = 48 << 10
-"""Bytes that an about has at most as JSON, so that it fits into the first bytes of a file."""
-_NOT_SHOWN = {"tag"}  # what a TREC run calls itself on every line
+"""Maximum size of ``about`` as JSON, in bytes: it has to fit into the first bytes of a file."""
+_NOT_SHOWN = {"tag"}  # the run tag that a TREC file repeats on every line
 _NOT_COMPARED = {"name", "asked_at"}
 _BRIEF = {"engine": "engine", "index": "index", "commit": "commit", "asked_at": "asked"}
-_HOW = {"queries", "concurrency", "timeout", "retries", "warmup", "depth"}  # it was asked
-_FEW = 4  # keys in one line
+_REQUEST_KEYS = {"queries", "concurrency", "timeout", "retries", "warmup", "depth"}
+_KEYS_PER_LINE = 4
 _CUT = 60  # characters of a value in one line
 _COMMIT = 12
 _LONGEST_NAME = 200  # characters
@@ -41,8 +41,8 @@ class AboutChange:
     Attributes:
         candidate: Name of the candidate.
         key: The key.
-        baseline_value: Its value in the baseline; None where that has no such key.
-        candidate_value: Its value in the candidate; None likewise.
+        baseline_value: Its value in the baseline; None if the baseline does not have the key.
+        candidate_value: Its value in the candidate; None if the candidate does not have it.
     """
 
     candidate: str
@@ -52,24 +52,24 @@ class AboutChange:
 
 
 def flat(values: Mapping[str, Any], source: str) -> dict[str, str]:
-    """An about as text: ``{"parameters": {"k": 3}}`` becomes ``{"parameters.k": "3"}``.
+    """Flatten ``about`` to text: ``{"parameters": {"k": 3}}`` becomes ``{"parameters.k": "3"}``.
 
     Args:
         values: Text, numbers, lists and nested objects; None is left out.
-        source: What messages call the file or argument.
+        source: Name of the file or argument in error messages.
 
     Raises:
         InputError: an empty key, or more than ``LARGEST`` bytes.
     """
-    found = dict(_flattened(values, "", source))
-    size = len(json.dumps(found, ensure_ascii=False).encode())
+    texts = dict(_flattened(values, "", source))
+    size = len(json.dumps(texts, ensure_ascii=False).encode())
     if size > LARGEST:
         raise InputError(
             f"about has {size:,} bytes; the limit is {LARGEST:,}",
             file=source,
-            fix="keep the large value in a file, and its name or hash in about",
+            fix="store the large value in a file, and its name or hash in about",
         )
-    return found
+    return texts
 
 
 def _flattened(values: Mapping[str, Any], prefix: str, source: str) -> Iterator[tuple[str, str]]:
@@ -91,13 +91,13 @@ def _encodable(text: str) -> str:
 
 
 def facts(about: Mapping[str, str]) -> dict[str, str]:
-    """What is recorded of a run, known keys first, the others by name; empty if nothing is."""
+    """The metadata of a run without its TREC tag: the keys of ``KEYS`` first, then by name."""
     own = {key: value for key, value in about.items() if key not in _NOT_SHOWN}
     return {key: own[key] for key in sorted(own, key=_place)}
 
 
 def brief(about: Mapping[str, str]) -> str:
-    """What is recorded, in one line: ``engine prod 8.1, index docs, commit 1a2b3c, asked …``."""
+    """The metadata in one line: ``engine prod 8.1, index docs, commit 1a2b3c, asked …``."""
     own = facts(about)
     parts = []
     for key, word in _BRIEF.items():
@@ -105,9 +105,9 @@ def brief(about: Mapping[str, str]) -> str:
             value = own[key][:_COMMIT] if key == "commit" else own[key]
             version = own.get("engine_version") if key == "engine" else None
             parts.append(f"{word} {short(value)}{f' {short(version)}' if version else ''}")
-    said = {*_BRIEF, *_HOW, "engine_version", "name"}
-    others = [key for key in own if key not in said]
-    free = others[: max(0, _FEW - len(parts))]
+    shown = {*_BRIEF, *_REQUEST_KEYS, "engine_version", "name"}
+    others = [key for key in own if key not in shown]
+    free = others[: max(0, _KEYS_PER_LINE - len(parts))]
     parts += [f"{key} {short(own[key])}" for key in free]
     more = len(others) - len(free)
     if more and parts:
@@ -118,35 +118,35 @@ def brief(about: Mapping[str, str]) -> str:
 def what_changed(
     baseline: Mapping[str, str], candidates: Sequence[tuple[str, Mapping[str, str]]]
 ) -> list[AboutChange]:
-    """What differs between the about of a baseline and of each candidate.
+    """Differences between the metadata of the baseline and of each candidate.
 
-    Keys that describe how the run was asked (concurrency, timeout, …) come last. The name and the
-    time of asking, which differ between any two runs, are left out; so are candidates where
-    nothing is recorded about one of the two runs (``not_recorded``).
+    Keys that describe the requests (concurrency, timeout, …) come last. The name and the time of
+    the requests always differ and are left out, as are candidates for which one of the two runs
+    has no metadata (``not_recorded``).
 
     Args:
-        baseline: Of the baseline.
-        candidates: Name and about of each candidate.
+        baseline: Metadata of the baseline.
+        candidates: Name and metadata of each candidate.
     """
     old = _compared(baseline)
-    found = []
+    changes = []
     for name, about in candidates:
         new = _compared(about)
         if not old or not new:
             continue
-        found += [
+        changes += [
             AboutChange(name, key, old.get(key), new.get(key))
-            for key in sorted({*old, *new}, key=lambda key: (key in _HOW, *_place(key)))
+            for key in sorted({*old, *new}, key=lambda key: (key in _REQUEST_KEYS, *_place(key)))
             if old.get(key) != new.get(key)
         ]
-    return found
+    return changes
 
 
 def not_recorded(runs: Sequence[tuple[str, Mapping[str, str]]]) -> list[str]:
-    """A sentence that names the runs about which nothing is recorded, unless that is all of them.
+    """A note that names the runs without metadata; none if all runs or no runs lack it.
 
     Args:
-        runs: Name and about of each.
+        runs: Name and metadata of each run.
     """
     lacking = [name for name, about in runs if not _compared(about)]
     if not 0 < len(lacking) < len(runs):
@@ -161,22 +161,22 @@ def _compared(about: Mapping[str, str]) -> dict[str, str]:
 def sentence(change: AboutChange) -> str:
     """A change in words: ``index docs-1 → docs-2``."""
     old, new = change.baseline_value, change.candidate_value
-    told = ["not recorded" if value is None else short(value) for value in (old, new)]
-    return f"{change.key} {told[0]} → {told[1]}"
+    texts = ["not recorded" if value is None else short(value) for value in (old, new)]
+    return f"{change.key} {texts[0]} → {texts[1]}"
 
 
 def short(value: str) -> str:
-    """A value in one line, cut."""
+    """A value in one line of at most 60 characters."""
     return _line(value, _CUT)
 
 
 def name_in(about: Mapping[str, str]) -> str | None:
-    """The name that an about gives its run, in one line of at most 200 characters; None without."""
+    """The name in the metadata, in one line of at most 200 characters; None without a name."""
     return _line(about.get("name", ""), _LONGEST_NAME) or None
 
 
 def _line(value: str, most: int) -> str:
-    """A value without line breaks and control characters, cut."""
+    """A value without line breaks and control characters, truncated."""
     line = " ".join(value.split())
     line = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
     return line if len(line) <= most else f"{line[: most - 1]}…"

@@ -1,4 +1,4 @@
-"""Answer changes: how a candidate answered, against the baseline."""
+"""Answer changes: latency and failed or empty answers of a candidate against the baseline."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class AnswerChange:
-    """How a candidate answered, against the baseline: how quickly, or how many queries not well.
+    """Latency, or the share of failed or empty answers, of a candidate against the baseline.
 
     Attributes:
         baseline: Name of the baseline.
         candidate: Name of the candidate.
-        what: ``latency p50`` | ``latency p95`` (milliseconds, of the queries timed in both) |
-            ``zero results`` (answered with nothing, or not in the run) | ``no answer`` |
+        what: ``latency p50`` | ``latency p95`` (milliseconds, over the queries timed in both) |
+            ``zero results`` (an empty answer, or not in the run) | ``no answer`` |
             ``documents twice`` (shares of the queries that count, 0 to 1).
-        baseline_value: The baseline's.
-        candidate_value: The candidate's.
-        difference: Candidate minus baseline; less is better.
-        ci_low: Lower end of its 95 % interval; None of times of fewer than 100 queries.
+        baseline_value: Value of the baseline.
+        candidate_value: Value of the candidate.
+        difference: Candidate minus baseline; lower is better.
+        ci_low: Lower end of its 95 % interval; None for times of fewer than 100 queries.
         ci_high: Upper end.
-        n: Queries it is over.
-        verdict: better | worse | cannot tell | identical: whether the interval leaves out 0; not
-            corrected for other rows.
+        n: Number of queries.
+        verdict: better | worse | cannot tell | identical: whether the interval excludes 0; not
+            corrected for the other rows.
     """
 
     baseline: str

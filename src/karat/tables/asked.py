@@ -1,4 +1,4 @@
-"""Which row of results was asked for: a measure in any spelling, a run, a slice."""
+"""Finding rows of results by measure (in any spelling) and by slice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Meant = Callable[[str], Sequence[str]]
 
 
 class Row(Protocol):
-    """A row with a measure, perhaps None, in a slice or over all queries."""
+    """A row with a measure, in a slice or over all queries (attribute and slice are None)."""
 
     @property
     def measure(self) -> str | None:
@@ -24,64 +24,65 @@ class Row(Protocol):
 
     @property
     def slice(self) -> str | None:
-        """Its value."""
+        """Value of the attribute."""
 
 
 R = TypeVar("R", bound=Row)
 
 
 def of_measure(rows: Sequence[R], measure: Any, meant: Meant | None) -> list[R]:
-    """The rows of one measure, in whatever spelling it is asked for.
+    """The rows of one measure, named in any spelling.
 
-    A name without a cutoff also stands for the only one that was computed: MRR for RR@10.
+    A name without a cutoff matches a measure with one, if it is the only one: MRR for RR@10.
 
     Raises:
-        UsageError: it was not computed, with the nearest and what there is; or the name stands for
-            several that were.
+        UsageError: the measure was not computed (the nearest and all computed ones are named), or
+            the name is ambiguous.
     """
     if not isinstance(measure, str):
-        raise UsageError(f"the measure is {measure!r}, not a name", fix='.value("nDCG@10")')
-    there = list(dict.fromkeys(row.measure for row in rows if row.measure is not None))
-    asked = [measure] if measure in there or meant is None else list(meant(measure))
-    names = [name for name in there if name in asked]
+        raise UsageError(
+            f"expected the name of a measure, got {measure!r}", fix='.value("nDCG@10")'
+        )
+    computed = list(dict.fromkeys(row.measure for row in rows if row.measure is not None))
+    asked = [measure] if measure in computed or meant is None else list(meant(measure))
+    names = [name for name in computed if name in asked]
     if len(names) > 1:
-        raise UsageError(f"{measure!r} stands for {len(names)} measures", nearest=names)
+        raise UsageError(f"{measure!r} matches {len(names)} measures", nearest=names)
     if not names:
         symbols = {name.partition("@")[0] for name in asked}
-        close = [name for name in there if name.partition("@")[0] in symbols]
+        close = [name for name in computed if name.partition("@")[0] in symbols]
         if len(close) == 1 and not any("@" in name for name in asked):
             return [row for row in rows if row.measure == close[0]]
         raise UsageError(
-            f"{measure!r} was not computed; there {_are(there)}",
-            nearest=close[:3] or nearest(measure, there),
+            f"{measure!r} was not computed; available: {_listed(computed)}",
+            nearest=close[:3] or nearest(measure, computed),
         )
     return [row for row in rows if row.measure == names[0]]
 
 
-def of_slice(overall: Sequence[R], sliced: Sequence[R], wanted: str | None) -> list[R]:
+def of_slice(overall: Sequence[R], sliced: Sequence[R], name: str | None) -> list[R]:
     """The rows over all queries, or those of a slice named ``attribute=value``.
 
     Raises:
-        UsageError: there is no such slice; the nearest is named.
+        UsageError: unknown slice; the nearest is named.
     """
-    if wanted is None:
+    if name is None:
         return list(overall)
-    found = [row for row in sliced if _name(row) == wanted]
-    if not found:
-        there = list(dict.fromkeys(map(_name, sliced)))
+    rows = [row for row in sliced if _name(row) == name]
+    if not rows:
+        names = list(dict.fromkeys(map(_name, sliced)))
         raise UsageError(
-            f"there is no slice {wanted!r}; there {_are(there)}",
-            nearest=nearest(str(wanted), there),
-            fix=None if there else 'by="category" makes slices of an attribute of the queries',
+            f"unknown slice {name!r}; available: {_listed(names)}",
+            nearest=nearest(str(name), names),
+            fix=None if names else 'by="category" makes slices of an attribute of the queries',
         )
-    return found
+    return rows
 
 
 def _name(row: Row) -> str:
     return f"{row.attribute}={row.slice}"
 
 
-def _are(there: Sequence[str], most: int = 12) -> str:
-    more = f" and {len(there) - most} more" if len(there) > most else ""
-    shown = ", ".join(there[:most]) or "none"
-    return f"{'is' if len(there) == 1 else 'are'} {shown}{more}"
+def _listed(names: Sequence[str], most: int = 12) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return (", ".join(names[:most]) or "none") + more

@@ -1,4 +1,4 @@
-"""Checksum: shows that what karat wrote was damaged or edited since."""
+"""Checksum: detects that a file written by karat was damaged or edited."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 
 def checksum(content: Mapping[str, Any]) -> str:
-    """SHA-256 of an object, in hexadecimal, whatever the order of its keys.
+    """SHA-256 of an object, in hexadecimal, independent of the order of its keys.
 
-    It shows damage, and not who wrote it: anyone who edits it can work it out again.
+    It detects damage but proves no authorship: anyone who edits the object can recompute it.
     """
     written = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(written.encode()).hexdigest()

@@ -49,7 +49,7 @@ SPELLINGS: dict[str, dict[str, tuple[str, ...]]] = {
         "text": ("text", "contents", "body", "passage"),
     },
 }
-"""Role to column to its spellings; case, ``-`` and spaces do not matter."""
+"""The spellings of each column of each kind of table; case, ``-`` and spaces do not matter."""
 
 _REQUIRED = {
     "qrels": ("query_id", "doc_id", "grade"),
@@ -57,17 +57,17 @@ _REQUIRED = {
     "queries": ("query_id",),
     "documents": ("doc_id",),
 }
-_LAST_RESORT = {"score", "_id", "id"}  # taken only where no surer name stands
+_LAST_RESORT = {"score", "_id", "id"}  # used only if there is no surer name
 _INTERNAL = {"docno": "docid"}  # PyTerrier's frames number each document again as docid
 
 
 def plain(name: str) -> str:
-    """A column name without regard to case, ``-`` and spaces."""
+    """A column name, case-folded, with ``_`` for ``-`` and spaces."""
     return re.sub(r"[-\s]+", "_", name.strip()).casefold()
 
 
 def known(name: str, role: str) -> str | None:
-    """The column a name means in a role, or None."""
+    """The column that a name means in a role; None if unknown."""
     folded = plain(name)
     for column, spellings in SPELLINGS[role].items():
         if folded in spellings:
@@ -76,22 +76,22 @@ def known(name: str, role: str) -> str | None:
 
 
 def is_header(cells: Sequence[str], role: str) -> bool:
-    """Whether cells are names of columns: they name an id, or at least two columns."""
-    found = {column for cell in cells if (column := known(cell, role)) is not None}
+    """Whether cells are column names: they name an id column, or at least two columns."""
+    columns = {column for cell in cells if (column := known(cell, role)) is not None}
     needed = {column for column in _REQUIRED[role] if column.endswith("_id")}
-    return (bool(found & needed) and len(cells) > 1) or len(found) > 1
+    return (bool(columns & needed) and len(cells) > 1) or len(columns) > 1
 
 
 def choose(names: Sequence[str], role: str, file: str, line: int | None = None) -> dict[str, str]:
-    """Which column of a file is which: column of the table to name in the file.
+    """Maps each column of the table to its name in the file.
 
     Raises:
-        InputError: a required column is missing or stands there under two names.
+        InputError: a required column is missing, or two columns mean the same.
     """
     chosen: dict[str, str] = {}
     for column, spellings in SPELLINGS[role].items():
-        there = [name for name in names if plain(name) in spellings]
-        sure = [name for name in there if plain(name) not in _LAST_RESORT] or there
+        matching = [name for name in names if plain(name) in spellings]
+        sure = [name for name in matching if plain(name) not in _LAST_RESORT] or matching
         internal = {_INTERNAL.get(plain(name)) for name in sure}
         sure = [name for name in sure if plain(name) not in internal]
         exact = [name for name in sure if plain(name) == column]
@@ -106,15 +106,15 @@ def choose(names: Sequence[str], role: str, file: str, line: int | None = None) 
             )
         if sure:
             chosen[column] = sure[0]
-    lacking = [name for name in _REQUIRED[role] if name not in chosen]
-    if lacking == ["score"] and "rank" in chosen:
+    missing = [name for name in _REQUIRED[role] if name not in chosen]
+    if missing == ["score"] and "rank" in chosen:
         return chosen
-    if lacking:
+    if missing:
         raise InputError(
-            f"no column {lacking[0]!r}; there are {_listed(names)}",
+            f"no column {missing[0]!r}; there are {_listed(names)}",
             file=file,
             line=line,
-            fix=_rename(lacking[0], names, role, chosen),
+            fix=_rename(missing[0], names, role, chosen),
         )
     return chosen
 
@@ -136,12 +136,12 @@ def renamed(frame: pl.DataFrame, role: str, source: str) -> pl.DataFrame:
     return frame
 
 
-def _rename(lacking: str, names: Sequence[str], role: str, chosen: Mapping[str, str]) -> str:
+def _rename(missing: str, names: Sequence[str], role: str, chosen: Mapping[str, str]) -> str:
     free = [name for name in names if name not in chosen.values()]
-    near = nearest(lacking, free, 1)
+    near = nearest(missing, free, 1)
     if near:
-        return f"rename {near[0]!r} to {lacking!r}"
-    spelt = ", ".join(SPELLINGS[role][lacking])
+        return f"rename {near[0]!r} to {missing!r}"
+    spelt = ", ".join(SPELLINGS[role][missing])
     return f"name the columns in the first row; this one may be called {spelt}"
 
 

@@ -1,4 +1,4 @@
-"""Comparison: what came out when runs were compared query by query."""
+"""Comparison: the result of comparing runs query by query."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from karat.tables.notes import as_lines
 from karat.tables.pairs import Pairs
 
 ROUNDING = 1e-12
-"""A difference no larger than this is what sums leave behind."""
+"""Differences up to this size are rounding errors of sums."""
 Verdict = Literal["better", "worse", "equivalent", "cannot tell", "identical"]
-"""What may be said of a difference.
+"""What a difference shows.
 
-``better`` and ``worse``: more than chance explains, after correction · ``equivalent``: smaller than
-the margin, more surely than chance allows · ``cannot tell``: neither · ``identical``: every query
-has the same value.
+``better`` and ``worse``: statistically significant after correction · ``equivalent``: significantly
+smaller than the margin · ``cannot tell``: neither · ``identical``: every query has the same value.
 """
 
 
@@ -35,47 +34,47 @@ class Difference:
         candidate: Name of the candidate.
         measure: Canonical name of the measure.
         baseline_value: Its mean over the shared queries; None if there are none.
-        candidate_value: The candidate's.
+        candidate_value: The mean of the candidate.
         difference: Candidate minus baseline.
-        standard_error: Of the difference, by the spread of the queries' differences; None without
-            spread.
-        ci_low: Lower end of the 95 % interval of the difference, of it alone; None where there is
-            none.
+        standard_error: Standard error of the difference, from the spread of the per-query
+            differences; None without spread.
+        ci_low: Lower end of the 95 % interval of this difference (not corrected for others); None
+            without an interval.
         ci_high: Upper end.
-        ci_method: t | bca; None where there is no interval.
+        ci_method: t | bca; None without an interval.
         n: Queries for which both have a value.
-        p: Two-sided p-value of the test asked for; None where all differences are 0.
-        p_corrected: The same, corrected over the family: Holm over all measures and candidates;
+        p: Two-sided p-value of the test; None where all differences are 0.
+        p_corrected: The p-value corrected over the family: Holm over all measures and candidates;
             with ``all_pairs`` over all pairs of runs and measures, by resampling; in slices
             Benjamini and Hochberg over all measures, candidates and slices of one attribute.
-        family: Tests that the correction is over.
-        equivalence_p: P-value of the test against a difference of the margin or more, up or down,
-            corrected likewise; None without a margin or spread.
-        not_worse_p: P-value of the test against being worse by the margin or more
-            (non-inferiority), corrected likewise; None likewise.
+        family: Number of tests in the correction.
+        equivalence_p: P-value of the equivalence test (a difference smaller than the margin in
+            either direction), corrected in the same way; None without a margin or spread.
+        not_worse_p: P-value of the non-inferiority test (not worse by the margin or more),
+            corrected in the same way; None without a margin or spread.
         standardised: Mean difference over its standard deviation (Cohen's d_z); None without
             spread.
         superiority: Share of the queries the candidate wins, ties counting half; 0 to 1.
         wins: Queries where the candidate is better.
         ties: Queries where both are the same.
         losses: Queries where the candidate is worse.
-        smallest_detected: The smallest difference that so many queries detect with a power of 80 %,
-            after the correction; None without spread.
-        queries_needed: Queries that detect the observed difference with that power; None if it is
-            0.
+        smallest_detected: The smallest difference that this number of queries detects with a power
+            of 80 %, after the correction; None without spread.
+        queries_needed: Number of queries that detects the observed difference with that power;
+            None if the difference is 0.
         unjudged_low: Lowest difference over all grades that documents unjudged in either run could
-            have, the same in both; None if not known (a note says why).
-        unjudged_high: Highest; None likewise.
-        unjudged_exact: Whether these ends are reached; else the true ones lie between them.
+            have, the same in both; None if unknown (a note says why).
+        unjudged_high: Highest difference; None in the same cases.
+        unjudged_exact: Whether both bounds can be reached; otherwise the true ones lie between.
         verdict: better | worse | equivalent | cannot tell | identical.
-        reason: Why, in a sentence.
+        reason: The reason for the verdict, in one sentence.
         attribute: The query attribute sliced by, or None for all queries.
         slice: Its value, or None.
-        shrunk: In slices: the difference drawn towards that of all queries, the more so the fewer
-            queries the slice has; 0 where both runs are identical; None for a slice of one query,
-            where the whole has no spread, and elsewhere.
-        ci_reason: Why there is no interval, or where it was cut, as it left the range that a
-            difference of the measure can have; empty if neither.
+        shrunk: In slices: the difference shrunk towards that of all queries, more so the fewer
+            queries the slice has; 0 if both runs are identical; None for a slice of one query, if
+            the differences over all queries have no spread, and outside slices.
+        ci_reason: Why there is no interval, or why it was cut to the range that a difference of
+            the measure can have; empty if neither.
     """
 
     baseline: str
@@ -113,7 +112,7 @@ class Difference:
 
     @property
     def sign_could_flip(self) -> bool | None:
-        """Whether documents that nobody judged could turn the sign; None if nobody knows."""
+        """Whether grades of unjudged documents could flip the sign; None if unknown."""
         low, high = self.unjudged_low, self.unjudged_high
         if low is None or high is None:
             return None
@@ -130,11 +129,11 @@ class QueryDifference:
         candidate: Name of the candidate.
         measure: Canonical name of the measure.
         query_id: The query.
-        baseline_value: The baseline's value.
-        candidate_value: The candidate's.
+        baseline_value: Value of the baseline.
+        candidate_value: Value of the candidate.
         difference: Candidate minus baseline.
         share: What the query contributes to the mean difference.
-        text: What was typed, if it is known.
+        text: Text of the query; None if unknown.
         slices: The slices it is in: for each attribute sliced by, its values.
     """
 
@@ -151,16 +150,16 @@ class QueryDifference:
 
 @dataclass(frozen=True, slots=True)
 class NextJudgment:
-    """A pair nobody judged, whose grade would say much about the sign of a difference.
+    """An unjudged pair whose grade would say much about the sign of a difference.
 
     Attributes:
         query_id: The query.
         doc_id: The document.
         baseline_rank: Its rank in the baseline; None below the cutoff.
         candidate_rank: Its rank in the candidate; None below the cutoff.
-        effect: What its highest grade instead of the lowest adds to the mean difference; where a
-            measure divides by an ideal, by that of the judgments so far.
-        text: What was typed, if it is known.
+        effect: What the highest grade instead of the lowest adds to the mean difference. A measure
+            with an ideal is divided by the ideal of the judgments so far.
+        text: Text of the query; None if unknown.
     """
 
     query_id: str
@@ -173,7 +172,7 @@ class NextJudgment:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A document that stands elsewhere in the candidate, or in one of the two runs only.
+    """A document whose rank changes, or that only one of the two runs returns.
 
     Attributes:
         candidate: Name of the candidate.
@@ -183,8 +182,8 @@ class Move:
         grade: Its grade.
         baseline_rank: Its rank in the baseline, from 1, as measured (cut by ``depth``, condensed
             by ``judged_only``); None if it was not returned.
-        candidate_rank: The same in the candidate.
-        effect: What it adds to the query's difference; None where the measure is no sum over
+        candidate_rank: Its rank in the candidate; None if it was not returned.
+        effect: What it adds to the query's difference; None if the measure is not a sum over
             documents.
     """
 
@@ -200,11 +199,11 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A judged document worth looking at: a bad one that is shown, or a relevant one that is not.
+    """A judged document worth reviewing: a bad one that is shown, or a relevant one that is not.
 
     Attributes:
-        kind: ``bad``: judged not relevant, and in the candidate's top k · ``missed``: relevant,
-            and not there.
+        kind: ``bad``: judged not relevant, but in the candidate's top k · ``missed``: relevant,
+            but not in it.
         candidate: Name of the candidate.
         attribute: The attribute sliced by, or None for all queries.
         slice: Its value, or None.
@@ -212,7 +211,7 @@ class Review:
         doc_id: The document.
         grade: Its grade.
         baseline_rank: Its rank in the baseline, from 1; None if it was not returned.
-        candidate_rank: The same in the candidate.
+        candidate_rank: Its rank in the candidate; None if it was not returned.
     """
 
     kind: Literal["bad", "missed"]
@@ -234,9 +233,9 @@ class Finds:
         run: Name of the run.
         k: Depth.
         relevant: Relevant documents of all shared queries, found or not.
-        found: Those in its top k.
-        found_only: Those of them that no other of the runs has in its top k.
-        n: Queries: those that count and that every run answered.
+        found: Relevant documents in its top k.
+        found_only: Relevant documents in its top k and in no other run's.
+        n: Queries that count and that every run answered.
     """
 
     run: str
@@ -249,7 +248,7 @@ class Finds:
 
 @dataclass(frozen=True, slots=True)
 class OnlyFound:
-    """A relevant document that one of several runs has in its top k, and no other.
+    """A relevant document that exactly one of several runs has in its top k.
 
     Attributes:
         run: Name of that run.
@@ -268,19 +267,19 @@ class OnlyFound:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """How alike two runs are.
+    """How similar two runs are.
 
     Attributes:
         left: Name of one run.
         right: Name of the other.
-        k: Depth of all but ``rbo``.
+        k: Depth of all figures but ``rbo``.
         overlap: Mean share of the top k they have in common, 0 to 1; None without queries that
             both answered.
-        rbo: Mean rank-biased overlap (p = 0.9, extrapolated, ties corrected), 0 to 1; None
-            likewise.
+        rbo: Mean rank-biased overlap (p = 0.9, extrapolated, ties corrected), 0 to 1; None without
+            queries that both answered.
         relevant_both: Relevant documents in the top k of both.
-        relevant_left: Relevant documents in the left one's top k and not in the right one's.
-        relevant_right: The reverse.
+        relevant_left: Relevant documents in the top k of ``left`` only.
+        relevant_right: Relevant documents in the top k of ``right`` only.
     """
 
     left: str
@@ -303,13 +302,13 @@ class Disagreement:
         slice: Its value, or None.
         better: Measure by which the candidate is better.
         worse: Measure by which it is worse.
-        better_difference: Mean difference by the one.
-        worse_difference: Mean difference by the other.
+        better_difference: Mean difference by ``better``.
+        worse_difference: Mean difference by ``worse``.
         n: Queries with a value under both.
         opposed: Of these, queries that are better by the one and worse by the other.
-        p: The larger of the two p-values (paired t): of there being no such disagreement.
-        p_corrected: The same, corrected (Benjamini and Hochberg) over all pairs of measures and
-            all slices looked at.
+        p: The larger of the two p-values (paired t); the null hypothesis is no disagreement.
+        p_corrected: The p-value corrected (Benjamini and Hochberg) over all pairs of measures and
+            all slices tested.
     """
 
     candidate: str
@@ -330,15 +329,15 @@ class Settings:
     """How a comparison was made.
 
     Attributes:
-        test: The test of the p-values.
+        test: The significance test.
         interval: t | bca.
-        margin: Differences smaller than this do not matter; None if nobody said.
-        resamples: Of the tests that draw.
-        seed: Of what is drawn.
-        k: Depth of finds, overlaps and review: that of the first measure, 10 if it has none.
-        rel: Lowest grade that counts as relevant there.
+        margin: Differences smaller than this do not matter; None if not set.
+        resamples: Number of resamples of randomised tests.
+        seed: Random seed.
+        k: Depth of finds, overlaps and review: that of the first measure, or 10.
+        rel: Lowest grade that counts as relevant in them.
         all_pairs: Whether the family of the verdicts is every pair of runs under every measure;
-            else it is every candidate against the baseline under every measure.
+            otherwise it is every candidate against the baseline under every measure.
         fully_judged: Whether documents without a judgment are declared not relevant.
     """
 
@@ -355,32 +354,30 @@ class Settings:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """Everything one comparison found.
+    """The result of a comparison.
 
     Attributes:
         baseline: Name of the baseline.
         settings: How it was made.
-        differences: One for each candidate and measure, candidates in the order given.
-        slices: The same for each value of each attribute asked for.
-        standings: With two candidates or more: all runs under each measure, best first.
-        orders: With two candidates or more: whether each two measures order the runs alike.
-        disagreements: Where two measures point in opposite directions; the first is the one to
-            look at.
-        answers: How quickly each candidate answered, and how many queries not well, where runs
-            differ or have times.
+        differences: One row for each candidate and measure, candidates in the order given.
+        slices: The same for each value of each attribute sliced by.
+        standings: With two or more candidates: all runs under each measure, best first.
+        orders: With two or more candidates: whether pairs of measures order the runs alike.
+        disagreements: Where two measures point in opposite directions, the most important first.
         queries: Every shared query under every measure, the largest difference first.
-        moves: What moved in the queries that gain and lose most.
-        finds: What each run has in its top k.
-        only_found: The relevant documents that one run has in its top k and no other.
-        overlaps: How alike each two runs are.
-        review: Bad documents shown and relevant ones missed; empty unless asked for.
-        judge_next: Pairs to judge next for the first candidate and measure, the most telling
-            first; empty unless asked for.
+        moves: Rank changes in the queries that gain and lose most.
+        finds: Relevant documents that each run has in its top k.
+        only_found: Relevant documents that exactly one run has in its top k.
+        overlaps: Similarity of each pair of runs.
+        review: Bad documents shown and relevant ones missed; empty unless requested.
+        judge_next: Pairs to judge next for the first candidate and measure, the most informative
+            first; empty unless requested.
         notes: Sentences a reader must know.
-        answers: How each candidate answered, against the baseline: failures, latency.
-        changes: What is recorded otherwise about each candidate than about the baseline: engine,
-            index, commit and so on.
-        meant: What other spellings of measures mean, for ``value``; in no JSON.
+        answers: Latency and failed or empty answers of each candidate against the baseline, where
+            runs differ or have times.
+        changes: How the metadata (engine, index, commit, …) of each candidate differs from the
+            baseline's.
+        meant: Resolves other spellings of measures, for ``value``; not in the JSON.
     """
 
     baseline: str
@@ -409,18 +406,18 @@ class Comparison:
         *,
         slice: str | None = None,  # noqa: A002 - as the field of a row
     ) -> float | None:
-        """The difference of a candidate from the baseline, candidate minus baseline.
+        """The difference between a candidate and the baseline, candidate minus baseline.
 
         Args:
-            measure: Its name in any spelling: as asked (``ndcg@3``, ``MRR``) or as printed.
+            measure: Its name in any spelling: as requested (``ndcg@3``, ``MRR``) or as printed.
             candidate: Name of the candidate; None if there is only one.
-            slice: ``category=howto`` for the difference in a slice; None for that over all queries.
+            slice: ``category=howto`` for the difference in a slice; None for all queries.
 
         Returns:
-            In the unit of the measure; None where no query has a value in both.
+            The difference in the unit of the measure; None if no query has a value in both.
 
         Raises:
-            UsageError: there is no such row, or several candidates have one and none was named.
+            UsageError: there is no such row, or there are several candidates and none was named.
         """
         rows = of_measure(of_slice(self.differences, self.slices, slice), measure, self.meant)
         named = [row for row in rows if candidate in (None, row.candidate)]
@@ -433,7 +430,7 @@ class Comparison:
                 fix=f'.value("{measure}", "{names[0]}")',
             )
         raise UsageError(
-            f"there is no candidate {candidate!r}",
+            f"unknown candidate {candidate!r}",
             nearest=nearest(str(candidate), names) or names,
         )
 
@@ -443,25 +440,25 @@ class Comparison:
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def against_baseline(self, row: Standing) -> str:
-        """What the comparison says of a run in the leaderboard; ``baseline`` of the baseline."""
-        said = {(each.candidate, each.measure): each.verdict for each in self.differences}
-        return said.get((row.run, row.measure), "baseline")
+        """The verdict of a run of the leaderboard against the baseline; ``baseline`` for itself."""
+        verdicts = {(diff.candidate, diff.measure): diff.verdict for diff in self.differences}
+        return verdicts.get((row.run, row.measure), "baseline")
 
     def certain(self, row: Disagreement) -> bool:
-        """Whether the verdicts themselves say that one measure is better and the other worse."""
+        """Whether the verdicts, too, are better for one measure and worse for the other."""
         place = (row.candidate, row.attribute, row.slice)
-        said = {
-            each.measure: each.verdict
-            for each in (*self.differences, *self.slices)
-            if (each.candidate, each.attribute, each.slice) == place
+        verdicts = {
+            diff.measure: diff.verdict
+            for diff in (*self.differences, *self.slices)
+            if (diff.candidate, diff.attribute, diff.slice) == place
         }
-        return {said.get(row.better), said.get(row.worse)} == {"better", "worse"}
+        return {verdicts.get(row.better), verdicts.get(row.worse)} == {"better", "worse"}
 
     def to_judge(self) -> Pairs:
         """The pairs to judge next, as a table with an empty column for the grades."""
-        text, whole, real = pl.String, pl.Int64, pl.Float64
+        text, integer, real = pl.String, pl.Int64, pl.Float64
         schema = {"query_id": text, "doc_id": text, "grade": real, "text": text}
-        schema |= {"baseline_rank": whole, "candidate_rank": whole, "effect": real}
+        schema |= {"baseline_rank": integer, "candidate_rank": integer, "effect": real}
         rows = [asdict(row) | {"grade": None} for row in self.judge_next]
         return Pairs(pl.DataFrame(rows, schema), "judge next")
 

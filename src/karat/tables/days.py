@@ -1,4 +1,4 @@
-"""Local days: numbers since 1970-01-01 in tables, texts such as 2026-11-20 for people."""
+"""Local days: days since 1970-01-01 in tables, ISO dates such as 2026-11-20 for people."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ def day_text(day: int) -> str:
     return (EPOCH + timedelta(days=day)).isoformat()
 
 
-def day_number(said: str | date, option: str = "") -> int:
+def day_number(day: str | date, option: str = "") -> int:
     """A day in days since 1970-01-01.
 
     Args:
-        said: A date, or as ``2026-11-20``.
-        option: Where it was typed, as ``--from``; named in the error.
+        day: A date, or text such as ``2026-11-20``.
+        option: The option it came from, such as ``--from``; named in the error.
 
     Raises:
-        UsageError: it is no day.
+        UsageError: the text is not a date.
     """
-    return (_read(said, option) if isinstance(said, str) else said).toordinal() - EPOCH.toordinal()
+    return (_read(day, option) if isinstance(day, str) else day).toordinal() - EPOCH.toordinal()
 
 
-def _read(said: str, option: str) -> date:
-    typed = f"{option} " if option else ""
+def _read(text: str, option: str) -> date:
+    prefix = f"{option} " if option else ""
     try:
-        return date.fromisoformat(said.strip())
+        return date.fromisoformat(text.strip())
     except ValueError:
         raise UsageError(
-            f"{typed}{said[:40]!r} is no day", fix=f"as in {typed}2026-11-01"
+            f"{prefix}{text[:40]!r} is not a date", fix=f"as in {prefix}2026-11-01"
         ) from None
 
 
 def span_text(first: int, last: int) -> str:
-    """A period as ``2026-11-01 to 2026-11-20``; of one day that day."""
+    """A period as ``2026-11-01 to 2026-11-20``; a single day as that day."""
     return " to ".join(dict.fromkeys((day_text(first), day_text(last))))

@@ -1,4 +1,4 @@
-"""Documents: what can be found, and which document a chunk belongs to."""
+"""Documents: their texts and attributes, and the document each chunk belongs to."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Documents:
     """Documents and their attributes: one row for each document.
 
     Args:
-        frame: ``doc_id`` and any of the columns of ``schema.DOCUMENTS``; every further column is
-            an attribute (source, language, updated_at …).
-        source: What messages call it.
+        frame: ``doc_id`` and any of the columns of ``schema.DOCUMENTS``; every other column is an
+            attribute (source, language, updated_at …).
+        source: Name of the table in error messages.
 
     Raises:
-        InputError: a document that stands twice.
+        InputError: a missing column, an empty id, or a duplicate document.
     """
 
     def __init__(self, frame: pl.DataFrame, source: str = "documents") -> None:
@@ -30,15 +30,15 @@ class Documents:
         twice = self.frame["doc_id"].is_duplicated()
         if twice.any():
             doc = self.frame["doc_id"][int(twice.arg_max() or 0)]
-            raise InputError(f"document {doc} stands twice", file=source)
+            raise InputError(f"duplicate document {doc}", file=source)
 
     @classmethod
     def from_frame(cls, frame: Any, source: str = "documents") -> Documents:
-        """Documents from any data frame Narwhals reads; ``docno`` and such are renamed."""
+        """Documents from any data frame Narwhals reads; columns such as ``docno`` are renamed."""
         return cls(renamed(to_polars(frame, source), "documents", source), source)
 
     def parents(self, column: str = "parent_id") -> pl.DataFrame:
-        """``doc_id`` and ``parent``: the document each chunk folds into (itself if it has none).
+        """``doc_id`` and ``parent``: the document each chunk belongs to (itself without a parent).
 
         Raises:
             InputError: there is no such column.
@@ -48,8 +48,8 @@ class Documents:
                 f"documents have no column {column!r}; they have {', '.join(self.frame.columns)}",
                 file=self.source,
             )
-        given = pl.col(column).cast(pl.String)
-        parent = pl.when(given != "").then(given).otherwise(pl.col("doc_id"))  # null is not != ""
+        parent_id = pl.col(column).cast(pl.String)  # for null, != "" is null and so not true
+        parent = pl.when(parent_id != "").then(parent_id).otherwise(pl.col("doc_id"))
         return self.frame.select("doc_id", parent.alias("parent"))
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Explanation: why one query scored what it did, rank by rank."""
+"""Explanation: how the value of one query comes about, rank by rank."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Line:
         rank: From 1; None for a relevant document that was not retrieved.
         doc_id: The document.
         score: The system's score; None if it was not retrieved.
-        grade: Its judgment; None if nobody judged it.
-        gain: What it is worth to the measure; None where the measure is not a sum.
-        discount: What its rank leaves of that.
+        grade: Its judgment; None if unjudged.
+        gain: Its gain; None if the measure is not a sum over documents.
+        discount: The factor for its rank.
         contribution: What it adds to the value. Contributions add up to the value exactly.
         tied: Whether its score equals a neighbour's.
     """
@@ -36,19 +36,19 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why one query scored what it did.
+    """How the value of one query comes about.
 
     Attributes:
         run: Name of the run.
-        measure: Canonical name.
+        measure: Canonical name of the measure.
         query_id: The query.
         value: Its value, or None with the reason in ``state``.
-        state: What became of the query.
+        state: How the query was answered (``results.State``).
         lines: The top of the ranking, and every document below it that contributes.
         missed: Relevant documents that were not retrieved, best first.
-        hidden: Documents of the ranking that are not shown.
-        notes: What a reader must know.
-        text: What was typed, if known.
+        hidden: Number of documents of the ranking that are not shown.
+        notes: Sentences a reader must know.
+        text: Text of the query; None if unknown.
     """
 
     run: str
@@ -63,7 +63,7 @@ class Explanation:
     text: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it, which knows no infinity: such a score is null."""
+        """The JSON object, with null for infinite scores, which JSON does not support."""
         out = asdict(self)
         for line in (*out["lines"], *out["missed"]):
             if line["score"] is not None and math.isinf(line["score"]):

@@ -1,4 +1,4 @@
-"""Findings: what is wrong with a set of files, before any number is shown."""
+"""Findings: problems in a set of input files."""
 
 from __future__ import annotations
 
@@ -8,30 +8,31 @@ from typing import Any, Literal
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
-"""Worst first. error: karat would refuse, or a number cannot be computed. warning: numbers may
+"""Worst first. error: karat rejects the file, or cannot compute a number. warning: numbers may
 mislead. info: worth knowing."""
 
 LONGEST = 60
+"""Characters of a quoted text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One kind of fault in one file.
+    """One kind of problem in one file.
 
     Attributes:
-        code: Its name, as in ``docs/reference/lint.md``: ``duplicate-document``.
+        code: Its name in ``docs/reference/lint.md``, such as ``duplicate-document``.
         severity: error | warning | info.
-        file: The file it stands in, as it was given.
+        file: The file, as given.
         message: What is wrong, in one sentence without a full stop.
         why: Why it matters.
         fix: What to do about it.
-        count: How often it occurs: lines, or what ``noun`` says.
-        noun: What is counted: line, row (of Parquet), entry (of nested JSON), query, document,
-            file.
-        lines: The first five lines (from 1) it occurs on; rows (from 1) in Parquet; empty where
-            there are none, as in nested JSON.
+        count: Number of occurrences, in units of ``noun``.
+        noun: The unit of ``count``: line, row (of Parquet), entry (of nested JSON), query,
+            document, file.
+        lines: The first five lines it occurs on, from 1; rows in Parquet; empty in formats without
+            lines, such as nested JSON.
         query: A query it concerns.
-        example: The text of a line or an id it concerns, escaped and cut.
+        example: A line or an id it concerns, escaped and truncated.
     """
 
     code: str
@@ -52,11 +53,11 @@ class LintedFile:
     """One file that was read.
 
     Attributes:
-        file: As it was given.
-        role: qrels | run | queries | documents; None if it could not be told.
+        file: The file, as given.
+        role: qrels | run | queries | documents; None if it could not be detected.
         format: Name of its format, or None.
         rows: Rows that could be read.
-        queries: Different queries among them.
+        queries: Distinct queries among them.
     """
 
     file: str
@@ -68,12 +69,12 @@ class LintedFile:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Everything that was found in a set of files.
+    """The problems found in a set of files.
 
     Attributes:
         files: The files, in the order given.
-        findings: File by file, worst first.
-        queries: Different queries in all the files together.
+        findings: The problems, file by file, worst first.
+        queries: Distinct queries in all files together.
     """
 
     files: Sequence[LintedFile]
@@ -81,30 +82,30 @@ class Findings:
     queries: int = 0
 
     def count(self, severity: Severity) -> int:
-        """Findings of a severity."""
+        """Number of findings of a severity."""
         return sum(finding.severity == severity for finding in self.findings)
 
     @property
     def clean(self) -> bool:
-        """Whether there is neither an error nor a warning."""
+        """Whether there are no errors and no warnings."""
         return not self.count("error") and not self.count("warning")
 
     @property
     def verdict(self) -> str:
-        """The whole in a few words: ``2 errors, 1 warning in 3 files``."""
-        said = [
+        """A summary: ``2 errors, 1 warning in 3 files``."""
+        counts = [
             counted(self.count(severity), noun)
             for severity, noun in zip(SEVERITIES, ("error", "warning", "remark"), strict=True)
             if self.count(severity)
         ]
         where = counted(len(self.files), "file")
         if not self.clean:
-            return f"{', '.join(said)} in {where}"
+            return f"{', '.join(counts)} in {where}"
         read = [
             counted(self.queries, "query"),
             counted(sum(file.rows for file in self.files), "row"),
         ]
-        return f"nothing wrong in {where}: {', '.join([*read, *said])}"
+        return f"nothing wrong in {where}: {', '.join([*read, *counts])}"
 
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON object."""
@@ -124,7 +125,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def shown(text: str, most: int = LONGEST) -> str:
-    """Text from strangers, fit to print: control and invisible characters escaped, and cut."""
+    """Untrusted text, safe to print: control and invisible characters escaped, and truncated."""
     cut = text if len(text) <= most else f"{text[: most - 1]}…"
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode()

@@ -1,4 +1,4 @@
-"""The shapes data may come in: frames, dictionaries, ranked lists, sets of relevant ids."""
+"""Conversion of input data: frames, dictionaries, ranked lists, sets of relevant ids."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def to_polars(frame: Any, source: str) -> pl.DataFrame:
     """Any eager or lazy frame Narwhals reads (pandas, PyArrow, DuckDB, Polars …) as Polars.
 
     Raises:
-        InputError: if the object is not a data frame.
+        InputError: the object is not a data frame, or is a lazy Polars frame.
     """
     if isinstance(frame, pl.DataFrame):
         return frame
@@ -29,7 +29,7 @@ def to_polars(frame: Any, source: str) -> pl.DataFrame:
         raise InputError(
             "a lazy Polars frame is a plan, not data", file=source, fix="call .collect() on it"
         )
-    import narwhals as nw  # here, because a path never needs it and it takes 0.15 s
+    import narwhals as nw  # takes 0.15 s, and reading files does not need it
 
     try:
         native = nw.from_native(frame)
@@ -46,15 +46,15 @@ def to_polars(frame: Any, source: str) -> pl.DataFrame:
 
 
 def relevant_ids(value: Any, query_id: str, source: str) -> Mapping[Any, Any]:
-    """``{doc_id: 1}`` of the relevant documents of a query; a mapping as it is.
+    """``{doc_id: 1}`` for the relevant documents of a query; a mapping is returned as it is.
 
     Args:
         value: A set, list or tuple of ids, or ``{doc_id: grade}``.
-        query_id: The query, for messages.
-        source: What messages call the judgments.
+        query_id: The query, for error messages.
+        source: Name of the judgments in error messages.
 
     Raises:
-        InputError: neither of these.
+        InputError: the value is neither, or an id is not text.
     """
     if isinstance(value, Mapping):
         return value
@@ -73,12 +73,12 @@ def relevant_ids(value: Any, query_id: str, source: str) -> Mapping[Any, Any]:
 
 
 def ranking(value: Any, query_id: str, source: str) -> Ranked:
-    """The ranking in a list of ids, of pairs of id and score, or of dicts with these; best first.
+    """The ranking in a list of ids, of (id, score) pairs, or of dicts with these; best first.
 
-    A document that is listed more than once counts at its first place.
+    Of duplicate documents the first counts.
 
     Raises:
-        InputError: none of these, or an id that is not text.
+        InputError: the value has none of these shapes, or an id is not text.
     """
     fix = '{"q1": ["a", "b"]}, {"q1": [("a", 1.5), ("b", 0.5)]} or {"q1": {"a": 1.5, "b": 0.5}}'
     if isinstance(value, AbstractSet):
@@ -86,7 +86,7 @@ def ranking(value: Any, query_id: str, source: str) -> Ranked:
             f"{kind_of(value)} has no order, so it is not a ranking",
             file=source,
             query=query_id,
-            fix=f"give a list, best first: {fix} (judgments come before runs)",
+            fix=f"pass a list, best first: {fix} (judgments are the first argument, runs the next)",
         )
     items = _listed(value, "a ranking", query_id, source, fix)
     for one in items:
@@ -100,16 +100,16 @@ def ranking(value: Any, query_id: str, source: str) -> Ranked:
 
 
 def records(value: Any, source: str) -> pl.DataFrame | None:
-    """A list of namedtuples, such as ``ScoredDoc`` of ir_measures, as a frame; None of others.
+    """A list of namedtuples, such as ``ScoredDoc`` of ir_measures, as a frame; otherwise None.
 
     Raises:
-        InputError: an id that is not text, or rows of different kinds.
+        InputError: an id is not text, or the rows have different types.
     """
     if not isinstance(value, list | tuple) or not value or not hasattr(value[0], "_fields"):
         return None
     fields = value[0]._fields
     if any(getattr(row, "_fields", None) != fields for row in value):
-        raise InputError("the list holds different kinds of rows", file=source)
+        raise InputError("the list has rows of different types", file=source)
     columns = dict(zip(fields, map(list, zip(*value, strict=True)), strict=True))
     for name, values in columns.items():
         if name.endswith("_id"):
@@ -118,23 +118,23 @@ def records(value: Any, source: str) -> pl.DataFrame | None:
     return pl.DataFrame(columns, strict=False)
 
 
-def _listed(value: Any, what: str, query_id: str, source: str, fix: str) -> list[Any]:
-    """A value that holds ids, as a list; text and tables do not."""
+def _listed(value: Any, expected: str, query_id: str, source: str, fix: str) -> list[Any]:
+    """An iterable of ids as a list; text and tables are rejected."""
     if (
         isinstance(value, str | bytes | Mapping)
         or hasattr(type(value), "columns")
         or not isinstance(value, Iterable)
     ):
         shown = f"the text {value!r}" if isinstance(value, str) else kind_of(value)
-        raise InputError(f"{shown} where {what} should be", file=source, query=query_id, fix=fix)
+        raise InputError(f"expected {expected}, got {shown}", file=source, query=query_id, fix=fix)
     return list(value)
 
 
 def from_pairs(values: Mapping[Any, Any], column: str, source: str) -> pl.DataFrame:
-    """``{query_id: {doc_id: number}}`` as a frame; queries with None for a dict are left out.
+    """``{query_id: {doc_id: number}}`` as a frame; queries whose value is None are left out.
 
     Raises:
-        InputError: an id that is not text, or a value that is not a number.
+        InputError: an id is not text, or a value is not a number.
     """
     rows: list[tuple[str, str, float]] = []
     for query_id, docs in values.items():
@@ -158,9 +158,9 @@ def from_pairs(values: Mapping[Any, Any], column: str, source: str) -> pl.DataFr
 def _text(value: Any, source: str) -> None:
     if not isinstance(value, str):
         raise InputError(
-            f"id {value!r} is a {type(value).__name__}; ids are strings",
+            f"id {value!r} is {kind_of(value)}; ids are strings",
             file=source,
-            fix="use str(id), so that 007 stays 007",
+            fix="use str(id); then 007 stays 007",
         )
 
 
@@ -170,7 +170,7 @@ def conform(
     """Select and cast the columns of a table; ids become strings without losing a character.
 
     Raises:
-        InputError: a required column is missing (the nearest present one is named), an id is
+        InputError: a required column is missing (the nearest existing one is named), an id is
             null or empty, or a value does not fit its type.
     """
     for column in columns:
@@ -190,22 +190,23 @@ def conform(
 
 
 def _column(series: nw.Series[Any]) -> pl.Series:
-    # NumPy for plain numbers and lists for the rest need no PyArrow on the way to Polars.
+    # NumPy for numbers and lists for the rest: neither needs PyArrow.
     if series.dtype.is_numeric() and series.null_count() == 0:
         values = series.to_numpy()
         if values.dtype != object:
             return pl.Series(series.name, values)
-    # pandas writes a missing text as the number NaN, which must not become the id "NaN".
+    # In pandas missing text is the number NaN, which must not become the id "NaN".
     pairs = zip(series.to_list(), series.is_null().to_list(), strict=True)
-    return pl.Series(series.name, [None if no else value for value, no in pairs], strict=False)
+    texts = [None if missing else value for value, missing in pairs]
+    return pl.Series(series.name, texts, strict=False)
 
 
 def _cast(series: pl.Series, column: Column, source: str) -> pl.Series:
     if column.dtype == pl.String() and series.dtype.is_float() and column.name.endswith("_id"):
         raise InputError(
-            f"column {column.name!r} holds numbers with a decimal point; ids are strings",
+            f"column {column.name!r} has numbers with a decimal point; ids are strings",
             file=source,
-            fix=f"read {column.name!r} as text, so that 007 stays 007",
+            fix=f"read {column.name!r} as text; then 007 stays 007",
         )
     if series.dtype in (pl.Categorical, pl.Enum):
         series = series.cast(pl.String)
@@ -213,17 +214,17 @@ def _cast(series: pl.Series, column: Column, source: str) -> pl.Series:
         out = series
     else:
         out = series.cast(column.dtype, strict=False)
-        lost = out.is_null() & series.is_not_null()
-        if lost.any():
-            row = int(lost.arg_max() or 0)
+        invalid = out.is_null() & series.is_not_null()
+        if invalid.any():
+            row = int(invalid.arg_max() or 0)
             raise InputError(
                 f"row {row + 1}: {column.name} {series[row]!r} is not a {_plain(column.dtype)}",
                 file=source,
             )
     if column.name.endswith("_id") and column.name != "parent_id":
-        bad = out.is_null() | (out == "")
-        if bad.any():
-            row = int(bad.arg_max() or 0)
+        empty = out.is_null() | (out == "")
+        if empty.any():
+            row = int(empty.arg_max() or 0)
             raise InputError(f"row {row + 1}: {column.name} is empty", file=source)
     return out
 

@@ -1,4 +1,4 @@
-"""Judgments: every fact that counts of who gave which grade to which document for which query."""
+"""Judgments: who gave which grade to which document for which query."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from karat.tables.schema import JUDGMENTS
 STATES = ("graded", "cannot_judge")
 SOURCES = ("human", "clicks", "llm", "import")
 NOBODY = "import"
-"""The rater of imported grades that name nobody; no person can be called that."""
+"""The rater of imported grades without a rater; no user can have this name."""
 KINDS = ("rating", "repeat", "gold", "adjudication")
 
 
 class Judgments:
-    """Raw judgments, those that count now: what was superseded or withdrawn is not among them.
+    """The raw judgments that count; superseded and withdrawn ones are not included.
 
-    Qrels are made of these by a rule (``karat.golden.aggregation``); agreement is computed on
-    these, and never on what a rule or an adjudicator made of them.
+    An aggregation method turns them into qrels (``karat.golden.aggregation``). Agreement is
+    computed on these judgments, never on aggregated or adjudicated grades.
 
     Attributes:
         frame: One row for each judgment (``schema.JUDGMENTS``), in the order of ``judgment``.
-        scale: Lowest and highest grade there can be.
+        scale: Lowest and highest possible grade.
 
     Args:
-        frame: As above; optional columns may be absent and are null then.
+        frame: As above; optional columns may be absent and are then null.
         scale: As above.
-        source: What messages call it.
+        source: Name of the table in error messages.
 
     Raises:
-        InputError: a column is missing, an id is empty, an unknown state, source or kind, a grade
-            off the scale, a grade that cannot be judged, or none that is graded.
+        InputError: a missing column, an empty id, an unknown state, source or kind, a grade outside
+            the scale, a grade in state ``cannot_judge``, or ``graded`` without a grade.
     """
 
     def __init__(self, frame: pl.DataFrame, scale: Scale, source: str = "judgments") -> None:
@@ -44,7 +44,8 @@ class Judgments:
             if column.name not in frame.columns:
                 frame = frame.with_columns(pl.lit(None, dtype=column.dtype).alias(column.name))
         for name, allowed in (("state", STATES), ("source", SOURCES), ("kind", KINDS)):
-            _refuse(frame, ~pl.col(name).is_in(allowed), f"its {name} is none of {allowed}", source)
+            unknown = ~pl.col(name).is_in(allowed)
+            _refuse(frame, unknown, f"unknown {name}; expected {' | '.join(allowed)}", source)
         graded = pl.col("state") == "graded"
         _refuse(frame, graded != pl.col("grade").is_not_null(), "state and grade differ", source)
         low, high = scale
@@ -61,16 +62,16 @@ class Judgments:
 
     @cached_property
     def ratings(self) -> pl.DataFrame:
-        """The grades that agreement is about: first ratings, graded, one of each rater and pair."""
+        """The ratings that agreement uses: kind ``rating``, graded; one for each rater and pair."""
         return self.frame.filter((pl.col("kind") == "rating") & (pl.col("state") == "graded"))
 
     @cached_property
     def raters(self) -> list[str]:
-        """Everybody who judged, the first first."""
+        """All raters, in the order of their first judgment."""
         return self.frame["rater"].unique(maintain_order=True).to_list()
 
     def of(self, query_ids: pl.Series) -> Judgments:
-        """Those of some queries."""
+        """The judgments of some queries."""
         chosen = self.frame.filter(pl.col("query_id").is_in(query_ids.implode()))
         return Judgments(chosen, self.scale, self.source)
 
@@ -81,12 +82,12 @@ class Judgments:
         return f"<Judgments {self.source}: {len(self)} of {len(self.raters)} raters>"
 
 
-def _refuse(frame: pl.DataFrame, wrong: pl.Expr, what: str, source: str) -> None:
-    found = frame.filter(wrong.fill_null(value=True))
-    if found.height:
-        row = found.row(0, named=True)
+def _refuse(frame: pl.DataFrame, wrong: pl.Expr, reason: str, source: str) -> None:
+    rows = frame.filter(wrong.fill_null(value=True))
+    if rows.height:
+        row = rows.row(0, named=True)
         raise InputError(
-            f"judgment {row['judgment']}: {what}",
+            f"judgment {row['judgment']}: {reason}",
             file=source,
             query=row["query_id"],
             doc_id=row["doc_id"],

@@ -13,11 +13,11 @@ class Standing:
         measure: Canonical name of the measure.
         run: Name of the run.
         value: Its mean over the queries for which every run has a value.
-        n: These queries.
-        groups: With ``all_pairs``: letters of its tie groups. Runs that share none are
-            significantly different; else None, as nothing is asked of pairs without the baseline.
-        honest_difference: Always None: each pair has a spread of its own, so no one difference
-            is significant for all of them. Kept for readers of older versions.
+        n: Number of these queries.
+        groups: With ``all_pairs``: letters of its tie groups; runs that share none are
+            significantly different. Otherwise None: only pairs with the baseline are tested.
+        honest_difference: Always None: each pair has its own spread, so no single difference is
+            significant for all pairs. Kept for readers of older versions.
     """
 
     measure: str
@@ -30,15 +30,15 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Whether two measures put the runs in one order.
+    """Whether two measures order the runs alike.
 
     Attributes:
         left: One measure.
-        right: Another.
+        right: The other measure.
         runs: Number of runs.
-        kendall: Tau-b, -1 to 1; None if all runs are equal under one of them.
-        tau_ap: Tau_AP, which weighs the top of the right one's order; None likewise.
-        spearman: Spearman's correlation; None likewise.
+        kendall: Kendall's tau-b, -1 to 1; None if all runs are equal under one of the measures.
+        tau_ap: Tau_AP, which weighs the top of the order by ``right``, -1 to 1; None as above.
+        spearman: Spearman's rank correlation, -1 to 1; None as above.
     """
 
     left: str

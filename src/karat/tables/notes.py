@@ -1,4 +1,4 @@
-"""Notes: what a reader of numbers must know, and in which order it matters."""
+"""Notes: sentences a reader of results must know, and their order of importance."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ SHOWN = 3
 
 
 class Concern(IntEnum):
-    """What a note is about, the most important first: what could change a conclusion, and last
+    """Topics of notes, the most important first: what could change a conclusion comes before
     what only explains it.
     """
 
     INPUT = 0
     """The files may be the wrong ones: unknown document ids, the same run twice."""
     QUERIES = 1
-    """Queries that count failed, are missing or came back empty, or queries do not count."""
+    """Queries that count are failed, missing or empty, or some queries do not count."""
     ORDER = 2
     """Ranks contradict scores, or the order of ties changes a number or a verdict."""
     UNJUDGED = 3
@@ -30,46 +30,45 @@ class Concern(IntEnum):
 
 
 class Note(str):
-    """A sentence, and what it is about; any other string explains.
+    """A sentence and its topic; plain strings have the topic ``EXPLAINS``.
 
     Attributes:
-        concern: What it is about.
+        concern: The topic.
     """
 
     __slots__ = ("concern",)
     concern: Concern
 
     def __new__(cls, text: str, concern: Concern = Concern.EXPLAINS) -> Self:
-        """A note from its text."""
         note = super().__new__(cls, text)
         note.concern = concern
         return note
 
 
 def prefixed(prefix: str, note: str) -> Note:
-    """The same note with something before it, such as the name of a run."""
+    """The same note after a prefix, such as the name of a run."""
     return Note(prefix + note, _concern(note))
 
 
 def in_order(notes: Iterable[str]) -> list[str]:
-    """Each note once, the most important first; those alike in the order given."""
+    """Distinct notes, the most important first; within a topic in the order given."""
     return sorted(dict.fromkeys(notes), key=_concern)
 
 
 def first_notes(notes: Iterable[str], most: int = SHOWN) -> tuple[list[str], int]:
-    """The most important notes, and how many others there are."""
+    """The most important notes, and the number of others."""
     ordered = in_order(notes)
     return ordered[:most], max(0, len(ordered) - most)
 
 
 def as_lines(notes: Iterable[str]) -> list[str]:
-    """The most important notes as Python shows them, and where the others are."""
+    """The most important notes as lines for ``repr``, and where the others are."""
     shown, more = first_notes(notes)
     return [*(f"· {note}" for note in shown), *([f"{others(more)}: .notes"] if more else [])]
 
 
 def others(count: int) -> str:
-    """How many notes there are besides those shown."""
+    """The number of notes not shown, in words."""
     return "1 more note" if count == 1 else f"{count:,} more notes"
 
 

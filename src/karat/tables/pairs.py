@@ -12,11 +12,11 @@ class Pairs:
     """Documents to be judged, in the order in which to judge them.
 
     Args:
-        frame: ``query_id`` and ``doc_id``; every further column says why a pair was chosen.
-        source: What messages call it.
+        frame: ``query_id`` and ``doc_id``; other columns give reasons why a pair was chosen.
+        source: Name of the table in error messages.
 
     Raises:
-        InputError: a column is missing, or an id is not text.
+        InputError: a missing column or an empty id.
     """
 
     def __init__(self, frame: pl.DataFrame, source: str = "pairs") -> None:

@@ -1,4 +1,4 @@
-"""Qrels: which documents were judged for which query, and how relevant they are."""
+"""Qrels: relevance grades of documents for queries."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ class Qrels:
     """Judgments: one grade for each judged (query, document) pair.
 
     Attributes:
-        frame: ``query_id``, ``doc_id`` and ``grade``, each pair once, at its best grade over
+        frame: ``query_id``, ``doc_id`` and ``grade``, each pair once, with its best grade over
             subtopics; sorted by query.
         subtopics: ``query_id``, ``subtopic``, ``doc_id`` and ``grade``, each triple once, sorted
             by query; None without subtopics.
-        without: Queries that were judged and have no row: no document is relevant to them.
-        file: The file they were read from, or that of their golden set; None for judgments made
-            in memory and for standard input, whatever ``source`` says.
+        without: Judged queries without rows: no document is relevant to them.
+        file: The file they were read from, or that of their golden set; None for judgments from
+            memory or standard input, whatever ``source`` is.
 
     Args:
-        frame: Columns ``query_id``, ``doc_id``, ``grade`` (see ``schema.QRELS``) and perhaps
+        frame: Columns ``query_id``, ``doc_id``, ``grade`` (see ``schema.QRELS``) and optionally
             ``subtopic``; others are dropped. Grade 0 is judged and not relevant; a negative
             grade means pooled but not judged, as in TREC; fractions are allowed. A subtopic that
-            is the same in every row says nothing, and counts as none.
-        source: What messages call it: a path, usually.
-        scale: Lowest and highest grade a judgment can give, ``(0, 3)`` or ``"0-3"``; if None,
-            from 0 to the largest grade there is.
-        without: Queries that were judged and for which no document was found relevant. Measures
-            are undefined for them; queries that have rows are ignored here.
+            is the same in every row is ignored.
+        source: Name in error messages, usually a path.
+        scale: Lowest and highest possible grade, ``(0, 3)`` or ``"0-3"``; if None, from 0 to the
+            largest grade in the data.
+        without: Judged queries for which no document is relevant. Measures are undefined for
+            them; queries that have rows are ignored here.
 
     Raises:
         InputError: a missing column, an empty id, a subtopic in some rows only, a grade that is
-            not finite, a pair that is judged twice (for one subtopic), or a grade above the
+            not finite, a pair that is judged twice (for one subtopic), or a grade outside the
             scale.
     """
 
@@ -79,15 +79,15 @@ class Qrels:
                 query=row["query_id"],
                 doc_id=row["doc_id"],
             )
-        told = _tells_subtopics(frame, source)
-        key = ["query_id", "subtopic", "doc_id"] if told else ["query_id", "doc_id"]
+        by_subtopic = _has_subtopics(frame, source)
+        key = ["query_id", "subtopic", "doc_id"] if by_subtopic else ["query_id", "doc_id"]
         twice = frame.select(key).is_duplicated()
         if twice.any():
             row = frame.select(key).row(int(twice.arg_max() or 0), named=True)
             raise JudgedTwice(source, row["query_id"], row["doc_id"], row.get("subtopic"))
         frame = frame.select(*key, "grade").sort("query_id", maintain_order=True)
-        self.subtopics = frame if told else None
-        self.frame = _best(frame) if told else frame
+        self.subtopics = frame if by_subtopic else None
+        self.frame = _best(frame) if by_subtopic else frame
         self.without = frozenset(without) - set(self.frame["query_id"])
         self.source = source
         self.declared = None if scale is None else read_scale(scale)
@@ -95,41 +95,44 @@ class Qrels:
             self._refuse_off_scale(*self.declared)
 
     def on_scale(self, scale: Any) -> Qrels:
-        """The same judgments on a declared scale, ``"0-3"`` or ``(0, 3)``; as they are if None.
+        """The same judgments on a declared scale, ``"0-3"`` or ``(0, 3)``; itself if None.
 
         Raises:
-            UsageError: that is no scale.
-            InputError: a grade lies above it, or between 0 and its lower end.
+            UsageError: the scale is invalid.
+            InputError: a grade is above the scale, or between 0 and its lower end.
         """
         return self if scale is None else self._again(self.rows, scale, self.without)
 
     @property
     def rows(self) -> pl.DataFrame:
-        """Every judgment: by subtopic where there are subtopics, else ``frame``."""
+        """All judgments: ``subtopics`` if there are any, otherwise ``frame``."""
         return self.frame if self.subtopics is None else self.subtopics
 
     def refuse_repeats(self, tool: str) -> None:
-        """Refuse what a tool without subtopics takes for a document judged twice.
+        """Reject qrels that a tool without subtopics reads as duplicate judgments.
+
+        Args:
+            tool: Name of the tool, for the error.
 
         Raises:
-            InputError: a document stands under several subtopics of a query.
+            InputError: a document is judged for several subtopics of a query.
         """
         if self.subtopics is None or self.subtopics.height == self.frame.height:
             return
         pairs = self.subtopics.select("query_id", "doc_id")
         query_id, doc_id = pairs.row(int(pairs.is_duplicated().arg_max() or 0))
         raise InputError(
-            f"{tool} knows no subtopics and aborts here (exit 4): document {doc_id} is judged "
-            "under several of them, which it takes for a document judged twice",
+            f"{tool} does not support subtopics and aborts here (exit 4): document {doc_id} is "
+            "judged for several of them, which it reads as duplicate judgments",
             file=self.source,
             query=query_id,
             doc_id=doc_id,
-            fix="leave out --compat: karat counts each document once, at its best grade",
+            fix="leave out --compat: karat counts each document once, with its best grade",
         )
 
     @property
     def scale(self) -> Scale:
-        """Lowest and highest grade a judgment can give: declared, or 0 to the largest there is."""
+        """Lowest and highest grade: as declared, or 0 to the largest grade in the data."""
         if self.declared is not None:
             return self.declared
         highest = self.frame["grade"].max()
@@ -152,9 +155,13 @@ class Qrels:
     def from_dict(cls, grades: Mapping[str, Any], source: str = "qrels") -> Qrels:
         """Qrels from ``{query_id: {doc_id: grade}}``, or from ids of relevant documents.
 
-        ``{query_id: {"a", "c"}}`` (a set, list or tuple) gives each of these grade 1; an empty one
+        ``{query_id: {"a", "c"}}`` (a set, list or tuple) gives each document grade 1; an empty one
         is a query without relevant documents. An empty dict is a query without judgments, unless
-        other queries have sets: then it is the empty set that ``{}`` was meant to be.
+        other queries have sets: then ``{}`` was meant to be an empty set.
+
+        Raises:
+            InputError: as for ``Qrels``, or an id that is not text, or a grade that is not a
+                number.
         """
         graded = {
             query: docs if docs is None else relevant_ids(docs, query, source)
@@ -171,7 +178,7 @@ class Qrels:
     def from_frame(cls, frame: Any, source: str = "qrels") -> Qrels:
         """Qrels from any data frame Narwhals reads (Polars, pandas, PyArrow, DuckDB …).
 
-        Columns may have the names of other tools: ``qid``, ``docno``, ``label``, ``relevance`` …
+        Column names of other tools are recognised: ``qid``, ``docno``, ``label``, ``relevance`` …
         """
         return cls(renamed(to_polars(frame, source), "qrels", source), source)
 
@@ -183,7 +190,7 @@ class Qrels:
         return out
 
     def judged(self, query_ids: Sequence[str], least: float = 0.0) -> pl.DataFrame:
-        """Documents judged for some queries, of a grade of ``least`` or better, never below 0.
+        """Documents judged for some queries with at least a grade; negative grades never count.
 
         Args:
             query_ids: Queries, each once, judged or not.
@@ -228,22 +235,22 @@ class Qrels:
         return f"<Qrels {self.source}: {len(self)} judgments, {len(self.query_ids)} queries>"
 
 
-def _tells_subtopics(frame: pl.DataFrame, source: str) -> bool:
-    """Whether the column ``subtopic`` is there and says something.
+def _has_subtopics(frame: pl.DataFrame, source: str) -> bool:
+    """Whether there is a column ``subtopic`` with more than one value.
 
     Raises:
-        InputError: some rows have a subtopic and others none.
+        InputError: some rows have a subtopic and others have none.
     """
     if "subtopic" not in frame.columns or not frame.height:
         return False
     subtopic = frame["subtopic"].fill_null("")
     if (subtopic == subtopic[0]).all():
         return False
-    lacking = subtopic == ""
-    if lacking.any():
-        row = frame.row(int(lacking.arg_max() or 0), named=True)
+    empty = subtopic == ""
+    if empty.any():
+        row = frame.row(int(empty.arg_max() or 0), named=True)
         raise InputError(
-            f"document {row['doc_id']} has no subtopic, and others have one",
+            f"document {row['doc_id']} has no subtopic, but others have one",
             file=source,
             query=row["query_id"],
             doc_id=row["doc_id"],
@@ -253,6 +260,6 @@ def _tells_subtopics(frame: pl.DataFrame, source: str) -> bool:
 
 
 def _best(frame: pl.DataFrame) -> pl.DataFrame:
-    """Each document of a query once, at its best grade, in the order first judged."""
+    """Each document of a query once, with its best grade, in the order of first appearance."""
     pair = ["query_id", "doc_id"]
     return frame.group_by(pair, maintain_order=True).agg(pl.col("grade").max())

@@ -1,9 +1,7 @@
-"""The one rule of order: score descending, then document id descending by bytes.
+"""The order of all rankings: score descending, then document id descending by bytes.
 
-``settle`` puts a batch of rows into that order and finds what must be known before any number
-is computed: duplicates, NaN scores, tied groups, and ranks that contradict the scores. Files
-are nearly always in order already, so neighbours are compared first and only a batch that is
-out of order is sorted.
+``settle`` sorts a batch of rows and checks it: duplicates, NaN scores, ties, and ranks that
+contradict the scores. Most files are sorted, so only a batch with a rising score is sorted.
 """
 
 from __future__ import annotations
@@ -23,14 +21,14 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A batch in order: whole queries, each with its documents best first.
+    """A sorted batch of whole queries, each with its documents best first.
 
     Attributes:
         query_ids: The queries, in order of first appearance.
         counts: Documents of each query.
         rows: ``doc_id``, ``score`` and ``doc_hash``, query by query.
-        tie_start: First row of each group of equal scores with more than one member.
-        tie_size: Members of that group.
+        tie_start: First row of each group of two or more equal scores.
+        tie_size: Rows of that group.
         contradicted: Ids of the queries whose given ranks contradict their scores.
     """
 
@@ -43,14 +41,14 @@ class Settled:
 
 
 def settle(batch: pl.DataFrame, source: str) -> Settled:
-    """Order one batch of whole queries.
+    """Sort and check one batch of whole queries.
 
     Args:
-        batch: ``query_id``, ``doc_id``, ``score`` and perhaps ``rank``; at least one row.
-        source: What messages call it.
+        batch: ``query_id``, ``doc_id``, ``score`` and optionally ``rank``; at least one row.
+        source: Name of the run in error messages.
 
     Raises:
-        InputError: a score is NaN or null, or a document stands twice for one query.
+        InputError: a score is NaN or null, or a query has a duplicate document.
     """
     code, starts, query_ids = _queries(batch)
     if len(set(query_ids)) < len(query_ids):
@@ -69,7 +67,7 @@ def settle(batch: pl.DataFrame, source: str) -> Settled:
         )
     same = code[1:] == code[:-1]
     equal = same & (score[1:] == score[:-1])
-    # As long as no score rises, ranks that ascend row by row cannot contradict the scores.
+    # If no score rises, ranks that ascend row by row cannot contradict the scores.
     rising = bool((same & (score[1:] > score[:-1])).any())
     agrees = not rising and _ranks_ascend(batch, same)
     if rising:
@@ -101,14 +99,14 @@ def settle(batch: pl.DataFrame, source: str) -> Settled:
 def _queries(
     batch: pl.DataFrame,
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64], list[str]]:
-    """The stretch of rows each row belongs to, where each starts, and its query."""
+    """The block of equal query ids of each row, the start of each block, and its query."""
     code = batch["query_id"].rle_id().to_numpy()
     starts = np.flatnonzero(np.concatenate(([True], code[1:] != code[:-1])))
     return code, starts, batch["query_id"].gather(starts).to_list()
 
 
 def gathered(batch: pl.DataFrame) -> pl.DataFrame:
-    """Bring the rows of each query together, queries in order of first appearance."""
+    """The rows grouped by query, queries in order of first appearance."""
     first = batch.group_by("query_id", maintain_order=True).agg().with_row_index("first")
     return (
         batch.join(first, on="query_id", how="left", maintain_order="left")
@@ -118,7 +116,7 @@ def gathered(batch: pl.DataFrame) -> pl.DataFrame:
 
 
 def mixed(doc_hash: pl.Series, query: NDArray[np.uint32]) -> NDArray[np.uint64]:
-    """One 64-bit key for each pair of query and document."""
+    """One 64-bit key for each (query, document) pair."""
     key: NDArray[np.uint64] = doc_hash.to_numpy() ^ (query * _MIX)
     return key
 
@@ -126,9 +124,9 @@ def mixed(doc_hash: pl.Series, query: NDArray[np.uint32]) -> NDArray[np.uint64]:
 def _refuse_duplicates(
     batch: pl.DataFrame, key: NDArray[np.uint64], counts: NDArray[np.int64], source: str
 ) -> None:
-    # Sorting 64-bit hashes is far cheaper than grouping strings; equal hashes are confirmed.
+    # Sorting 64-bit hashes is far cheaper than grouping strings; equal hashes are checked below.
     if (counts == counts[0]).all():
-        key = key.reshape(len(counts), -1)  # the usual case, and short rows sort faster
+        key = key.reshape(len(counts), -1)  # the usual case; short rows sort faster
     key.sort(axis=-1)
     if not (key[..., 1:] == key[..., :-1]).any():
         return
@@ -136,7 +134,7 @@ def _refuse_duplicates(
     if twice.any():
         query, doc = batch.select("query_id", "doc_id").row(int(twice.arg_max() or 0))
         raise InputError(
-            f"document {doc} stands twice in one ranking",
+            f"duplicate document {doc} in one ranking",
             file=source,
             query=query,
             doc_id=doc,
@@ -150,10 +148,7 @@ def _refuse_duplicates(
 def _ties_in_order(
     batch: pl.DataFrame, equal: NDArray[np.bool_], columns: Collection[str]
 ) -> pl.DataFrame:
-    """The columns of a batch with rows of equal score by document id, descending.
-
-    Only those rows are sorted.
-    """
+    """The batch with rows of equal score sorted by document id, descending."""
     below = np.flatnonzero(equal) + 1
     doc_id = batch["doc_id"]
     if not len(below) or (doc_id.gather(below) < doc_id.gather(below - 1)).all():
@@ -167,13 +162,13 @@ def _ties_in_order(
     )
     order = np.arange(batch.height)
     order[tied] = ordered["row"].to_numpy()
-    # Within a tie only the documents change places, and their ranks if those matter.
+    # Within a tie only the document ids, and their ranks if needed, change places.
     moved = [name for name in ("doc_id", "rank") if name in columns]
     return batch.with_columns(batch[name].gather(order) for name in moved)
 
 
 def _groups(equal: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Start and size of each run of rows whose score equals the row before."""
+    """Start and size of each group of rows with equal scores."""
     if not equal.any():
         return np.empty(0, np.int64), np.empty(0, np.int64)
     edge = np.diff(np.concatenate(([False], equal, [False])).astype(np.int8))
@@ -186,22 +181,22 @@ def _ranks_ascend(batch: pl.DataFrame, same: NDArray[np.bool_]) -> bool:
         return True
     if batch["rank"].null_count():
         return False
-    given = batch["rank"].to_numpy()
-    return bool(((given[1:] > given[:-1]) | ~same).all())
+    rank = batch["rank"].to_numpy()
+    return bool(((rank[1:] > rank[:-1]) | ~same).all())
 
 
 def _contradicted(
     batch: pl.DataFrame, code: NDArray[np.uint32], equal: NDArray[np.bool_]
 ) -> list[int]:
-    """Queries in which a lower score was given an equal or better rank."""
+    """Indexes of queries in which a lower score has an equal or better rank."""
     if "rank" not in batch.columns:
         return []
     rank, limit = batch["rank"].cast(pl.Int64), np.iinfo(np.int64)
-    # Among documents of one score any order will do, so it is groups of them that must fall.
+    # Documents of equal score may have any order, so groups of them are compared.
     group = np.flatnonzero(np.concatenate(([True], ~equal)))
     worst = np.maximum.reduceat(rank.fill_null(int(limit.min)).to_numpy(), group)
     best = np.minimum.reduceat(rank.fill_null(int(limit.max)).to_numpy(), group)
     query = code[group]
     wrong = (query[1:] == query[:-1]) & (best[1:] <= worst[:-1])
-    found: list[int] = np.unique(query[1:][wrong]).tolist()
-    return found
+    queries: list[int] = np.unique(query[1:][wrong]).tolist()
+    return queries

@@ -1,4 +1,4 @@
-"""Results: what came out, one row for each run and measure, and one for each query."""
+"""Results of an evaluation: one row for each run and measure, and one for each query."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from karat.tables.notes import as_lines
 from karat.tables.run import Run
 
 State = Literal["ok", "empty", "missing", "failed", "undefined", "unjudged"]
-"""What became of a query in a run.
+"""How a run answered a query, and whether the query has a value.
 
-``ok`` answered (a score of 0 is ok) · ``empty`` answered with nothing, scores 0 · ``missing``
-not in the run, scores 0 · ``failed`` no answer, no value · ``undefined`` the measure has no
-value here (no relevant document), no value · ``unjudged`` no judgments, no value.
+``ok`` answered (the value may be 0) · ``empty`` an empty answer, value 0 · ``missing`` not in the
+run, value 0 · ``failed`` no answer, no value · ``undefined`` the measure is undefined (for example
+without relevant documents), no value · ``unjudged`` no judgments, no value.
 """
 
 
@@ -32,32 +32,32 @@ class Result:
     Attributes:
         run: Name of the run.
         measure: Canonical name of the measure.
-        value: The aggregate, or None when no query has a value (a note says why).
-        aggregate: How values were put together: ``mean`` | ``sum`` | ``geometric``.
-        ci_low: Lower end of the 95 % interval of ``value``, or None (a note says why).
+        value: The aggregate; None if no query has a value (a note says why).
+        aggregate: ``mean`` | ``sum`` | ``geometric``.
+        ci_low: Lower end of the 95 % interval of ``value``; None without one (a note says why).
         ci_high: Upper end.
-        ci_method: ``t`` | ``bca``, or None.
-        n: Queries the aggregate is over.
-        empty: Of these, answered with nothing (they score 0).
-        missing: Of these, not in the run (they score 0).
-        failed: Queries that got no answer: no value, not in ``n``.
-        undefined: Queries for which the measure has no value: not in ``n``.
+        ci_method: ``t`` | ``bca``; None without an interval.
+        n: Number of queries in the aggregate.
+        empty: Of these, queries with an empty answer (value 0).
+        missing: Of these, queries that are not in the run (value 0).
+        failed: Queries without an answer: no value, not in ``n``.
+        undefined: Queries for which the measure is undefined: not in ``n``.
         unjudged: Queries of the run without judgments: not in ``n``.
-        judged: Mean Judged@k over the ``n`` queries that returned anything, for a measure with a
-            cutoff k, else None.
+        judged: Mean Judged@k over those of the ``n`` queries with a non-empty answer, for a
+            measure with a cutoff k; otherwise None.
         tied: Share of the retrieved documents that are tied with another, 0 to 1.
-        tie_low: The lowest value over all orders of tied documents; None if not known (a note
-            says why).
-        tie_expected: The mean over all orders of tied documents; None likewise.
-        tie_high: The highest value over all orders of tied documents; None likewise.
-        unjudged_low: The lowest value over all grades that unjudged documents retrieved (in the
-            top k) could have, those this run did not retrieve not being relevant, over the same n
-            queries; None if not known or not asked for.
-        unjudged_high: The highest; None likewise.
+        tie_low: The lowest value over all orders of tied documents; None if unknown (a note says
+            why).
+        tie_expected: The mean over all orders of tied documents; None if unknown.
+        tie_high: The highest value over all orders of tied documents; None if unknown.
+        unjudged_low: The lowest value over all grades that the retrieved unjudged documents (in
+            the top k) could have, over the same n queries. Documents that were not retrieved count
+            as not relevant. None if unknown or not requested.
+        unjudged_high: The highest value; None in the same cases.
         attribute: The query attribute sliced by, or None for all queries.
         slice: Its value, or None for all queries.
-        ci_reason: Why there is no interval, or where it was cut, as it left the range of the
-            measure; empty if neither, or if none was asked for.
+        ci_reason: Why there is no interval, or why it was cut to the range of the measure; empty
+            if neither, or if no interval was requested.
     """
 
     run: str
@@ -87,9 +87,15 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class QueryValue:
-    """The value of one measure for one query; None only for failed, undefined, unjudged.
+    """The value of one measure for one query.
 
-    ``outcomes`` holds the user's own outcomes of the query, None where none were asked for.
+    Attributes:
+        run: Name of the run.
+        measure: Canonical name of the measure.
+        query_id: The query.
+        value: The value; None only in the states failed, undefined and unjudged.
+        state: How the query was answered (``State``).
+        outcomes: The user's own outcomes of the query; None if none were requested.
     """
 
     run: str
@@ -102,15 +108,15 @@ class QueryValue:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """How long one run took to answer, in microseconds.
+    """Response times of one run, in microseconds.
 
     Attributes:
         run: Name of the run.
-        n: Answers that have a time, failed ones among them.
-        p50_us: Half of them were at least so quick.
-        p95_us: 95 % of them.
-        p99_us: 99 % of them.
-        max_us: The slowest.
+        n: Answers with a time, including failed ones.
+        p50_us: Median.
+        p95_us: 95th percentile.
+        p99_us: 99th percentile.
+        max_us: Maximum.
     """
 
     run: str
@@ -123,19 +129,19 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a measure goes with an outcome of the user's own, query by query.
+    """Correlation of a measure with the user's own outcome, query by query.
 
     Attributes:
         run: Name of the run.
         measure: Canonical name of the measure.
         outcome: Name of the outcome.
         n: Queries that have both.
-        spearman: Rank correlation, -1 to 1; None where one of the two is the same everywhere.
-        ci_low: Lower end of its 95 % interval; None where there is none.
+        spearman: Rank correlation, -1 to 1; None if one of the two is constant.
+        ci_low: Lower end of its 95 % interval; None without an interval.
         ci_high: Upper end.
-        kendall: Kendall's tau-b, -1 to 1; None likewise.
-        auc: For an outcome of yes and no: how often a query with yes has the higher value, ties
-            counting half; 0 to 1; None for other outcomes.
+        kendall: Kendall's tau-b, -1 to 1; None if one of the two is constant.
+        auc: For a binary outcome: how often a positive query has the higher value than a negative
+            one, ties counting half; 0 to 1; None for other outcomes.
     """
 
     run: str
@@ -151,12 +157,12 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """What a threshold on the score of the first document would do.
+    """The effect of a threshold on the score of the first document.
 
     Attributes:
-        threshold: Answers whose best score lies below it are withheld.
-        silent_no_answer: Share of the no-answer queries that then get nothing (right); 0 to 1.
-        silent_answerable: Share of the queries with a relevant document that then get nothing
+        threshold: Answers whose best score is below it are withheld.
+        silent_no_answer: Share of the no-answer queries whose answer is empty then (right); 0 to 1.
+        silent_answerable: Share of the queries with a relevant document whose answer is empty then
             (wrong); 0 to 1; None if there are none.
     """
 
@@ -172,13 +178,13 @@ class NoAnswer:
     Attributes:
         run: Name of the run.
         n: No-answer queries, without the failed ones.
-        silent: Of these, answered with nothing (empty or missing), or with a best score below
-            ``threshold`` if there is one.
+        silent: Of these, queries with an empty answer (empty or missing), or with a best score
+            below ``threshold`` if there is one.
         share: ``silent / n``, 0 to 1; None if n is 0.
-        missing: Of the silent, not in the run at all.
-        failed: No-answer queries that got no answer; not in n.
-        threshold: The threshold asked for, or None.
-        curve: The same for every threshold that makes a difference, lowest first.
+        missing: Of the silent, queries that are not in the run.
+        failed: No-answer queries that failed; not in n.
+        threshold: The threshold, or None.
+        curve: The shares at every threshold that makes a difference, lowest first.
     """
 
     run: str
@@ -193,13 +199,13 @@ class NoAnswer:
 
 @dataclass(frozen=True, slots=True)
 class QueryScores:
-    """The values behind the means of one run: of the queries that count, slices left aside.
+    """The values behind the means of one run over all queries.
 
     Attributes:
-        query_ids: The queries; n of them.
-        values: By the name of each measure whose aggregate is the mean of these, the value of each
-            query; NaN where it has none; shape (n,).
-        weights: What each query counts for, above 0; None where all count the same; shape (n,).
+        query_ids: The n queries that count.
+        values: For each measure that is aggregated by the mean, the value of each query; NaN
+            without a value; shape (n,).
+        weights: The weight of each query, above 0; None if all are equal; shape (n,).
     """
 
     query_ids: Sequence[str]
@@ -215,22 +221,22 @@ def _as_text(row: Result) -> tuple[str, ...]:
 
 @dataclass(frozen=True, repr=False)
 class Results:
-    """Everything one evaluation found.
+    """The results of an evaluation.
 
     Attributes:
-        results: One row for each run and measure, in the order asked.
-        slices: The same for each value of each attribute asked for with ``by``.
-        per_query: One row for each run, measure and query; empty unless asked for.
+        results: One row for each run and measure, in the order requested.
+        slices: The same for each value of each attribute in ``by``.
+        per_query: One row for each run, measure and query; empty unless requested.
         notes: Sentences a reader must know, the most important first: what was left out, what
             differs, what is None.
-        no_answer: One row for each run, where queries are marked as having no right answer.
+        no_answer: One row for each run, if queries are marked as having no right answer.
         latency: One row for each run whose answers have times.
-        outcomes: One row for each run, measure and outcome asked for.
+        outcomes: One row for each run, measure and outcome.
         fully_judged: Whether documents without a judgment are declared not relevant.
         runs: The runs evaluated, by name: ``karat.write_run(results.runs["bm25"], "bm25.jsonl")``.
-        shown: How a notebook shows it, given by the workflow that made it.
-        scores: What the means over all queries are of, by the name of the run; for a history.
-        meant: What other spellings of measures mean, for ``value``.
+        shown: Renders the HTML for notebooks; set by the workflow.
+        scores: The values behind the means over all queries, by the name of the run.
+        meant: Resolves other spellings of measures, for ``value``.
     """
 
     results: list[Result]
@@ -248,9 +254,9 @@ class Results:
 
     @property
     def about(self) -> dict[str, dict[str, str]]:
-        """What is recorded about each run of which anything is: engine, index, commit, …."""
-        found = {name: facts(run.about) for name, run in self.runs.items()}
-        return {name: about for name, about in found.items() if about}
+        """The metadata (engine, index, commit, …) of each run that has any."""
+        about_by_run = {name: facts(run.about) for name, run in self.runs.items()}
+        return {name: about for name, about in about_by_run.items() if about}
 
     def __repr__(self) -> str:
         """The result rows and the notes, as text."""
@@ -270,15 +276,18 @@ class Results:
         *,
         slice: str | None = None,  # noqa: A002 - as the field of a row
     ) -> float | None:
-        """The aggregate of one measure (of one run, if there are several).
+        """The aggregate of one measure for one run.
 
         Args:
-            measure: Its name in any spelling: as asked (``ndcg@3``, ``MRR``) or as printed.
+            measure: Its name in any spelling: as requested (``ndcg@3``, ``MRR``) or as printed.
             run: Name of the run; None if there is only one.
-            slice: ``category=howto`` for the value in a slice; None for that over all queries.
+            slice: ``category=howto`` for the value in a slice; None for all queries.
+
+        Returns:
+            The value in the unit of the measure; None if no query has a value.
 
         Raises:
-            UsageError: there is no such row, or several runs have one and none was named.
+            UsageError: there is no such row, or there are several runs and none was named.
         """
         rows = of_measure(of_slice(self.results, self.slices, slice), measure, self.meant)
         named = [row for row in rows if run in (None, row.run)]
@@ -290,7 +299,7 @@ class Results:
                 f"{len(named)} runs have a value of {measure}",
                 fix=f'.value("{measure}", "{runs[0]}")',
             )
-        raise UsageError(f"there is no run {run!r}", nearest=nearest(str(run), runs) or runs)
+        raise UsageError(f"unknown run {run!r}", nearest=nearest(str(run), runs) or runs)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat evaluate --format json`` (docs/reference/json.md)."""
@@ -327,7 +336,7 @@ class Results:
         return pl.DataFrame(self.per_query_rows(), infer_schema_length=None)
 
     def per_query_rows(self) -> list[dict[str, Any]]:
-        """The per-query rows, with ``outcome_NAME`` for each outcome asked for."""
+        """The per-query rows, with ``outcome_NAME`` for each outcome."""
         rows = [asdict(row) for row in self.per_query]
         names = dict.fromkeys(name for row in rows for name in row["outcomes"] or {})
         return [

@@ -1,4 +1,4 @@
-"""What a search function returned, as a ranking; or why it is none."""
+"""Validates what a search function returned and converts it to a ranking."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _SCORES = ("score", "_score")
 
 
 class Unusable(Exception):
-    """What came back is no ranking.
+    """The returned value is not a ranking.
 
     Attributes:
-        kind: What is wrong with its shape, the same for the same mistake; None if its shape is
-            right and one value in it is not.
-        came: What came back, cut off.
+        kind: What is wrong with its shape, the same text for the same mistake; None if only one
+            value in it is wrong.
+        came: The returned value, truncated.
     """
 
-    def __init__(self, what: str, kind: str | None = None) -> None:
-        super().__init__(what)
+    def __init__(self, message: str, kind: str | None = None) -> None:
+        super().__init__(message)
         self.kind = kind
         self.came = ""
 
 
 def common_reason(error: str) -> str:
-    """Why a query failed, without the document or place that is its own: these are counted."""
+    """The error of a query without its document or position, to group equal errors."""
     return _OWN.sub(r"\1", error)
 
 
@@ -44,12 +44,12 @@ _OWN = re.compile(r"^(an? (?:score|id) [^(]*) \((?:document|result) .*", re.DOTA
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A ranking, best first as it was returned.
+    """A ranking in the order returned.
 
     Attributes:
         doc_ids: The documents, each once.
-        scores: Their scores; if none were returned, the rank as in a run file: -1, -2, ….
-        repeated: How many were left out because they stood there before.
+        scores: Their scores; if none were returned, minus the rank: -1, -2, ….
+        repeated: Number of duplicate documents left out.
         scored: Whether scores were returned.
     """
 
@@ -60,18 +60,18 @@ class Ranked:
 
     @property
     def by_doc(self) -> dict[str, float]:
-        """The score of each document, best first as it was returned."""
+        """The score of each document, in the order returned."""
         return dict(zip(self.doc_ids, self.scores, strict=True))
 
 
 def ranked(value: Any) -> Ranked:
-    """The ranking in what a search function returned.
+    """The ranking that a search function returned.
 
-    A document that stands there twice counts at its first place. Whole numbers become their
-    decimal text. Scores are taken as they are, whether they descend or not.
+    Of duplicate documents the first counts. Integer ids become decimal text. Scores need not
+    descend.
 
     Raises:
-        Unusable: it is none of the shapes of ``EXPECTED``, or a score is NaN.
+        Unusable: the value has none of the shapes of ``EXPECTED``, or a score is NaN.
     """
     items = listed(value)
     try:
@@ -82,23 +82,23 @@ def ranked(value: Any) -> Ranked:
 
 
 def listed(value: Any) -> list[Any]:
-    """What a search function returned as a list; what is lazy is read to its end.
+    """What a search function returned as a list; an iterator is consumed.
 
     Raises:
-        Unusable: it is nothing that has an order.
+        Unusable: the value has no order.
     """
     kind = type(value).__name__
     try:
         if value is None:
-            raise Unusable("it returned None, and a list is wanted", "None")
+            raise Unusable("it returned None; expected a list", "None")
         if isinstance(value, str | bytes | Mapping) or hasattr(value, "columns"):
-            raise Unusable(f"it returned {kind_of(value)}, and a list is wanted", kind)
+            raise Unusable(f"it returned {kind_of(value)}; expected a list", kind)
         if isinstance(value, set | frozenset):
             raise Unusable(f"it returned {kind_of(value)}, which has no order", kind)
         try:
             items = iter(value)
         except TypeError:
-            raise Unusable(f"it returned {kind_of(value)}, and a list is wanted", kind) from None
+            raise Unusable(f"it returned {kind_of(value)}; expected a list", kind) from None
     except Unusable as error:
         error.came = shown(value)
         raise
@@ -109,7 +109,7 @@ def _ranked(items: Sequence[Any]) -> Ranked:
     pairs = [_pair(item, place) for place, item in enumerate(items, 1)]
     bare = sum(score is None for _, score in pairs)
     if 0 < bare < len(pairs):
-        raise Unusable("some documents have a score and some have none", "scores for some only")
+        raise Unusable("some documents have a score and others have none", "scores for some only")
     first: dict[str, float | None] = {}
     for doc_id, score in pairs:
         first.setdefault(doc_id, score)
@@ -118,12 +118,12 @@ def _ranked(items: Sequence[Any]) -> Ranked:
 
 
 def shown(value: Any, most: int = 120) -> str:
-    """What came back, for a message: in one line, cut off where it gets long."""
+    """A value for an error message: in one line, truncated."""
     try:
         text = repr(value)
-    except Exception:  # noqa: BLE001 - a stranger's repr may raise anything
+    except Exception:  # noqa: BLE001 - a foreign repr may raise anything
         text = kind_of(value)
-    text = "".join(each if each.isprintable() else "?" for each in " ".join(text.split()))
+    text = "".join(char if char.isprintable() else "?" for char in " ".join(text.split()))
     return text if len(text) <= most else f"{text[:most]}…"
 
 
@@ -131,13 +131,13 @@ def _pair(item: Any, place: int) -> tuple[str, float | None]:
     if isinstance(item, Mapping):
         key = next((key for key in _IDS if item.get(key) is not None), None)
         if key is None:
-            keys = ", ".join(repr(each) for each in list(item)[:8])
+            keys = ", ".join(repr(name) for name in list(item)[:8])
             raise Unusable(
                 f"result {place} has no 'id'{f', only {keys}' if keys else ''}", "a dict without id"
             )
         doc_id = _doc_id(item[key], place)
-        given = next((item[each] for each in _SCORES if item.get(each) is not None), None)
-        return doc_id, None if given is None else _score(given, doc_id)
+        score = next((item[name] for name in _SCORES if item.get(name) is not None), None)
+        return doc_id, None if score is None else _score(score, doc_id)
     if isinstance(item, tuple | list):
         if len(item) != 2:
             parts = "1 part" if len(item) == 1 else f"{len(item)} parts"
@@ -154,14 +154,14 @@ def _doc_id(value: Any, place: int) -> str:
         kind = type(value).__name__
         how = " (give str(id))" if isinstance(value, UUID) else ""
         raise Unusable(
-            f"result {place} is {kind_of(value)}, and an id is text{how}", f"a {kind} for an id"
+            f"result {place} is {kind_of(value)}; ids are text{how}", f"a {kind} for an id"
         )
     if not value:
         raise Unusable(f"an id is empty (result {place})")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise Unusable(f"an id holds half of a surrogate pair (result {place})") from None
+        raise Unusable(f"an id contains half a surrogate pair (result {place})") from None
     return str(value)
 
 

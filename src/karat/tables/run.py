@@ -1,4 +1,4 @@
-"""Run: what a system returned, in one settled order, and how it answered each query."""
+"""Run: the rankings of one system, and how it answered each query."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from karat.tables.schema import ANSWERS, RANKINGS, Column
 
 _INCOMING: tuple[Column, ...] = (
     *RANKINGS[:3],
-    Column("rank", pl.Int64(), "checked against the score, not trusted", optional=True),
+    Column("rank", pl.Int64(), "only checked against the score", optional=True),
 )
 
 
 class Run:
-    """Rankings of one system: settled, checked, ready to be joined with judgments.
+    """The rankings of one system, sorted and checked.
 
-    Made by ``Run.from_batches``, ``from_frame`` or ``from_dict``. The order is the rule of
-    ``karat.tables.ranking``: score descending, then document id descending by bytes.
+    Use ``Run.from_dict``, ``from_frame`` or ``from_batches``. Rankings are sorted by score
+    descending, then by document id descending by bytes (``karat.tables.ranking``).
 
     Attributes:
-        name: What results call it; a file's stem, usually.
+        name: Its name in results, usually the stem of a file.
         query_ids: Queries with at least one document, in order of first appearance.
-        starts: Row where each of them starts, and the row count at the end; shape (queries + 1,).
+        starts: First row of each of these queries, then the row count; shape (queries + 1,).
         rows: ``doc_id``, ``score`` and ``doc_hash``, query by query, best first.
-        tie_start: First row of each group of equal scores (two or more members).
-        tie_size: Members of that group.
+        tie_start: First row of each group of two or more equal scores.
+        tie_size: Rows of that group.
         contradicting: Queries whose given ranks contradict their scores (the scores are used).
-        answers: One row for each query asked (``schema.ANSWERS``).
-        about: Name, configuration, commit, corpus fingerprint, time: whatever is known.
+        answers: One row for each query (``schema.ANSWERS``).
+        about: Metadata: name, configuration, commit, corpus fingerprint, time.
     """
 
     def __init__(
@@ -81,24 +81,25 @@ class Run:
         source: str | None = None,
         mapped: Callable[..., Iterable[Settled]] = map,
     ) -> Run:
-        """A run from frames of rows, in any order, a query perhaps cut between two of them.
+        """A run from frames of rows in any order; a query may be split between batches.
 
         Args:
-            name: What results call it.
-            batches: Frames of ``query_id``, ``doc_id``, ``score`` and perhaps ``rank``.
-            answers: States of queries; those with rows are ``ok`` unless it says otherwise.
-            about: What is known of the run.
-            source: What messages call it.
-            mapped: How batches are settled one by one: ``map``, or one that does it in threads.
+            name: Its name in results.
+            batches: Frames of ``query_id``, ``doc_id``, ``score`` and optionally ``rank``.
+            answers: States of queries (``schema.ANSWERS``); queries with rows are ``ok``.
+            about: Metadata of the run.
+            source: Its name in error messages.
+            mapped: ``map``, or a version of it that uses threads.
 
         Raises:
-            InputError: a NaN score, or a document that stands twice for one query.
+            InputError: a NaN score, a duplicate document for one query, or a state that is unknown
+                or contradicts the rows.
         """
         source = source or name
         parts = list(mapped(lambda batch: settle(batch, source), _whole_queries(batches)))
         seen = [query for part in parts for query in part.query_ids]
         if len(set(seen)) < len(seen):
-            # A query came back after others: gather everything and settle it as one batch.
+            # The rows of a query are not adjacent: sort everything as one batch.
             whole = settle(pl.concat([_unsettle(part) for part in parts]), source)
             contradicted = [query for part in parts for query in part.contradicted]
             parts = [replace(whole, contradicted=contradicted)]
@@ -113,10 +114,9 @@ class Run:
     ) -> Run:
         """A run from ``{query_id: {doc_id: score}}``, or from ranked lists.
 
-        A list holds ids, ``(id, score)`` pairs, or dicts with ``id`` and perhaps ``score``, best
-        first. Ids without scores keep their order; a document listed more than once counts at its
-        first place. A query with an empty list or dict was answered with nothing (``empty``);
-        ``None`` means it got no answer (``failed``).
+        A list has ids, ``(id, score)`` pairs, or dicts with ``id`` and optionally ``score``, best
+        first. Ids without scores keep their order; of duplicate documents the first counts. An
+        empty list or dict is an empty answer (``empty``); ``None`` means no answer (``failed``).
 
         Raises:
             InputError: an id that is not text, a score that is not a number, or a ranking that has
@@ -128,10 +128,10 @@ class Run:
             for query, docs in scores.items()
             if docs is not None and not isinstance(docs, Mapping)
         }
-        paired = {query: found.by_doc for query, found in listed.items()}
+        paired = {query: ranked.by_doc for query, ranked in listed.items()}
         frame = from_pairs({**scores, **paired}, "score", source)
-        if any(found.scored for found in listed.values()):
-            # Scores count, not the order; a note says where the two differ.
+        if any(ranked.scored for ranked in listed.values()):
+            # Scores decide, not the order; a note reports where the two differ.
             place = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("query_id")
             frame = frame.with_columns(
                 rank=pl.when(pl.col("query_id").is_in(list(listed))).then(place)
@@ -157,8 +157,12 @@ class Run:
     def from_frame(cls, frame: Any, name: str = "run", source: str | None = None) -> Run:
         """A run from any data frame Narwhals reads, with the columns of ``schema.RANKINGS``.
 
-        Columns may have the names of other tools, such as ``qid`` and ``docno``. Without scores the
-        ranks decide.
+        Column names of other tools, such as ``qid`` and ``docno``, are recognised. Without scores
+        the ranks decide.
+
+        Raises:
+            InputError: a missing column, an empty id, a NaN score, or a duplicate document for one
+                query.
         """
         source = source or name
         rows = conform(renamed(to_polars(frame, source), "run", source), _INCOMING, source)
@@ -166,7 +170,7 @@ class Run:
 
     @property
     def contradicted(self) -> int:
-        """How many queries were given ranks that contradict their scores; the scores are used."""
+        """Number of queries whose given ranks contradict their scores."""
         return len(self.contradicting)
 
     def frame(self) -> pl.DataFrame:
@@ -183,7 +187,7 @@ class Run:
         )
 
     def of(self, query_id: str) -> pl.DataFrame:
-        """The ranking of one query: ``doc_id``, ``score``; no rows if the run lacks it."""
+        """The ranking of one query: ``doc_id``, ``score``; no rows if it is not in the run."""
         try:
             index = self.query_ids.index(query_id)
         except ValueError:
@@ -195,12 +199,12 @@ class Run:
         """The first k documents of some queries, query by query, best first; all if k is None.
 
         Returns:
-            ``query`` (index into ``query_ids``), ``doc_id``, and ``rank`` from 1. Queries that the
-            run lacks have no row.
+            ``query`` (index into ``query_ids``), ``doc_id``, and ``rank`` from 1. Queries that are
+            not in the run have no rows.
         """
         place = {query: index for index, query in enumerate(self.query_ids)}
         at = np.array([place.get(query, -1) for query in query_ids], np.int64)
-        returned = np.append(np.diff(self.starts), 0)[at]  # the last is for queries it lacks
+        returned = np.append(np.diff(self.starts), 0)[at]  # the last is for queries not in the run
         counts = returned if k is None else np.minimum(returned, min(k, 1 << 62))
         rank = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + 1
         return pl.DataFrame(
@@ -212,7 +216,7 @@ class Run:
         )
 
     def to_dict(self) -> dict[str, dict[str, float]]:
-        """``{query_id: {doc_id: score}}``, best first; queries answered with nothing are empty."""
+        """``{query_id: {doc_id: score}}``, best first; queries with an empty answer are empty."""
         out: dict[str, dict[str, float]] = {}
         for query_id, doc_id, score, _ in self.frame().iter_rows():
             out.setdefault(query_id, {})[doc_id] = score
@@ -222,18 +226,18 @@ class Run:
         return out
 
     def named(self, name: str) -> Run:
-        """The same run under another name; this one keeps its own."""
+        """A copy of the run with another name."""
         again = copy(self)
         again.name = name
         return again
 
     def only(self, query_ids: Collection[str]) -> Run:
-        """The same run with some of its queries."""
+        """The run restricted to some queries."""
         asked = pl.col("query_id").is_in(pl.Series(list(query_ids), dtype=pl.String).implode())
         return self._again(self.frame().filter(asked), self.answers.filter(asked))
 
     def to_depth(self, k: int) -> Run:
-        """The same run with the first k documents of each query; k is 1 or more."""
+        """The run cut to the first k documents of each query; k is 1 or more."""
         return self._again(self.frame().filter(pl.col("rank") <= k))
 
     def in_single_precision(self) -> Run:
@@ -257,7 +261,7 @@ class Run:
         return self._again(folded)
 
     def _again(self, frame: pl.DataFrame, answers: pl.DataFrame | None = None) -> Run:
-        """The same run with other rows, in which scores decide; ``answers`` are its own if None."""
+        """The run with other rows, sorted by score; with its own answers if ``answers`` is None."""
         answers = self.answers if answers is None else answers
         rows = frame.select("query_id", "doc_id", "score")
         again = Run.from_batches(
@@ -267,7 +271,7 @@ class Run:
         return again
 
     def _answers(self, given: pl.DataFrame | None) -> pl.DataFrame:
-        held = pl.DataFrame(
+        with_rows = pl.DataFrame(
             {
                 "query_id": self.query_ids,
                 "state": ["ok"] * len(self.query_ids),
@@ -276,7 +280,7 @@ class Run:
             schema={"query_id": pl.String, "state": pl.String, "returned": pl.Int64},
         )
         if given is None or not given.height:
-            return held
+            return with_rows
         given = conform(
             given.with_columns(returned=pl.lit(0, pl.Int64))
             if "returned" not in given.columns
@@ -285,20 +289,21 @@ class Run:
             self.source,
         )
         self._refuse_answers(given)
-        held_twice = given.filter(pl.col("state") != "ok").join(held, on="query_id", how="semi")
-        if held_twice.height:
-            row = held_twice.row(0, named=True)
+        not_ok = pl.col("state") != "ok"
+        contradicting = given.filter(not_ok).join(with_rows, on="query_id", how="semi")
+        if contradicting.height:
+            row = contradicting.row(0, named=True)
             raise InputError(
-                f"the query is marked {row['state']} and has documents",
+                f"the query is marked {row['state']} but has documents",
                 file=self.source,
                 query=row["query_id"],
             )
-        extra = given.join(held, on="query_id", how="anti").with_columns(
+        extra = given.join(with_rows, on="query_id", how="anti").with_columns(
             state=pl.col("state").replace("ok", "empty"), returned=pl.lit(0, pl.Int64)
         )
         details = given.drop("state", "returned")
         return pl.concat(
-            [held.join(details, on="query_id", how="left", maintain_order="left"), extra],
+            [with_rows.join(details, on="query_id", how="left", maintain_order="left"), extra],
             how="diagonal",
         )
 
@@ -326,9 +331,9 @@ class Run:
 
 
 def _whole_queries(batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Cut batches between queries: the last query of each waits for its next rows.
+    """Batches of whole queries: the last query of a batch waits for rows of the next.
 
-    Only rows of a query that was cut are copied; the rest of a batch is handed on as it is.
+    Only rows of a split query are copied.
     """
     waiting: list[pl.DataFrame] = []
     for batch in batches:
@@ -351,7 +356,7 @@ def _whole_queries(batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
 
 
 def _length_of(query_id: pl.Series, value: str, *, from_end: bool) -> int:
-    """How many rows at one end hold a value; most of a long series is not looked at."""
+    """Number of rows at one end with a value, without reading all of a long series."""
     size = 1024
     while True:
         near = query_id.tail(size) if from_end else query_id.head(size)

@@ -1,8 +1,8 @@
-"""Every column of every table, on one page: type, meaning, allowed values.
+"""Every column of every table: type, meaning, allowed values.
 
-Ids are strings always: ``007`` stays ``007`` and ``NA`` stays ``NA``. Times are int64
-microseconds UTC. A column marked optional may be absent; ``Queries`` and ``Documents`` keep any
-further columns as attributes, and those are the slices.
+Ids are always strings: ``007`` stays ``007`` and ``NA`` stays ``NA``. Times are int64
+microseconds UTC. Optional columns may be absent; ``Queries`` and ``Documents`` keep any other
+columns as attributes to slice by.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ QRELS = (
         "subtopic",
         pl.String(),
         "the part of the query the grade is about, for measures of diversity; a document may "
-        "stand under several, and its grade is the best of them elsewhere",
+        "have several, and other measures use its best grade",
         optional=True,
     ),
 )
@@ -49,26 +49,26 @@ RANKINGS = (
 
 ANSWERS = (
     Column("query_id", pl.String(), "the query asked"),
-    Column("state", pl.String(), "ok | empty (answered with nothing) | failed (no answer)"),
+    Column("state", pl.String(), "ok | empty (an empty answer) | failed (no answer)"),
     Column("returned", pl.Int64(), "documents returned"),
     Column("latency_us", pl.Int64(), "time to the answer in microseconds", optional=True),
     Column("error", pl.String(), "why it failed", optional=True),
     Column(
         "repeated",
         pl.Int64(),
-        "documents left out because the same answer had them before; null: none",
+        "duplicate documents left out of the answer; null: none",
         optional=True,
     ),
 )
 
 QUERIES = (
     Column("query_id", pl.String(), "the query"),
-    Column("text", pl.String(), "what was typed", optional=True),
-    Column("need", pl.String(), "what the person wanted", optional=True),
+    Column("text", pl.String(), "the text of the query", optional=True),
+    Column("need", pl.String(), "the information need behind it", optional=True),
     Column(
         "weight",
         pl.Float64(),
-        "its weight in every mean; 0: in slices of such queries only",
+        "its weight in every mean; 0: counts only in slices where all weights are 0",
         optional=True,
     ),
     Column("stratum", pl.String(), "the sampling stratum it was drawn from", optional=True),
@@ -94,10 +94,10 @@ PAIRS = (
 )
 
 JUDGMENTS = (
-    Column("judgment", pl.Int64(), "number of the fact; later ones have higher numbers"),
+    Column("judgment", pl.Int64(), "number of the judgment; later ones have higher numbers"),
     Column("query_id", pl.String(), "the query"),
     Column("doc_id", pl.String(), "the document judged for it"),
-    Column("grade", pl.Float64(), "how relevant it is; null if it could not be judged"),
+    Column("grade", pl.Float64(), "how relevant it is; null for cannot_judge"),
     Column("state", pl.String(), "graded | cannot_judge"),
     Column("reason", pl.String(), "why it cannot be judged, or why this grade", optional=True),
     Column("rater", pl.String(), "who judged"),
@@ -105,7 +105,7 @@ JUDGMENTS = (
     Column(
         "kind",
         pl.String(),
-        "rating | repeat (the same rater again, unknowingly) | gold (its grade was known) | "
+        "rating | repeat (a hidden repeat for the same rater) | gold (the grade was known) | "
         "adjudication (a disagreement settled)",
     ),
     Column("time_us", pl.Int64(), "when, in microseconds UTC"),
@@ -116,15 +116,15 @@ JUDGMENTS = (
 
 EVENTS = (
     Column("user_bucket", pl.Int16(), "0-255: the first byte of SHA-1 of user_id"),
-    Column("user_key", pl.Int64(), "the first eight bytes of it: the user in joins and windows"),
-    Column("user_id", pl.String(), "who: user_id, else client_id, else session_id of the log"),
+    Column("user_key", pl.Int64(), "its first eight bytes: the user in joins and windows"),
+    Column("user_id", pl.String(), "user_id, else client_id, else session_id of the log"),
     Column("time_us", pl.Int64(), "when, in microseconds UTC"),
     Column(
         "tie",
         pl.Int64(),
-        "order of the events of a user at one time: by kind (search, impression, click, hide, "
-        "heartbeat, cart, purchase, answer, other), position and content; with user_key and "
-        "time_us it is unique",
+        "order of simultaneous events of a user: by kind (search, impression, click, hide, "
+        "heartbeat, cart, purchase, answer, other), position and content; unique together with "
+        "user_key and time_us",
     ),
     Column("local_day", pl.Int32(), "the day in the log's time zone, in days since 1970-01-01"),
     Column("local_hour", pl.Int8(), "the hour in the log's time zone, 0-23"),
@@ -132,29 +132,29 @@ EVENTS = (
         "kind",
         pl.String(),
         "search | impression | click | hide (a page was left) | heartbeat (a page is still "
-        "looked at) | cart | purchase | answer (an answer was visible on the results page) | other",
+        "open) | cart | purchase | answer (an answer was visible on the results page) | other",
     ),
-    Column("action", pl.String(), "what the log calls it"),
-    Column("query_id", pl.String(), "the search it belongs to; null if the log does not say"),
-    Column("session_id", pl.String(), "as logged; karat makes sessions of its own"),
-    Column("query", pl.String(), "what was typed; of searches"),
-    Column("query_key", pl.String(), "its folded form, under which spellings are equal"),
+    Column("action", pl.String(), "its name in the log"),
+    Column("query_id", pl.String(), "the search it belongs to; null if not logged"),
+    Column("session_id", pl.String(), "as logged; karat computes its own sessions"),
+    Column("query", pl.String(), "the text of the query; searches only"),
+    Column("query_key", pl.String(), "its normalised form, equal for equivalent spellings"),
     Column("doc_id", pl.String(), "the document seen, clicked, left, bought"),
-    Column("position", pl.Int32(), "its place in the results, from 1; null if not logged"),
-    Column("hits", pl.List(pl.String()), "documents returned, best first; of searches"),
-    Column("returned", pl.Int32(), "how many of them; of searches; null if not logged"),
-    Column("total_hits", pl.Int64(), "documents that matched, as served; of searches"),
-    Column("raw_hits", pl.Int64(), "documents that matched before any fallback; of searches"),
-    Column("filtered", pl.Boolean(), "whether a filter was on; of searches"),
-    Column("page", pl.Int32(), "page of the results, from 1; of searches"),
-    Column("status", pl.String(), "ok | error | timeout; of searches"),
-    Column("latency_us", pl.Int64(), "time to the answer in microseconds; of searches"),
-    Column("value", pl.Float64(), "what was paid; of purchases"),
+    Column("position", pl.Int32(), "its position in the results, from 1; null if not logged"),
+    Column("hits", pl.List(pl.String()), "documents returned, best first; searches only"),
+    Column("returned", pl.Int32(), "number of them; searches only; null if not logged"),
+    Column("total_hits", pl.Int64(), "documents that matched, as served; searches only"),
+    Column("raw_hits", pl.Int64(), "documents that matched before any fallback; searches only"),
+    Column("filtered", pl.Boolean(), "whether a filter was active; searches only"),
+    Column("page", pl.Int32(), "page of the results, from 1; searches only"),
+    Column("status", pl.String(), "ok | error | timeout; searches only"),
+    Column("latency_us", pl.Int64(), "response time in microseconds; searches only"),
+    Column("value", pl.Float64(), "amount paid; purchases only"),
     Column("arm", pl.String(), "arm of an experiment; null if none"),
-    Column("bot", pl.Boolean(), "whether a robot did it; then it counts nowhere but as dropped"),
-    Column("import", pl.Int32(), "number of the import that brought it"),
+    Column("bot", pl.Boolean(), "whether it is from a bot; bots are excluded from all metrics"),
+    Column("import", pl.Int32(), "number of its import"),
 )
-"""As stored; any further column is an attribute of the log, a String, named ``attribute_NAME``."""
+"""As stored; any other column is an attribute of the log, a String, named ``attribute_NAME``."""
 
 _WHERE = (
     Column("user_bucket", pl.Int16(), "as in events"),
@@ -168,8 +168,8 @@ SEARCHES = (
     Column(
         "time_us",
         pl.Int64(),
-        "of the request that speaks for it: the first that was answered, else the first; no text "
-        "that was still being typed",
+        "time of its representative request: the first that was answered, else the first; never "
+        "a query still being typed",
     ),
     Column("local_day", pl.Int32(), "as in events, of that request"),
     Column("local_hour", pl.Int8(), "as in events, of that request"),
@@ -179,50 +179,50 @@ SEARCHES = (
     Column("requests", pl.Int64(), "requests in it: keystrokes, pages, filters"),
     Column("completed", pl.Int64(), "1: answered without error or timeout; else 0"),
     Column("error", pl.Int64(), "1: no request answered, the first an error; else 0"),
-    Column("timeout", pl.Int64(), "1: none answered, the first out of time; else 0"),
-    Column("zero", pl.Int64(), "1: nothing was served, 0: something; null: not completed, unknown"),
+    Column("timeout", pl.Int64(), "1: no request answered, the first a timeout; else 0"),
+    Column("zero", pl.Int64(), "1: no results served; 0: some; null: not completed, or unknown"),
     Column("zero_raw", pl.Int64(), "the same before any fallback"),
-    Column("zero_filtered", pl.Int64(), "1: only a filter left nothing; null as of zero"),
+    Column("zero_filtered", pl.Int64(), "1: no results because of a filter; null as for zero"),
     Column(
         "items",
         pl.Int64(),
-        "results seen, else the most a request returned, and at least as many as were clicked; "
-        "null: unknown",
+        "results seen, else the largest number returned by a request; at least the number "
+        "clicked; null: unknown",
     ),
     Column("seen", pl.Int64(), "1: at least one of those; 0: none; null: unknown"),
     Column("clicks", pl.Int64(), "documents clicked, each once"),
     Column("clicked", pl.Int64(), "1: at least one; else 0"),
-    Column("first_rank", pl.Int32(), "best position clicked, from 1; null without"),
-    Column("paul_5", pl.Float64(), "sum of 0.5^(position-1) over clicked ones; 0 without"),
-    Column("paul_9", pl.Float64(), "sum of 0.9^(position-1) over clicked ones; 0 without"),
+    Column("first_rank", pl.Int32(), "best position clicked, from 1; null without clicks"),
+    Column("paul_5", pl.Float64(), "sum of 0.5^(position-1) over clicked results; 0 without"),
+    Column("paul_9", pl.Float64(), "sum of 0.9^(position-1) over clicked results; 0 without"),
     Column("first_click_us", pl.Int64(), "from the request to the first click; null without"),
     Column("left_us", pl.Int64(), "from the request to the user's next or last event in session"),
-    Column("sat", pl.Int64(), "1: a satisfied click, last clicks of unknown dwell counting as one"),
+    Column("sat", pl.Int64(), "1: a satisfied click; last clicks of unknown dwell count as one"),
     Column(
         "sat_low",
         pl.Int64(),
-        "1: a click surely satisfied, by its dwell or as its document was put into the cart or "
-        "bought; else 0",
+        "1: a certainly satisfied click, by dwell or because the document was put into the cart "
+        "or bought; else 0",
     ),
-    Column("sat_high", pl.Int64(), "1: a click that may be satisfied; else 0"),
-    Column("quick_back", pl.Int64(), "1: a click that was left at once; else 0"),
+    Column("sat_high", pl.Int64(), "1: a possibly satisfied click; else 0"),
+    Column("quick_back", pl.Int64(), "1: a click followed by an immediate return; else 0"),
     Column("carts", pl.Int64(), "1: something was put into the cart; else 0"),
-    Column("purchases", pl.Int64(), "1: something was bought; null while that may still come"),
-    Column("revenue", pl.Float64(), "what was paid; null likewise"),
+    Column("purchases", pl.Int64(), "1: something was bought; null while it still may be"),
+    Column("revenue", pl.Float64(), "amount paid; null while it still may change"),
     Column(
         "answered",
         pl.Int64(),
-        "1: an answer was visible for long enough; 0: none was; null: nothing says how long",
+        "1: an answer was visible for long enough; 0: none was; null: unknown for how long",
     ),
-    Column("reformulated", pl.Int64(), "1: the next search says it in other words; else 0"),
+    Column("reformulated", pl.Int64(), "1: the next search is a reformulation; else 0"),
     Column("reformulation", pl.String(), "add | drop | substitute | respell | reorder; null"),
-    Column("abandoned", pl.Int64(), "1: results seen and nothing done; null: not seen"),
+    Column("abandoned", pl.Int64(), "1: results seen and no action; null: not seen"),
     Column("abandoned_as", pl.String(), "zero | reformulated | terminal; null if not abandoned"),
-    Column("good_low", pl.Int64(), "1: surely a good abandonment; else 0"),
-    Column("good_high", pl.Int64(), "1: perhaps a good abandonment; else 0"),
-    Column("latency_us", pl.Int64(), "time to the answer of the request that counts"),
+    Column("good_low", pl.Int64(), "1: certainly a good abandonment; else 0"),
+    Column("good_high", pl.Int64(), "1: possibly a good abandonment; else 0"),
+    Column("latency_us", pl.Int64(), "response time of the representative request"),
 )
-"""One row for each search intent; attributes of its request are further columns."""
+"""One row for each search intent; attributes of its request are additional columns."""
 
 CLICKS = (
     *_WHERE,
@@ -233,12 +233,12 @@ CLICKS = (
     Column("arm", pl.String(), "arm of the search"),
     Column("query_key", pl.String(), "query of the search"),
     Column("doc_id", pl.String(), "the document"),
-    Column("position", pl.Int32(), "the best place it was clicked at, from 1; null if not logged"),
-    Column("dwell_us", pl.Int64(), "how long it was read, at most the cap; at least, if censored"),
-    Column("censored", pl.Int64(), "1: nothing says when it was left; else 0"),
-    Column("satisfied", pl.Int64(), "1: read for long enough, or taken; 0: not; null: unknown"),
+    Column("position", pl.Int32(), "best position it was clicked at, from 1; null if not logged"),
+    Column("dwell_us", pl.Int64(), "dwell time, capped; a lower bound if censored"),
+    Column("censored", pl.Int64(), "1: unknown when it was left; else 0"),
+    Column("satisfied", pl.Int64(), "1: long dwell, cart or purchase; 0: not; null: unknown"),
 )
-"""One row for each document clicked of a search intent: its first click, at its best place."""
+"""One row for each document clicked in a search intent: its first click, at its best position."""
 
 SESSIONS = (
     *_WHERE,
@@ -252,13 +252,13 @@ SESSIONS = (
     Column(
         "success",
         pl.Int64(),
-        "1: a satisfied click, cart, purchase or answer, what is unknown of a last click or answer "
-        "counting as one; else 0",
+        "1: a satisfied click, cart, purchase or answer; unknown last clicks and answers count as "
+        "one; else 0",
     ),
-    Column("success_low", pl.Int64(), "1: one of these surely; else 0"),
-    Column("success_high", pl.Int64(), "1: perhaps one of these; else 0"),
+    Column("success_low", pl.Int64(), "1: certainly one of these; else 0"),
+    Column("success_high", pl.Int64(), "1: possibly one of these; else 0"),
 )
-"""One row for each session with a search; attributes of its first search are further columns."""
+"""One row for each session with a search; attributes of its first search are more columns."""
 
 TABLES: dict[str, tuple[Column, ...]] = {
     "qrels": QRELS,

@@ -1,4 +1,4 @@
-"""Searched: what came of asking a search function all queries of a set."""
+"""Searched: the outcome of sending a set of queries to a search function."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from karat.tables.run import Run
 
 @dataclass(frozen=True)
 class Reason:
-    """Why queries failed.
+    """An error that made queries fail.
 
     Attributes:
-        error: The error, as the first of these queries got it.
-        queries: How many failed for it.
+        error: The error message of the first of these queries.
+        queries: Number of queries that failed with it.
         query_id: The first of them.
-        place: File and line of the search where it was raised; None if not known.
+        place: File and line of the search function that raised it; None if unknown.
     """
 
     error: str
@@ -29,17 +29,17 @@ class Reason:
 
 @dataclass(frozen=True)
 class Searched:
-    """What came of asking.
+    """The outcome of a benchmark run.
 
     Attributes:
-        run: The run, its ``about`` filled in.
-        queries: Queries asked.
-        ok: Answered with documents.
-        empty: Answered with nothing.
-        failed: Not answered.
-        reasons: Why they failed, the most common first.
-        latency: Of the answers; None if none has a time.
-        notes: What a person should know, in sentences.
+        run: The run, with its metadata in ``about``.
+        queries: Number of queries.
+        ok: Queries with documents.
+        empty: Queries with an empty answer.
+        failed: Queries without an answer.
+        reasons: The errors, the most common first.
+        latency: Response times; None if no answer has one.
+        notes: Sentences a reader must know.
         file: Where the run was written; None if it was not.
     """
 

@@ -1,4 +1,4 @@
-"""Workspace: where a team keeps its golden sets, judgments and runs, and by which rules."""
+"""Workspace: the settings in ``karat.toml``."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ GRADES: Mapping[float, str] = {
     2.0: "Useful: answers in part, or the answer is buried in it",
     3.0: "Right: answers it, directly and fully",
 }
-"""What the grades of the scale 0-3 are taken for, unless a team says otherwise."""
+"""Default meanings of the grades of the scale 0-3."""
 
 
 @dataclass(frozen=True)
 class Card:
-    """Which attributes of a document a rater sees, and as what.
+    """Which attributes of a document a rater sees.
 
     Attributes:
-        title: Its heading; the id where a document has none.
-        body: Its text.
-        image: Address of a picture; None for none.
-        url: Where it lies, to be opened beside.
-        more: Further attributes, each with its name.
+        title: The attribute for the heading; the id is shown for documents without it.
+        body: The attribute for the text.
+        image: The attribute for the URL of an image; None for no images.
+        url: The attribute for the URL of the document.
+        more: More attributes to show, each with its name.
     """
 
     title: str = "title"
@@ -47,7 +47,7 @@ DEFAULTS = ("measures", "by", "scale", "fully_judged")
 
 @dataclass(frozen=True)
 class Defaults:
-    """What ``[defaults]`` of a ``karat.toml`` says of options that are not given.
+    """Default options from ``[defaults]`` in ``karat.toml``.
 
     Attributes:
         source: The file.
@@ -55,7 +55,7 @@ class Defaults:
         by: Attributes to slice by; empty for none.
         scale: Lowest and highest grade as written, ``"0-3"`` or two numbers; None if not set.
         fully_judged: Whether documents without a judgment are declared not relevant.
-        lines: The line of each key, from 1, as far as it was found.
+        lines: The line of each key, from 1, where known.
     """
 
     source: str
@@ -68,29 +68,29 @@ class Defaults:
 
 @dataclass(frozen=True)
 class WorkspaceConfig:
-    """What ``karat.toml`` says.
+    """The settings in ``karat.toml``.
 
     Attributes:
-        root: The folder it lies in.
-        store: URL of the database, with an absolute path; it may hold a password.
+        root: The folder of the file.
+        store: URL of the database, with an absolute path; it may contain a password.
         runs: Folder of the runs.
         golden: Name of the golden set.
         scale: Lowest and highest grade.
-        grades: What each grade is: a word and a sign, as in ``Right: answers it fully``.
+        grades: Meaning of each grade: a word and a criterion, as in ``Right: answers it fully``.
         raters: Raters for each pair, 1 or more.
-        repeats: Share of pairs that a rater sees again without knowing, 0 to 0.5.
-        golds: Share of gold items among what a rater sees, where there are any, 0 to 0.5.
-        order: ``query``: the documents of a query in a row · ``mixed``: all in any order.
-        lease_us: For how long a rater who was shown a pair has it alone.
-        weights: How far apart two grades count as, in Cohen's kappa.
-        at_least: What kappa should be above, before an edition is frozen.
-        refuse: Whether an edition is refused otherwise; else it is frozen with a warning.
-        card: What a rater sees of a document in the browser.
-        images: Origins that pictures of documents may come from, as ``https://cdn.example.org``.
-        histories: Files that ``--history`` writes, for the pages of trends.
-        events: Folder of the events, what users did.
-        timezone: Where a day of events begins, as in ``Europe/Berlin``.
-        notes: What is to be known of the file, in sentences.
+        repeats: Share of pairs shown to the same rater again (hidden repeats), 0 to 0.5.
+        golds: Share of gold items among the pairs of a rater, if there are any, 0 to 0.5.
+        order: ``query``: the documents of a query in sequence · ``mixed``: all pairs shuffled.
+        lease_us: How long a pair is reserved for the rater it was shown to, in microseconds.
+        weights: Weighting of disagreements in Cohen's kappa.
+        at_least: Target of kappa for freezing an edition.
+        refuse: Whether freezing below the target is an error; otherwise it gives a warning.
+        card: Which attributes of a document a rater sees in the browser.
+        images: Allowed origins of document images, such as ``https://cdn.example.org``.
+        histories: History files (``--history``) for the trend pages.
+        events: Folder of the events.
+        timezone: Time zone of the days of events, such as ``Europe/Berlin``.
+        notes: Sentences a reader of the file must know.
         guideline: The file with the guideline for raters.
     """
 

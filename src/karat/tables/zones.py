@@ -1,4 +1,4 @@
-"""Time zones that are the same everywhere, and what clocks show in them."""
+"""Time zones that are the same on every machine, and local times in them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
-_OF_A_MACHINE = {"localtime", "posixrules", "Factory"}
-"""Names that lie among the zones of some machines, and mean something else on each."""
+_MACHINE_SPECIFIC = {"localtime", "posixrules", "Factory"}
+"""Zone names whose meaning depends on the machine."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def is_zone(name: str) -> bool:
-    """Whether a name is that of a time zone, as ``Europe/Berlin``.
-
-    Args:
-        name: As it was typed, or stands in a file.
-    """
-    return name not in _OF_A_MACHINE and name in _zones()
+    """Whether a name is that of a time zone, such as ``Europe/Berlin``."""
+    return name not in _MACHINE_SPECIFIC and name in _zones()
 
 
 @cache
@@ -26,10 +22,10 @@ def _zones() -> frozenset[str]:
 
 
 def local_time(time_us: int, timezone: str) -> datetime:
-    """What clocks show at a time.
+    """The local time in a time zone.
 
     Args:
-        time_us: Microseconds UTC.
-        timezone: Where they hang, as ``Europe/Berlin``.
+        time_us: Microseconds UTC since 1970-01-01.
+        timezone: Name of the time zone, such as ``Europe/Berlin``.
     """
     return (_EPOCH + timedelta(microseconds=time_us)).astimezone(ZoneInfo(timezone))

@@ -101,7 +101,7 @@ def test_mistakes_are_told(typed: Typed, events: Path, tmp_path: Path) -> None:
         f"online evaluate {where} --by dya": "did you mean day",
         f"online evaluate {where} --by class": "--queries FILE",
         f"online evaluate {where} --rule idel=2min": "did you mean idle",
-        f"online evaluate {where} --from yesterday": "is no day",
+        f"online evaluate {where} --from yesterday": "is not a date",
         f"online evaluate {where} --from 2027-01-01": "the log holds 2026-11-01 to 2026-11-02",
         f"online evaluate {where} -m ndcg@10": "online against",
         f"online evaluate {where} --by country": "fix: slice by day",

@@ -100,7 +100,7 @@ def test_mistakes(typed, store, tmp_path: Path) -> None:
     assert "its arms are a, b" in typed("online queries --only arm=c", code=2).err
     assert "no value is said" in typed("online queries --only arm", code=2).err
     assert "is said twice" in typed("online queries --only arm=a --only ARM=b", code=2).err
-    assert "is no day" in typed("online queries --only day=noon", code=2).err
+    assert "is not a date" in typed("online queries --only day=noon", code=2).err
 
 
 def test_only_one_arm(typed, store) -> None:

@@ -29,5 +29,5 @@ def test_a_store_may_be_named(typed: Any, tmp_path: Path) -> None:
     assert (tmp_path / "new/other.db").is_file()
     assert "in sqlite" in typed("golden status -w new").out
     refused = typed("restore kept.tar.gz x --store mysql://host/db", code=2).err
-    assert "mysql is not known" in refused
+    assert "mysql is not supported" in refused
     assert not (tmp_path / "x").exists()

@@ -66,7 +66,7 @@ def test_a_pipe_that_is_no_standard_input(tmp_path: Path) -> None:
     done = subprocess.run(
         ["bash", "-c", line], capture_output=True, text=True, check=False, timeout=60
     )
-    assert "stands twice" in done.stderr
+    assert "duplicate document" in done.stderr
 
 
 def beir(folder: Path, *splits: str) -> Path:

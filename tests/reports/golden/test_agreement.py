@@ -59,7 +59,7 @@ def test_names_as_long_as_an_address() -> None:
 
 def test_nothing_was_judged_twice() -> None:
     text = shown(agreed("ann"))
-    assert text == "agreement cannot be told: nothing was graded by two raters\n"
+    assert text == "agreement not available: nothing was graded by two raters\n"
 
 
 def test_as_json() -> None:

@@ -126,5 +126,5 @@ def test_a_file_that_was_cut_is_seen_when_the_log_is_opened(
         read_event_log(folder)
     assert caught.value.file == str(path)
     path.unlink()
-    with pytest.raises(InputError, match="a file of the event store is gone"):
+    with pytest.raises(InputError, match="a file of the event store is missing"):
         read_event_log(folder)

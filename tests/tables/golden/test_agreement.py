@@ -35,18 +35,18 @@ def but(headline: Figure = KAPPA, **changed: object) -> str:
 def test_the_sentence_says_the_figure_how_sure_and_what_is_to_be_done() -> None:
     assert FOUND.sentence == (
         "κ .74 (.66-.81), quadratic weights, 52 queries; "
-        "about 40 more double judgments to be sure it is above .7"
+        "about 40 more double judgments to show that it is above .7"
     )
 
 
 @pytest.mark.parametrize(
     ("needed", "end"),
     [
-        (0, "surely above .7"),
-        (None, "more judgments alone would not bring it above .7"),
-        (101, "about 110 more double judgments to be sure it is above .7"),
-        (2341, "about 2400 more double judgments to be sure it is above .7"),
-        (1, "about 1 more double judgment to be sure it is above .7"),
+        (0, "significantly above .7"),
+        (None, "more judgments alone would not raise it above .7"),
+        (101, "about 110 more double judgments to show that it is above .7"),
+        (2341, "about 2400 more double judgments to show that it is above .7"),
+        (1, "about 1 more double judgment to show that it is above .7"),
     ],
 )
 def test_what_is_to_be_done(needed: int | None, end: str) -> None:
@@ -65,11 +65,10 @@ def test_without_an_interval_or_a_figure_it_says_why() -> None:
         KAPPA, value=1.0, ci_low=None, ci_high=None, reason="no disagreement was seen"
     )
     assert but(perfect, needed=None) == (
-        "κ 1.00, quadratic weights, 52 queries; how sure that is cannot be told: "
-        "no disagreement was seen"
+        "κ 1.00, quadratic weights, 52 queries; no interval: no disagreement was seen"
     )
     none = dataclasses.replace(perfect, value=None, reason="nothing was graded by two raters")
-    assert but(none) == "agreement cannot be told: nothing was graded by two raters"
+    assert but(none) == "agreement not available: nothing was graded by two raters"
 
 
 def test_as_json() -> None:

@@ -101,7 +101,7 @@ def test_a_form_that_was_sent_and_is_sent_again_with_another_name_is_another(
     assert owner.fill(f"/people/invitations/{found[1].id}/withdraw").status_code == 303
     answer = owner.fill("/people/invitations", name="dora", once=value)
     assert answer.status_code == 400
-    assert "This link was made before, and is good no more." in answer.text
+    assert "This link was made before, and is not valid any more." in answer.text
     assert owner.fill("/people/invitations", name="dora").status_code == 303
 
 

@@ -28,7 +28,7 @@ def test_an_edition_is_made_once_and_noted(client_of: ClientOf) -> None:
     again = browser.fill("/golden/shop/editions", edition="2026/03")
     assert again.status_code == 400  # type: ignore[attr-defined]
     said = unescape(again.text)  # type: ignore[attr-defined]
-    assert "There is an edition '2026/03'" in said
+    assert "There is already an edition '2026/03'" in said
     assert "editions never change: a new name" in said
     with browser.site.workspace.store.read() as c:
         noted = audit.frame(c).filter(pl.col("action") == "freeze edition")

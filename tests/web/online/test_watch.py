@@ -199,7 +199,7 @@ def test_names_of_strangers_are_text(engineer: Browser, workspace: Path) -> None
 
 @pytest.mark.parametrize(
     ("asks", "said"),
-    [("day=yesterday", "'yesterday' is no day"), ("by=knid", "Did you mean kind?"),
+    [("day=yesterday", "'yesterday' is not a date"), ("by=knid", "Did you mean kind?"),
      ("day=2020-01-01", "The log has no such day")],
 )  # fmt: skip
 def test_what_cannot_be_is_said(engineer: Browser, workspace: Path, asks: str, said: str) -> None:

@@ -80,7 +80,7 @@ def test_what_cannot_be_frozen_is_refused(shop: Workspace, tick: Tick, tmp_path:
     for name, says in (
         ("now", "'now' is reserved"),
         (" ", "is empty"),
-        ("../x", "reads as a path"),
+        ("../x", "cannot be a path"),
     ):
         with pytest.raises(UsageError, match=says):
             freeze(shop, name, now=tick())
@@ -101,7 +101,7 @@ def test_a_name_is_no_longer_than_pages_and_lists_can_show(
     shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     said(shop, tmp_path, SAID, tick())
-    with pytest.raises(UsageError, match="has at most 100 characters, and this one has 101"):
+    with pytest.raises(UsageError, match="has 101 characters; the maximum is 100"):
         freeze(shop, "x" * (LONGEST + 1), now=tick())
     assert freeze(shop, "x" * LONGEST, now=tick()).name == "x" * 100
 

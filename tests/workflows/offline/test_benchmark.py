@@ -139,7 +139,7 @@ def test_failed_empty_and_wrong_are_told_apart() -> None:
     assert (row.value, row.n, row.empty, row.failed) == (0.5, 2, 1, 3)
     (why,) = [note for note in results.notes if note.startswith("why queries failed")]
     for reason in (
-        "it returned None, and a list is wanted (1)",
+        "it returned None; expected a list (1)",
         "a score is NaN (1)",
         "ConnectionError: refused (1)",
     ):
@@ -183,11 +183,11 @@ def test_the_order_returned_is_the_ranking() -> None:
 @pytest.mark.parametrize(
     ("returned", "says"),
     [
-        (None, r"it returned None, and a list is wanted; what came back: None \(query q1\)"),
+        (None, r"it returned None; expected a list; what came back: None \(query q1\)"),
         ({"hits": [1]}, r"it returned a dict, .* what came back: {'hits': \[1\]}"),
         ("abc", "it returned a str"),
         ([{"title": "x"}], "result 1 has no 'id', only 'title'"),
-        ([1.5], "result 1 is a float, and an id is text"),
+        ([1.5], "result 1 is a float; ids are text"),
     ],
 )
 def test_a_search_of_another_shape_is_told_what_is_expected(returned: Any, says: str) -> None:

@@ -79,10 +79,10 @@ def test_anything_else_is_refused() -> None:
     [
         ({"a", "c"}, r"a set does not say which query.*\n  fix: {\"q1\": {\"a\", \"c\"}}"),
         (["a", "c"], "a list does not say which query"),
-        ({"q1": "a"}, r"the text 'a' where the ids .* should be \(query q1\)\n  fix: {\"q1\": {"),
-        ({"q1": 3}, "an int where the ids of relevant documents should be"),
-        ({"q1": {7}}, "id 7 is a int; ids are strings\n  fix: use str"),
-        ({7: {"a"}}, "id 7 is a int; ids are strings"),
+        ({"q1": "a"}, r"expected the ids .*, got the text 'a' \(query q1\)\n  fix: {\"q1\": {"),
+        ({"q1": 3}, "expected the ids of relevant documents, got an int"),
+        ({"q1": {7}}, "id 7 is an int; ids are strings\n  fix: use str"),
+        ({7: {"a"}}, "id 7 is an int; ids are strings"),
         ({"q1": [("a", 2)]}, "are pairs; expected ids, or {document: grade}"),
         ({"q1": {"a": "good"}}, "the grade 'good' of document a is not a number"),
     ],
@@ -95,15 +95,15 @@ def test_what_is_not_judgments_is_refused(qrels: Any, says: str) -> None:
 @pytest.mark.parametrize(
     ("run", "says"),
     [
-        ({"q1": {"a", "b"}}, r"a set has no order.*\(query q1\)\n  fix: give a list, best first"),
+        ({"q1": {"a", "b"}}, r"a set has no order.*\(query q1\)\n  fix: pass a list, best first"),
         ({"bm25": {"q1": {"a", "b"}}}, "a set has no order"),
-        ({"q1": ["a"], "q2": "b"}, r"the text 'b' where a ranking should be \(query q2\)"),
+        ({"q1": ["a"], "q2": "b"}, r"expected a ranking, got the text 'b' \(query q2\)"),
         ({"q1": "b"}, r"b: there is no such file\n  fix: .*; a ranked list .* {\"q1\": \[\"b\"\]}"),
-        ({"q1": [7]}, "id 7 is a int; ids are strings\n  fix: use str"),
-        ({"q1": [(7, 1.5)]}, "id 7 is a int; ids are strings"),
-        ({7: ["a"]}, "id 7 is a int; ids are strings"),
-        ({"q1": [1.5]}, "result 1 is a float, and an id is text"),
-        ({"q1": ["a", ("b", 1.0)]}, "some documents have a score and some have none"),
+        ({"q1": [7]}, "id 7 is an int; ids are strings\n  fix: use str"),
+        ({"q1": [(7, 1.5)]}, "id 7 is an int; ids are strings"),
+        ({7: ["a"]}, "id 7 is an int; ids are strings"),
+        ({"q1": [1.5]}, "result 1 is a float; ids are text"),
+        ({"q1": ["a", ("b", 1.0)]}, "some documents have a score and others have none"),
         ({"q1": [("a", float("nan"))]}, "a score is NaN"),
         ({"q1": [("a", 1, 2)]}, "result 1 has 3 parts, not id and score"),
         ([["a", "b"]], r"a list does not say .* returned for\n  fix: {\"q1\": \[\"a\", \"b\"\]}"),
@@ -189,9 +189,9 @@ def test_lists_of_namedtuples_are_tables() -> None:
     assert [run.name for run in inputs.runs({"bm25": rows})] == ["bm25"]
     judged = iter([Qrel("q1", "a", 2), Qrel("q1", "b", 0)])
     assert inputs.qrels(judged).to_dict() == {"q1": {"a": 2.0, "b": 0.0}}
-    with pytest.raises(InputError, match="id 7 is a int; ids are strings"):
+    with pytest.raises(InputError, match="id 7 is an int; ids are strings"):
         inputs.runs([ScoredDoc("q1", 7, 0.5)])  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="different kinds of rows"):
+    with pytest.raises(InputError, match="rows of different types"):
         inputs.qrels([Qrel("q1", "a", 2), ScoredDoc("q1", "b", 0)])
 
 

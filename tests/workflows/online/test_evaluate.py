@@ -238,7 +238,7 @@ def test_rules_change_what_a_session_is(log: EventLog) -> None:
         ({"by": "class"}, "--queries FILE"),
         ({"rules": ["idel=1min"]}, "did you mean idle"),
         ({"engine": "polar"}, "did you mean polars"),
-        ({"first": "2026-13-01"}, "is no day"),
+        ({"first": "2026-13-01"}, "is not a date"),
         ({"first": "2026-11-05", "last": "2026-11-03"}, "ends before it begins"),
         ({"first": "2026-12-01"}, "the log holds no events from 2026-12-01 on"),
         ({"last": "2026-10-01"}, "fix: the log holds 2026-11-01 to 2026-11-09"),

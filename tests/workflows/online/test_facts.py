@@ -77,7 +77,7 @@ def test_nothing_there_has_the_same_columns(
     ("where", "only", "said"),
     [
         ({"devise": "x"}, None, "did you mean device"),
-        ({"day": "yesterday"}, None, "'yesterday' is no day"),
+        ({"day": "yesterday"}, None, "'yesterday' is not a date"),
         ({"hour": "noon"}, None, "'noon' is no hour"),
         ({"class": "x"}, None, "no classes of queries"),
         ({}, "Dwell", "Dwell is over clicks, not over searches"),

@@ -58,7 +58,7 @@ def test_a_frame_is_evaluated_as_its_import_would_be(
     found = karat.evaluate_online(frame_of(LOG), "ZeroResults")
     assert [row.value for row in found.results] == [0.5]  # bob's, of two searches
     assert found.value("zeroresults") == 0.5
-    with pytest.raises(UsageError, match="'CTR' was not computed; there are ZeroResults"):
+    with pytest.raises(UsageError, match="'CTR' was not computed; available: ZeroResults"):
         found.value("CTR")
     assert found.events == 3
     assert "1 row left out, no time that can be read (the data frame, row 4)" in found.notes

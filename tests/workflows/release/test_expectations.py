@@ -74,7 +74,7 @@ def test_what_is_wrong_is_said_before_the_search_is_asked() -> None:
 def test_one_query_is_asked_and_put_in_order() -> None:
     found = answer(lambda text: [("low", 0.1), (text, 0.9)], "high")
     assert found.doc_ids == ("high", "low")
-    with pytest.raises(NoAnswer, match="it returned None, and a list is wanted; what came back"):
+    with pytest.raises(NoAnswer, match="it returned None; expected a list; what came back"):
         answer(lambda text: None, "q")
     with pytest.raises(NoAnswer, match="ZeroDivisionError"):
         answer(lambda text: [str(1 // 0)], "q")

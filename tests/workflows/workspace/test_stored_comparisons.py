@@ -267,7 +267,7 @@ def test_a_run_whose_file_is_gone_says_so(opened: Workspace, tick: Tick) -> None
         ({"measures": ["nDGC@10"]}, "nDGC"),
         ({"margin": 0.0}, "margin"),
         ({"edition": "secnd"}, "secnd"),
-        ({"name": "x\N{RIGHT-TO-LEFT OVERRIDE}y"}, "the name of a comparison holds"),
+        ({"name": "x\N{RIGHT-TO-LEFT OVERRIDE}y"}, "the name of a comparison contains"),
         ({"name": "../../etc/passwd"}, "the name of a comparison cannot be"),
     ],
 )

@@ -1,1 +1,1 @@
-"""Engines: one plan of Narwhals, on Polars, DuckDB or PySpark; one file and package each."""
+"""Frame engines: the same Narwhals plans on Polars, DuckDB or PySpark."""

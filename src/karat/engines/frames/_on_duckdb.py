@@ -1,4 +1,4 @@
-"""DuckDB: the engine that spills to disk where memory ends."""
+"""DuckDB: an engine that spills to disk if memory is short."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Self
 import duckdb
 import narwhals as nw
 import polars as pl
-import pyarrow as pa  # type: ignore[import-untyped]  # noqa: F401  (results come through it)
+import pyarrow as pa  # type: ignore[import-untyped]  # noqa: F401  (needed for results)
 
 from karat.engines.frames.engine import ROWS_AT_ONCE
 from karat.engines.frames.files import Batch, batches_of, dtype_of, lacking, reading
@@ -26,14 +26,14 @@ _TYPES = {
     pl.String(): "VARCHAR",
     pl.List(pl.String()): "VARCHAR[]",
 }
-_LITERAL = str.maketrans({"[": "[[]", "*": "[*]", "?": "[?]"})  # in a path that is no pattern
+_LITERAL = str.maketrans({"[": "[[]", "*": "[*]", "?": "[?]"})  # escapes glob patterns in paths
 
 
 class OnDuckDB:
-    """Runs plans on DuckDB, in a database of its own that goes when it is closed.
+    """Runs plans on DuckDB, in a temporary database.
 
     Args:
-        rows_at_once: Events that windows are made over at once.
+        rows_at_once: Maximum number of events of a batch.
 
     Attributes:
         name: ``duckdb``.
@@ -52,7 +52,7 @@ class OnDuckDB:
     ) -> Iterator[nw.LazyFrame[Any]]:
         """See ``Engine.batches``."""
         for batch in batches_of(log, self._rows_at_once):
-            self._paths = [each.path for each in batch.files]
+            self._paths = [file.path for file in batch.files]
             with reading(self._paths):
                 rows = self._read(batch, columns, since, until)
             yield nw.from_native(rows)
@@ -67,47 +67,45 @@ class OnDuckDB:
         return nw.from_native(self._connection.table(name))
 
     def table(self, frame: pl.DataFrame) -> nw.LazyFrame[Any]:
-        """See ``Engine.table``: as long as somebody refers to it, for nothing names it."""
+        """See ``Engine.table``: unnamed, until its last reference is gone."""
         return nw.from_native(self._connection.from_arrow(frame.to_arrow()))
 
     def collect(self, frame: nw.LazyFrame[Any]) -> pl.DataFrame:
         """See ``Engine.collect``."""
         with reading(self._paths):
-            made = nw.to_native(frame).to_arrow_table()
-        collected = pl.from_arrow(made)
+            table = nw.to_native(frame).to_arrow_table()
+        collected = pl.from_arrow(table)
         assert isinstance(collected, pl.DataFrame)
         return integers_alike(collected)
 
     def __enter__(self) -> Self:
-        """Open the database, in memory, which spills to a folder that goes with it."""
+        """Open a database in memory that spills to a temporary folder."""
         self._spill = tempfile.TemporaryDirectory(prefix="karat-duckdb-")
         self._connection = duckdb.connect(config={"temp_directory": self._spill.name})
-        # Rows have no order here that anybody could lean on, and keeping one costs memory.
+        # Nothing depends on the order of rows, and preserving it costs memory.
         self._connection.execute("SET preserve_insertion_order = false")
-        # It would be printed on standard output, into the JSON that somebody asked for.
+        # A progress bar on standard output would break JSON output.
         self._connection.execute("SET enable_progress_bar = false")
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the database and delete the folder."""
         self._connection.close()
         self._spill.cleanup()
 
     def _name(self) -> str:
-        """A name that no table has."""
         self._made += 1
         return f"karat_{self._made}"
 
     def _drop(self) -> None:
-        """Forget what was kept of a batch."""
+        """Drop the tables of a batch."""
         while self._kept:
             self._connection.execute(f'DROP TABLE "{self._kept.pop()}"')
 
     def _read(
         self, batch: Batch, columns: Sequence[str], since: int | None, until: int | None
     ) -> duckdb.DuckDBPyRelation:
-        """The events of a batch."""
-        paths = [each.path.translate(_LITERAL) for each in batch.files]
+        paths = [file.path.translate(_LITERAL) for file in batch.files]
         rows = self._connection.read_parquet(paths, union_by_name=True)
         tests = (
             [] if batch.whole else [f"user_bucket >= {batch.low} AND user_bucket < {batch.high}"]
@@ -118,14 +116,13 @@ class OnDuckDB:
         for test in tests:
             rows = rows.filter(test)
         chosen = [
-            f"CAST(NULL AS {_TYPES[dtype_of(each)]}) AS {_quoted(each)}"
-            if each in nulls
-            else _quoted(each)
-            for each in columns
+            f"CAST(NULL AS {_TYPES[dtype_of(column)]}) AS {_quoted(column)}"
+            if column in nulls
+            else _quoted(column)
+            for column in columns
         ]
         return rows.project(", ".join(chosen))
 
 
 def _quoted(name: str) -> str:
-    """A column's name as SQL has it."""
     return '"' + name.replace('"', '""') + '"'

@@ -1,4 +1,4 @@
-"""PySpark: the engine for logs that no single machine holds."""
+"""PySpark: an engine for logs that are too large for one machine."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _TYPES = {
     pl.String(): "string",
     pl.List(pl.String()): "array<string>",
 }
-_LITERAL = str.maketrans({each: "\\" + each for each in "\\*?[]{}"})  # in a path, no pattern
+_LITERAL = str.maketrans({char: "\\" + char for char in "\\*?[]{}"})  # escapes glob patterns
 
 
 class OnSpark:
-    """Runs plans on Spark: in the session that is open, else in one that is closed behind it.
+    """Runs plans on Spark: in the active session, or in one of its own, which it closes.
 
     Args:
-        master: Where a session is opened, as ``local[2]`` or ``spark://host:7077``; None: where
-            Spark's own configuration says. The event store must be readable from there.
+        master: Master URL of a new session, such as ``local[2]`` or ``spark://host:7077``; None
+            for Spark's configuration. The event store must be readable from there.
 
     Attributes:
         name: ``spark``.
@@ -51,19 +51,19 @@ class OnSpark:
     def batches(
         self, log: EventLog, columns: Sequence[str], since: int | None, until: int | None
     ) -> Iterator[nw.LazyFrame[Any]]:
-        """See ``Engine.batches``: one, for Spark spreads it by itself."""
-        self._paths = [each.path for each in log.files if each.rows]
+        """See ``Engine.batches``: one batch, which Spark distributes."""
+        self._paths = [file.path for file in log.files if file.rows]
         if self._paths:
             with reading(self._paths):
                 rows = self._read(self._paths, columns, since, until)
             yield nw.from_native(rows)
 
     def keep(self, frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-        """See ``Engine.keep``: in the memory of the cluster, else on its disks.
+        """See ``Engine.keep``: in the memory of the cluster, or on its disks.
 
-        A checkpoint and no cache: the plan of a cached frame holds those of all it was made from,
-        and what Spark writes about such plans grows until its memory ends. Spark lets go of it when
-        nobody refers to it any more.
+        Not a cache: the plan of a cached frame contains the plans of all its inputs, and Spark's
+        text representations of these plans grow until memory is exhausted. Spark frees the
+        checkpoint when its last reference is gone.
         """
         with reading(self._paths):
             kept: DataFrame = nw.to_native(frame).localCheckpoint()
@@ -71,10 +71,10 @@ class OnSpark:
 
     def table(self, frame: pl.DataFrame) -> nw.LazyFrame[Any]:
         """See ``Engine.table``."""
-        # Spark reads no views of strings, which is what Polars hands over.
+        # Spark does not support the string views of Polars.
         schema = pa.schema(
-            (each.name, pa.string() if pa.types.is_large_string(each.type) else each.type)
-            for each in frame.to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+            (field.name, pa.string() if pa.types.is_large_string(field.type) else field.type)
+            for field in frame.to_arrow(compat_level=pl.CompatLevel.oldest()).schema
         )
         plain = frame.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(schema)
         return nw.from_native(self._session.createDataFrame(plain))
@@ -87,17 +87,17 @@ class OnSpark:
         return integers_alike(collected)
 
     def __enter__(self) -> Self:
-        """Find the session that is open, or open one.
+        """Use the active session, or open one.
 
         Raises:
-            KaratError: Spark does not start; without Java, for one.
+            KaratError: Spark does not start, for example without Java.
         """
         self._own = SparkSession.getActiveSession() is None
         builder = SparkSession.builder.appName("karat")
         if self._own and self._master is not None:
             builder = builder.master(self._master)
             if self._master.startswith("local"):
-                # One machine: no page that listens, no name to look up, few and small shuffles.
+                # One machine: no web UI, no host name lookup, few shuffle partitions.
                 builder = (
                     builder.config("spark.ui.enabled", "false")
                     .config("spark.driver.host", "127.0.0.1")
@@ -121,9 +121,8 @@ class OnSpark:
     def _read(
         self, files: Sequence[str], columns: Sequence[str], since: int | None, until: int | None
     ) -> DataFrame:
-        """The events of a log."""
-        # Java keeps the directory it was started in, Python may have changed to another.
-        paths = [str(Path(each).absolute()).translate(_LITERAL) for each in files]
+        # The working directory of Java may differ from Python's.
+        paths = [str(Path(file).absolute()).translate(_LITERAL) for file in files]
         rows = self._session.read.option("mergeSchema", "true").parquet(*paths)
         if since is not None:
             rows = rows.filter(sf.col("time_us") >= since)
@@ -131,4 +130,4 @@ class OnSpark:
             rows = rows.filter(sf.col("time_us") < until)
         for column in lacking(rows.columns, columns):
             rows = rows.withColumn(column, sf.lit(None).cast(_TYPES[dtype_of(column)]))
-        return rows.select(*(f"`{each}`" for each in columns))
+        return rows.select(*(f"`{column}`" for column in columns))

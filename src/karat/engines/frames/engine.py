@@ -1,4 +1,4 @@
-"""What an engine does for a plan: open events, keep what is used twice, and hand over the end."""
+"""The interface of frame engines."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import polars as pl
 from karat.tables.online.events import EventLog
 
 ROWS_AT_ONCE = 4_000_000
-"""Events in memory at once, where an engine holds them in memory."""
+"""Default maximum number of events in memory, for engines that compute in memory."""
 
 
 class Engine(Protocol):
-    """Runs plans; one is opened for a task and closed behind it, in a ``with`` statement.
+    """Runs plans; opened for a task and closed after it, by a ``with`` statement.
 
     Attributes:
         name: ``polars`` | ``duckdb`` | ``spark``.
@@ -26,32 +26,30 @@ class Engine(Protocol):
     def batches(
         self, log: EventLog, columns: Sequence[str], since: int | None, until: int | None
     ) -> Iterator[nw.LazyFrame[Any]]:
-        """The events of a log, in batches that hold all events of their users.
+        """The events of a log, in batches with all events of their users.
 
         Args:
-            log: What the store holds.
-            columns: The columns wanted; one that a file lacks is null there.
-            since: No events before this time, in microseconds; None for all.
-            until: No events at or after it; None for all.
+            log: Content of the store.
+            columns: The columns to read; null if missing in a file.
+            since: Only events at or after this time, microseconds UTC; None for all.
+            until: Only events before this time, microseconds UTC; None for all.
         """
         ...
 
     def keep(self, frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-        """The same, computed once: for what several plans go on from. Dropped with the batch."""
+        """The frame, computed once for use in several plans; dropped with the batch."""
         ...
 
     def table(self, frame: pl.DataFrame) -> nw.LazyFrame[Any]:
-        """A small table, to be joined with events."""
+        """A small table to join with events."""
         ...
 
     def collect(self, frame: nw.LazyFrame[Any]) -> pl.DataFrame:
-        """What a plan comes to; integers as Int64, times as Int64, in no order."""
+        """The result of a plan, in any order; all integers, including times, as Int64."""
         ...
 
-    def __enter__(self) -> Self:
-        """Ready."""
-        ...
+    def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None:
-        """Let go of what it holds."""
+        """Release its resources."""
         ...

@@ -1,4 +1,4 @@
-"""The files of an event store as engines open them: which columns, which files, which buckets."""
+"""Reading the files of an event store: columns, batches of buckets, damaged files."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _TYPES: Mapping[str, pl.DataType] = {column.name: column.dtype for column in EVE
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Buckets of users that are read at once.
+    """Buckets of users that are read together.
 
     Attributes:
-        files: The files that hold them.
+        files: The files that contain them.
         low: The lowest ``user_bucket``.
-        high: One more than the highest.
+        high: The highest ``user_bucket`` plus 1.
     """
 
     files: tuple[EventFile, ...]
@@ -32,7 +32,7 @@ class Batch:
     @property
     def whole(self) -> bool:
         """Whether every row of these files is in the batch."""
-        return all(self.low <= each.low and each.high <= self.high for each in self.files)
+        return all(self.low <= file.low and file.high <= self.high for file in self.files)
 
 
 def dtype_of(column: str) -> pl.DataType:
@@ -41,45 +41,39 @@ def dtype_of(column: str) -> pl.DataType:
 
 
 def batches_of(log: EventLog, rows_at_once: int) -> Iterator[Batch]:
-    """Consecutive buckets of a log, about as many as hold ``rows_at_once`` events.
+    """Batches of consecutive buckets of a log, of about ``rows_at_once`` events each.
 
-    A bucket is never split, for a user's events are needed together; users spread evenly over the
-    buckets of a file, as a hash does.
+    A bucket is never split, because a user's events are needed together. Users are assumed to
+    spread evenly over the buckets of a file.
     """
     rows = [0.0] * BUCKETS
-    for each in log.files:
-        for bucket in range(each.low, each.high):
-            rows[bucket] += each.rows / (each.high - each.low)
-    low, held = 0, 0.0
+    for file in log.files:
+        for bucket in range(file.low, file.high):
+            rows[bucket] += file.rows / (file.high - file.low)
+    low, total = 0, 0.0
     for bucket in range(BUCKETS):
-        if held and held + rows[bucket] > rows_at_once:
+        if total and total + rows[bucket] > rows_at_once:
             yield _batch(log, low, bucket)
-            low, held = bucket, 0.0
-        held += rows[bucket]
-    if held:
+            low, total = bucket, 0.0
+        total += rows[bucket]
+    if total:
         yield _batch(log, low, BUCKETS)
 
 
 def _batch(log: EventLog, low: int, high: int) -> Batch:
-    """The buckets from ``low`` to below ``high``."""
-    files = (each for each in log.files if each.rows and each.low < high and low < each.high)
+    files = (file for file in log.files if file.rows and file.low < high and low < file.high)
     return Batch(tuple(files), low, high)
 
 
-def lacking(there: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """The columns that a file does not hold."""
-    held = set(there)
-    return [column for column in columns if column not in held]
+def lacking(existing: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """The columns that a file does not have."""
+    names = set(existing)
+    return [column for column in columns if column not in names]
 
 
 @contextmanager
 def reading(paths: Iterable[str]) -> Iterator[None]:
-    """Running a plan over files: if it fails and one of them is damaged, that is why.
-
-    Only a plan that failed has its files looked at, so what is wrong with a plan stays a bug.
-
-    Args:
-        paths: The files, of the store.
+    """Runs a plan; if it fails, checks its files and reports a damaged one as the cause.
 
     Raises:
         InputError: a file is damaged.
@@ -90,10 +84,10 @@ def reading(paths: Iterable[str]) -> Iterator[None]:
         raise
     except (Exception, pl.exceptions.PanicException):
         for path in dict.fromkeys(paths):
-            why = _damage(path)
-            if why is not None:
+            reason = _damage(path)
+            if reason is not None:
                 raise InputError(
-                    f"a file of the event store is damaged ({why})",
+                    f"a file of the event store is damaged ({reason})",
                     file=path,
                     fix="restore it from a backup, or import the logs into a new folder",
                 ) from None

@@ -1,4 +1,4 @@
-"""Polars: the engine that every installation has; a batch of users at a time, in memory."""
+"""Polars: the default engine; computes batches of users in memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class OnPolars:
     """Runs plans on Polars.
 
     Args:
-        rows_at_once: Events in memory at once; a bucket of users is never split.
+        rows_at_once: Maximum number of events in memory; a bucket of users is never split.
 
     Attributes:
         name: ``polars``.
@@ -34,13 +34,13 @@ class OnPolars:
     ) -> Iterator[nw.LazyFrame[Any]]:
         """See ``Engine.batches``."""
         for batch in batches_of(log, self._rows_at_once):
-            self._paths = [each.path for each in batch.files]
+            self._paths = [file.path for file in batch.files]
             with reading(self._paths):
                 plan = _scan(batch, columns, since, until)
             yield nw.from_native(plan)
 
     def keep(self, frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-        """See ``Engine.keep``: in memory, as long as somebody refers to it."""
+        """See ``Engine.keep``: in memory, until its last reference is gone."""
         with reading(self._paths):
             kept: pl.LazyFrame = nw.to_native(frame).collect().lazy()
         return nw.from_native(kept)
@@ -63,7 +63,7 @@ class OnPolars:
 
 
 def integers_alike(frame: pl.DataFrame) -> pl.DataFrame:
-    """Every integer as Int64, decimals without places too: engines differ in how wide they are."""
+    """All integers, and decimals of scale 0, as Int64: their types differ between engines."""
     return frame.with_columns(
         pl.col(name).cast(pl.Int64)
         for name, dtype in frame.schema.items()
@@ -75,11 +75,10 @@ def integers_alike(frame: pl.DataFrame) -> pl.DataFrame:
 def _scan(
     batch: Batch, columns: Sequence[str], since: int | None, until: int | None
 ) -> pl.LazyFrame:
-    """The events of a batch."""
     parts = []
-    for each in batch.files:
-        part = pl.scan_parquet(each.path, glob=False)
-        if not (batch.low <= each.low and each.high <= batch.high):
+    for file in batch.files:
+        part = pl.scan_parquet(file.path, glob=False)
+        if not (batch.low <= file.low and file.high <= batch.high):
             inside = (pl.col("user_bucket") >= batch.low) & (pl.col("user_bucket") < batch.high)
             part = part.filter(inside)
         if since is not None:

@@ -1,4 +1,4 @@
-"""Engines by name, opened when they are wanted: two of the three are optional."""
+"""Opening engines by name; imports the optional ones on demand."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ ENGINES = ("polars", "duckdb", "spark")
 def open_engine(
     name: str = "polars", *, master: str | None = None, rows_at_once: int = ROWS_AT_ONCE
 ) -> Engine:
-    """The engine of a name.
+    """An engine by its name.
 
     Args:
         name: ``polars`` | ``duckdb`` | ``spark``, in any case.
-        master: Where Spark runs, as ``local[2]`` or ``spark://host:7077``; None: the session that
-            is open, else what Spark is configured for.
-        rows_at_once: Events in memory at once, where an engine holds them in memory.
+        master: Master URL of Spark, such as ``local[2]`` or ``spark://host:7077``; None for the
+            active session, or Spark's configuration.
+        rows_at_once: Maximum number of events in memory, for engines that compute in memory.
 
     Raises:
-        UsageError: No engine has the name, or ``master`` is given to another one than Spark.
-        MissingExtra: Its package is not installed.
+        UsageError: unknown engine, or ``master`` with another engine than Spark.
+        MissingExtra: its package is not installed.
     """
-    wanted = name.strip().lower()
-    if wanted not in ENGINES:
+    engine = name.strip().lower()
+    if engine not in ENGINES:
         raise UsageError(
-            f"no engine is called {name}",
-            nearest=nearest(wanted, ENGINES),
+            f"unknown engine {name!r}",
+            nearest=nearest(engine, ENGINES),
             fix=f"engines: {', '.join(ENGINES)}",
         )
-    if master is not None and wanted != "spark":
+    if master is not None and engine != "spark":
         raise UsageError(
-            f"the engine {wanted} has no master", fix="--master goes with --engine spark"
+            f"the engine {engine} has no master", fix="use --master with --engine spark only"
         )
-    if wanted == "polars":
+    if engine == "polars":
         from karat.engines.frames.on_polars import OnPolars
 
         return OnPolars(rows_at_once)
-    if wanted == "duckdb":
+    if engine == "duckdb":
         try:
             from karat.engines.frames._on_duckdb import OnDuckDB
         except ModuleNotFoundError as error:

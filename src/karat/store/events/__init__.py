@@ -1,1 +1,1 @@
-"""The store of events, in Parquet files."""
+"""The event store: Parquet files and a manifest."""

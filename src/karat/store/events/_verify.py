@@ -1,4 +1,4 @@
-"""Whether what stands in a manifest can be so: it is a file, and whoever can write it may have."""
+"""Validation of a manifest, which anyone with write access to the file may have changed."""
 
 from __future__ import annotations
 
@@ -21,50 +21,47 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*\.parquet")
 _USERS = {"user_id", "client_id", "session_id", "query_id"}
 
 
-def checked(held: Mapping[str, Any]) -> Manifest:
-    """A manifest whose every value is of its type and in its range.
-
-    Args:
-        held: What JSON says, without the version.
+def checked(content: Mapping[str, Any]) -> Manifest:
+    """The manifest in a JSON object (without the version), with all types and ranges validated.
 
     Raises:
-        ValueError: something is not: also a file's name that is no plain name and may lead out of
-            the folder, and a zone that there is not.
-        TypeError: a name that a manifest does not have, or lacks.
+        ValueError: an invalid value, also a file name that leads out of the folder, or an unknown
+            time zone.
+        TypeError: an unknown or missing key.
     """
-    found = Manifest(
+    manifest = Manifest(
         **{
-            **held,
-            "files": [StoredFile(**each) for each in _list(held["files"], _any)],
-            "imports": [StoredImport(**each) for each in _list(held["imports"], _any)],
+            **content,
+            "files": [StoredFile(**fields) for fields in _list(content["files"], _any)],
+            "imports": [StoredImport(**fields) for fields in _list(content["imports"], _any)],
         }
     )
-    for file in found.files:
+    for file in manifest.files:
         _file(file)
-    for each in found.imports:
-        _import(each)
-    _sound(len({file.name for file in found.files}) == len(found.files))
-    _sound(isinstance(found.timezone, str) and is_zone(found.timezone))
-    _sound(isinstance(found.simulated, bool))
-    _number(found.hashing, _HASHES)
-    _number(found.bots, _COUNTS)
-    _counts(found.kinds)
-    _sound(set(found.kinds) <= set(KINDS))
-    for names in (found.attributes, found.arms, found.known):
+    for stored in manifest.imports:
+        _import(stored)
+    _require(len({file.name for file in manifest.files}) == len(manifest.files))
+    _require(isinstance(manifest.timezone, str) and is_zone(manifest.timezone))
+    _require(isinstance(manifest.simulated, bool))
+    _number(manifest.hashing, _HASHES)
+    _number(manifest.bots, _COUNTS)
+    _counts(manifest.kinds)
+    _require(set(manifest.kinds) <= set(KINDS))
+    for names in (manifest.attributes, manifest.arms, manifest.known):
         _list(names, _text)
     ends = (
-        (found.first_us, found.last_us, _TIMES),
-        (found.first_day, found.last_day, _DAYS),
+        (manifest.first_us, manifest.last_us, _TIMES),
+        (manifest.first_day, manifest.last_day, _DAYS),
     )
     for first, last, within in ends:
-        if found.files or first is not None or last is not None:
+        if manifest.files or first is not None or last is not None:
             _between(first, last, within)
-    return found
+    return manifest
 
 
 def _file(file: StoredFile) -> None:
-    _sound(isinstance(file.name, str) and _NAME.fullmatch(file.name) is not None)
-    _sound(_number(file.low, range(BUCKETS)) < _number(file.high, range(BUCKETS + 1)))
+    _require(isinstance(file.name, str) and _NAME.fullmatch(file.name) is not None)
+    _require(_number(file.low, range(BUCKETS)) < _number(file.high, range(BUCKETS + 1)))
     _number(file.rows, _COUNTS)
     _between(file.first_us, file.last_us, _TIMES)
     _text(file.sha256)
@@ -72,53 +69,53 @@ def _file(file: StoredFile) -> None:
         _number(file.bytes, _COUNTS)
 
 
-def _import(each: StoredImport) -> None:
-    for count in (each.number, each.rows, each.kept):
+def _import(stored: StoredImport) -> None:
+    for count in (stored.number, stored.rows, stored.kept):
         _number(count, _COUNTS)
-    _number(each.time_us, _TIMES)
-    _counts(each.dropped)
-    _list(each.assumed, _text)
-    _sound(isinstance(each.files, dict) and isinstance(each.settings, dict))
-    _list(each.files.values(), _text)
-    users = each.settings.get("users")
-    _sound(users is None or (isinstance(users, list) and bool(users) and set(users) <= _USERS))
+    _number(stored.time_us, _TIMES)
+    _counts(stored.dropped)
+    _list(stored.assumed, _text)
+    _require(isinstance(stored.files, dict) and isinstance(stored.settings, dict))
+    _list(stored.files.values(), _text)
+    users = stored.settings.get("users")
+    _require(users is None or (isinstance(users, list) and bool(users) and set(users) <= _USERS))
 
 
-def _sound(so: bool) -> None:
-    if not so:
+def _require(valid: bool) -> None:
+    if not valid:
         raise ValueError
 
 
 def _any(_value: object) -> None:
-    """Anything."""
+    """Accepts any value."""
 
 
 def _text(value: object) -> None:
-    _sound(isinstance(value, str))
+    _require(isinstance(value, str))
 
 
 def _number(value: object, within: range) -> int:
-    # True is an int, and 1.0 is in a range.
+    # isinstance would accept True, and "in range" 1.0.
     if type(value) is not int or value not in within:
         raise ValueError
     return value
 
 
 def _between(first: object, last: object, within: range) -> None:
-    _sound(_number(first, within) <= _number(last, within))
+    _require(_number(first, within) <= _number(last, within))
 
 
-def _counts(held: object) -> None:
-    if not isinstance(held, dict):
+def _counts(counts: object) -> None:
+    if not isinstance(counts, dict):
         raise ValueError
-    for value in held.values():
+    for value in counts.values():
         _number(value, _COUNTS)
 
 
-def _list(held: object, each: Callable[[object], None]) -> list[Any]:
-    if isinstance(held, str | Mapping) or not isinstance(held, Iterable):
+def _list(items: object, check: Callable[[object], None]) -> list[Any]:
+    if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
         raise ValueError
-    values = list(held)
+    values = list(items)
     for value in values:
-        each(value)
+        check(value)
     return values

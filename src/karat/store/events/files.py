@@ -1,4 +1,4 @@
-"""Files of events: what karat adds to each row, and how rows become a file of the store."""
+"""Files of events: computed columns, and reading and writing of Parquet files."""
 
 from __future__ import annotations
 
@@ -17,27 +17,23 @@ from karat.tables.online.events import ATTRIBUTE, BUCKETS, KINDS
 from karat.tables.schema import EVENTS
 
 GROUP = 250_000
-"""Rows of a row group: a reader that wants some users skips the others."""
+"""Rows of a row group; readers of some users skip the other groups."""
 FILE = 1_000_000
-"""Events that a file holds at most, unless a few users have more."""
+"""Maximum number of events of a file, unless a few users have more."""
 RESTORE = "restore it from a backup, or import the logs into a new folder"
 _MAGIC = b"PAR1"
 COMPACT = ("user_key", "time_us", "tie")
 SAME = ("user_key", "time_us", "kind", "action", "query_id", "doc_id", "position")
-"""Two events equal in these are one, whatever their action is called if their kind is not other;
-``COMPACT`` says the same, by one way of hashing."""
+"""Events that are equal in these columns are duplicates (``action`` counts only if the kind is
+other). ``COMPACT`` is equivalent if all events were hashed by the same version."""
 ORDER = ("user_bucket", "user_key", "time_us", "tie")
 _TYPES = {column.name: column.dtype for column in EVENTS}
-_PLACES = 1 << 15  # positions that the order of a tie tells apart
-_BITS = 44  # of the content, below kind and position
+_PLACES = 1 << 15  # positions that ``tie`` distinguishes
+_BITS = 44  # bits of the content in ``tie``, below kind and position
 
 
 def with_users(frame: pl.DataFrame) -> pl.DataFrame:
-    """Add ``user_key`` and ``user_bucket``.
-
-    Args:
-        frame: With ``user_id``, no null.
-    """
+    """Add ``user_key`` and ``user_bucket``, from ``user_id`` without nulls."""
     users = frame["user_id"].unique()
     digests = b"".join(
         hashlib.sha1(user.encode("utf-8", "replace"), usedforsecurity=False).digest()[:8]
@@ -54,12 +50,7 @@ def with_users(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_local(frame: pl.DataFrame, timezone: str) -> pl.DataFrame:
-    """Add ``local_day`` and ``local_hour``.
-
-    Args:
-        frame: With ``time_us``, no null.
-        timezone: Where a day begins.
-    """
+    """Add ``local_day`` and ``local_hour`` in a time zone, from ``time_us`` without nulls."""
     local = pl.from_epoch("time_us", "us").dt.replace_time_zone("UTC")
     local = local.dt.convert_time_zone(timezone)
     day = local.dt.date().cast(pl.Int32)
@@ -67,7 +58,7 @@ def with_local(frame: pl.DataFrame, timezone: str) -> pl.DataFrame:
 
 
 def with_query_key(frame: pl.DataFrame) -> pl.DataFrame:
-    """Add ``query_key``: the form of ``query`` under which spellings are equal."""
+    """Add ``query_key``, the normalised form of ``query``."""
     texts = frame["query"].drop_nulls().unique()
     keys = pl.Series(folded(texts), dtype=pl.String)
     table = pl.DataFrame({"query": texts, "query_key": keys}, schema_overrides={"query": pl.String})
@@ -79,28 +70,28 @@ def with_tie(frame: pl.DataFrame) -> pl.DataFrame:
     """Add ``tie``: the kind, then the position, then the content, in one number."""
     kind = pl.col("kind").replace_strict(dict(zip(KINDS, range(len(KINDS)), strict=True)))
     place = pl.col("position").fill_null(0).clip(0, _PLACES - 1)
-    said = pl.concat_str(
-        told_apart_by().fill_null("\x00"),
+    text = pl.concat_str(
+        distinct_action().fill_null("\x00"),
         *(pl.col(name).fill_null("\x00") for name in ("query_id", "doc_id")),
         separator="\x01",
     )
-    content = (said.hash(seed=0) // (1 << (64 - _BITS))).cast(pl.Int64)
+    content = (text.hash(seed=0) // (1 << (64 - _BITS))).cast(pl.Int64)
     tie = kind.cast(pl.Int64) * (_PLACES << _BITS) + place.cast(pl.Int64) * (1 << _BITS) + content
     return frame.with_columns(tie=tie)
 
 
-def told_apart_by() -> pl.Expr:
-    """``action`` where it tells events apart: of a kind that is known, the kind does."""
+def distinct_action() -> pl.Expr:
+    """``action`` of events of kind other, which distinguishes them; null for all other kinds."""
     return pl.when(pl.col("kind") == "other").then("action")
 
 
 def hashing() -> int:
-    """Stands for the way in which ``tie`` hashes: it may change with another version of Polars."""
+    """Fingerprint of the hash function of ``tie``, which depends on the version of Polars."""
     return int(pl.Series(["karat: kind before action"]).hash(seed=0)[0])
 
 
 def in_form(frame: pl.DataFrame) -> pl.DataFrame:
-    """The columns of ``EVENTS`` in their order and types, null where absent, then attributes."""
+    """The columns of ``EVENTS`` in their order and types, null if absent, then attributes."""
     attributes = sorted(name for name in frame.columns if name.startswith(ATTRIBUTE))
     columns = [
         pl.col(name).cast(dtype) if name in frame.columns else pl.lit(None, dtype).alias(name)
@@ -110,15 +101,9 @@ def in_form(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def ranges(rows_of_bucket: Sequence[int], low: int = 0, high: int = BUCKETS) -> list[range]:
-    """Ranges of buckets of one width, a power of two, so narrow that a file is not too large.
+    """Non-empty ranges of buckets, of one width (a power of two), with at most ``FILE`` rows each.
 
-    Args:
-        rows_of_bucket: Rows of each bucket.
-        low: The first bucket.
-        high: One more than the last.
-
-    Returns:
-        Those with a row in them.
+    ``low`` is the first bucket, ``high`` the last one plus 1.
     """
     width = high - low
     while width > 1:
@@ -127,18 +112,13 @@ def ranges(rows_of_bucket: Sequence[int], low: int = 0, high: int = BUCKETS) -> 
             break
         width //= 2
     cut = (range(at, at + width) for at in range(low, high, width))
-    return [each for each in cut if any(rows_of_bucket[each.start : each.stop])]
+    return [buckets for buckets in cut if any(rows_of_bucket[buckets.start : buckets.stop])]
 
 
 def write_file(path: Path, frame: pl.DataFrame) -> str:
-    """Write a file of events beside its place, then rename it.
+    """Write a file of events (from ``in_form``) atomically; returns its SHA-256.
 
-    Args:
-        path: Its place; what is there, which no manifest lists, is replaced.
-        frame: In form.
-
-    Returns:
-        SHA-256 of the file.
+    An existing file, which no manifest can list, is replaced.
 
     Raises:
         InputError: it cannot be written.
@@ -162,43 +142,36 @@ def write_file(path: Path, frame: pl.DataFrame) -> str:
 
 
 def unwritten(path: Path, error: Exception) -> InputError:
-    """That a file could not be written; Polars makes other errors of a disk that is full.
-
-    Args:
-        path: The file.
-        error: Why.
-    """
-    why = (error.strerror if isinstance(error, OSError) else None) or str(error).split("\n")[0]
-    fix = "make room there, and import again: nothing was imported"
-    return InputError(f"cannot be written: {why}", file=str(path), fix=fix)
+    """The error for a file that cannot be written; Polars raises its own errors for full disks."""
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error).split("\n")[0]
+    fix = "free some space there and import again: nothing was imported"
+    return InputError(f"cannot be written: {reason}", file=str(path), fix=fix)
 
 
 def looked_at(path: Path, size: int | None) -> None:
-    """A cheap look at whether a file of the store is whole.
-
-    Args:
-        path: The file.
-        size: Bytes it had when it was written; None if nobody knows.
+    """A quick check that a file of the store is complete; ``size`` in bytes, None if unknown.
 
     Raises:
-        InputError: it is gone, cannot be read, has another size, or does not end as Parquet does.
+        InputError: it is missing, unreadable, of another size, or does not end like Parquet.
     """
     try:
         with path.open("rb") as stream:
-            there = stream.seek(0, os.SEEK_END)
-            stream.seek(max(0, there - len(_MAGIC)))
-            whole = there == (size or there) and stream.read() == _MAGIC
+            actual = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, actual - len(_MAGIC)))
+            complete = actual == (size or actual) and stream.read() == _MAGIC
     except FileNotFoundError:
-        raise InputError("a file of the event store is gone", file=str(path), fix=RESTORE) from None
+        raise InputError(
+            "a file of the event store is missing", file=str(path), fix=RESTORE
+        ) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from None
-    if not whole:
+    if not complete:
         raise InputError("a file of the event store is damaged", file=str(path), fix=RESTORE)
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Reading a file of the store, whose damage is no bug.
+    """Reports errors while reading a file of the store as errors of the file.
 
     Raises:
         InputError: it cannot be read.
@@ -206,20 +179,14 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        why = str(error).split("\n", maxsplit=1)[0]
+        reason = str(error).split("\n", maxsplit=1)[0]
         raise InputError(
-            f"a file of the event store cannot be read ({why})", file=str(path), fix=RESTORE
+            f"a file of the event store cannot be read ({reason})", file=str(path), fix=RESTORE
         ) from None
 
 
 def scan(path: Path, buckets: range, columns: Sequence[str] | None = None) -> pl.LazyFrame:
-    """The rows of a file in a range of buckets.
-
-    Args:
-        path: The file, of the store or staged.
-        buckets: The range.
-        columns: Those wanted; all if None.
-    """
+    """The rows of a file in a range of buckets; all columns if ``columns`` is None."""
     plan = pl.scan_parquet(path, glob=False)
     if columns is not None:
         plan = plan.select(list(dict.fromkeys([*columns, "user_bucket"])))

@@ -1,8 +1,8 @@
 """The event store: a folder of Parquet files, and the manifest that lists them.
 
-A file that the manifest does not list does not exist: files are written first, then the manifest
-takes its place in one step. Whoever stops an import at any moment, and runs it again, has the same
-store. Files that a manifest lists no more stay until the next import, as somebody may be reading.
+Files are written first, then the manifest is replaced atomically; files it does not list do not
+count. An import can be interrupted at any time and run again. Files that are not listed any more
+are deleted by the next import, because another process may still be reading them.
 """
 
 from __future__ import annotations
@@ -27,58 +27,52 @@ from karat.tables.online.events import BUCKETS, EventFile, EventLog
 
 MANIFEST = "manifest.json"
 STAGING = ".staging"
-"""Where an import keeps what it read, before it knows how to cut it."""
+"""Folder for rows of a running import that are not yet partitioned."""
 _VERSION = 1
 _LOCK = ".lock"
-_MOST = 16  # files that hold one user, before they are merged
+_MOST = 16  # files of one bucket, before they are merged
 
 
 class NoEvents(InputError):
-    """A store that is there and holds no event.
-
-    Args:
-        folder: The store.
-    """
+    """The event store exists but has no events."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(f"no events in {folder}", fix="karat online import LOG…")
 
 
 def read_event_log(folder: Path) -> EventLog:
-    """What an event store holds.
-
-    Args:
-        folder: The store.
+    """The content of an event store.
 
     Raises:
-        InputError: there are no events in it, or its manifest is damaged or of a newer karat.
+        InputError: it has no events, or its manifest is damaged or of a newer karat.
     """
-    found = read_manifest(folder)
-    if found is None:
+    manifest = read_manifest(folder)
+    if manifest is None:
         raise InputError(f"no events in {folder}", fix="karat online import LOG…")
-    if not found.files:
+    if not manifest.files:
         raise NoEvents(folder)
     files = [
-        EventFile(str(folder / each.name), each.low, each.high, each.rows) for each in found.files
+        EventFile(str(folder / file.name), file.low, file.high, file.rows)
+        for file in manifest.files
     ]
-    for each in found.files:
-        event_files.looked_at(folder / each.name, each.bytes)
-    content = json.dumps([found.timezone, [asdict(each) for each in found.files]])
+    for file in manifest.files:
+        event_files.looked_at(folder / file.name, file.bytes)
+    content = json.dumps([manifest.timezone, [asdict(file) for file in manifest.files]])
     return EventLog(
         folder=folder,
         files=files,
-        rows=sum(each.rows for each in found.files),
-        bots=found.bots,
-        kinds=dict(found.kinds),
-        attributes=tuple(found.attributes),
-        arms=tuple(found.arms),
-        known=frozenset(found.known),
-        first_us=found.first_us,
-        last_us=found.last_us,
-        first_day=found.first_day,
-        last_day=found.last_day,
-        timezone=found.timezone,
-        simulated=found.simulated,
+        rows=sum(file.rows for file in manifest.files),
+        bots=manifest.bots,
+        kinds=dict(manifest.kinds),
+        attributes=tuple(manifest.attributes),
+        arms=tuple(manifest.arms),
+        known=frozenset(manifest.known),
+        first_us=manifest.first_us,
+        last_us=manifest.last_us,
+        first_day=manifest.first_day,
+        last_day=manifest.last_day,
+        timezone=manifest.timezone,
+        simulated=manifest.simulated,
         version=hashlib.sha256(content.encode()).hexdigest()[:16],
     )
 
@@ -91,10 +85,10 @@ def read_manifest(folder: Path) -> Manifest | None:
     """
     path = folder / MANIFEST
     try:
-        held = json.loads(path.read_bytes())
-        version = held.pop("karat_events")
+        content = json.loads(path.read_bytes())
+        version = content.pop("karat_events")
         if version == _VERSION:
-            return checked(held)
+            return checked(content)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -103,10 +97,10 @@ def read_manifest(folder: Path) -> Manifest | None:
         raise InputError(
             "the manifest of the event store is damaged",
             file=str(path),
-            fix="restore it from a backup, or import the logs into a new folder",
+            fix=event_files.RESTORE,
         ) from None
     raise InputError(
-        f"the event store is of version {version}, and this karat reads {_VERSION}",
+        f"the event store has version {version}; this karat reads version {_VERSION}",
         file=str(path),
         fix="use the karat that wrote it, or import the logs into a new folder",
     )
@@ -114,9 +108,9 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 @contextmanager
 def importing(folder: Path) -> Iterator[Manifest | None]:
-    """The manifest of a store, into which nobody else imports until the block ends.
+    """The manifest of a store, locked against other imports until the block ends.
 
-    The folder is made if absent, and what an import that was stopped left in it is taken away.
+    Creates the folder if missing, and deletes remains of interrupted imports.
 
     Raises:
         InputError: another import is running, or the folder cannot be written.
@@ -125,26 +119,25 @@ def importing(folder: Path) -> Iterator[Manifest | None]:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / _LOCK).open("a+b")
     except OSError as error:
-        raise InputError(f"no events can be kept there: {error.strerror}", file=str(folder)) from (
-            error
-        )
+        reason = f"events cannot be stored there: {error.strerror}"
+        raise InputError(reason, file=str(folder)) from error
     with lock:
         if not _taken(lock.fileno()):
             raise InputError(
                 "another import into this event store is running",
                 file=str(folder),
-                fix="run it again once that has ended",
+                fix="run it again after that one has ended",
             )
-        found = read_manifest(folder)
-        _sweep(folder, found)
+        manifest = read_manifest(folder)
+        _sweep(folder, manifest)
         try:
-            yield found
+            yield manifest
         finally:
             shutil.rmtree(folder / STAGING, ignore_errors=True)
 
 
 def _taken(lock: int) -> bool:
-    """Whether the lock is ours now; it ends with the process, however that ends."""
+    """Acquire the lock, which ends with the process; False if another process has it."""
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -159,8 +152,8 @@ def _taken(lock: int) -> bool:
     return True
 
 
-def _sweep(folder: Path, found: Manifest | None) -> None:
-    listed = {each.name for each in found.files} if found else set()
+def _sweep(folder: Path, manifest: Manifest | None) -> None:
+    listed = {file.name for file in manifest.files} if manifest else set()
     shutil.rmtree(folder / STAGING, ignore_errors=True)
     for pattern in ("*.parquet", ".*.part"):
         for path in folder.glob(pattern):
@@ -172,14 +165,14 @@ def _sweep(folder: Path, found: Manifest | None) -> None:
 def store_file(
     folder: Path, frame: pl.DataFrame, buckets: range, number: int, mark: str = ""
 ) -> StoredFile:
-    """Write a file of the store; it exists once a manifest that lists it is committed.
+    """Write a file of the store; it counts after the commit of a manifest that lists it.
 
     Args:
         folder: The store.
-        frame: Events in form, all of these buckets.
+        frame: Events of these buckets, from ``in_form``.
         buckets: A range of buckets.
-        number: Of the import.
-        mark: Tells files of one range and import apart.
+        number: Number of the import.
+        mark: Suffix that makes the name unique within an import.
 
     Raises:
         InputError: it cannot be written.
@@ -193,7 +186,7 @@ def store_file(
 
 
 def commit(folder: Path, manifest: Manifest) -> None:
-    """Put a manifest in its place, which makes the store what it lists.
+    """Replace the manifest atomically.
 
     Raises:
         InputError: it cannot be written.
@@ -212,15 +205,7 @@ def commit(folder: Path, manifest: Manifest) -> None:
 
 
 def there_already(folder: Path, manifest: Manifest, frame: pl.DataFrame) -> pl.Series:
-    """Which events a store holds already.
-
-    Args:
-        folder: The store.
-        manifest: What it lists.
-        frame: Events of some buckets, with ``tie``.
-
-    Returns:
-        A Boolean for each row.
+    """Whether the store has each event of a frame (with ``tie``) already.
 
     Raises:
         InputError: a file of the store cannot be read.
@@ -229,32 +214,33 @@ def there_already(folder: Path, manifest: Manifest, frame: pl.DataFrame) -> pl.S
         return pl.repeat(value=False, n=frame.height, eager=True)
     first, last = frame["time_us"].min(), frame["time_us"].max()
     buckets = range(int(frame["user_bucket"].min()), int(frame["user_bucket"].max()) + 1)  # type: ignore[arg-type]
-    one_way = manifest.hashing == event_files.hashing()
-    on = event_files.COMPACT if one_way else event_files.SAME
-    found = pl.repeat(value=False, n=frame.height, eager=True)
-    for each in manifest.files:
-        if each.high <= buckets.start or buckets.stop <= each.low:
+    same_hash = manifest.hashing == event_files.hashing()
+    on = event_files.COMPACT if same_hash else event_files.SAME
+    exists = pl.repeat(value=False, n=frame.height, eager=True)
+    for file in manifest.files:
+        if file.high <= buckets.start or buckets.stop <= file.low:
             continue
-        if each.last_us < first or last < each.first_us:  # type: ignore[operator]
+        if file.last_us < first or last < file.first_us:  # type: ignore[operator]
             continue
         when = pl.col("time_us").is_between(first, last)
-        with event_files.reading(folder / each.name):
-            stored = event_files.scan(folder / each.name, buckets, on).filter(when).collect()
-        rows, held = frame.select(on), stored.select(on)
-        if not one_way:
-            rows, held = (each.with_columns(event_files.told_apart_by()) for each in (rows, held))
-        same = rows.with_row_index("row").join(held.unique(), on=on, how="semi", nulls_equal=True)
-        found = found.scatter(same["row"], values=True)
-    return found
+        with event_files.reading(folder / file.name):
+            stored = event_files.scan(folder / file.name, buckets, on).filter(when).collect()
+        rows, stored = frame.select(on), stored.select(on)
+        if not same_hash:
+            action = event_files.distinct_action()
+            rows, stored = rows.with_columns(action), stored.with_columns(action)
+        same = rows.with_row_index("row").join(stored.unique(), on=on, how="semi", nulls_equal=True)
+        exists = exists.scatter(same["row"], values=True)
+    return exists
 
 
 def merged(folder: Path, manifest: Manifest, number: int) -> Manifest:
-    """The manifest, the smallest files of a range merged where it has too many.
+    """The manifest after merging the smallest files of buckets that have too many.
 
     Args:
         folder: The store.
         manifest: Not committed yet.
-        number: Of the import.
+        number: Number of the import.
 
     Raises:
         InputError: a file cannot be read or written.
@@ -262,13 +248,13 @@ def merged(folder: Path, manifest: Manifest, number: int) -> Manifest:
     rounds = 0
     while (crowd := _crowd(manifest.files)) is not None:
         rounds += 1
-        low, high = min(each.low for each in crowd), max(each.high for each in crowd)
+        low, high = min(file.low for file in crowd), max(file.high for file in crowd)
         sizes = [0] * BUCKETS
-        paths = [folder / each.name for each in crowd]
+        paths = [folder / file.name for file in crowd]
         for path in paths:
             with event_files.reading(path):
-                held = pl.read_parquet(path, columns=["user_bucket"])["user_bucket"].value_counts()
-            for bucket, rows in held.iter_rows():
+                users = pl.read_parquet(path, columns=["user_bucket"])["user_bucket"]
+            for bucket, rows in users.value_counts().iter_rows():
                 sizes[bucket] += rows
         files = []
         for buckets in event_files.ranges(sizes, low, high):
@@ -278,15 +264,15 @@ def merged(folder: Path, manifest: Manifest, number: int) -> Manifest:
                     parts.append(event_files.scan(path, buckets).collect())
             frame = event_files.in_form(pl.concat(parts, how="diagonal"))
             files.append(store_file(folder, frame, buckets, number, f"-m{rounds}"))
-        stay = [each for each in manifest.files if each not in crowd]
-        manifest = replace(manifest, files=[*stay, *files])
+        others = [file for file in manifest.files if file not in crowd]
+        manifest = replace(manifest, files=[*others, *files])
     return manifest
 
 
 def _crowd(files: Sequence[StoredFile]) -> list[StoredFile] | None:
-    """The smallest files of a bucket that too many files hold; None if there is none."""
+    """The smallest files of a bucket that is in too many files; None if there is none."""
     for bucket in range(BUCKETS):
-        here = [each for each in files if each.low <= bucket < each.high]
-        if len(here) > _MOST:
-            return sorted(here, key=lambda each: (each.rows, each.name))[:_MOST]
+        of_bucket = [file for file in files if file.low <= bucket < file.high]
+        if len(of_bucket) > _MOST:
+            return sorted(of_bucket, key=lambda file: (file.rows, file.name))[:_MOST]
     return None

@@ -1,4 +1,4 @@
-"""What the manifest of an event store says: its files, its imports, and what is in them."""
+"""The manifest of an event store: its files, its imports, and a summary of its events."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from karat.tables.schema import EVENTS
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file of the store, as the manifest lists it.
+    """A file of the store in the manifest.
 
     Attributes:
-        name: Within the folder.
+        name: Name within the folder.
         low: Its lowest bucket.
-        high: One more than its highest.
-        rows: Events in it.
-        first_us: Time of its first event.
-        last_us: Of its last.
-        sha256: Of its bytes.
-        bytes: How many there are; None if an earlier karat wrote it.
+        high: Its highest bucket plus 1.
+        rows: Number of events.
+        first_us: Time of its first event, microseconds UTC.
+        last_us: Time of its last event, microseconds UTC.
+        sha256: SHA-256 of the file.
+        bytes: Size of the file; None if an older karat wrote it.
     """
 
     name: str
@@ -41,17 +41,17 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class StoredImport:
-    """An import, as the manifest keeps it.
+    """An import in the manifest.
 
     Attributes:
-        number: From 1.
+        number: Its number, from 1.
         time_us: When, microseconds UTC.
-        files: Name to SHA-256 of each file that was read.
-        rows: Rows read.
-        kept: Events added.
-        dropped: Rows left out, by reason.
-        assumed: In sentences.
-        settings: What it was read by: whose ids users are, where positions begin.
+        files: SHA-256 of each file that was read, by name.
+        rows: Number of rows read.
+        kept: Number of events added.
+        dropped: Number of rows left out, by reason.
+        assumed: Assumptions, in sentences.
+        settings: How the log was read: columns of user ids, first position.
     """
 
     number: int
@@ -66,23 +66,23 @@ class StoredImport:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a store holds.
+    """The manifest of a store.
 
     Attributes:
-        timezone: Of ``local_day`` and ``local_hour``.
+        timezone: Time zone of ``local_day`` and ``local_hour``.
         files: Its files.
-        imports: What was imported, in order.
-        bots: Events of robots.
-        kinds: Events of each kind, robots' left out.
-        attributes: Their names, without ``attribute_``.
-        arms: Arms that occur.
-        known: Columns that hold a value, of an event that is no robot's.
-        first_us: Time of the first event.
-        last_us: Of the last.
-        first_day: Its day.
-        last_day: Of the last.
-        simulated: Whether any of it was.
-        hashing: The way in which ``tie`` hashes; 0: several ways.
+        imports: Its imports, in order.
+        bots: Number of events of bots.
+        kinds: Number of events of each kind, without bots.
+        attributes: Names of attributes, without ``attribute_``.
+        arms: Arms of experiments.
+        known: Columns that have any value, without bots.
+        first_us: Time of the first event, microseconds UTC.
+        last_us: Time of the last event.
+        first_day: ``local_day`` of the first event.
+        last_day: ``local_day`` of the last event.
+        simulated: Whether any of the events are simulated.
+        hashing: Fingerprint of the hash function of ``tie``; 0 if there were several.
     """
 
     timezone: str = "UTC"
@@ -103,7 +103,7 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a frame of events adds to a manifest; fields as there."""
+    """Summary of a frame of events; fields as in ``Manifest``."""
 
     kinds: Mapping[str, int]
     bots: int
@@ -115,13 +115,9 @@ class Summary:
 
 
 def summary(frame: pl.DataFrame) -> Summary:
-    """What a frame of events adds to a manifest.
-
-    Args:
-        frame: In form.
-    """
+    """The summary of a frame of events, from ``in_form``."""
     people = frame.filter(~pl.col("bot"))
-    held = frozenset(name for name in people.columns if people[name].null_count() < people.height)
+    filled = frozenset(name for name in people.columns if people[name].null_count() < people.height)
     return Summary(
         kinds=dict(people["kind"].value_counts().iter_rows()),
         bots=frame.height - people.height,
@@ -131,32 +127,26 @@ def summary(frame: pl.DataFrame) -> Summary:
             if name.startswith(ATTRIBUTE) and frame[name].null_count() < frame.height
         ),
         arms=frozenset(people["arm"].drop_nulls().unique()),
-        known=held & {column.name for column in EVENTS},
+        known=filled & {column.name for column in EVENTS},
         times=(frame["time_us"].min(), frame["time_us"].max()),  # type: ignore[arg-type]
         days=(frame["local_day"].min(), frame["local_day"].max()),  # type: ignore[arg-type]
     )
 
 
 def added(manifest: Manifest, files: Sequence[StoredFile], frames: Sequence[Summary]) -> Manifest:
-    """A manifest with further files, and what their events add to it.
-
-    Args:
-        manifest: Before.
-        files: What was written.
-        frames: What is in them.
-    """
+    """The manifest with more files, and the summaries of their events."""
     kinds, bots = Counter(manifest.kinds), manifest.bots
     attributes, arms, known = map(set, (manifest.attributes, manifest.arms, manifest.known))
     times = [manifest.first_us, manifest.last_us]
     days = [manifest.first_day, manifest.last_day]
-    for each in frames:
-        kinds.update(each.kinds)
-        bots += each.bots
-        attributes |= each.attributes
-        arms |= each.arms
-        known |= each.known
-        times += each.times
-        days += each.days
+    for events in frames:
+        kinds.update(events.kinds)
+        bots += events.bots
+        attributes |= events.attributes
+        arms |= events.arms
+        known |= events.known
+        times += events.times
+        days += events.days
     when = [time for time in times if time is not None]
     on = [day for day in days if day is not None]
     return replace(

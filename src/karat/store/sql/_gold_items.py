@@ -1,4 +1,4 @@
-"""Hidden repeats and gold items: what tells how far a rater's own judgments can be relied on."""
+"""Hidden repeats and gold items: they test how reliable a rater is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from karat.store.sql import golden_sets
 from karat.store.sql.schema import deferred, judgment, pair, query, slot
 from karat.store.sql.slots import OWN, goes_on, query_of_pair, upcoming
 
-_LOOKED_AT = 1000  # judgments that are looked through for where the present query began
+_SEARCHED = 1000  # newest judgments in which the start of the present query is searched
 
 
 def due(
@@ -33,10 +33,10 @@ def due(
     order: str,
     golds: float,
 ) -> int | None:
-    """A slot of the rater's alone for a hidden repeat or a gold item, if one is due.
+    """A slot for a hidden repeat or a gold item of the rater, if one is due.
 
-    With the order ``query`` none comes between two documents of a query, where it would be noticed,
-    nor is of the query that begins; and none is the last of all.
+    With the order ``query`` it is never due between two documents of a query, where it would be
+    noticed, and never belongs to the query that comes next. It is never the last pair of all.
     """
     at, present, priority = stands(c, declared.id, rater, order)
     repeat = repeat_owed(declared.salt, rater, at, declared.repeats)
@@ -44,21 +44,21 @@ def due(
     if not repeat and not gold:
         return None
     in_a_query = order == "query" and present is not None
-    # Nearly always it goes on, and what comes next need not be looked for in the whole queue.
+    # Usually the query continues, which is cheaper to find than the next pair of the whole queue.
     if in_a_query and goes_on(c, declared.id, rater, str(present), priority, now):
         return None
     following = upcoming(c, declared, rater, order, now)
     if following is None or (order == "query" and following == present):
         return None
-    but = following if order == "query" else None
+    exclude = following if order == "query" else None
     pair_id, kind = None, "repeat"
     if repeat:
-        pair_id = _own_again(c, declared, rater, now, but)
+        pair_id = _own_again(c, declared, rater, now, exclude)
     if pair_id is None and gold:
-        pair_id, kind = _gold(c, declared, rater, now, but), "gold"
+        pair_id, kind = _gold(c, declared, rater, now, exclude), "gold"
     if pair_id is None:
         return None
-    if c.dialect.name == "postgresql":  # two raters may be given places of one pair at once
+    if c.dialect.name == "postgresql":  # two raters may get places of one pair at the same time
         c.execute(sa.select(pair.c.id).where(pair.c.id == pair_id).with_for_update(key_share=True))
     places = sa.select(sa.func.coalesce(sa.func.max(slot.c.place), 0))
     before = c.execute(places.where(slot.c.pair_id == pair_id, slot.c.kind == kind)).scalar_one()
@@ -75,7 +75,7 @@ def due(
 def stands(
     c: sa.Connection, set_id: int, rater: str, order: str
 ) -> tuple[Standing, str | None, int]:
-    """Where a rater is, and query and priority of the pair rated last; None if there is none."""
+    """A rater's position, and query and priority of the pair rated last; None without any."""
     done = _count_done(c, set_id, rater)
     rows = [tuple(row) for row in c.execute(_newest(), {"set_id": set_id, "the_rater": rater})]
     rated = ((query_id, priority) for kind, query_id, priority in rows if kind == "rating")
@@ -84,12 +84,12 @@ def stands(
 
 
 def unseen_golds(c: sa.Connection, set_id: int, rater: str) -> int:
-    """Gold items that the rater has not judged."""
+    """Number of gold items that the rater has not judged."""
     return int(c.execute(_unseen(), {"set_id": set_id, "the_rater": rater}).scalar_one())
 
 
 def _count_done(c: sa.Connection, set_id: int, rater: str) -> int:
-    """Judgments the rater gave, repeats and gold items too, adjudications not."""
+    """Number of the rater's judgments, with repeats and gold items, without adjudications."""
     return int(c.execute(_counting(), {"set_id": set_id, "the_rater": rater}).scalar_one())
 
 
@@ -116,9 +116,9 @@ def _newest() -> sa.Select[*tuple[Any, ...]]:
         sa.select(slot.c.kind, pair.c.query_id, pair.c.priority)
         .join(pair, pair.c.id == slot.c.pair_id)
         .where(*_DONE)
-        # As they were dealt: a correction brings no old query back.
+        # In the order they were assigned: a correction does not change it.
         .order_by(slot.c.first_judgment.desc())
-        .limit(_LOOKED_AT)
+        .limit(_SEARCHED)
     )
 
 
@@ -142,7 +142,7 @@ def _any_gold(c: sa.Connection, set_id: int) -> bool:
 
 
 def _own_again(
-    c: sa.Connection, declared: golden_sets.GoldenSetRow, rater: str, now: int, but: str | None
+    c: sa.Connection, declared: golden_sets.GoldenSetRow, rater: str, now: int, exclude: str | None
 ) -> int | None:
     rows = c.execute(
         sa.select(
@@ -166,7 +166,7 @@ def _own_again(
         (row.query_id, row.doc_id)
         for row in rows
         if row.kind == "gold"
-        or row.query_id == but
+        or row.query_id == exclude
         or row.state != "graded"
         or row.dropped_us is not None
         or (row.until_us or 0) > now
@@ -178,9 +178,9 @@ def _own_again(
 
 
 def _gold(
-    c: sa.Connection, declared: golden_sets.GoldenSetRow, rater: str, now: int, but: str | None
+    c: sa.Connection, declared: golden_sets.GoldenSetRow, rater: str, now: int, exclude: str | None
 ) -> int | None:
-    a, b = (sa.literal(each, sa.BigInteger) for each in shuffle_keys(declared.salt, rater))
+    a, b = (sa.literal(key, sa.BigInteger) for key in shuffle_keys(declared.salt, rater))
     mine = (slot.c.pair_id == pair.c.id) & (slot.c.rater == rater)
     put_off = (deferred.c.pair_id == pair.c.id) & (deferred.c.rater == rater)
     chosen = (
@@ -190,7 +190,7 @@ def _gold(
             pair.c.golden_set_id == declared.id,
             pair.c.gold_grade.is_not(None),
             query.c.dropped_us.is_(None),
-            sa.true() if but is None else query.c.query_id != but,
+            sa.true() if exclude is None else query.c.query_id != exclude,
             ~sa.exists().where(mine),
             ~sa.exists().where(put_off, deferred.c.until_us > now),
         )

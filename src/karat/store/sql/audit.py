@@ -1,4 +1,4 @@
-"""Who did what: rows that are only ever added."""
+"""The audit log: who did what; append-only."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ def note(
     now: int,
     about: Mapping[str, Any] | None = None,
 ) -> None:
-    """Note what somebody did, in the transaction in which they do it.
+    """Log an action, in the transaction that performs it.
 
     Args:
         c: A write transaction.
-        person: Their name.
+        person: Name of the user.
         action: A verb with its object, as in ``freeze edition``.
-        subject: What it was done to.
+        subject: The object's name.
         now: Microseconds UTC.
-        about: What else there is to know, as JSON can hold it.
+        about: Further details; JSON-compatible.
     """
     values = {"time_us": now, "person": person, "action": action, "subject": subject}
     c.execute(sa.insert(audit).values(values | {"about": dict(about or {})}))
 
 
 def frame(c: sa.Connection) -> pl.DataFrame:
-    """Everything that was done, the newest first; ``about`` as sentences of name and value."""
+    """The log, the newest first; ``about`` as text of names and values."""
     rows = []
     for row in c.execute(sa.select(audit).order_by(audit.c.id.desc())).mappings():
         about = ", ".join(f"{name} {value}" for name, value in row["about"].items())

@@ -1,4 +1,4 @@
-"""What pages list of a golden set without reading all of it: beginnings, counts, one document."""
+"""Parts of a golden set for lists on pages: beginnings of texts, counts, single documents."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _IMPORTS: dict[str, pl.DataType] = {
 def beginnings(
     c: sa.Connection, set_id: int, doc_ids: Collection[str], characters: int = 200
 ) -> pl.DataFrame:
-    """``doc_id``, ``title`` and ``begins`` (of the text) of some documents, a few hundred."""
+    """``doc_id``, ``title`` and ``begins`` (of the text) of up to a few hundred documents."""
     text = sa.func.substr(document.c.text, 1, characters)
     chosen = sa.select(document.c.doc_id, document.c.title, text).where(
         document.c.golden_set_id == set_id, document.c.doc_id.in_(list(doc_ids))
@@ -49,7 +49,7 @@ def hashes(c: sa.Connection, set_id: int) -> pl.DataFrame:
 
 
 def wholes(c: sa.Connection, set_id: int, doc_ids: Collection[str]) -> pl.DataFrame:
-    """``doc_id``, ``text``, ``url`` and ``sha256`` of some documents, a few hundred."""
+    """``doc_id``, ``text``, ``url`` and ``sha256`` of up to a few hundred documents."""
     schema = dict.fromkeys(("doc_id", "text", "url", "sha256"), pl.String())
     chosen = sa.select(*(document.c[name] for name in schema)).where(
         document.c.golden_set_id == set_id, document.c.doc_id.in_(list(doc_ids))
@@ -63,12 +63,12 @@ def one_document(c: sa.Connection, set_id: int, doc_id: str) -> dict[str, Any] |
     chosen = sa.select(*(document.c[name] for name in names)).where(
         document.c.golden_set_id == set_id, document.c.doc_id == doc_id
     )
-    found = c.execute(chosen).mappings().one_or_none()
-    return None if found is None else dict(found)
+    row = c.execute(chosen).mappings().one_or_none()
+    return None if row is None else dict(row)
 
 
 def editions_of_queries(c: sa.Connection, set_id: int) -> pl.DataFrame:
-    """``query_id`` and ``editions``: how many hold it; queries of none are left out."""
+    """``query_id`` and ``editions``: the number that contain it; queries without are left out."""
     chosen = (
         sa.select(edition_query.c.query_id, sa.func.count())
         .join(edition, edition.c.id == edition_query.c.edition_id)
@@ -80,7 +80,7 @@ def editions_of_queries(c: sa.Connection, set_id: int) -> pl.DataFrame:
 
 
 def editions_of_query(c: sa.Connection, set_id: int, query_id: str) -> list[str]:
-    """Names of the editions that hold a query, the oldest first."""
+    """Names of the editions that contain a query, the oldest first."""
     chosen = (
         sa.select(edition.c.name)
         .join(edition_query, edition.c.id == edition_query.c.edition_id)
@@ -90,7 +90,7 @@ def editions_of_query(c: sa.Connection, set_id: int, query_id: str) -> list[str]
 
 
 def imports(c: sa.Connection, set_id: int) -> pl.DataFrame:
-    """``id``, ``file``, ``format`` and ``time_us`` of the files taken in, the newest first."""
+    """``id``, ``file``, ``format`` and ``time_us`` of imported files, the newest first."""
     chosen = sa.select(*(imported.c[name] for name in _IMPORTS))
     chosen = chosen.where(imported.c.golden_set_id == set_id)
     return _frame(c, chosen.order_by(imported.c.id.desc()), _IMPORTS)

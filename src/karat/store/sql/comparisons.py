@@ -1,4 +1,4 @@
-"""Comparisons that are kept: what was asked, who computes it, and what was judged since."""
+"""Stored comparisons: their settings, who computes them, and judgments given since."""
 
 from __future__ import annotations
 
@@ -19,28 +19,29 @@ from karat.tables.schema import JUDGMENTS
 
 State = Literal["waiting", "running", "done", "failed"]
 LEASE_US = 60_000_000
-"""How long after its last sign of life a computation is taken for one that died."""
-_INSIDE = {"judgment": "id", "document_hash": "document_sha256"}  # as the table calls them
-_BEGIN = 400  # characters of a text, where it stands for a title
+"""Time after its last heartbeat when a computation counts as dead."""
+_INSIDE = {"judgment": "id", "document_hash": "document_sha256"}  # column names in the database
+_BEGIN = 400  # characters of a text that replaces a title
+_NOT_HASHED = {"golden_set_id", "attributes"}
 
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """A comparison that was asked for.
+    """A stored comparison.
 
     Attributes:
-        id: Its number.
-        set_id: Number of its golden set.
+        id: Its id.
+        set_id: Id of its golden set.
         name: Its name.
-        runs: Numbers of the runs, the baseline's first.
-        settings: What else was asked: measures, attributes, margin, edition.
-        made_by: Who asked.
+        runs: Ids of the runs, the baseline first.
+        settings: Measures, attributes, margin, edition.
+        made_by: User who created it.
         created_us: When, microseconds UTC.
         state: waiting | running | done | failed.
         error: Why it failed; None otherwise.
-        computed_us: When it was computed; while it is running, its last sign of life.
-        judgment_id: The newest judgment there was when it was computed; None before.
-        attempt: Whose it is to compute, or who did so last; None before anybody began.
+        computed_us: When it was computed; while it is running, its last heartbeat.
+        judgment_id: The newest judgment when it was computed; None before.
+        attempt: Token of the current or last computation; None before the first.
     """
 
     id: int
@@ -67,20 +68,7 @@ def put(
     made_by: str,
     now: int,
 ) -> int:
-    """Ask for a comparison.
-
-    Args:
-        c: A write transaction.
-        set_id: The golden set.
-        name: What pages call it.
-        runs: Numbers of the runs, the baseline's first.
-        settings: What else is asked, as JSON can hold it.
-        made_by: Who asks.
-        now: Microseconds UTC.
-
-    Returns:
-        Its number.
-    """
+    """Store a comparison to be computed; returns its id."""
     values = {
         "golden_set_id": set_id,
         "name": name,
@@ -90,39 +78,34 @@ def put(
         "created_us": now,
         "state": "waiting",
     }
-    made = sa.insert(comparison).values(values).returning(comparison.c.id)
-    return int(c.execute(made).scalar_one())
+    insert = sa.insert(comparison).values(values).returning(comparison.c.id)
+    return int(c.execute(insert).scalar_one())
 
 
 def comparisons(c: sa.Connection, set_id: int) -> list[ComparisonRow]:
     """The comparisons of a golden set, the newest first."""
     chosen = sa.select(comparison).where(comparison.c.golden_set_id == set_id)
-    return [_row(found) for found in c.execute(chosen.order_by(comparison.c.id.desc())).mappings()]
+    return [_row(row) for row in c.execute(chosen.order_by(comparison.c.id.desc())).mappings()]
 
 
 def find(c: sa.Connection, comparison_id: int) -> ComparisonRow | None:
-    """A comparison by its number; None if there is none."""
+    """A comparison by its id; None if there is none."""
     chosen = sa.select(comparison).where(comparison.c.id == comparison_id)
-    found = c.execute(chosen).mappings().one_or_none()
-    return None if found is None else _row(found)
+    row = c.execute(chosen).mappings().one_or_none()
+    return None if row is None else _row(row)
 
 
 def remove(c: sa.Connection, comparison_id: int) -> bool:
-    """Forget a comparison; False if it was gone already."""
-    gone = sa.delete(comparison).where(comparison.c.id == comparison_id)
-    return c.execute(gone).rowcount == 1
+    """Delete a comparison; False if there was none."""
+    delete = sa.delete(comparison).where(comparison.c.id == comparison_id)
+    return c.execute(delete).rowcount == 1
 
 
 def start(c: sa.Connection, comparison_id: int, now: int) -> str | None:
-    """Take a comparison to compute it, unless another who is alive has it.
-
-    Args:
-        c: A write transaction.
-        comparison_id: Which.
-        now: Microseconds UTC.
+    """Start computing a comparison, unless another process that is alive does.
 
     Returns:
-        What shows it to be the caller's to compute; None if it is not.
+        The token of the attempt; None if another process has it.
     """
     attempt = secrets.token_hex(8)
     died = (comparison.c.state == "running") & (comparison.c.computed_us <= now - LEASE_US)
@@ -135,84 +118,75 @@ def start(c: sa.Connection, comparison_id: int, now: int) -> str | None:
 
 
 def alive(c: sa.Connection, comparison_id: int, attempt: str, now: int) -> bool:
-    """A sign of life of whoever computes a comparison.
-
-    Returns:
-        Whether it is still theirs: False if another was let to take it, and the same below.
-    """
-    return _own(c, comparison_id, attempt, {"computed_us": now})
+    """Heartbeat of an attempt; False if another attempt has taken over (as in ``finish``)."""
+    return _update(c, comparison_id, attempt, {"computed_us": now})
 
 
 def finish(c: sa.Connection, comparison_id: int, attempt: str, judgment_id: int, now: int) -> bool:
-    """Note that a comparison is computed, its files written."""
+    """Mark a comparison as done, after its files were written."""
     values = {"state": "done", "error": None, "computed_us": now, "judgment_id": judgment_id}
-    return _own(c, comparison_id, attempt, values)
+    return _update(c, comparison_id, attempt, values)
 
 
 def fail(c: sa.Connection, comparison_id: int, attempt: str, error: str, now: int) -> bool:
-    """Note why a comparison cannot be computed."""
+    """Mark a comparison as failed."""
     values = {"state": "failed", "error": error, "computed_us": now}
-    return _own(c, comparison_id, attempt, values)
+    return _update(c, comparison_id, attempt, values)
 
 
-def _own(c: sa.Connection, comparison_id: int, attempt: str, values: Mapping[str, Any]) -> bool:
-    """Change what one still computes oneself."""
-    still = (comparison.c.state == "running") & (comparison.c.attempt == attempt)
-    own = sa.update(comparison).where(comparison.c.id == comparison_id, still)
-    return c.execute(own.values(**values)).rowcount == 1
+def _update(c: sa.Connection, comparison_id: int, attempt: str, values: Mapping[str, Any]) -> bool:
+    """Update a comparison if it is still this attempt's."""
+    current = (comparison.c.state == "running") & (comparison.c.attempt == attempt)
+    update = sa.update(comparison).where(comparison.c.id == comparison_id, current)
+    return c.execute(update.values(**values)).rowcount == 1
 
 
 def again(c: sa.Connection, comparison_id: int) -> bool:
-    """Let a comparison be computed again, unless somebody does so already, or is about to.
-
-    Returns:
-        Whether anything changed.
-    """
-    settled = comparison.c.state.in_(["done", "failed"])
-    wait = {"state": "waiting", "error": None}
-    own = sa.update(comparison).where(comparison.c.id == comparison_id, settled)
-    return c.execute(own.values(wait)).rowcount == 1
+    """Queue a comparison to be computed again; False if it is waiting or running already."""
+    finished = comparison.c.state.in_(["done", "failed"])
+    update = sa.update(comparison).where(comparison.c.id == comparison_id, finished)
+    return c.execute(update.values({"state": "waiting", "error": None})).rowcount == 1
 
 
 def clock(c: sa.Connection, set_id: int, *, live: bool, with_documents: bool) -> str:
-    """What numbers are computed from, in short: another where any of it is another.
+    """Digest of the inputs of a computation; it changes whenever one of them does.
 
     Args:
         c: A connection.
         set_id: The golden set.
-        live: With its judgments and queries as they are now.
-        with_documents: With its documents.
+        live: Include its current judgments and queries.
+        with_documents: Include its documents.
     """
     parts: list[Any] = []
     if live:
         newest = sa.select(judgment.c.id, judgment.c.time_us)
         newest = newest.where(judgment.c.golden_set_id == set_id)
         parts.append(c.execute(newest.order_by(judgment.c.id.desc()).limit(1)).first())
-        # A query has no time of its last change, so that its content tells.
-        columns = [each for each in query.c if each.name not in {"golden_set_id", "attributes"}]
-        every = sa.select(*columns, sa.cast(query.c.attributes, sa.Text))
-        every = every.where(query.c.golden_set_id == set_id).order_by(query.c.id)
-        whole = hashlib.sha256()
-        for row in c.execute(every):
-            whole.update(repr(tuple(row)).encode("utf-8", "surrogatepass"))
-        parts.append(whole.hexdigest())
+        # Queries have no time of their last change, so their content is hashed.
+        columns = [column for column in query.c if column.name not in _NOT_HASHED]
+        queries = sa.select(*columns, sa.cast(query.c.attributes, sa.Text))
+        queries = queries.where(query.c.golden_set_id == set_id).order_by(query.c.id)
+        digest = hashlib.sha256()
+        for row in c.execute(queries):
+            digest.update(repr(tuple(row)).encode("utf-8", "surrogatepass"))
+        parts.append(digest.hexdigest())
     if with_documents:
         times = sa.func.max(document.c.added_us), sa.func.max(document.c.changed_us)
-        there = sa.select(sa.func.count(), *times).where(document.c.golden_set_id == set_id)
-        parts.append(c.execute(there).one())
-    said = repr([part if isinstance(part, str) else tuple(part or ()) for part in parts])
-    return hashlib.sha256(said.encode()).hexdigest()[:32]
+        documents = sa.select(sa.func.count(), *times).where(document.c.golden_set_id == set_id)
+        parts.append(c.execute(documents).one())
+    text = repr([part if isinstance(part, str) else tuple(part or ()) for part in parts])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def newest_judgment(c: sa.Connection, set_id: int) -> int:
-    """Number of the newest fact that anybody judged in a golden set; 0 if there is none."""
+    """Id of the newest judgment of a golden set; 0 if there is none."""
     newest = sa.select(sa.func.max(judgment.c.id)).where(judgment.c.golden_set_id == set_id)
     return int(c.execute(newest).scalar_one() or 0)
 
 
 def judged_since(c: sa.Connection, set_id: int, judgment_id: int) -> list[int]:
-    """Numbers of a golden set's judgments that were given since one, and count, in order."""
-    # Not by the index of pairs, which begins with the set: that would read all of its judgments.
+    """Ids of the judgments after a given one that count, in order."""
+    # "+ 0" avoids the index on pairs, with which all judgments of the set would be read.
     own = judgment.c.golden_set_id + 0 == set_id
     later = judgment.alias()
     given = sa.select(judgment.c.id).where(
@@ -225,11 +199,11 @@ def judged_since(c: sa.Connection, set_id: int, judgment_id: int) -> list[int]:
 
 
 def judgments_of(c: sa.Connection, set_id: int, query_id: str) -> Judgments:
-    """The judgments of one query that count now; as ``judgments.current`` gives those of all."""
+    """The judgments of one query that count, as in ``judgments.current``."""
     declared = golden_sets.by_id(c, set_id)
     later = judgment.alias()
     chosen = (
-        sa.select(*(judgment.c[_INSIDE.get(each.name, each.name)] for each in JUDGMENTS))
+        sa.select(*(judgment.c[_INSIDE.get(column.name, column.name)] for column in JUDGMENTS))
         .where(
             judgment.c.golden_set_id == set_id,
             judgment.c.query_id == query_id,
@@ -239,13 +213,13 @@ def judgments_of(c: sa.Connection, set_id: int, query_id: str) -> Judgments:
         .order_by(judgment.c.id)
     )
     rows = [tuple(row) for row in c.execute(chosen)]
-    schema = {each.name: each.dtype for each in JUDGMENTS}
+    schema = {column.name: column.dtype for column in JUDGMENTS}
     frame = pl.DataFrame(rows, schema=schema, orient="row")
     return Judgments(frame, declared.scale, f"golden set {declared.name}")
 
 
 def query_ids(c: sa.Connection, set_id: int) -> set[str]:
-    """The queries of a golden set, without those that were dropped."""
+    """Ids of the queries of a golden set, without dropped ones."""
     chosen = sa.select(query.c.query_id).where(
         query.c.golden_set_id == set_id, query.c.dropped_us.is_(None)
     )
@@ -263,7 +237,7 @@ def has_query(c: sa.Connection, set_id: int, query_id: str) -> bool:
 
 
 def titles(c: sa.Connection, set_id: int, doc_ids: Sequence[str]) -> dict[str, str]:
-    """What documents are called: their title, else how their text begins; only those known."""
+    """The title of each document, or the beginning of its text; unknown documents are left out."""
     if not doc_ids:
         return {}
     begin = sa.func.substr(document.c.text, 1, _BEGIN)
@@ -272,50 +246,52 @@ def titles(c: sa.Connection, set_id: int, doc_ids: Sequence[str]) -> dict[str, s
     )
     out = {}
     for row in c.execute(chosen):
-        for said in (row.title, row.begin):
-            words = " ".join((said or "").split())
-            if words and words != row.doc_id:
-                out[row.doc_id] = words if len(words) <= 120 else f"{words[:119]}…"
+        for text in (row.title, row.begin):
+            line = " ".join((text or "").split())
+            if line and line != row.doc_id:
+                out[row.doc_id] = line if len(line) <= 120 else f"{line[:119]}…"
                 break
     return out
 
 
 def find_run(c: sa.Connection, run_id: int) -> tuple[int, RunRow] | None:
-    """Number of its golden set, and a run by its number; None if there is none."""
+    """A run by its id, with the id of its golden set; None if there is none."""
     columns = (run.c.golden_set_id, *(run.c[name] for name in COLUMNS))
-    found = c.execute(sa.select(*columns).where(run.c.id == run_id)).mappings().one_or_none()
-    if found is None:
+    row = c.execute(sa.select(*columns).where(run.c.id == run_id)).mappings().one_or_none()
+    if row is None:
         return None
-    return int(found["golden_set_id"]), row_of(found)
+    return int(row["golden_set_id"]), row_of(row)
 
 
 def who_kept(
     c: sa.Connection, kept: str, removed: str, sha256: str | None = None
 ) -> dict[str, str]:
-    """By the SHA-256 of a run who kept it first, since it was last removed; as the audit tells.
+    """The user who stored each run, by its SHA-256, according to the audit log.
+
+    Of several the first since the run was last deleted counts.
 
     Args:
         c: A connection.
-        kept: What the audit calls keeping one.
-        removed: What it calls removing one.
-        sha256: Of which run; of all if None.
+        kept: The action of storing a run in the log.
+        removed: The action of deleting a run in the log.
+        sha256: Only this run; all if None.
     """
     chosen = sa.select(audit.c.action, audit.c.person, audit.c.about)
     chosen = chosen.where(audit.c.action.in_([kept, removed])).order_by(audit.c.id)
     if sha256 is not None:
         chosen = chosen.where(audit.c.about["sha256"].as_string() == sha256)
-    found: dict[str, str] = {}
+    users: dict[str, str] = {}
     for row in c.execute(chosen):
-        which = str(row.about.get("sha256"))
+        run_sha256 = str(row.about.get("sha256"))
         if row.action == kept:
-            found.setdefault(which, row.person)
+            users.setdefault(run_sha256, row.person)
         else:
-            found.pop(which, None)
-    return found
+            users.pop(run_sha256, None)
+    return users
 
 
-def _row(found: sa.RowMapping) -> ComparisonRow:
-    values = dict(found)
+def _row(row: sa.RowMapping) -> ComparisonRow:
+    values = dict(row)
     return ComparisonRow(
         set_id=values.pop("golden_set_id"), runs=tuple(values.pop("runs")), **values
     )

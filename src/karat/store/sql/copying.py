@@ -1,4 +1,4 @@
-"""Copying a store: all rows of all tables, from one engine to the other or through a file."""
+"""Copying a store: all rows of all tables, between SQLite and PostgreSQL or through a file."""
 
 from __future__ import annotations
 
@@ -14,78 +14,64 @@ from karat.store.sql.opening import VERSIONS, Store, migrate
 from karat.store.sql.schema import METADATA, invitation
 
 LEFT_OUT = ("sign_in_attempt", "web_session")
-"""Tables that are not copied: who is signed in with which browser, and who failed to."""
+"""Tables that are not copied: sessions and failed sign-ins."""
 TABLES = tuple(table.name for table in METADATA.sorted_tables if table.name not in LEFT_OUT)
-"""Tables that are copied; each stands behind those that its rows name."""
+"""Tables that are copied, each after those it references."""
 _AT_ONCE = 1000
 
 Row = Mapping[str, Any]
 
 
 def rows(c: sa.Connection, name: str) -> Iterator[dict[str, Any]]:
-    """The rows of a table by its primary key, each as a dictionary that JSON can hold.
+    """The rows of one of ``TABLES`` by primary key, as JSON-compatible dictionaries.
 
-    One-time links of a server on one machine alone are left out.
-
-    Args:
-        c: A connection of ``Store.read``, so that all tables are of one moment.
-        name: One of ``TABLES``.
+    One-time sign-in links, which are valid on one server only, are left out.
     """
     table = METADATA.tables[name]
     chosen = sa.select(table).order_by(*table.primary_key)
     if table is invitation:
         chosen = chosen.where(invitation.c.kind == "account")
-    found = c.execute(chosen, execution_options={"yield_per": _AT_ONCE})
-    for row in found.mappings():
+    for row in c.execute(chosen, execution_options={"yield_per": _AT_ONCE}).mappings():
         yield dict(row)
 
 
 def need_empty(store: Store) -> None:
-    """See that a store holds nothing yet.
+    """Check that a store is empty.
 
     Raises:
-        UsageError: it holds something.
+        UsageError: it has rows.
     """
     with store.read() as c:
-        full = [
+        filled = [
             table.name
             for table in METADATA.sorted_tables
             if c.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).first() is not None
         ]
-    if full:
+    if filled:
         raise UsageError(
-            f"the store {store.url} is not empty: there are rows in {', '.join(full)}",
-            fix="give an empty database; what was judged is never overwritten",
+            f"the store {store.url} is not empty: there are rows in {', '.join(filled)}",
+            fix="use an empty database; judgments are never overwritten",
         )
 
 
 def put(c: sa.Connection, name: str, given: Iterable[Row], metadata: sa.MetaData = METADATA) -> int:
-    """Put rows into a table.
-
-    Args:
-        c: A write transaction.
-        name: One of ``TABLES``.
-        given: As ``rows`` gives them.
-        metadata: The tables, as they are there.
-
-    Returns:
-        How many.
+    """Insert rows into one of ``TABLES``; returns their number.
 
     Raises:
-        InputError: a row has other columns than the table.
+        InputError: the columns of a row differ from those of the table.
     """
     table, count, waiting = metadata.tables[name], 0, iter(given)
     columns = set(table.columns.keys())
     while batch := [dict(row) for row in islice(waiting, _AT_ONCE)]:
         if any(set(row) != columns for row in batch):
-            raise InputError(f"rows of {name} have other columns than its table has")
+            raise InputError(f"rows of {name} have other columns than the table")
         c.execute(sa.insert(table), batch)
         count += len(batch)
     return count
 
 
 def go_on_numbering(c: sa.Connection) -> None:
-    """Let what is added next be numbered behind what was put (SQLite does so by itself)."""
+    """Continue ids after the inserted ones; PostgreSQL only, SQLite does so by itself."""
     if c.dialect.name != "postgresql":
         return
     for table in METADATA.sorted_tables:
@@ -98,10 +84,10 @@ def go_on_numbering(c: sa.Connection) -> None:
 
 
 class Older:
-    """Rows of an older version of the schema, brought up to date in a SQLite file of its own.
+    """A temporary SQLite store that migrates rows from an older version of the schema.
 
     Args:
-        path: The file; it must not be there.
+        path: The file; it must not exist.
         version: One of ``opening.VERSIONS``.
     """
 
@@ -117,18 +103,18 @@ class Older:
         """As ``copying.put``.
 
         Raises:
-            InputError: there is no such table in this version, or its columns are others.
+            InputError: this version has no such table, or its columns differ.
         """
         if name not in self._metadata.tables:
-            raise InputError(f"there is no table {name} in that version")
+            raise InputError(f"that version has no table {name}")
         try:
             with self._engine.begin() as c:
                 put(c, name, given, self._metadata)
         except sa.exc.DBAPIError as error:
-            raise KaratError(f"a row of {name} cannot be put: {error.orig}") from error
+            raise KaratError(f"a row of {name} cannot be inserted: {error.orig}") from error
 
     def brought_up(self) -> None:
-        """Bring it to the newest version."""
+        """Migrate to the newest version."""
         with self._engine.begin() as c:
             migrate(c, VERSIONS[-1])
 
@@ -138,5 +124,4 @@ class Older:
             yield from rows(c, name)
 
     def close(self) -> None:
-        """Close the file."""
         self._engine.dispose()

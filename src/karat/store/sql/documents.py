@@ -1,4 +1,4 @@
-"""The documents of a golden set, as raters are shown them."""
+"""The documents of a golden set, as shown to raters."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ SCHEMA: dict[str, pl.DataType] = {
 
 
 def digest(title: str | None, text: str | None, url: str | None) -> str:
-    """SHA-256 of a document as it is shown: a judgment whose document has another now is stale."""
+    """SHA-256 of a document as shown; a judgment is stale if its document has another one now."""
     return checksum({"title": title or "", "text": text or "", "url": url or ""})
 
 
 def put(c: sa.Connection, set_id: int, frame: pl.DataFrame, now: int) -> Put:
-    """Add documents, or change those that are there.
+    """Add or replace documents.
 
     Args:
         c: A write transaction.
         set_id: The golden set.
-        frame: ``doc_id``, and perhaps ``title``, ``text``, ``url``; further columns are attributes.
-            A column that is absent is emptied: what is put is the whole of each document.
+        frame: ``doc_id``, and optionally ``title``, ``text``, ``url``; other columns are
+            attributes. Documents are replaced as a whole: absent columns become empty.
         now: Microseconds UTC.
 
     Raises:
-        InputError: a document that stands twice, or a value that does not fit.
+        InputError: a duplicate document, or an invalid value.
     """
     golden_sets.hold(c, set_id)
     frame = Documents(frame).frame.drop("sha256", strict=False)
@@ -58,11 +58,7 @@ def put(c: sa.Connection, set_id: int, frame: pl.DataFrame, now: int) -> Put:
 
 
 def frame(c: sa.Connection, set_id: int) -> pl.DataFrame:
-    """The documents in the order they were added.
-
-    Returns:
-        ``doc_id``, ``title``, ``text``, ``sha256``, ``url`` if any has one, attributes.
-    """
+    """The documents in the order they were added: ``SCHEMA`` (``url`` if any), attributes."""
     chosen = sa.select(document).where(document.c.golden_set_id == set_id).order_by(document.c.id)
     always = {"doc_id", "title", "text", "sha256"}
     return frame_of(c.execute(chosen).mappings(), SCHEMA, always=always)

@@ -1,4 +1,4 @@
-"""Editions: frozen grades and queries, which nothing changes any more."""
+"""Editions: immutable copies of grades and queries."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ GRADES: dict[str, pl.DataType] = {
 
 @dataclass(frozen=True)
 class EditionRow:
-    """What is known of an edition.
+    """Metadata of an edition.
 
     Attributes:
         id: Number in the store.
         name: Its name.
         sha256: Hash of its content.
         created_us: When it was frozen, microseconds UTC.
-        about: What it was made of and how.
-        queries: How many queries it has.
-        grades: How many grades.
+        about: How it was made.
+        queries: Number of queries.
+        grades: Number of grades.
     """
 
     id: int
@@ -59,29 +59,28 @@ def freeze(
     grades: pl.DataFrame,
     now: int,
 ) -> int:
-    """Keep an edition for good.
+    """Store an edition; returns its number.
 
     Args:
         c: A write transaction.
         set_id: The golden set.
-        name: Its name, unlike every other's of the set.
+        name: Its name, unique in the golden set.
         sha256: Hash of its content (``golden.editions``).
-        about: What it was made of and how, as JSON can hold it.
-        queries: ``query_id`` and every column that is to come back.
-        grades: ``query_id``, ``doc_id``, ``grade``, and perhaps ``votes``, ``rule``, ``raters`` (a
-            list of names, or their names in a text).
+        about: How it was made; JSON-compatible.
+        queries: ``query_id`` and every other column to store.
+        grades: ``query_id``, ``doc_id``, ``grade``, and optionally ``votes``, ``rule``, ``raters``
+            (a list of names, or one text).
         now: Microseconds UTC.
-
-    Returns:
-        Its number.
 
     Raises:
         UsageError: the name is taken.
-        InputError: a text that no database can keep.
+        InputError: a text with a NUL character.
     """
     golden_sets.hold(c, set_id)
     if name in {row.name for row in editions(c, set_id)}:
-        raise UsageError(f"there is an edition {name!r}", fix="editions never change: a new name")
+        raise UsageError(
+            f"there is already an edition {name!r}", fix="use a new name: editions never change"
+        )
     values = {
         "golden_set_id": set_id,
         "name": name,
@@ -138,21 +137,21 @@ def edition(
     """An edition, its queries, and its grades (``GRADES``), each sorted by id.
 
     Raises:
-        UsageError: there is none of that name; the nearest is named.
+        UsageError: unknown edition; the nearest is named.
     """
-    there = {row.name: row for row in editions(c, set_id)}
-    if name not in there:
+    by_name = {row.name: row for row in editions(c, set_id)}
+    if name not in by_name:
         raise UsageError(
-            f"no edition {name!r}; there are {', '.join(there) or 'none'}",
-            nearest=nearest(name, there, 1),
+            f"no edition {name!r}; there are {', '.join(by_name) or 'none'}",
+            nearest=nearest(name, by_name, 1),
         )
-    row = there[name]
-    held = c.execute(
+    row = by_name[name]
+    content = c.execute(
         sa.select(edition_query.c.query_id, edition_query.c.content.label("attributes")).where(
             edition_query.c.edition_id == row.id
         )
     ).mappings()
-    queries = frame_of(held, {"query_id": pl.String()}, always={"query_id"}).sort("query_id")
+    queries = frame_of(content, {"query_id": pl.String()}, always={"query_id"}).sort("query_id")
     graded = c.execute(sa.select(edition_grade).where(edition_grade.c.edition_id == row.id))
     grades = frame_of(graded.mappings(), GRADES, always=set(GRADES)).sort("query_id", "doc_id")
     return row, queries, grades
@@ -161,4 +160,4 @@ def edition(
 def _names(raters: Any) -> list[str]:
     if raters is None:
         return []
-    return [str(each) for each in raters] if isinstance(raters, list) else [str(raters)]
+    return [str(rater) for rater in raters] if isinstance(raters, list) else [str(raters)]

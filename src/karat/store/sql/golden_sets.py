@@ -16,24 +16,24 @@ from karat.tables.names import check_name
 from karat.tables.scale import Scale, read_scale
 
 LONGEST = 100
-"""Characters that the name of a golden set has at most."""
+"""Maximum number of characters of the name of a golden set."""
 
 
 @dataclass(frozen=True)
 class GoldenSetRow:
-    """A golden set as it is declared.
+    """The declaration of a golden set.
 
     Attributes:
         id: Number in the store.
         name: Its name.
         scale: Lowest and highest grade.
-        grades: ``label: sign`` by grade, ascending.
-        raters: How many rate each pair.
-        repeats: Share of a rater's judgments that are hidden repeats.
-        salt: What all of its hashes start from.
+        grades: ``label: criterion`` by grade, ascending.
+        raters: Raters for each pair.
+        repeats: Share of a rater's judgments that are hidden repeats, 0 to 0.5.
+        salt: Salt of its hashes, which determine orders and repeats.
         guideline: Version of the newest guideline: ``1``, ``2``, …
         guideline_text: Its text.
-        created_us: When it was made, microseconds UTC.
+        created_us: When it was created, microseconds UTC.
     """
 
     id: int
@@ -60,25 +60,14 @@ def make(
     guideline: str,
     now: int,
 ) -> int:
-    """Make a golden set with its first guideline.
-
-    Args:
-        c: A write transaction.
-        name: Its name, unlike every other's.
-        scale: Lowest and highest grade.
-        grades: ``label: sign`` by grade.
-        raters: How many rate each pair, from 1.
-        repeats: Share of judgments that are hidden repeats, from 0 to 0.5.
-        salt: Any text, the same for good: orders and repeats come from its hashes.
-        guideline: The text of the first version.
-        now: Microseconds UTC.
+    """Create a golden set with its first guideline; arguments as in ``GoldenSetRow``.
 
     Returns:
         Its number.
 
     Raises:
-        UsageError: a name that is taken or none (see ``addressable``), a grade off the scale, no
-            rater, or a share out of range.
+        UsageError: the name is taken or invalid (see ``addressable``), a grade is not on the
+            scale, or ``raters`` or ``repeats`` is out of range.
     """
     low, high = read_scale(scale)
     _check_name(name)
@@ -88,7 +77,7 @@ def make(
     if raters < 1 or not 0 <= repeats <= 0.5:
         raise UsageError(f"raters {raters} must be 1 or more, repeats {repeats} from 0 to 0.5")
     if name in names(c):
-        raise UsageError(f"there is a golden set {name!r} already")
+        raise UsageError(f"there is already a golden set {name!r}")
     values = {
         "name": name,
         "scale_low": low,
@@ -106,12 +95,12 @@ def make(
 
 
 def addressable(name: str) -> bool:
-    """Whether a golden set of this name has pages: those of "a/b" and ".." lead elsewhere."""
+    """Whether a golden set of this name can have pages: "a/b" and ".." are other addresses."""
     return "/" not in name and name not in {".", ".."} and name.isprintable()
 
 
 def _check_name(name: str) -> None:
-    """Refuse what no golden set may be called; sets that are there keep their names."""
+    """Reject invalid names of new golden sets."""
     fix = "one without slashes, such as shop"
     check_name(name, "a golden set", longest=LONGEST, slashes=False, fix=fix)
 
@@ -122,22 +111,23 @@ def names(c: sa.Connection) -> list[str]:
 
 
 def find(c: sa.Connection, name: str | None = None) -> GoldenSetRow:
-    """A golden set by its name; where there is only one, it needs none.
+    """A golden set by its name; the name may be None if there is only one.
 
     Raises:
-        UsageError: there is none of that name (the nearest is named), none at all, or several and
-            no name was given.
+        UsageError: unknown golden set (the nearest is named), there is none at all, or there are
+            several and no name was given.
     """
-    there = names(c)
-    if not there:
-        raise UsageError("the store holds no golden set", fix="karat init makes one")
-    if name is None and len(there) > 1:
-        raise UsageError(f"which golden set? There are {', '.join(there)}")
-    if name is not None and name not in there:
+    existing = names(c)
+    if not existing:
+        raise UsageError("the store has no golden set", fix="create one with karat init")
+    if name is None and len(existing) > 1:
+        raise UsageError(f"there are several golden sets, name one: {', '.join(existing)}")
+    if name is not None and name not in existing:
         raise UsageError(
-            f"no golden set {name!r}; there are {', '.join(there)}", nearest=nearest(name, there, 1)
+            f"no golden set {name!r}; there are {', '.join(existing)}",
+            nearest=nearest(name, existing, 1),
         )
-    chosen = sa.select(golden_set.c.id).where(golden_set.c.name == (name or there[0]))
+    chosen = sa.select(golden_set.c.id).where(golden_set.c.name == (name or existing[0]))
     return by_id(c, int(c.execute(chosen).scalar_one()))
 
 
@@ -165,10 +155,10 @@ def by_id(c: sa.Connection, set_id: int) -> GoldenSetRow:
 
 
 def new_guideline(c: sa.Connection, set_id: int, text: str, now: int) -> str:
-    """Put a new version of the guideline in force; the same text again makes no new one.
+    """Add a version of the guideline, unless its text is that of the current version.
 
     Returns:
-        The version in force: ``1``, ``2``, …
+        The current version: ``1``, ``2``, …
     """
     hold(c, set_id)
     sha256 = hashlib.sha256(text.encode()).hexdigest()
@@ -190,18 +180,13 @@ def new_guideline(c: sa.Connection, set_id: int, text: str, now: int) -> str:
 def change(
     c: sa.Connection, set_id: int, *, grades: Mapping[float, str], raters: int, repeats: float
 ) -> None:
-    """Change what may change under judgments: what grades are called, and how the queue asks.
+    """Change the settings that may change after judgments were given.
 
-    Args:
-        c: A write transaction.
-        set_id: The golden set.
-        grades: ``label: sign`` by grade.
-        raters: How many rate each pair that is queued from now on.
-        repeats: Share of judgments that are hidden repeats.
+    ``raters`` applies to pairs that are queued from now on.
     """
     hold(c, set_id)
-    named = sorted([float(grade), sign] for grade, sign in grades.items())
-    values = {"grades": named, "raters": raters, "repeats": repeats}
+    labels = sorted([float(grade), label] for grade, label in grades.items())
+    values = {"grades": labels, "raters": raters, "repeats": repeats}
     c.execute(sa.update(golden_set).where(golden_set.c.id == set_id).values(values))
 
 
@@ -215,7 +200,7 @@ def guidelines(c: sa.Connection, set_id: int) -> dict[str, str]:
 
 
 def hold(c: sa.Connection, set_id: int) -> None:
-    """Let no other transaction add to the set until this one ends; judging goes on meanwhile."""
+    """Lock the set against additions by other transactions; judging is not blocked."""
     chosen = sa.select(golden_set.c.id).where(golden_set.c.id == set_id)
     if c.execute(chosen.with_for_update(key_share=True)).one_or_none() is None:
         raise UsageError(f"no golden set has the number {set_id}")
@@ -229,7 +214,7 @@ def _newest_guideline(c: sa.Connection, set_id: int) -> sa.Row[int, str] | None:
 
 @cache
 def _declared() -> sa.Select[*tuple[Any, ...]]:
-    """A golden set beside its newest guideline."""
+    """A golden set with its newest guideline."""
     newest = sa.select(sa.func.max(guideline.c.version))
     return (
         sa.select(golden_set, guideline.c.version, guideline.c.text)

@@ -1,4 +1,4 @@
-"""Imports: which files were taken in, and what was kept, assumed and lost."""
+"""Imports: the imported files and their reports."""
 
 from __future__ import annotations
 
@@ -20,11 +20,7 @@ def put(
     report: Mapping[str, Any],
     now: int,
 ) -> int:
-    """Note that a file is taken in, in the transaction that takes it in.
-
-    Returns:
-        Number of the import, for ``judgments.record``.
-    """
+    """Log an import, in its own transaction; returns its number, for ``judgments.record``."""
     values = {
         "golden_set_id": set_id,
         "file": file,
@@ -37,13 +33,12 @@ def put(
 
 
 def aliases(c: sa.Connection, set_id: int) -> dict[str, str]:
-    """Ids that queries had in files, where the golden set knows these queries under other ids.
+    """Ids of queries in imported files that differ from those in the golden set.
 
-    Of several imports the newest counts. An id that the golden set has means itself whatever is
-    said here: that is for the caller to see to.
+    Of several imports the newest counts. The caller must prefer ids that exist in the golden set.
 
     Returns:
-        Id in the golden set by id in the file, of ``ids`` in the reports.
+        Id in the golden set by id in the file.
     """
     chosen = sa.select(imported.c.report).where(imported.c.golden_set_id == set_id)
     out: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Judgments: facts that are only ever added. A correction supersedes, an undo withdraws."""
+"""Judgments, append-only: a correction supersedes the old one, an undo withdraws it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
+from typing import Any
 
 import polars as pl
 import sqlalchemy as sa
@@ -19,9 +20,9 @@ from karat.store.sql.slots import OWN, Claim, claim_again, disagree, hold_rater,
 from karat.tables.judgments import Judgments
 from karat.tables.schema import JUDGMENTS
 
-_NAMES = {"id": "judgment", "document_sha256": "document_hash"}  # as schema.JUDGMENTS has them
+_NAMES = {"id": "judgment", "document_sha256": "document_hash"}  # names in schema.JUDGMENTS
 _FURTHER = ("supersedes", "import_id")
-_MOST_S = 86_400.0  # nobody looks at a pair for longer than a day
+_MOST_S = 86_400.0  # longer times are discarded
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,11 @@ class Undone:
     """A judgment that was withdrawn.
 
     Attributes:
-        judgment: Number of the one that counts no more.
-        withdrawn: Number of the fact that says so.
-        grade: The grade it gave; None if it could not be judged.
+        judgment: Number of the withdrawn judgment.
+        withdrawn: Number of the judgment that withdraws it.
+        grade: Its grade; None for ``cannot_judge``.
         reason: Its reason.
-        claim: The pair, which is the rater's to judge again.
+        claim: The pair, leased to the rater again.
     """
 
     judgment: int
@@ -45,11 +46,11 @@ class Undone:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What came of facts from elsewhere; those that were there already are in neither number.
+    """The outcome of an import; judgments that existed already are not counted.
 
     Attributes:
-        added: New facts.
-        corrected: Facts that supersede what their rater had said.
+        added: New judgments.
+        corrected: Judgments that supersede an earlier one of their rater.
     """
 
     added: int
@@ -57,15 +58,15 @@ class Recorded:
 
 
 class LeaseLost(UsageError):
-    """The pair is not this rater's to judge: another took it, it went, or it needs no settling."""
+    """The rater does not have the pair any more, or there is no disagreement to settle."""
 
 
 class Overtaken(LeaseLost):
-    """An answer that came too late: its pair was judged since, and corrected, undone or left."""
+    """A late submission: its judgment was corrected or withdrawn, or another pair was judged."""
 
 
 def pair_key(query_id: str, doc_id: str) -> str:
-    """A short name of a pair, for ``submit(pair=…)``: 32 hexadecimal digits, of any ids."""
+    """A key of a pair, for ``submit(pair_shown=…)``: 32 hexadecimal digits."""
     return sha256(json.dumps([query_id, doc_id]).encode()).hexdigest()[:32]
 
 
@@ -86,39 +87,38 @@ def submit(
     pair_shown: str | None = None,
     newest_only: bool = False,
 ) -> int:
-    """Record what a rater said of the pair they hold.
+    """Record a rater's judgment of the pair leased to them.
 
-    A lease that has ended is good as long as nobody took the pair. A slot the rater has filled
-    already is corrected: the new judgment supersedes the old, and so it does a rating of theirs
-    that was imported while they held the pair.
+    An expired lease is valid until another rater takes the pair. If the rater has judged the pair
+    already, the new judgment supersedes the old one, also one imported in the meantime.
 
     Args:
-        c: A write transaction; the judgment is safe when it has ended, not before.
+        c: A write transaction; the judgment is durable after its commit.
         set_id: The golden set.
-        slot_id: Of the claim.
-        rater: Who judged.
-        grade: With ``graded``.
-        reason: With ``cannot_judge`` one of ``golden.queue.REASONS``; else free.
+        slot_id: Slot of the claim.
+        rater: The rater.
+        grade: The grade, with ``graded``.
+        reason: With ``cannot_judge`` one of ``golden.queue.REASONS``; otherwise free text.
         state: ``graded`` | ``cannot_judge``.
-        seconds: How long it took; not kept if it cannot be (below 0, beyond a day).
+        seconds: How long it took; discarded if below 0 or above a day.
         now: Microseconds UTC.
-        token: Whatever the sender drew for this submission: sent twice, it is one judgment.
-        shown: Hash of the document as it was shown; as it is now, if None.
-        guideline: Version of the guideline that was shown; the newest, if None.
-        pair_shown: ``pair_key`` of what was shown; not checked if None.
-        newest_only: Whether of the slots the rater has filled only the one filled last may be
-            corrected: else who comes upon a hidden repeat could make the first answer match.
+        token: Idempotency key of the submission.
+        shown: Hash of the document as shown; as it is now, if None.
+        guideline: Version of the guideline shown; the newest, if None.
+        pair_shown: ``pair_key`` of the pair shown; not checked if None.
+        newest_only: Allow only the rater's newest judgment to be corrected. Otherwise a rater who
+            notices a hidden repeat could change the first answer to match.
 
     Returns:
         The judgment's number.
 
     Raises:
-        Overtaken: what was sent again was corrected or taken back since; or, with ``newest_only``,
-            another pair was judged since.
-        LeaseLost: the pair is another's now, or nobody's; or it is an adjudication, and the raters
-            have come to agree.
-        UsageError: what was said cannot be recorded (``golden.queue.checked_submission``), or the
-            token was used for another pair.
+        Overtaken: a resubmitted judgment was corrected or withdrawn since; or, with
+            ``newest_only``, another pair was judged since.
+        LeaseLost: the rater does not have the pair any more; or it is an adjudication and the
+            raters agree now.
+        UsageError: the judgment is invalid (``golden.queue.checked_submission``), or the token was
+            used for another pair.
     """
     hold_rater(c, set_id, rater)
     held = c.execute(
@@ -134,37 +134,13 @@ def submit(
         .where(slot.c.id == slot_id, pair.c.golden_set_id == set_id)
         .with_for_update(of=slot)
     ).one_or_none()
-    if token is not None:
-        sent = c.execute(sa.select(judgment).where(judgment.c.token == token)).one_or_none()
-        if sent is not None:
-            now_and_then = (set_id, rater, *(held[-2:] if held else (sent.query_id, sent.doc_id)))
-            if now_and_then != (sent.golden_set_id, sent.rater, sent.query_id, sent.doc_id):
-                raise UsageError("the token was used for another judgment", fix="draw a new one")
-            if c.execute(sa.select(judgment.c.id).where(judgment.c.supersedes == sent.id)).first():
-                raise Overtaken(
-                    "this answer was recorded, and corrected or taken back since",
-                    fix="ask for the next; nothing was recorded",
-                )
-            return int(sent.id)
+    if token is not None and (sent := _sent_before(c, set_id, rater, held, token)) is not None:
+        return sent
     if held is not None and pair_shown not in {None, pair_key(held.query_id, held.doc_id)}:
-        held = None  # its slot went, and another pair's has its number
-    if held is None or held.rater != rater:
-        whose = "nobody holds it" if held is None or held.rater is None else "it is another's now"
-        raise LeaseLost(
-            f"the pair is not yours to judge: {whose}", fix="ask for the next; nothing was recorded"
-        )
-    if held.kind == "adjudication" and held.judgment_id is None and not _apart(c, held.pair_id):
-        raise LeaseLost(
-            "there is nothing to settle: the raters agree now, or took a rating back",
-            fix="ask for the next; nothing was recorded",
-        )
-    kind = "adjudication" if held.kind == "adjudication" else "rating"
-    if newest_only and held.judgment_id not in {None, newest(c, set_id, rater, kind)}:
-        raise Overtaken(
-            "you have judged this pair, and another since", fix="undo goes back to it, one by one"
-        )
+        held = None  # the slot was deleted, and another pair's slot has its number
+    held = _judgeable(c, set_id, rater, held, newest_only=newest_only)
     declared = golden_sets.by_id(c, set_id)
-    said = checked_submission(
+    checked = checked_submission(
         state, grade, reason, scale=declared.scale, grades=list(declared.grades)
     )
     if shown is None:
@@ -179,9 +155,9 @@ def submit(
         "golden_set_id": set_id,
         "query_id": held.query_id,
         "doc_id": held.doc_id,
-        "grade": said.grade,
-        "state": said.state,
-        "reason": said.reason,
+        "grade": checked.grade,
+        "state": checked.state,
+        "reason": checked.reason,
         "rater": rater,
         "source": "human",
         "kind": held.kind,
@@ -197,6 +173,53 @@ def submit(
     filled = sa.update(slot).where(slot.c.id == slot_id)
     c.execute(filled.values(judgment_id=new, first_judgment=first))
     return new
+
+
+def _sent_before(
+    c: sa.Connection, set_id: int, rater: str, held: sa.Row[*tuple[Any, ...]] | None, token: str
+) -> int | None:
+    """The judgment that an earlier submission with the same token recorded; None without one."""
+    sent = c.execute(sa.select(judgment).where(judgment.c.token == token)).one_or_none()
+    if sent is None:
+        return None
+    now_sent = (set_id, rater, *(held[-2:] if held else (sent.query_id, sent.doc_id)))
+    if now_sent != (sent.golden_set_id, sent.rater, sent.query_id, sent.doc_id):
+        raise UsageError("the token was used for another judgment", fix="use a new token")
+    if c.execute(sa.select(judgment.c.id).where(judgment.c.supersedes == sent.id)).first():
+        raise Overtaken(
+            "this judgment was recorded, and corrected or undone since",
+            fix="ask for the next pair; nothing was recorded",
+        )
+    return int(sent.id)
+
+
+def _judgeable(
+    c: sa.Connection,
+    set_id: int,
+    rater: str,
+    held: sa.Row[*tuple[Any, ...]] | None,
+    *,
+    newest_only: bool,
+) -> sa.Row[*tuple[Any, ...]]:
+    """The slot, if the rater may judge its pair now."""
+    if held is None or held.rater != rater:
+        free = held is None or held.rater is None
+        reason = "you have no lease on it" if free else "another rater has it"
+        raise LeaseLost(
+            f"the pair is not yours to judge: {reason}",
+            fix="ask for the next pair; nothing was recorded",
+        )
+    if held.kind == "adjudication" and held.judgment_id is None and not _disagree(c, held.pair_id):
+        raise LeaseLost(
+            "there is nothing to settle: the raters agree now, or a rating was undone",
+            fix="ask for the next pair; nothing was recorded",
+        )
+    kind = "adjudication" if held.kind == "adjudication" else "rating"
+    if newest_only and held.judgment_id not in {None, newest(c, set_id, rater, kind)}:
+        raise Overtaken(
+            "you have judged another pair since this one", fix="undo goes back to it, one by one"
+        )
+    return held
 
 
 def undo(
@@ -215,14 +238,13 @@ def undo(
     Args:
         c: A write transaction.
         set_id: The golden set.
-        rater: Who.
+        rater: The rater.
         now: Microseconds UTC.
-        lease_us: How long the pair is theirs again, microseconds.
-        kind: As in ``queue.claim``: of ``rating``, hidden repeats and gold items are taken back
-            too; of ``adjudication``, nothing else.
+        lease_us: Duration of the lease, microseconds.
+        kind: As in ``queue.claim``; ``rating`` includes hidden repeats and gold items.
 
     Returns:
-        What was withdrawn; None if there is nothing to undo.
+        The withdrawn judgment; None if there is nothing to undo.
     """
     hold_rater(c, set_id, rater)
     kinds = OWN if kind == "rating" else (kind,)
@@ -254,24 +276,24 @@ def undo(
 
 
 def record(c: sa.Connection, set_id: int, frame: pl.DataFrame, import_id: int | None) -> Recorded:
-    """Record facts that came from elsewhere, all in one go.
+    """Record imported judgments.
 
-    What the same rater said of the same pair before (same kind and source) is superseded; where
-    they said just this, or this with a reason where the file has none, nothing is added. So a file
-    may be imported again, and with fewer columns. Meanwhile the raters it names wait, and perhaps
-    a few others.
+    A judgment supersedes the same rater's earlier one of the same pair, kind and source. Nothing
+    is added if the two are equal, or if only the earlier one has a reason, so a file can be
+    imported again, also with fewer columns. The raters it names, and perhaps a few others, are
+    blocked meanwhile.
 
     Args:
         c: A write transaction.
         set_id: The golden set.
         frame: ``schema.JUDGMENTS`` without ``judgment``: ``query_id``, ``doc_id``, ``grade``,
-            ``rater``, ``source``, ``time_us``, and perhaps ``state`` (``graded`` where there is a
-            grade, else ``cannot_judge``), ``kind`` (``rating``), ``reason``, ``seconds``,
+            ``rater``, ``source``, ``time_us``, and optionally ``state`` (default: ``graded`` with a
+            grade, otherwise ``cannot_judge``), ``kind`` (``rating``), ``reason``, ``seconds``,
             ``guideline``, ``document_hash``.
         import_id: Number of the import (``imports.put``).
 
     Raises:
-        InputError: what does not fit ``tables.Judgments``, or one rater judging a pair twice.
+        InputError: invalid judgments (``tables.Judgments``), or one rater judging a pair twice.
     """
     golden_sets.hold(c, set_id)
     declared = golden_sets.by_id(c, set_id)
@@ -295,20 +317,20 @@ def record(c: sa.Connection, set_id: int, frame: pl.DataFrame, import_id: int | 
             query=row["query_id"],
             doc_id=row["doc_id"],
         )
-    # Else one of them may submit or undo between what is read here and what is written.
+    # Otherwise a rater could submit or undo between the reads and the writes below.
     hold_raters(c, set_id, checked["rater"].unique())
-    now_there = {
+    existing = {
         tuple(row[name] for name in key): row
         for row in current(c, set_id).frame.iter_rows(named=True)
     }
-    own = {new: old for old, new in _NAMES.items() if old != "id"}
+    columns_of = {new: old for old, new in _NAMES.items() if old != "id"}
     new, corrected = [], []
     for row in checked.iter_rows(named=True):
-        old = now_there.get(tuple(row[name] for name in key))
-        said = ("grade", "state") if row["reason"] is None else ("grade", "state", "reason")
-        if old is not None and all(old[name] == row[name] for name in said):
+        old = existing.get(tuple(row[name] for name in key))
+        compared = ("grade", "state") if row["reason"] is None else ("grade", "state", "reason")
+        if old is not None and all(old[name] == row[name] for name in compared):
             continue
-        values = {own.get(name, name): value for name, value in row.items() if name != "judgment"}
+        values = {columns_of.get(n, n): value for n, value in row.items() if n != "judgment"}
         values |= {
             "golden_set_id": set_id,
             "import_id": import_id,
@@ -320,7 +342,7 @@ def record(c: sa.Connection, set_id: int, frame: pl.DataFrame, import_id: int | 
     if new:
         c.execute(sa.insert(judgment), new)
     if corrected:
-        # A slot goes on holding what counts, so that an undo withdraws the correction.
+        # Slots must refer to the judgments that count: an undo then withdraws the correction.
         later = judgment.alias("later")
         successor = sa.select(later.c.id).where(later.c.supersedes == slot.c.judgment_id)
         of_set = sa.select(pair.c.id).where(pair.c.golden_set_id == set_id)
@@ -333,7 +355,7 @@ def record(c: sa.Connection, set_id: int, frame: pl.DataFrame, import_id: int | 
 
 
 def current(c: sa.Connection, set_id: int) -> Judgments:
-    """The judgments that count now: nothing supersedes them, and they are not withdrawn."""
+    """The judgments that count: not superseded and not withdrawn."""
     declared = golden_sets.by_id(c, set_id)
     later = judgment.alias()
     chosen = (
@@ -349,12 +371,11 @@ def current(c: sa.Connection, set_id: int) -> Judgments:
 
 
 def history(c: sa.Connection, set_id: int, query_id: str, doc_id: str) -> pl.DataFrame:
-    """Every fact about a pair, the first first, those that count no more among them.
+    """All judgments of a pair, the oldest first, including those that do not count any more.
 
     Returns:
         ``schema.JUDGMENTS`` (``state`` may be ``withdrawn``), ``supersedes``: number of the
-        judgment that this one corrects or withdraws, ``import_id``, and ``counts``: whether it
-        counts now.
+        judgment that this one corrects or withdraws, ``import_id``, and ``counts``.
     """
     chosen = sa.select(*columns(), *(judgment.c[name] for name in _FURTHER)).where(
         judgment.c.golden_set_id == set_id,
@@ -362,19 +383,19 @@ def history(c: sa.Connection, set_id: int, query_id: str, doc_id: str) -> pl.Dat
         judgment.c.doc_id == doc_id,
     )
     frame = frame_of(c, chosen.order_by(judgment.c.id), _FURTHER)
-    gone = frame["supersedes"].drop_nulls().implode()
-    counts = ~pl.col("judgment").is_in(gone) & (pl.col("state") != "withdrawn")
+    superseded = frame["supersedes"].drop_nulls().implode()
+    counts = ~pl.col("judgment").is_in(superseded) & (pl.col("state") != "withdrawn")
     return frame.with_columns(counts.alias("counts"))
 
 
-def _apart(c: sa.Connection, pair_id: int) -> bool:
-    """Whether the ratings of a pair that count now lie apart."""
+def _disagree(c: sa.Connection, pair_id: int) -> bool:
+    """Whether the ratings of a pair that count disagree."""
     chosen = sa.select(pair.c.id).where(pair.c.id == pair_id, disagree())
     return c.execute(chosen).first() is not None
 
 
 def superseded_by(c: sa.Connection, number: int) -> tuple[float | None] | None:
-    """The grade that a judgment corrects, of one cell; None if it corrects none."""
+    """The grade that a judgment corrects, as a 1-tuple; None if it corrects none."""
     old = judgment.alias("old")
     chosen = sa.select(old.c.grade).join(judgment, judgment.c.supersedes == old.c.id)
     row = c.execute(chosen.where(judgment.c.id == number)).one_or_none()
@@ -382,13 +403,13 @@ def superseded_by(c: sa.Connection, number: int) -> tuple[float | None] | None:
 
 
 def last_judged(c: sa.Connection, set_id: int) -> int | None:
-    """When somebody last judged in a golden set, microseconds UTC; None if nobody has."""
+    """Time of the newest judgment of a golden set, microseconds UTC; None without judgments."""
     newest = sa.select(judgment.c.time_us).where(judgment.c.golden_set_id == set_id)
     return c.execute(newest.order_by(judgment.c.id.desc()).limit(1)).scalar_one_or_none()
 
 
 def settled_by(c: sa.Connection, set_id: int, rater: str) -> tuple[float | None, ...]:
-    """What each adjudication of a rater that counts took, in seconds, the oldest first."""
+    """Durations of a rater's adjudications that count, in seconds, the oldest first."""
     later = judgment.alias()
     chosen = sa.select(judgment.c.seconds).where(
         judgment.c.golden_set_id == set_id,
@@ -403,12 +424,12 @@ def settled_by(c: sa.Connection, set_id: int, rater: str) -> tuple[float | None,
 def _without_slot(
     c: sa.Connection, set_id: int, query_id: str, doc_id: str, rater: str
 ) -> int | None:
-    """The rater's newest rating of a pair that counts and fills no slot, as an import's does."""
+    """The rater's newest rating of a pair that counts but fills no slot (an imported one)."""
     values = {"set_id": set_id, "the_query": query_id, "the_doc": doc_id, "the_rater": rater}
     return c.execute(_slotless(), values).scalar_one_or_none()
 
 
-@cache  # built once, as statements in ``slots``
+@cache  # as in ``slots``
 def _slotless() -> sa.Select[int]:
     later = judgment.alias()
     chosen = sa.select(judgment.c.id).where(
@@ -425,7 +446,7 @@ def _slotless() -> sa.Select[int]:
 
 
 def columns() -> list[sa.ColumnElement[object]]:
-    """What ``frame_of`` wants selected: ``schema.JUDGMENTS``, by its names."""
+    """The columns of ``schema.JUDGMENTS``, to select for ``frame_of``."""
     inside = {new: old for old, new in _NAMES.items()}
     return [
         judgment.c[inside.get(column.name, column.name)].label(column.name) for column in JUDGMENTS
@@ -435,7 +456,7 @@ def columns() -> list[sa.ColumnElement[object]]:
 def frame_of(
     c: sa.Connection, chosen: sa.Select[*tuple[object, ...]], further: tuple[str, ...] = ()
 ) -> pl.DataFrame:
-    """Judgments that were selected by ``columns``, and further whole numbers by their names."""
+    """A frame of judgments selected with ``columns``, and ``further`` integer columns."""
     schema = {column.name: column.dtype for column in JUDGMENTS}
     schema |= dict.fromkeys(further, pl.Int64())
     rows = [tuple(row) for row in c.execute(chosen)]

@@ -1,7 +1,7 @@
-"""The pairs to be judged, and the slots that hold their judgments.
+"""The pairs to be judged, and the slots for their judgments.
 
-A pair has exactly as many rating slots as raters may rate it: the cap is a constraint of the
-database, and no count can get past it.
+A pair has exactly one rating slot for each rater who may rate it, so the database enforces the
+maximum.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ SCHEMA: dict[str, pl.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """What became of pairs that were put into the queue.
+    """The outcome of adding pairs to the queue.
 
     Attributes:
-        added: Pairs that are new.
-        raised: Pairs that were there and go earlier now.
-        golds: Pairs that were there and whose known grade is new, or another than before.
+        added: New pairs.
+        raised: Existing pairs that moved up.
+        golds: Existing pairs with a new or changed gold grade.
     """
 
     added: int
@@ -50,28 +50,29 @@ class Queued:
 
 
 def put(c: sa.Connection, set_id: int, frame: pl.DataFrame, raters: int, now: int) -> Queued:
-    """Put pairs into the queue, with a slot for each rater.
+    """Add pairs to the queue, with a slot for each rater.
 
-    A pair that is there already stays; it moves up if its new priority is lower, and gets more
-    slots if more raters are asked for, never fewer. A gold grade is taken on, and another replaces
-    it: the rating slots of such a pair go that nobody has filled, or holds with a lease that lasts.
+    An existing pair moves up if its new priority number is lower, and gets more slots if ``raters``
+    is larger, never fewer. A new gold grade replaces the old one, and deletes the rating slots of
+    the pair that are neither filled nor leased.
 
     Args:
         c: A write transaction.
         set_id: The golden set.
-        frame: ``query_id``, ``doc_id``, and perhaps ``priority`` (1 goes first, and is what is
-            meant without), ``chosen_by``, ``chance`` (probability of having been chosen),
-            ``gold_grade`` (known: such a pair gets no rating slots, it tests raters).
-        raters: How many rate each, from 0.
+        frame: ``query_id``, ``doc_id``, and optionally ``priority`` (1, the default, goes first),
+            ``chosen_by``, ``chance`` (probability of having been sampled), ``gold_grade`` (the
+            known grade; the pair gets no rating slots, it tests raters).
+        raters: Raters for each pair, 0 or more.
         now: Microseconds UTC.
 
     Raises:
-        InputError: a query that is not in the set, a pair twice, a gold grade off the scale.
+        InputError: a query that is not in the set, a duplicate pair, or a gold grade that is not on
+            the scale.
     """
     golden_sets.hold(c, set_id)
     declared = golden_sets.by_id(c, set_id)
     frame = _checked(c, frame, declared)
-    there = {
+    existing = {
         (row.query_id, row.doc_id): row
         for row in c.execute(sa.select(pair).where(pair.c.golden_set_id == set_id))
     }
@@ -79,7 +80,7 @@ def put(c: sa.Connection, set_id: int, frame: pl.DataFrame, raters: int, now: in
     higher: list[dict[str, Any]] = []
     golds: list[dict[str, Any]] = []
     for row in frame.iter_rows(named=True):
-        old = there.get((row["query_id"], row["doc_id"]))
+        old = existing.get((row["query_id"], row["doc_id"]))
         if old is None:
             number = shuffle_number(declared.salt, row["query_id"], row["doc_id"])
             new.append({**row, "golden_set_id": set_id, "shuffle": number, "added_us": now})
@@ -103,14 +104,13 @@ def put(c: sa.Connection, set_id: int, frame: pl.DataFrame, raters: int, now: in
 
 
 def frame(c: sa.Connection, set_id: int) -> pl.DataFrame:
-    """The pairs of the queue, those of dropped queries left out, in the order they were added.
+    """The pairs of the queue in the order they were added, without those of dropped queries.
 
     Returns:
-        ``SCHEMA``: ``judgments`` counts the first ratings that count now (imported ones too, and
-        those that could not judge), ``open`` the rating slots without a judgment (of a gold pair
-        none, as none is dealt), ``leased`` those
-        of them that are somebody's (perhaps no more: a lease ends), ``adjudications_open`` 0 or 1:
-        whether an adjudication waits that the ratings, as they are now, ask for.
+        ``SCHEMA``. ``judgments``: ratings that count, including imported ones and
+        ``cannot_judge``; ``open``: rating slots without a judgment (0 for gold items); ``leased``:
+        those of them with a lease, perhaps expired; ``adjudications_open``: 1 if the ratings
+        disagree and an adjudication is queued, otherwise 0.
     """
     later = judgment.alias()
     counts = (
@@ -175,12 +175,12 @@ def frame(c: sa.Connection, set_id: int) -> pl.DataFrame:
 def _checked(
     c: sa.Connection, frame: pl.DataFrame, declared: golden_sets.GoldenSetRow
 ) -> pl.DataFrame:
-    """The columns of a pair, each there, and every query of the set's."""
+    """The frame with all columns of pairs, validated."""
     frame = conform(frame, PAIRS, "pairs", keep_others=True)
     own = ("priority", "chosen_by", "chance", "gold_grade")
     for name in own:
-        given = pl.col(name) if name in frame.columns else pl.lit(None)
-        frame = frame.with_columns(given.cast(SCHEMA[name]).alias(name))
+        column = pl.col(name) if name in frame.columns else pl.lit(None)
+        frame = frame.with_columns(column.cast(SCHEMA[name]).alias(name))
     frame = frame.select("query_id", "doc_id", *own).with_columns(pl.col("priority").fill_null(1))
     twice = frame.select("query_id", "doc_id").is_duplicated()
     known = set(
@@ -191,8 +191,8 @@ def _checked(
         ).scalars()
     )
     low, high = declared.scale
-    for wrong, what, fix in (
-        (twice, "the pair stands twice", None),
+    for wrong, reason, fix in (
+        (twice, "duplicate pair", None),
         (
             ~frame["query_id"].is_in(list(known)),
             "the query is not in the golden set",
@@ -207,13 +207,13 @@ def _checked(
         if wrong.any():
             row = frame.row(int(wrong.arg_max() or 0), named=True)
             raise InputError(
-                what, file="pairs", query=row["query_id"], doc_id=row["doc_id"], fix=fix
+                reason, file="pairs", query=row["query_id"], doc_id=row["doc_id"], fix=fix
             )
     return frame
 
 
 def _add_slots(c: sa.Connection, set_id: int, chosen: set[tuple[str, str]], raters: int) -> None:
-    """Rating slots up to the number of raters, for the pairs chosen that have no known grade."""
+    """Add rating slots, up to one for each rater, to the chosen pairs without a gold grade."""
     places = (
         sa.select(slot.c.pair_id, sa.func.count().label("n"))
         .where(slot.c.kind == "rating")
@@ -227,11 +227,11 @@ def _add_slots(c: sa.Connection, set_id: int, chosen: set[tuple[str, str]], rate
     )
     new = [
         {"pair_id": pair_id, "kind": "rating", "place": place}
-        for pair_id, query_id, doc_id, there in rows
+        for pair_id, query_id, doc_id, slots in rows
         if (query_id, doc_id) in chosen
-        for place in range(there + 1, raters + 1)
+        for place in range(slots + 1, raters + 1)
     ]
     if new:
         c.execute(sa.insert(slot), new)
-    if new and c.dialect.name == "postgresql":  # else it plans for empty tables for a minute
+    if new and c.dialect.name == "postgresql":  # otherwise it plans for empty tables for a minute
         c.exec_driver_sql("ANALYZE query, pair, slot")

@@ -29,22 +29,22 @@ SCHEMA: dict[str, pl.DataType] = {
 
 
 def put(c: sa.Connection, set_id: int, frame: pl.DataFrame, now: int) -> Put:
-    """Add queries, or change those that are there; one that was dropped comes back.
+    """Add or replace queries; dropped queries are restored.
 
     Args:
         c: A write transaction.
         set_id: The golden set.
-        frame: ``query_id`` and any of ``SCHEMA``; further columns are attributes. A column that is
-            absent is emptied: what is put is the whole of each query.
+        frame: ``query_id`` and any of ``SCHEMA``; other columns are attributes. Queries are
+            replaced as a whole: absent columns become empty.
         now: Microseconds UTC.
 
     Raises:
-        InputError: a query that stands twice, or a value that does not fit (``tables.Queries``).
+        InputError: a duplicate query, or an invalid value (``tables.Queries``).
     """
     golden_sets.hold(c, set_id)
     frame = Queries(frame).frame
-    wrong = {"band": pl.String(), "count": pl.Int64(), "probability": pl.Float64()}
-    frame = frame.with_columns(pl.col(n).cast(t) for n, t in wrong.items() if n in frame.columns)
+    types = {"band": pl.String(), "count": pl.Int64(), "probability": pl.Float64()}
+    frame = frame.with_columns(pl.col(n).cast(t) for n, t in types.items() if n in frame.columns)
     salt = golden_sets.by_id(c, set_id).salt
     rows = plain_rows(frame, list(SCHEMA), "queries")
     for row in rows:
@@ -67,10 +67,10 @@ def frame(c: sa.Connection, set_id: int, *, dropped: bool = False) -> pl.DataFra
     Args:
         c: A connection.
         set_id: The golden set.
-        dropped: With those that were dropped, and a column ``dropped_us``.
+        dropped: Include dropped queries, and a column ``dropped_us``.
 
     Returns:
-        ``query_id``, ``text``, ``no_answer``, those of ``SCHEMA`` that hold anything, attributes.
+        ``query_id``, ``text``, ``no_answer``, the non-empty columns of ``SCHEMA``, attributes.
     """
     chosen = sa.select(query).where(query.c.golden_set_id == set_id).order_by(query.c.id)
     schema, always = dict(SCHEMA), {"query_id", "text", "no_answer"}
@@ -83,10 +83,10 @@ def frame(c: sa.Connection, set_id: int, *, dropped: bool = False) -> pl.DataFra
 
 
 def drop(c: sa.Connection, set_id: int, query_ids: Collection[str], now: int) -> int:
-    """Take queries out of the set: out of the queue and the next edition. Their judgments stay.
+    """Remove queries from the set, the queue and the next edition; their judgments are kept.
 
     Returns:
-        How many were in it.
+        Number of queries removed.
     """
     golden_sets.hold(c, set_id)
     dropping = (
@@ -98,13 +98,13 @@ def drop(c: sa.Connection, set_id: int, query_ids: Collection[str], now: int) ->
         )
         .values(dropped_us=now)
     )
-    before = _in_it(c, set_id)
+    before = _count(c, set_id)
     if query_ids:
-        c.execute(dropping, [{"the_query": each} for each in dict.fromkeys(query_ids)])
-    return before - _in_it(c, set_id)
+        c.execute(dropping, [{"the_query": query_id} for query_id in dict.fromkeys(query_ids)])
+    return before - _count(c, set_id)
 
 
-def _in_it(c: sa.Connection, set_id: int) -> int:
-    counted = sa.select(sa.func.count()).select_from(query)
-    there = counted.where(query.c.golden_set_id == set_id, query.c.dropped_us.is_(None))
-    return int(c.execute(there).scalar_one())
+def _count(c: sa.Connection, set_id: int) -> int:
+    count = sa.select(sa.func.count()).select_from(query)
+    count = count.where(query.c.golden_set_id == set_id, query.c.dropped_us.is_(None))
+    return int(c.execute(count).scalar_one())

@@ -1,6 +1,6 @@
-"""The queue: which pair a rater judges next, leased to them for a while.
+"""The judging queue: leases the next pair to a rater.
 
-What is due is decided by ``karat.golden.queue``; each step here is one transaction.
+``karat.golden.queue`` decides what is due; each step here is one transaction.
 """
 
 from __future__ import annotations
@@ -50,24 +50,24 @@ __all__ = [
     "unsettled",
 ]
 LEASE_US = 600_000_000
-"""How long a pair stays the rater's own unless the workspace says otherwise: ten minutes."""
+"""Default duration of a lease: ten minutes."""
 GOLDS = 0.05
-"""Share of gold items unless the workspace says otherwise."""
+"""Default share of gold items."""
 MOST_PUT_OFF = 3
-"""Disagreements that a rater may have put off at once: who puts one off has read what was said."""
-_RECENT = 50  # judgments whose seconds the progress tells
+"""Maximum number of snoozed disagreements of a rater, who has read the votes of each."""
+_RECENT = 50  # judgments in Progress.seconds
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a rater is.
+    """Progress of a rater.
 
     Attributes:
-        done: Judgments given, repeats and gold items among them.
-        left: Judgments to give, as far as can be seen now.
-        total: The two together.
-        later: Pairs among those left that are put off until later.
-        seconds: What the newest judgments took, oldest first, at most 50.
+        done: Judgments given, including repeats and gold items.
+        left: Judgments left, as far as known now.
+        total: ``done`` plus ``left``.
+        later: Pairs among those left that are snoozed.
+        seconds: Durations of the newest judgments, oldest first, at most 50.
     """
 
     done: int
@@ -78,11 +78,11 @@ class Progress:
 
 
 class PairRefused(UsageError):
-    """A pair that was asked for by name is not this rater's to rate."""
+    """The requested pair is not available to this rater."""
 
 
 class TooManyPutOff(UsageError):
-    """A disagreement is not put off, because others are."""
+    """The rater has snoozed too many disagreements."""
 
 
 def claim(
@@ -98,33 +98,31 @@ def claim(
 ) -> Claim | None:
     """Lease the next pair to a rater.
 
-    What the rater holds already comes first, its lease renewed, so that a page that is loaded
-    again goes on where it was; then a hidden repeat or a gold item, if one is due (with the order
-    ``query`` between two queries only); then the pairs by priority, in the rater's own order.
+    A pair already leased to the rater comes first, with a renewed lease; then a hidden repeat or a
+    gold item, if one is due (with the order ``query`` only between two queries); then the pairs by
+    priority, in the rater's own order.
 
     Args:
         c: A write transaction.
         set_id: The golden set.
-        rater: Who asks.
+        rater: The rater.
         now: Microseconds UTC.
-        lease_us: How long the pair is theirs, microseconds.
+        lease_us: Duration of the lease, microseconds.
         order: ``query`` keeps the documents of a query together, ``mixed`` shuffles all.
-        kind: ``rating``, or ``adjudication`` for the disagreements: never those of pairs that the
-            rater rated, nor those whose raters have come to agree (one that is held is given
-            back). Who is dealt one is dealt no rating of its pair any more, whether they settle it
-            or not.
+        kind: ``rating``, or ``adjudication`` for disagreements. Excluded are pairs that the rater
+            rated, and pairs whose raters agree now (a lease on one is released). A rater who gets
+            an adjudication never gets a rating of its pair.
         golds: Share of judgments that are gold items, if there are any.
 
     Returns:
-        The pair, or None if there is nothing for this rater now: all is judged, leased to others,
-        or put off until later.
+        The pair; None if all pairs are judged, leased to others or snoozed.
 
     Raises:
-        UsageError: no rater, an unknown order or kind.
+        UsageError: an invalid name, or an unknown order or kind.
     """
     checked_order(order)
     if kind not in {"rating", "adjudication"}:
-        raise UsageError(f"a {kind!r} is not asked for: rating or adjudication")
+        raise UsageError(f"unknown kind {kind!r}; expected rating or adjudication")
     hold_rater(c, set_id, rater)
     until = now + lease_us
     kinds = OWN if kind == "rating" else (kind,)
@@ -153,25 +151,25 @@ def claim_pair(
     now: int,
     lease_us: int = LEASE_US,
 ) -> Claim:
-    """Lease one pair to a rater, whatever the queue would deal next; never beyond its places.
+    """Lease a given pair to a rater, within its maximum number of ratings.
 
-    A pair the rater rated in the queue is theirs again: what they submit corrects what they said.
-    If others have rated it, whoever asks by name may have seen how: the rater is no blind one of
-    it from then on, and agreement is of what they said before (``ratings.first``).
+    For a pair the rater has rated in the queue, the next submission is a correction. If others have
+    rated it, the rater may have seen their votes: later ratings are not blind, and agreement uses
+    the earlier one (``ratings.first``).
 
     Args:
         c: A write transaction.
         set_id: The golden set.
-        rater: Who asks.
+        rater: The rater.
         query_id: The query.
         doc_id: The document.
         now: Microseconds UTC.
-        lease_us: How long the pair is theirs, microseconds.
+        lease_us: Duration of the lease, microseconds.
 
     Raises:
-        PairRefused: every place is filled or another's for now, the rater has seen what others
-            said of it, or it is not in the queue.
-        UsageError: no rater.
+        PairRefused: every slot is filled or leased to others, the rater has seen the votes of
+            others, or the pair is not in the queue.
+        UsageError: an invalid name of the rater.
     """
     hold_rater(c, set_id, rater)
     of_pair = (pair.c.query_id == query_id) & (pair.c.doc_id == doc_id)
@@ -200,7 +198,7 @@ def claim_pair(
 
 
 def newest(c: sa.Connection, set_id: int, rater: str, kind: str = "rating") -> int | None:
-    """Number of the judgment that ``judgments.undo`` would withdraw; None if there is none."""
+    """Id of the judgment that ``judgments.undo`` would withdraw; None if there is none."""
     kinds = OWN if kind == "rating" else (kind,)
     chosen = (
         sa.select(sa.func.max(slot.c.judgment_id))
@@ -213,27 +211,27 @@ def newest(c: sa.Connection, set_id: int, rater: str, kind: str = "rating") -> i
 def later(
     c: sa.Connection, set_id: int, slot_id: int, rater: str, until: int, now: int = 0
 ) -> None:
-    """Put a pair off: it goes back into the queue, and this rater is not shown it before then.
+    """Snooze a pair: it goes back into the queue, hidden from this rater until ``until``.
 
     Args:
         c: A write transaction.
         set_id: The golden set.
-        slot_id: Of the claim.
-        rater: Who holds it.
+        slot_id: Slot of the claim.
+        rater: The rater.
         until: Microseconds UTC.
-        now: Likewise; of what was put off, what has come back by then counts no more.
+        now: Microseconds UTC; disagreements snoozed until before now do not count.
 
     Raises:
-        TooManyPutOff: it is a disagreement, and ``MOST_PUT_OFF`` are put off.
-        UsageError: the rater does not hold it.
+        TooManyPutOff: it is a disagreement, and ``MOST_PUT_OFF`` are snoozed already.
+        UsageError: the rater does not have the pair.
     """
     hold_rater(c, set_id, rater)
     pair_id = let_go(c, set_id, slot_id, rater)
     kind = c.execute(sa.select(slot.c.kind).where(slot.c.id == slot_id)).scalar_one_or_none()
     if kind == "adjudication" and _put_off_now(c, set_id, rater, now) >= MOST_PUT_OFF:
         raise TooManyPutOff(
-            f"{MOST_PUT_OFF} disagreements are put off already",
-            fix="settle this one, or say why it cannot be judged",
+            f"you have postponed {MOST_PUT_OFF} disagreements already",
+            fix="settle this one, or give a reason why it cannot be judged",
         )
     note(c, pair_id, rater, until_us=until)
 
@@ -247,16 +245,7 @@ def progress(
     order: str = "query",
     golds: float = GOLDS,
 ) -> Progress:
-    """How far a rater is. Hidden repeats and gold items to come are counted from the start.
-
-    Args:
-        c: A connection.
-        set_id: The golden set.
-        rater: Who.
-        now: Microseconds UTC.
-        order: As in ``claim``.
-        golds: As in ``claim``.
-    """
+    """Progress of a rater, including hidden repeats and gold items to come; as in ``claim``."""
     checked_order(order)
     declared = golden_sets.by_id(c, set_id)
     a, b = shuffle_keys(declared.salt, rater)
@@ -282,7 +271,7 @@ def progress(
 # Statements are built once, as in ``slots``.
 @cache
 def _waiting() -> sa.Select[*tuple[Any, ...]]:
-    """Pairs that wait for a rater, query by query in their order: how many."""
+    """Number of pairs that wait for a rater, by query, in the rater's order."""
     number = sa.func.count(pair.c.id.distinct())
     in_order = (pair.c.priority, at_place(query.c.shuffle).label("at"), query.c.id)
     return (
@@ -294,10 +283,10 @@ def _waiting() -> sa.Select[*tuple[Any, ...]]:
 
 
 def _put_off_of(c: sa.Connection, values: dict[str, Any]) -> int:
-    """How many of the pairs that wait for a rater are put off."""
+    """Number of pairs waiting for a rater that are snoozed."""
     own = (deferred.c.rater == values["the_rater"]) & (deferred.c.until_us > values["now"])
     if c.execute(sa.select(deferred.c.pair_id).where(own).limit(1)).first() is None:
-        return 0  # nearly always, and soon found
+        return 0  # the usual case, without the slow query below
     number = sa.func.count(pair.c.id.distinct())
     off = unfilled(own=True).with_only_columns(number).where(put_off())
     return int(c.execute(off, values).scalar_one())
@@ -319,17 +308,17 @@ def _seconds() -> sa.Select[float | None]:
 def _ahead(
     c: sa.Connection, values: dict[str, Any], order: str, waiting: list[tuple[str, int]]
 ) -> tuple[Standing, list[int]]:
-    """Where a rater is, and the pairs that wait, query by query, for ``golden.queue.left``.
+    """A rater's position and the numbers of waiting pairs by query, for ``golden.queue.left``.
 
-    ``waiting`` has the query and the number of its pairs in the order they come.
+    ``waiting`` has queries and numbers of their pairs, in the rater's order.
     """
     at, present, _ = stands(c, values["set_id"], values["the_rater"], order)
     now_held = c.execute(holding(), {**values, "kinds": OWN}).one_or_none()
     held_query = None if now_held is None or now_held.kind != "rating" else now_held.query_id
     if held_query is not None and (order == "mixed" or held_query != present):
-        at = replace(at, since=at.done, repeats=0, golds=0)  # its seam lies behind
+        at = replace(at, since=at.done, repeats=0, golds=0)  # past the boundary between queries
     runs: list[tuple[str, int]] = []
-    for query_id, n in waiting:  # a query may go on in another band of priority
+    for query_id, n in waiting:  # a query may continue in another priority
         before = runs.pop()[1] if runs and runs[-1][0] == query_id else 0
         runs.append((query_id, before + n))
     if order == "mixed":
@@ -338,21 +327,14 @@ def _ahead(
         return at, [first] + [1] * (n - first)
     if held_query is not None:
         present = held_query
-    at_a_seam = not runs or runs[0][0] != present
-    return at, [0] * at_a_seam + [n for _, n in runs]
+    at_boundary = not runs or runs[0][0] != present
+    return at, [0] * at_boundary + [n for _, n in runs]
 
 
 def unsettled(c: sa.Connection, set_id: int, rater: str, now: int) -> tuple[int, int]:
-    """How many adjudications ``claim`` would deal the rater, one after the other.
+    """Number of adjudications that ``claim`` has for a rater, and number of snoozed ones.
 
-    Args:
-        c: A connection.
-        set_id: The golden set.
-        rater: Who: never those of pairs the rater rated, nor those leased to others.
-        now: Microseconds UTC.
-
-    Returns:
-        How many, and how many more the rater put off until later.
+    Pairs that the rater rated or that are leased to others do not count.
     """
     values = {"set_id": set_id, "the_rater": rater, "the_kind": "adjudication", "now": now}
     number = sa.func.count(slot.c.id)
@@ -364,20 +346,19 @@ def unsettled(c: sa.Connection, set_id: int, rater: str, now: int) -> tuple[int,
 
 
 def open_adjudications(c: sa.Connection, set_id: int, pairs: pl.DataFrame, now: int) -> int:
-    """Queue pairs for an adjudicator, those left out that are or were queued so.
+    """Queue pairs for adjudication, except those that were queued for it before.
 
-    An adjudication is dealt, and counted as open, only while the ratings of its pair lie apart: it
-    rests while raters agree, and needs no queueing again if they fall out.
+    An adjudication is assigned, and counts as open, only while the ratings of its pair disagree.
 
     Args:
         c: A write transaction.
         set_id: The golden set.
-        pairs: ``query_id`` and ``doc_id``; a pair that is not in the queue is added to it, without
-            rating slots (its ratings were imported).
+        pairs: ``query_id`` and ``doc_id``; a pair that is not in the queue is added without rating
+            slots (its ratings were imported).
         now: Microseconds UTC.
 
     Returns:
-        How many were opened.
+        Number of pairs queued.
 
     Raises:
         InputError: a query that is not in the set.
@@ -386,12 +367,12 @@ def open_adjudications(c: sa.Connection, set_id: int, pairs: pl.DataFrame, now: 
 
     wanted = conform(pairs, PAIRS, "pairs").unique(maintain_order=True)
     golden_sets.hold(c, set_id)
-    there = _pair_ids(c, set_id)
-    new = [each for each in wanted.iter_rows() if each not in there]
+    pair_ids = _pair_ids(c, set_id)
+    new = [key for key in wanted.iter_rows() if key not in pair_ids]
     if new:
-        lacking = pl.DataFrame(new, schema=["query_id", "doc_id"], orient="row")
-        stored.put(c, set_id, lacking.with_columns(chosen_by=pl.lit("adjudication")), 0, now)
-        there = _pair_ids(c, set_id)
+        missing = pl.DataFrame(new, schema=["query_id", "doc_id"], orient="row")
+        stored.put(c, set_id, missing.with_columns(chosen_by=pl.lit("adjudication")), 0, now)
+        pair_ids = _pair_ids(c, set_id)
     queued = set(
         c.execute(
             sa.select(slot.c.pair_id)
@@ -400,9 +381,9 @@ def open_adjudications(c: sa.Connection, set_id: int, pairs: pl.DataFrame, now: 
         ).scalars()
     )
     opened = [
-        {"pair_id": there[each], "kind": "adjudication", "place": 1}
-        for each in wanted.iter_rows()
-        if there[each] not in queued
+        {"pair_id": pair_ids[key], "kind": "adjudication", "place": 1}
+        for key in wanted.iter_rows()
+        if pair_ids[key] not in queued
     ]
     if opened:
         c.execute(sa.insert(slot), opened)
@@ -410,7 +391,7 @@ def open_adjudications(c: sa.Connection, set_id: int, pairs: pl.DataFrame, now: 
 
 
 def _put_off_now(c: sa.Connection, set_id: int, rater: str, now: int) -> int:
-    """How many unsettled disagreements a rater has put off until later than now."""
+    """Number of unsettled disagreements that a rater has snoozed."""
     counted = (
         sa.select(sa.func.count(slot.c.id))
         .join(pair, pair.c.id == slot.c.pair_id)
@@ -424,7 +405,7 @@ def _put_off_now(c: sa.Connection, set_id: int, rater: str, now: int) -> int:
 def _why_not(
     c: sa.Connection, set_id: int, rater: str, query_id: str, doc_id: str, now: int
 ) -> str:
-    """Why a rater cannot have a pair, as far as a rater may know."""
+    """Why a rater cannot have a pair, without revealing what raters must not know."""
     rows = c.execute(
         sa.select(slot.c.kind, slot.c.rater, slot.c.leased_until_us, slot.c.judgment_id)
         .select_from(pair)

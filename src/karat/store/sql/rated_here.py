@@ -1,4 +1,4 @@
-"""Judgments that people gave here, in the queue or beside it, and did not come in a file."""
+"""Judgments that were given in karat, not imported."""
 
 from __future__ import annotations
 
@@ -9,14 +9,9 @@ from karat.store.sql.schema import judgment, slot
 
 
 def given_here(c: sa.Connection, set_id: int) -> pl.Series:
-    """Numbers of the judgments of a golden set that fill a slot, or that no import brought.
+    """Ids of the judgments of a golden set that fill a slot, or were not imported.
 
-    Args:
-        c: A connection.
-        set_id: The golden set.
-
-    Returns:
-        ``judgment``, those that count no more among them.
+    The Series ``judgment`` includes judgments that do not count any more.
     """
     fills = sa.exists().where(slot.c.judgment_id == judgment.c.id)
     chosen = sa.select(judgment.c.id).where(

@@ -1,4 +1,4 @@
-"""Ratings of one's own: which counts, and which was given before others' were in sight."""
+"""A rater's own ratings: those that count, and those given before seeing others' votes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,14 @@ from karat.tables.judgments import Judgments
 
 @dataclass(frozen=True)
 class Own:
-    """A rating that counts now and fills a place.
-
-    Attributes:
-        judgment: Its number.
-        grade: The grade; None if it could not be judged.
-    """
+    """A rating that counts and fills a slot; ``grade`` is None for ``cannot_judge``."""
 
     judgment: int
     grade: float | None
 
 
 def own(c: sa.Connection, set_id: int, rater: str, query_id: str) -> dict[str, Own]:
-    """A rater's ratings of a query's documents, by document; imported ones fill no place."""
+    """A rater's ratings of a query's documents, by document, without imported ones."""
     chosen = (
         sa.select(pair.c.doc_id, judgment.c.id, judgment.c.grade)
         .join(slot, slot.c.pair_id == pair.c.id)
@@ -37,35 +32,35 @@ def own(c: sa.Connection, set_id: int, rater: str, query_id: str) -> dict[str, O
     return {doc_id: Own(number, grade) for doc_id, number, grade in c.execute(chosen)}
 
 
-def first(c: sa.Connection, set_id: int, said: Judgments) -> Judgments:
-    """What agreement is of: of ratings corrected with others' votes in sight those before.
+def first(c: sa.Connection, set_id: int, current: Judgments) -> Judgments:
+    """The judgments for agreement: blind ratings instead of corrections made after seeing votes.
 
-    A rating that was corrected in the queue, where nobody sees what others said, stays as it is.
+    Corrections made in the queue, where votes are hidden, are blind too.
 
     Args:
         c: A connection.
         set_id: The golden set.
-        said: What counts now, as ``judgments.current`` gives it.
+        current: The judgments that count, from ``judgments.current``.
     """
     of_set = judgment.c.golden_set_id == set_id
-    chosen = _corrected().where(of_set).subquery()
-    now = c.execute(sa.select(chosen.c.id)).scalars().all()
-    if not now:
-        return said
-    blind = judgment.c.id.in_(sa.select(chosen.c.blind_judgment))
+    corrected = _corrected().where(of_set).subquery()
+    corrections = c.execute(sa.select(corrected.c.id)).scalars().all()
+    if not corrections:
+        return current
+    blind = judgment.c.id.in_(sa.select(corrected.c.blind_judgment))
     old = sa.select(*judgments.columns()).where(of_set, blind)
-    kept = said.frame.filter(~pl.col("judgment").is_in(now))
-    frame = pl.concat([kept, judgments.frame_of(c, old)])
-    return Judgments(frame, said.scale, said.source)
+    others = current.frame.filter(~pl.col("judgment").is_in(corrections))
+    frame = pl.concat([others, judgments.frame_of(c, old)])
+    return Judgments(frame, current.scale, current.source)
 
 
 def first_stays(c: sa.Connection, number: int) -> bool:
-    """Whether a rating that counts is one in place of which ``first`` gives another."""
+    """Whether ``first`` replaces a rating that counts by an earlier one."""
     return c.execute(_corrected().where(judgment.c.id == number)).first() is not None
 
 
 def _corrected() -> sa.Select[int, int | None]:
-    """Ratings that count and were given with votes in sight, and those that counted before."""
+    """Ratings that count but were given after seeing votes, and the blind ones before them."""
     of_rater = (deferred.c.pair_id == slot.c.pair_id) & (deferred.c.rater == slot.c.rater)
     return (
         sa.select(judgment.c.id, deferred.c.blind_judgment)

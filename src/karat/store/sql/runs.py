@@ -1,7 +1,7 @@
-"""Runs: which there are, and where their Parquet files stand; a run is its content's hash.
+"""Stored runs: their metadata and Parquet files. The hash of its content identifies a run.
 
-One content has one row, however many names it is given under: the first is the row's own, and when
-each was given last stands in ``about``. The row itself stays as it was first written.
+Content that is imported under several names has one row, with the first name; ``about`` has the
+time of the last import under each name.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from karat.store.sql.schema import run
 from karat.tables.about import brief
 
 COLUMNS = ("id", "name", "sha256", "path", "queries", "rows", "about", "added_us")
-"""What ``row_of`` makes a run of."""
-_NAMES = "names"  # in ``about``: by name when it was last given, where that is not all known
+"""The columns that ``row_of`` needs."""
+_NAMES = "names"  # in ``about``: time of the last import by name, if there was more than one
 
 
 @dataclass(frozen=True)
 class RunRow:
-    """What is known of a run.
+    """A stored run.
 
     Attributes:
         id: Number in the store.
-        name: Its name: the first it was given under, or the one it was asked for by.
+        name: Its first name, or the one it was requested by.
         sha256: Hash of its content.
-        path: Its Parquet file, relative to the workspace; absolute where it stands outside.
-        queries: Queries it answers.
-        rows: Documents it returns.
-        about: Configuration, commit and so on.
-        added_us: When it was first added, microseconds UTC.
-        names: By each of its names when it was last given under it, microseconds UTC.
+        path: Its Parquet file, relative to the workspace; absolute if it is outside.
+        queries: Number of queries.
+        rows: Number of documents returned.
+        about: Metadata: configuration, commit and so on.
+        added_us: When it was first imported, microseconds UTC.
+        names: Time of the last import under each of its names, microseconds UTC.
     """
 
     id: int
@@ -49,7 +49,7 @@ class RunRow:
 
     @property
     def recorded(self) -> str:
-        """What its file says about it, in a line; empty if nothing."""
+        """The metadata of its file in one line; empty without any."""
         return brief(self.about.get("recorded", {}))
 
 
@@ -65,16 +65,12 @@ def put(
     about: Mapping[str, Any],
     now: int,
 ) -> int:
-    """Note a run; one with this content that is there already stays as it is.
-
-    Returns:
-        Its number.
-    """
+    """Store a run, unless there is one with the same content; returns its id."""
     golden_sets.hold(c, set_id)
-    there = sa.select(run.c.id).where(run.c.golden_set_id == set_id, run.c.sha256 == sha256)
-    found = c.execute(there).scalar_one_or_none()
-    if found is not None:
-        return int(found)
+    same = sa.select(run.c.id).where(run.c.golden_set_id == set_id, run.c.sha256 == sha256)
+    existing = c.execute(same).scalar_one_or_none()
+    if existing is not None:
+        return int(existing)
     values = {
         "golden_set_id": set_id,
         "name": name,
@@ -89,7 +85,7 @@ def put(
 
 
 def give(c: sa.Connection, set_id: int, sha256: str, name: str, now: int) -> None:
-    """Note that a run that is there already was given again, under its own name or another."""
+    """Log that a stored run was imported again, under the same name or another."""
     golden_sets.hold(c, set_id)
     own = (run.c.golden_set_id == set_id) & (run.c.sha256 == sha256)
     about = dict(c.execute(sa.select(run.c.about).where(own)).scalar_one())
@@ -98,49 +94,41 @@ def give(c: sa.Connection, set_id: int, sha256: str, name: str, now: int) -> Non
 
 
 def remove(c: sa.Connection, run_id: int) -> bool:
-    """Forget a run.
+    """Delete a run.
 
     Returns:
-        Whether its file may go too: False where another golden set has the run in the same file.
+        Whether its file can be deleted too: False if another golden set uses it.
     """
     [path] = c.execute(sa.delete(run).where(run.c.id == run_id).returning(run.c.path)).scalars()
     return c.execute(sa.select(run.c.id).where(run.c.path == path)).first() is None
 
 
 def runs(c: sa.Connection, set_id: int) -> list[RunRow]:
-    """The runs of a golden set, the oldest first: by when each was first added."""
+    """The runs of a golden set, in the order of their first import."""
     chosen = sa.select(*(run.c[name] for name in COLUMNS)).where(run.c.golden_set_id == set_id)
     ordered = chosen.order_by(run.c.added_us, run.c.id)
-    return [row_of(found) for found in c.execute(ordered).mappings()]
+    return [row_of(row) for row in c.execute(ordered).mappings()]
 
 
-def row_of(found: Mapping[Any, Any]) -> RunRow:
-    """A run of what the store holds of it."""
-    values = {name: found[name] for name in COLUMNS}
+def row_of(row: Mapping[Any, Any]) -> RunRow:
+    """A run from a row of the database."""
+    values = {name: row[name] for name in COLUMNS}
     about = dict(values.pop("about"))
     names = {values["name"]: values["added_us"]} | about.pop(_NAMES, {})
     return RunRow(**values, about=about, names=names)
 
 
 def by_name(rows: Iterable[RunRow]) -> dict[str, RunRow]:
-    """The run that each name means: the one last given under it; the last name given is the last.
-
-    Each is called by the name that it stands under.
-    """
-    given = [(at, row.id, name, row) for row in rows for name, at in row.names.items()]
+    """The run of each name: the one last imported under it, with that name; oldest import first."""
+    imports = [(at, row.id, name, row) for row in rows for name, at in row.names.items()]
     newest: dict[str, RunRow] = {}
-    for _, _, name, row in sorted(given, key=lambda each: each[:2]):
+    for _, _, name, row in sorted(imports, key=lambda item: item[:2]):
         newest.pop(name, None)
         newest[name] = row if row.name == name else replace(row, name=name)
     return newest
 
 
 def others(row: RunRow, meant: Mapping[str, RunRow]) -> list[str]:
-    """The names by which a run can be asked for, but for the one it is called by.
-
-    Args:
-        row: The run.
-        meant: The run that each name means, as ``by_name`` has it.
-    """
+    """The other names of a run; ``meant`` is the run of each name (``by_name``)."""
     own = (name for name in row.names if name in meant and meant[name].id == row.id)
     return [name for name in own if name != row.name]

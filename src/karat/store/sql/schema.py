@@ -1,6 +1,6 @@
-"""The tables of the store, on one page. What makes them is ``migrations``; the two must agree.
+"""The tables of the store. ``migrations`` creates them; the two must agree.
 
-Times are int64 microseconds UTC and are handed in: no table has a clock of its own.
+Times are int64 microseconds UTC, and passed in by callers: no column has a default time.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ METADATA = MetaData(
     }
 )
 APPEND_ONLY = ("judgment", "edition", "edition_query", "edition_grade", "audit")
-"""Tables in which triggers refuse every UPDATE and DELETE."""
+"""Tables whose triggers reject every UPDATE and DELETE."""
 
-# Rows that can be removed keep their numbers for themselves: sqlite_autoincrement.
-Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers only an INTEGER by itself
+# sqlite_autoincrement: ids of deleted rows are never reused.
+Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids only for INTEGER
 
 
 def _golden_set() -> Column[int]:
@@ -132,7 +132,7 @@ slot = Table(
     Column("rater", Text),
     Column("leased_until_us", BigInteger),
     Column("judgment_id", ForeignKey("judgment.id"), unique=True),
-    Column("first_judgment", BigInteger),  # the one that filled it first, for who holds it
+    Column("first_judgment", BigInteger),  # the first judgment of its current rater
     UniqueConstraint("pair_id", "kind", "place"),
     UniqueConstraint("pair_id", "kind", "rater"),
     CheckConstraint("kind IN ('rating', 'repeat', 'gold', 'adjudication')", name="kind"),
@@ -156,7 +156,7 @@ deferred = Table(
     Column("rater", Text, primary_key=True),
     Column("until_us", BigInteger, nullable=False),
     Column("saw_votes", Boolean, nullable=False, server_default=false()),
-    Column("blind_judgment", BigInteger),  # the rater's own that counted when votes came in sight
+    Column("blind_judgment", BigInteger),  # the rater's judgment when they first saw the votes
 )
 
 judgment = Table(
@@ -303,11 +303,11 @@ api_token = Table(
 )
 Index("ix_api_token_person", api_token.c.person_id)
 
-sign_in_attempt = Table(  # those that failed
+sign_in_attempt = Table(  # failed ones only
     "sign_in_attempt",
     METADATA,
     Column("id", Id, primary_key=True),
-    Column("key", Text, nullable=False),  # a name, or an address
+    Column("key", Text, nullable=False),  # a user name, or an IP address
     Column("time_us", BigInteger, nullable=False),
 )
 Index("ix_sign_in_attempt_key", sign_in_attempt.c.key, sign_in_attempt.c.time_us)
@@ -329,7 +329,7 @@ comparison = Table(
     Column("id", Id, primary_key=True),
     _golden_set(),
     Column("name", Text, nullable=False),
-    Column("runs", JSON, nullable=False),  # numbers of runs, the baseline's first
+    Column("runs", JSON, nullable=False),  # ids of runs, the baseline first
     Column("settings", JSON, nullable=False),
     Column("made_by", Text, nullable=False),
     Column("created_us", BigInteger, nullable=False),
@@ -337,12 +337,12 @@ comparison = Table(
     Column("error", Text),
     Column("computed_us", BigInteger),
     Column("judgment_id", BigInteger),  # the newest that counted when it was computed
-    Column("attempt", Text),  # whose it is to compute, or who did so last
+    Column("attempt", Text),  # token of the current or last computation
     CheckConstraint("state IN ('waiting', 'running', 'done', 'failed')", name="state"),
     sqlite_autoincrement=True,
 )
 
-mark = Table(  # what happened to the search, beside its numbers over time
+mark = Table(  # annotations of trends
     "mark",
     METADATA,
     Column("id", Id, primary_key=True),

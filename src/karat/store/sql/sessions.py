@@ -1,4 +1,4 @@
-"""Sessions of browsers, tokens for programs, and tries to come in that failed."""
+"""Browser sessions, API tokens, and failed sign-in attempts."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _COUNTING = 0x7472696573  # "tries"
 
 @dataclass(frozen=True)
 class SessionRow:
-    """A browser somebody is signed in with.
+    """A browser session.
 
     Attributes:
         id: Number in the store.
-        created_us: Since when, microseconds UTC.
-        seen_us: Last seen, to a few minutes.
-        agent: What the browser calls itself.
-        here: Whether it is the one that asks.
+        created_us: When it began, microseconds UTC.
+        seen_us: When it was last used, to a few minutes.
+        agent: User agent of the browser.
+        here: Whether it is the session of the current request.
     """
 
     id: int
@@ -35,15 +35,15 @@ class SessionRow:
 
 @dataclass(frozen=True)
 class TokenRow:
-    """A token for programs; its secret is not kept.
+    """An API token; its secret is not stored.
 
     Attributes:
         id: Number in the store.
-        name: What it is for.
-        scopes: What it is good for.
-        created_us: When it was made, microseconds UTC.
-        used_us: Last used, to a few minutes; None if never.
-        ends_us: Until when it is good; None for ever.
+        name: Its purpose.
+        scopes: Its scopes.
+        created_us: When it was created, microseconds UTC.
+        used_us: When it was last used, to a few minutes; None if never.
+        ends_us: When it expires; None if never.
     """
 
     id: int
@@ -57,12 +57,12 @@ class TokenRow:
 def begin(
     c: sa.Connection, token_sha256: str, person_id: int, agent: str, now: int, ends_us: int
 ) -> None:
-    """Keep a session; those that have ended go.
+    """Store a session, and delete expired ones.
 
     Raises:
-        UsageError: they were shut out.
+        UsageError: the account is disabled.
     """
-    _may_come_in(c, person_id)
+    _check_active(c, person_id)
     c.execute(sa.delete(web_session).where(web_session.c.ends_us <= now))
     values = {"token_sha256": token_sha256, "person_id": person_id, "agent": agent}
     values |= {"created_us": now, "seen_us": now, "ends_us": ends_us}
@@ -70,7 +70,7 @@ def begin(
 
 
 def by_token(c: sa.Connection, token_sha256: str, now: int) -> tuple[Person, SessionRow] | None:
-    """Whose session it is, and the session; None if it is none, or has ended."""
+    """The user of a session, and the session; None if unknown, expired or disabled."""
     row = c.execute(
         sa.select(
             person.c.id,
@@ -95,7 +95,7 @@ def by_token(c: sa.Connection, token_sha256: str, now: int) -> tuple[Person, Ses
 
 
 def seen(c: sa.Connection, session_id: int, now: int, ends_us: int) -> None:
-    """A session was used, and lasts so much longer."""
+    """Log that a session was used, and extend it."""
     mine = sa.update(web_session).where(web_session.c.id == session_id)
     c.execute(mine.values(seen_us=now, ends_us=ends_us))
 
@@ -103,7 +103,7 @@ def seen(c: sa.Connection, session_id: int, now: int, ends_us: int) -> None:
 def of_person(
     c: sa.Connection, person_id: int, now: int, token_sha256: str | None = None
 ) -> list[SessionRow]:
-    """Sessions of somebody, the one last seen first; that of a token is ``here``."""
+    """Sessions of a user, last used first; the session of the token is ``here``."""
     chosen = sa.select(web_session).where(
         web_session.c.person_id == person_id, web_session.c.ends_us > now
     )
@@ -120,10 +120,10 @@ def end(c: sa.Connection, token_sha256: str) -> None:
 
 
 def end_all(c: sa.Connection, person_id: int, but: str | None = None) -> None:
-    """End every session of somebody, perhaps but the one of a token."""
+    """End all sessions of a user, except the one of the token ``but``."""
     theirs = web_session.c.person_id == person_id
-    kept = sa.true() if but is None else web_session.c.token_sha256 != but
-    c.execute(sa.delete(web_session).where(theirs, kept))
+    others = sa.true() if but is None else web_session.c.token_sha256 != but
+    c.execute(sa.delete(web_session).where(theirs, others))
 
 
 def add_token(
@@ -135,25 +135,26 @@ def add_token(
     now: int,
     ends_us: int | None,
 ) -> int:
-    """Keep a token for programs; its number.
+    """Store an API token; returns its id.
 
     Raises:
-        UsageError: they were shut out; or this one was made before, and is good no more.
+        UsageError: the account is disabled, or the token exists already.
     """
-    _may_come_in(c, person_id)
+    _check_active(c, person_id)
     same = sa.select(api_token.c.id).where(api_token.c.token_sha256 == token_sha256)
     if c.execute(same).one_or_none() is not None:
         raise UsageError(
-            "this token was made before, and is good no more", fix="reload the page, make another"
+            "this token was made before and is not valid any more",
+            fix="reload the page and make another token",
         )
     values = {"token_sha256": token_sha256, "person_id": person_id, "name": name}
     values |= {"scopes": list(scopes), "created_us": now, "ends_us": ends_us}
-    made = c.execute(sa.insert(api_token).values(values).returning(api_token.c.id))
-    return int(made.scalar_one())
+    insert = sa.insert(api_token).values(values).returning(api_token.c.id)
+    return int(c.execute(insert).scalar_one())
 
 
 def token(c: sa.Connection, token_sha256: str, now: int) -> tuple[Person, TokenRow] | None:
-    """Whose token it is; None if it is none, was revoked, or has ended."""
+    """The user of a token, and the token; None if unknown, revoked, expired or disabled."""
     row = c.execute(
         sa.select(
             person.c.id.label("person"),
@@ -170,48 +171,45 @@ def token(c: sa.Connection, token_sha256: str, now: int) -> tuple[Person, TokenR
 
 
 def tokens(c: sa.Connection, person_id: int, now: int) -> list[TokenRow]:
-    """Tokens of somebody that are good, the newest first."""
+    """Valid tokens of a user, the newest first."""
     chosen = sa.select(api_token).where(api_token.c.person_id == person_id, *_good(now))
     return [_token(row) for row in c.execute(chosen.order_by(api_token.c.id.desc()))]
 
 
 def token_used(c: sa.Connection, token_id: int, now: int) -> None:
-    """A token was used."""
+    """Log that a token was used."""
     c.execute(sa.update(api_token).where(api_token.c.id == token_id).values(used_us=now))
 
 
 def revoke(c: sa.Connection, person_id: int, token_id: int, now: int) -> str | None:
-    """Revoke a token of somebody; what it was called, None if there was none."""
+    """Revoke a token of a user; returns its name, None if there was none."""
     mine = sa.update(api_token).where(
         api_token.c.id == token_id, api_token.c.person_id == person_id, *_good(now)
     )
-    made = c.execute(mine.values(revoked_us=now).returning(api_token.c.name))
-    found: str | None = made.scalar_one_or_none()
-    return found
+    updated = c.execute(mine.values(revoked_us=now).returning(api_token.c.name))
+    name: str | None = updated.scalar_one_or_none()
+    return name
 
 
 def revoke_all(c: sa.Connection, person_id: int, now: int) -> int:
-    """Revoke every token of somebody; how many there were."""
+    """Revoke all tokens of a user; returns their number."""
     mine = sa.update(api_token).where(api_token.c.person_id == person_id, *_good(now))
     return c.execute(mine.values(revoked_us=now)).rowcount
 
 
 def in_turn(c: sa.Connection) -> None:
-    """Wait until no other transaction counts tries or makes a secret: many at once are many.
-
-    SQLite lets one write at a time as it is.
-    """
+    """Serialise transactions that count attempts or create secrets; SQLite always does."""
     if c.dialect.name == "postgresql":
         c.execute(sa.select(sa.func.pg_advisory_xact_lock(_COUNTING)))
 
 
 def failed(c: sa.Connection, keys: Sequence[str], now: int) -> None:
-    """Somebody tried to come in and failed."""
+    """Log a failed sign-in attempt."""
     c.execute(sa.insert(sign_in_attempt), [{"key": key, "time_us": now} for key in keys])
 
 
 def failures(c: sa.Connection, key: str, since: int) -> tuple[int, int]:
-    """How many failed under a key since then, and when the last one did (0 if none did)."""
+    """Number of failed attempts of a key since a time, and time of the last (0 without any)."""
     row = c.execute(
         sa.select(sa.func.count(), sa.func.max(sign_in_attempt.c.time_us)).where(
             sign_in_attempt.c.key == key, sign_in_attempt.c.time_us > since
@@ -221,10 +219,7 @@ def failures(c: sa.Connection, key: str, since: int) -> tuple[int, int]:
 
 
 def forget(c: sa.Connection, keys: Sequence[str], time_us: int, before: int) -> None:
-    """Forget the tries of a time under these keys (the one that came in), and all older ones.
-
-    The first key's are forgotten whatever their time.
-    """
+    """Delete the attempts of these keys at a time, all of the first key, and all before a time."""
     at = sign_in_attempt.c.time_us
     own = sign_in_attempt.c.key.in_(keys) & (at == time_us)
     first = sign_in_attempt.c.key == keys[0]
@@ -232,16 +227,16 @@ def forget(c: sa.Connection, keys: Sequence[str], time_us: int, before: int) -> 
 
 
 def take_back(c: sa.Connection, keys: Sequence[str], time_us: int) -> None:
-    """Forget the tries of a time under these keys, and no other."""
+    """Delete the attempts of these keys at a time."""
     mine = sign_in_attempt.c.key.in_(keys) & (sign_in_attempt.c.time_us == time_us)
     c.execute(sa.delete(sign_in_attempt).where(mine))
 
 
-def _may_come_in(c: sa.Connection, person_id: int) -> None:
-    """See that they were not shut out, and hold whoever would do it until this is kept."""
+def _check_active(c: sa.Connection, person_id: int) -> None:
+    """Check that an account is not disabled, and lock it against that until the commit."""
     mine = sa.select(person.c.id).where(person.c.id == person_id, person.c.disabled_us.is_(None))
     if c.execute(mine.with_for_update(read=True)).one_or_none() is None:
-        raise UsageError("this account was shut out")
+        raise UsageError("this account is disabled")
 
 
 def _good(now: int) -> tuple[sa.ColumnElement[bool], ...]:

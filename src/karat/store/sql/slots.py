@@ -1,4 +1,4 @@
-"""Slots: the places that hold a pair's judgments; taken, held, given back, filled."""
+"""Slots: the places for the judgments of a pair; leased, released, filled."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from karat.store.sql import golden_sets
 from karat.store.sql.schema import deferred, document, judgment, pair, query, slot
 
 OWN = ("rating", "repeat", "gold")
-"""Kinds of slots that a rater fills; an adjudicator fills ``adjudication``."""
-# Statements are built once: building one takes longer than running it.
+"""Kinds of slots for raters; ``adjudication`` is for adjudicators."""
+# Statements are built once: building one takes longer than executing it.
 _SET = sa.bindparam("set_id", type_=sa.BigInteger)
 _RATER = sa.bindparam("the_rater", type_=sa.Text)
 _KIND = sa.bindparam("the_kind", type_=sa.Text)
 _NOW = sa.bindparam("now", type_=sa.BigInteger)
 _A = sa.bindparam("a", type_=sa.BigInteger)
 _B = sa.bindparam("b", type_=sa.BigInteger)
-_APART, _RELEVANT = 2.0, 1.0  # as golden.aggregation.disagreements has them
+_APART, _RELEVANT = 2.0, 1.0  # as in golden.aggregation.disagreements
 _FREE = {"rater": None, "leased_until_us": None, "first_judgment": None}
-_GROUPS = 256  # a server has room for thousands of locks, and an import may name more raters
+_GROUPS = 256  # PostgreSQL allows some thousand locks, and an import may name more raters
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A pair that is a rater's to judge until the lease ends.
+    """A pair leased to a rater.
 
     Attributes:
-        slot_id: What ``judgments.submit`` wants.
-        kind: ``rating`` | ``repeat`` | ``gold`` | ``adjudication``. A rater must not be told.
+        slot_id: Its slot, for ``judgments.submit``.
+        kind: ``rating`` | ``repeat`` | ``gold`` | ``adjudication``; hidden from raters.
         query_id: The query.
         doc_id: The document.
-        leased_until_us: When the lease ends, microseconds UTC.
-        query_text: What was typed.
-        need: What the person wanted.
-        title: The document's title.
+        leased_until_us: When the lease expires, microseconds UTC.
+        query_text: Text of the query.
+        need: The information need behind it.
+        title: Title of the document.
         text: Its text; None if the document is not in the store.
-        url: Where it stands.
+        url: Its URL.
         document_sha256: Hash of the document as shown, for ``submit(shown=…)``.
-        guideline: Version of the guideline in force, for ``submit(guideline=…)``.
+        guideline: Current version of the guideline, for ``submit(guideline=…)``.
         guideline_text: Its text.
-        attributes: Of the document, by name.
+        attributes: Attributes of the document, by name.
     """
 
     slot_id: int
@@ -67,24 +67,23 @@ class Claim:
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
-# Who waits for whom. A transaction takes locks in this order, and never one of an earlier kind
-# after one of a later, so that no two wait for each other:
-#   1. the golden set's row (golden_sets.hold): whatever adds to a set, an import among them;
-#   2. raters (hold_rater, hold_raters): whatever a rater does at the queue shares the lock of the
-#      group the rater falls into with all others, then holds that rater alone; an import holds the
-#      groups of every rater it names, by ascending number, and no rater besides;
-#   3. a pair's row (hidden.due holds one; pairs.put many, but one of a set at a time);
-#   4. slots: found free with SKIP LOCKED; waited for only where the rater holds the slot.
-# References lock the row they name against its deletion only, which nothing here does to sets,
-# pairs or judgments. SQLite knows one lock: BEGIN IMMEDIATE.
+# Lock order. Against deadlocks, a transaction takes locks in this order only:
+#   1. the golden set's row (golden_sets.hold): everything that adds to a set, including imports;
+#   2. raters (hold_rater, hold_raters): an action of a rater takes a shared lock of the rater's
+#      group, then an exclusive lock of the rater; an import takes exclusive locks of the groups of
+#      all its raters, by ascending number;
+#   3. rows of pairs (_gold_items.due locks one; pairs.put many, for one set at a time);
+#   4. slots: free ones with SKIP LOCKED; waiting only for slots of the rater's own.
+# Foreign keys lock a referenced row against deletion only, and sets, pairs and judgments are never
+# deleted. SQLite has one lock: BEGIN IMMEDIATE.
 def hold_rater(c: sa.Connection, set_id: int, rater: str) -> None:
-    """Let one transaction at a time act for a rater, who may have two pages open.
+    """Lock a rater, who may have two pages open, until the transaction ends.
 
     Raises:
-        UsageError: the rater has no name, or one that cannot be kept.
+        UsageError: an invalid name.
     """
     if not rater.strip() or "\0" in rater or len(rater) > 200:
-        raise UsageError("a rater has a name, of at most 200 characters")
+        raise UsageError("the name of a rater must have 1 to 200 characters")
     if c.dialect.name != "postgresql":
         return
     numbers = _group(set_id, rater), _number("karat", set_id, rater)
@@ -93,12 +92,12 @@ def hold_rater(c: sa.Connection, set_id: int, rater: str) -> None:
 
 
 def hold_raters(c: sa.Connection, set_id: int, raters: Iterable[str]) -> None:
-    """Let nobody act for these raters, of any name; a few others may wait with them."""
+    """Lock these raters (and others in their groups) until the transaction ends."""
     if c.dialect.name != "postgresql":
         return
     numbers = sorted({_group(set_id, rater) for rater in raters})
-    each = sa.text("SELECT pg_advisory_xact_lock(n) FROM unnest(CAST(:numbers AS bigint[])) AS n")
-    c.execute(each, {"numbers": numbers})
+    locks = sa.text("SELECT pg_advisory_xact_lock(n) FROM unnest(CAST(:numbers AS bigint[])) AS n")
+    c.execute(locks, {"numbers": numbers})
 
 
 def _group(set_id: int, rater: str) -> int:
@@ -106,20 +105,20 @@ def _group(set_id: int, rater: str) -> int:
     return _number("karat group", set_id, str(group))
 
 
-def _number(what: str, set_id: int, name: str) -> int:
-    digest = blake2b(f"{what}\0{set_id}\0{name}".encode(), digest_size=8).digest()
+def _number(kind: str, set_id: int, name: str) -> int:
+    digest = blake2b(f"{kind}\0{set_id}\0{name}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 
 
 def held(c: sa.Connection, set_id: int, rater: str, kinds: Collection[str], now: int) -> int | None:
-    """The slot the rater holds, the newest lease first: ended or not, as long as nobody took it.
+    """The slot leased to a rater, the newest lease first; expired ones until somebody takes them.
 
-    Adjudications that rest, because the raters agree now, are given back.
+    Adjudications of pairs whose raters agree now are released.
     """
     if "adjudication" in kinds:
         c.execute(_resting(), {"set_id": set_id, "the_rater": rater})
     values = {"set_id": set_id, "the_rater": rater, "kinds": list(kinds), "now": now}
-    # A row lock, so that nobody takes a slot whose lease has ended while it is renewed here.
+    # The row lock prevents that another rater takes an expired slot while its lease is renewed.
     locked = holding().with_for_update(of=slot, skip_locked=True)
     return c.execute(locked, values).scalars().one_or_none()
 
@@ -133,7 +132,7 @@ def take(
     now: int,
     until: int,
 ) -> int | None:
-    """Take a slot that is free, or whose lease has ended: one statement, so nobody else can."""
+    """Lease the next slot that is free or expired, in one atomic statement."""
     a, b = shuffle_keys(declared.salt, rater)
     values = {
         "set_id": declared.id,
@@ -150,7 +149,7 @@ def take(
 def goes_on(
     c: sa.Connection, set_id: int, rater: str, query_id: str, priority: int, now: int
 ) -> bool:
-    """Whether a pair of this query waits for the rater, of this priority or before it."""
+    """Whether a pair of this query, of at most this priority number, waits for the rater."""
     values = {"set_id": set_id, "the_rater": rater, "the_kind": "rating", "now": now}
     values |= {"of_query": query_id, "at_most": priority}
     return c.execute(_more(), values).first() is not None
@@ -159,7 +158,7 @@ def goes_on(
 def upcoming(
     c: sa.Connection, declared: golden_sets.GoldenSetRow, rater: str, order: str, now: int
 ) -> str | None:
-    """The query of the pair that ``take`` would take for a rating; None if there is none."""
+    """The query of the pair that ``take`` would lease for a rating; None if there is none."""
     a, b = shuffle_keys(declared.salt, rater)
     values = {
         "set_id": declared.id,
@@ -173,9 +172,9 @@ def upcoming(
 
 
 def disagree() -> sa.ColumnElement[bool]:
-    """Whether the ratings of ``pair`` that count now lie apart: those of people, imported ones too.
+    """Whether the ratings of ``pair`` that count, by humans or imported, disagree.
 
-    What ``golden.aggregation`` calls a disagreement or a contradiction is one here.
+    Includes the disagreements and the contradictions of ``golden.aggregation``.
     """
     vote = judgment.alias("vote")
     low, high = sa.func.min(vote.c.grade), sa.func.max(vote.c.grade)
@@ -211,7 +210,7 @@ def unfilled(*, own: bool) -> sa.Select[int]:
     Its parameters are ``set_id``, ``the_rater``, ``the_kind`` and ``now``.
 
     Args:
-        own: With those the rater holds and those put off; else without.
+        own: Include slots leased to the rater, and snoozed pairs.
     """
     other, rated, saw = slot.alias("other"), judgment.alias("rated"), deferred.alias("saw")
     free: sa.ColumnElement[bool] = slot.c.rater.is_(None) | (slot.c.leased_until_us <= _NOW)
@@ -229,9 +228,9 @@ def unfilled(*, own: bool) -> sa.Select[int]:
             slot.c.kind == _KIND,
             slot.c.judgment_id.is_(None),
             free,
-            (_KIND != "rating") | to_rate,  # a pair whose grade is known tests raters
-            # Nobody rates a pair twice, settles their own case, or rates what they settle. What is
-            # the rater's is looked up once for all pairs, which halves the time.
+            (_KIND != "rating") | to_rate,  # gold items are not rated in the queue
+            # A rater must not rate a pair twice, settle their own disagreement, or rate a pair they
+            # settle. One lookup for all pairs halves the time.
             pair.c.id.not_in(
                 sa.select(other.c.pair_id).where(
                     other.c.kind.in_(["rating", "adjudication"]),
@@ -241,15 +240,14 @@ def unfilled(*, own: bool) -> sa.Select[int]:
                     else sa.true(),
                 )
             ),
-            (_KIND == "rating") | disagree(),  # they may have come to agree since
+            (_KIND == "rating") | disagree(),  # the raters may agree now
             pair.c.id.not_in(
                 sa.select(saw.c.pair_id).where(
                     _KIND == "rating", saw.c.rater == _RATER, saw.c.saw_votes
                 )
             ),
-            # What came from elsewhere fills no slot; what fills one is found above already.
-            # OFFSET 0 has PostgreSQL look up each pair by the index: without fresh statistics it
-            # would join all that the rater ever said, again for each pair.
+            # Imported judgments, which fill no slot. OFFSET 0 makes PostgreSQL look up each pair by
+            # the index; without fresh statistics it would join all judgments of the rater.
             ~sa.select(rated.c.id)
             .where(
                 rated.c.golden_set_id == pair.c.golden_set_id,
@@ -268,14 +266,14 @@ def unfilled(*, own: bool) -> sa.Select[int]:
 
 
 def put_off() -> sa.ColumnElement[bool]:
-    """Whether the rater put ``pair`` off until later than now: ``the_rater`` and ``now``."""
+    """Whether ``pair`` is snoozed for the rater; parameters ``the_rater`` and ``now``."""
     off = sa.select(deferred.c.pair_id)
     return pair.c.id.in_(off.where(deferred.c.rater == _RATER, deferred.c.until_us > _NOW))
 
 
 @cache
 def holding() -> sa.Select[*tuple[Any, ...]]:
-    """``id``, ``kind`` and ``query_id`` of the slot that ``held`` gives.
+    """``id``, ``kind`` and ``query_id`` of the slot that ``held`` returns.
 
     Its parameters are ``set_id``, ``the_rater``, ``kinds`` and ``now``.
     """
@@ -290,7 +288,7 @@ def holding() -> sa.Select[*tuple[Any, ...]]:
             slot.c.judgment_id.is_(None),
             slot.c.kind.in_(sa.bindparam("kinds", expanding=True)),
             (slot.c.kind != "adjudication") | disagree(),
-            # Its grade has become known: who is at it may go on, and nobody comes back to it.
+            # A pair that became a gold item stays with its rater until the lease expires.
             (slot.c.kind != "rating")
             | pair.c.gold_grade.is_(None)
             | (slot.c.leased_until_us > _NOW),
@@ -318,8 +316,8 @@ def _resting() -> sa.Update:
 
 
 def at_place(shuffle: sa.Column[int]) -> sa.ColumnElement[int]:
-    """Where a number comes in the rater's own order, by the parameters ``a`` and ``b``."""
-    return (shuffle * _A + _B) % MODULUS  # as golden.queue.place
+    """Position of a shuffle number in the rater's own order; parameters ``a`` and ``b``."""
+    return (shuffle * _A + _B) % MODULUS  # as in golden.queue.place
 
 
 @cache
@@ -373,8 +371,8 @@ def _reading() -> sa.Select[*tuple[Any, ...]]:
 
 
 def let_go(c: sa.Connection, set_id: int, slot_id: int, rater: str) -> int:
-    """Empty a slot that the rater holds; returns its pair."""
-    found = c.execute(
+    """Release a slot leased to the rater; returns its pair."""
+    row = c.execute(
         sa.select(slot.c.pair_id, slot.c.kind)
         .join(pair, pair.c.id == slot.c.pair_id)
         .where(
@@ -385,24 +383,24 @@ def let_go(c: sa.Connection, set_id: int, slot_id: int, rater: str) -> int:
         )
         .with_for_update(of=slot)
     ).one_or_none()
-    if found is None:
-        raise UsageError("the pair is not yours to give back: the lease ended, or it is judged")
-    if found.kind in {"repeat", "gold"}:  # made for this rater alone
+    if row is None:
+        raise UsageError("the pair is not yours to give back: the lease expired, or it is judged")
+    if row.kind in {"repeat", "gold"}:  # created for this rater
         c.execute(sa.delete(slot).where(slot.c.id == slot_id))
     else:
         c.execute(sa.update(slot).where(slot.c.id == slot_id).values(_FREE))
-    return int(found.pair_id)
+    return int(row.pair_id)
 
 
 def claim_again(c: sa.Connection, set_id: int, slot_id: int, rater: str, until: int) -> Claim:
-    """Empty a slot whose judgment was withdrawn, and lease it to its rater again."""
+    """Lease the slot of a withdrawn judgment to its rater again."""
     values = {"judgment_id": None, "leased_until_us": until, "rater": rater}
     c.execute(sa.update(slot).where(slot.c.id == slot_id).values(values))
     return read_claim(c, slot_id, golden_sets.by_id(c, set_id))
 
 
 def read_claim(c: sa.Connection, slot_id: int, declared: golden_sets.GoldenSetRow) -> Claim:
-    """A claim, with all that is shown of its pair."""
+    """A claim with the content of its pair."""
     row = c.execute(_reading(), {"slot_id": slot_id}).one()
     return Claim(
         slot_id=slot_id,
@@ -423,5 +421,5 @@ def read_claim(c: sa.Connection, slot_id: int, declared: golden_sets.GoldenSetRo
 
 
 def query_of_pair() -> sa.ColumnElement[bool]:
-    """What joins ``query`` to ``pair``."""
+    """The condition that joins ``query`` to ``pair``."""
     return (query.c.golden_set_id == pair.c.golden_set_id) & (query.c.query_id == pair.c.query_id)

@@ -1,4 +1,4 @@
-"""States: a short text that is another once anything of a golden set is."""
+"""The state of a golden set: a digest that changes whenever the golden set changes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,16 @@ import sqlalchemy as sa
 from karat.store.sql import golden_sets
 from karat.store.sql.schema import document, edition, judgment, pair, query, slot
 
-_HIGH = 2**20  # a sum of times would not fit a number; of their upper and lower parts it does
+_HIGH = 2**20  # sums of times overflow; sums of their upper and lower parts do not
 
 
 def state_of(c: sa.Connection, set_id: int) -> str:
-    """The state of a golden set: its declaration, queries, documents, pairs, judgments, editions.
+    """Digest of the declaration, queries, documents, pairs, judgments and editions of a set.
 
-    Judgments and editions are only ever added, so that their number and the newest tell; of those
-    that are written at the same time the newest may be there first. What is changed in place tells
-    by its content, documents by the time of their last change. Which slots are leased, and what
-    was put off, is left out: no figure is made of it.
-
-    Args:
-        c: A connection; the state is that of its transaction.
-        set_id: The golden set.
+    For judgments and editions, which are append-only, it uses their number and the newest id (the
+    number, because concurrent inserts may commit out of order); for documents, the times of their
+    last change; for everything else, the content. Leases and snoozed pairs are not included,
+    because no statistic depends on them.
     """
     newest = (sa.func.count(), sa.func.max(judgment.c.id))
     filled = (sa.func.count(), sa.func.max(slot.c.id), sa.func.sum(slot.c.judgment_id))
@@ -56,15 +52,15 @@ def state_of(c: sa.Connection, set_id: int) -> str:
 
 
 def _queries(c: sa.Connection, set_id: int) -> str | None:
-    """All queries as one text, which the database makes: a query has no time of its last change."""
+    """All queries as one text, made by the database: queries have no time of last change."""
     sqlite = c.dialect.name == "sqlite"
     columns: list[sa.ColumnElement[Any]] = [
-        each for each in query.c if each.name not in {"golden_set_id", "attributes"}
+        column for column in query.c if column.name not in {"golden_set_id", "attributes"}
     ]
     columns.append(sa.cast(query.c.attributes, sa.Text))
-    as_text = sa.func.json_array if sqlite else sa.func.json_build_array
-    each = sa.select(sa.cast(as_text(*columns), sa.Text).label("said"))
-    rows = each.where(query.c.golden_set_id == set_id).order_by(query.c.id).subquery()
-    joined = sa.func.aggregate_strings(rows.c.said, "\n")
-    whole: str | None = c.execute(sa.select(joined)).scalar_one()
-    return whole
+    as_json = sa.func.json_array if sqlite else sa.func.json_build_array
+    texts = sa.select(sa.cast(as_json(*columns), sa.Text).label("text"))
+    rows = texts.where(query.c.golden_set_id == set_id).order_by(query.c.id).subquery()
+    joined = sa.func.aggregate_strings(rows.c.text, "\n")
+    text: str | None = c.execute(sa.select(joined)).scalar_one()
+    return text

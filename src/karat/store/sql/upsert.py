@@ -1,4 +1,4 @@
-"""Putting rows of a frame into a table: what is new is added, what differs changed, by its id."""
+"""Upserts: rows of a frame are added to a table, or change existing rows with the same id."""
 
 from __future__ import annotations
 
@@ -16,13 +16,7 @@ from karat.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """What became of the rows that were put.
-
-    Attributes:
-        added: Rows that were not there.
-        changed: Rows that were there and differed.
-        same: Rows that were there just so.
-    """
+    """Numbers of rows added, changed, and unchanged (``same``)."""
 
     added: int
     changed: int
@@ -30,21 +24,21 @@ class Put:
 
 
 def plain_rows(frame: pl.DataFrame, own: Sequence[str], source: str) -> list[dict[str, Any]]:
-    """Rows with the columns ``own``, and all others under ``attributes``, as JSON can hold them.
+    """Rows with the columns ``own``, and all others under ``attributes``; JSON-compatible.
 
     Raises:
-        InputError: a text that no database can keep (a NUL or half a surrogate).
+        InputError: a text with a NUL character.
     """
     others = [name for name in frame.columns if name not in own]
     rows = []
-    for given in frame.iter_rows(named=True):
-        row = {name: _plain(given.get(name)) for name in own}
-        held = {name: _plain(given[name]) for name in others}
-        row["attributes"] = {name: value for name, value in held.items() if value is not None}
+    for cells in frame.iter_rows(named=True):
+        row = {name: _plain(cells.get(name)) for name in own}
+        attributes = {name: _plain(cells[name]) for name in others}
+        row["attributes"] = {name: value for name, value in attributes.items() if value is not None}
         for value in (*row.values(), *row["attributes"].values()):
             if isinstance(value, str) and "\0" in value:
                 raise InputError(
-                    "a text holds the character NUL, which no database keeps",
+                    "a text contains the character NUL, which databases cannot store",
                     file=source,
                     query=row.get("query_id"),
                     doc_id=row.get("doc_id"),
@@ -63,24 +57,24 @@ def put(
     when_added: dict[str, Any],
     when_changed: dict[str, Any],
 ) -> Put:
-    """Add rows to a table of a golden set, or change those whose key is there.
+    """Add rows to a table of a golden set, or change existing rows with the same key.
 
     Args:
         c: A write transaction that holds the set.
         table: ``query`` or ``document``.
-        key: Its column that names a row.
+        key: Column of the key.
         set_id: The golden set.
-        rows: Every column that is compared.
-        when_added: Further values of a row that is new.
-        when_changed: Further values of a row that differs.
+        rows: The columns to compare and store.
+        when_added: More values of a new row.
+        when_changed: More values of a changed row.
     """
-    there = {
+    existing = {
         row[key]: row
         for row in c.execute(sa.select(table).where(table.c.golden_set_id == set_id)).mappings()
     }
     new, changed, same = [], [], 0
     for row in rows:
-        old = there.get(row[key])
+        old = existing.get(row[key])
         if old is None:
             new.append({**row, "golden_set_id": set_id, **when_added})
         elif any(old[name] != value for name, value in row.items()) or any(
@@ -104,25 +98,25 @@ def frame_of(
     *,
     always: Collection[str],
 ) -> pl.DataFrame:
-    """Rows as a frame: attributes become columns; a column that holds nothing at all is left out.
+    """Rows as a frame: attributes become columns; empty columns are left out.
 
     Args:
-        rows: With the columns of ``schema``, and ``attributes`` perhaps.
+        rows: With the columns of ``schema``, and optionally ``attributes``.
         schema: Type of each column.
-        always: Columns that stay even if they hold nothing.
+        always: Columns that are included even if empty.
     """
-    held = list(rows)
+    rows = list(rows)
     columns = [
-        pl.Series(name, [row[name] for row in held], dtype=dtype, strict=False)
+        pl.Series(name, [row[name] for row in rows], dtype=dtype, strict=False)
         for name, dtype in schema.items()
     ]
-    kept = [s for s in columns if s.name in always or s.null_count() < len(s)]
-    attributes = [row.get("attributes") or {} for row in held]
-    names = dict.fromkeys(name for each in attributes for name in each)
+    columns = [s for s in columns if s.name in always or s.null_count() < len(s)]
+    attributes = [row.get("attributes") or {} for row in rows]
+    names = dict.fromkeys(name for values in attributes for name in values)
     for name in names:
         if name not in schema:
-            kept.append(_series(name, [each.get(name) for each in attributes]))
-    return pl.DataFrame(kept)
+            columns.append(_series(name, [values.get(name) for values in attributes]))
+    return pl.DataFrame(columns)
 
 
 def _series(name: str, values: list[Any]) -> pl.Series:
@@ -141,15 +135,15 @@ def _series(name: str, values: list[Any]) -> pl.Series:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it: a number that is none is nothing, and a time is text."""
+    """A JSON-compatible value: NaN and infinity are None, dates and times text."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, (str, int, bool)):
         return value
     if isinstance(value, dict):
-        return {str(name): _plain(each) for name, each in value.items()}
+        return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     if isinstance(value, (dt.date, dt.time)):
         return value.isoformat()
     return str(value)

@@ -1,1 +1,1 @@
-"""Accounts, sign-in and tokens: tables."""
+"""Records of accounts."""

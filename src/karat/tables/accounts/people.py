@@ -1,4 +1,4 @@
-"""People: who may use a karat that is served, and what for."""
+"""Users of a karat server, their roles, and the scopes of their tokens."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Literal
 
 Role = Literal["rater", "engineer", "owner"]
 ROLES: tuple[Role, ...] = ("rater", "engineer", "owner")
-"""Each may do what those before it may. Raters judge; engineers do all but accounts."""
+"""Each includes the ones before. Raters judge; engineers do everything but manage accounts."""
 Scope = Literal["judge", "read", "write", "admin"]
 SCOPES: tuple[Scope, ...] = ("judge", "read", "write", "admin")
-"""What an API token may be good for, within its owner's role."""
+"""Scopes of API tokens."""
 SCOPES_OF: Mapping[Role, tuple[Scope, ...]] = {
     "rater": ("judge",),
     "engineer": ("judge", "read", "write"),
     "owner": SCOPES,
 }
-"""What somebody's tokens may be good for: nothing that would wait for a higher role."""
+"""Allowed scopes of a user's tokens, by role: none that require a higher role."""
 
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody with an account.
+    """A user with an account.
 
     Attributes:
         id: Number in the store.
-        name: By which they sign in, and judge.
+        name: User name, also the name of the rater.
         role: ``rater`` | ``engineer`` | ``owner``.
     """
 

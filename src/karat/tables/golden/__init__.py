@@ -1,1 +1,1 @@
-"""Golden sets: queries, sampling, pools, agreement, editions: tables."""
+"""Records of golden sets: agreement, import and export."""

@@ -1,4 +1,4 @@
-"""Agreement: how far raters agree, over all, by pair of raters, by rater, by class, over time."""
+"""Agreement of raters: overall, by pair of raters, by rater, by query class, over time."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number and how sure it is.
+    """A statistic with its confidence interval.
 
     Attributes:
-        name: What it is, as in ``κ, quadratic weights``.
-        value: None if it is undefined.
-        ci_low: Lower end of the 95 % interval, or None.
+        name: Its name, such as ``κ, quadratic weights``.
+        value: The value; None if it is undefined.
+        ci_low: Lower end of the 95 % interval; None without an interval.
         ci_high: Upper end.
-        queries: How many have a say in it.
-        pairs: Pairs of query and document that it is over.
-        reason: Why there is no value, or no interval; empty if there is.
-        weights: Of Cohen's κ, what a disagreement counts; None of anything else.
+        queries: Number of queries behind it.
+        pairs: Number of (query, document) pairs behind it.
+        reason: Why there is no value, or no interval; empty if there are both.
+        weights: Weighting of disagreements in Cohen's κ; None for other statistics.
     """
 
     name: str
@@ -33,13 +33,13 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """How often two gave which grades to the same document.
+    """The confusion matrix of the grades of two raters.
 
     Attributes:
-        first: Who is in the rows; None if every two ratings are counted both ways round.
-        second: Who is in the columns; None likewise.
-        grades: Of rows and columns, ascending.
-        counts: One row for each grade of the first.
+        first: The rater in the rows; None if it is over all raters, each pair counted both ways.
+        second: The rater in the columns; None if it is over all raters.
+        grades: The grades of rows and columns, ascending.
+        counts: Number of pairs; one row for each grade of ``first``.
     """
 
     first: str | None
@@ -50,14 +50,14 @@ class Confusion:
 
 @dataclass(frozen=True, slots=True)
 class TwoRaters:
-    """Two raters, over what both graded.
+    """Agreement of two raters on the pairs that both graded.
 
     Attributes:
         first: One of them.
         second: The other.
-        kappa: With the weights of the headline.
-        equal: Share of equal grades.
-        confusion: Their grades.
+        kappa: Cohen's κ with the weights of the headline.
+        equal: Share of equal grades, 0 to 1.
+        confusion: Their confusion matrix.
     """
 
     first: str
@@ -69,19 +69,19 @@ class TwoRaters:
 
 @dataclass(frozen=True, slots=True)
 class OneRater:
-    """One rater beside the others.
+    """One rater compared with the others.
 
     Attributes:
-        rater: Who.
-        judged: Pairs judged, those that could not be judged included; repeats are not.
-        cannot_judge: Share of them that could not be judged.
-        seconds: Median time of a judgment, or None.
-        kappa: Against all the others' grades, with the weights of the headline.
-        leniency: Mean grade minus the others' mean, over what others graded too.
-        self_kappa: Against the rater's own earlier grade of the same pair (hidden repeats).
-        self_equal: Share of repeats with the same grade.
-        gold: Share of pairs of known grade that got it.
-        gold_leniency: Mean grade minus the known one.
+        rater: Name of the rater.
+        judged: Number of pairs judged, including ``cannot_judge``, excluding hidden repeats.
+        cannot_judge: Share of them that could not be judged, 0 to 1.
+        seconds: Median time of a judgment; None if unknown.
+        kappa: Cohen's κ against all other raters, with the weights of the headline.
+        leniency: Mean grade minus the mean of the others, over pairs that others graded too.
+        self_kappa: Cohen's κ against the rater's own earlier grades (hidden repeats).
+        self_equal: Share of repeats with the same grade, 0 to 1.
+        gold: Share of gold items that got the known grade, 0 to 1.
+        gold_leniency: Mean grade minus the known grade, over gold items.
     """
 
     rater: str
@@ -98,14 +98,14 @@ class OneRater:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One rater's first half of what others graded too, against the second, by time.
+    """The earlier half of a rater's judgments against the later half, on pairs others graded too.
 
     Attributes:
-        rater: Who.
+        rater: Name of the rater.
         what: ``agreement`` (κ against the others) or ``leniency`` (grade minus the others').
-        first: In the first half.
-        second: In the second.
-        change: Second minus first; there is drift where its interval leaves out 0.
+        first: In the earlier half.
+        second: In the later half.
+        change: ``second`` minus ``first``; there is drift if its interval excludes 0.
     """
 
     rater: str
@@ -117,26 +117,26 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far raters agree on the grades they gave first, before anything was settled.
+    """Agreement of raters on their first grades, before adjudication.
 
     Attributes:
-        headline: Cohen's κ of two raters; of more, the mean κ of each two, weighted by the pairs
-            both graded.
-        weights: What a disagreement counts in it: none, linear or quadratic.
-        target: What it is to be above.
-        needed: Pairs still to be judged twice for its interval to be above; 0 if it is, None if
-            more judgments would not help or nothing can be told.
-        raters: Everybody whose grades count, the first first.
-        queries: That have a pair graded twice.
-        pairs: Graded by two or more.
-        figures: The headline and everything else, over all.
-        two_raters: Of each two raters that graded a pair both.
-        one_rater: Of each rater.
+        headline: Cohen's κ of two raters; with more raters, the mean κ of all pairs of raters,
+            weighted by the pairs both graded.
+        weights: Weighting of disagreements: none, linear or quadratic.
+        target: The target of ``headline``.
+        needed: Number of pairs still to be judged twice until the interval is above the target; 0
+            if it is, None if more judgments would not help or that is unknown.
+        raters: The raters, in the order of their first judgment.
+        queries: Number of queries with a pair graded twice.
+        pairs: Number of pairs graded by two or more raters.
+        figures: The headline and all other statistics over all pairs.
+        two_raters: One row for each two raters that graded the same pair.
+        one_rater: One row for each rater.
         classes: The headline in each class of queries, if classes were given.
-        guidelines: The headline where all graded under one version, for each version.
-        confusion: Over all.
-        drift: Of each rater.
-        notes: What is to be known of these numbers.
+        guidelines: For each version of the guideline, the headline over pairs graded under it only.
+        confusion: Confusion matrix over all raters.
+        drift: Drift of each rater.
+        notes: Sentences a reader must know.
     """
 
     headline: Figure
@@ -157,32 +157,32 @@ class Agreement:
 
     @property
     def sentence(self) -> str:
-        """The headline in a sentence: the figure, its interval, and what is still to be done."""
-        found = self.headline
-        if found.value is None:
-            return f"agreement cannot be told: {found.reason}"
+        """The headline in a sentence: the value, its interval, and the judgments still needed."""
+        headline = self.headline
+        if headline.value is None:
+            return f"agreement not available: {headline.reason}"
         kind = "κ" if len(self.raters) == 2 else f"mean κ of {len(self.raters)} raters"
-        queries = f"{found.queries} quer{'y' if found.queries == 1 else 'ies'}"
+        queries = f"{headline.queries} quer{'y' if headline.queries == 1 else 'ies'}"
         weights = "no weights" if self.weights == "none" else f"{self.weights} weights"
-        span = _span(found.ci_low, found.ci_high)
-        said = f"{kind} {_short(found.value)}{span}, {weights}, {queries}"
+        span = _span(headline.ci_low, headline.ci_high)
+        summary = f"{kind} {_short(headline.value)}{span}, {weights}, {queries}"
         target = _short(self.target, "g")
-        if found.ci_low is None:
-            return f"{said}; how sure that is cannot be told: {found.reason}"
+        if headline.ci_low is None:
+            return f"{summary}; no interval: {headline.reason}"
         if self.needed is None:
-            return f"{said}; more judgments alone would not bring it above {target}"
+            return f"{summary}; more judgments alone would not raise it above {target}"
         if self.needed == 0:
-            return f"{said}; surely above {target}"
+            return f"{summary}; significantly above {target}"
         more = f"{_about(self.needed)} more double judgment{'s' if self.needed > 1 else ''}"
-        return f"{said}; about {more} to be sure it is above {target}"
+        return f"{summary}; about {more} to show that it is above {target}"
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON takes it, the sentence included."""
+        """The JSON object, with the sentence."""
         return {"sentence": self.sentence, **asdict(self)}
 
 
 def _short(value: float, form: str = ".2f") -> str:
-    """.74 for 0.74, as agreement is written."""
+    """A value without its leading zero: .74."""
     text = format(value, form)
     return text.replace("0.", ".", 1) if abs(float(text)) < 1 else text
 
@@ -194,7 +194,7 @@ def _span(low: float | None, high: float | None) -> str:
 
 
 def _about(count: int) -> int:
-    """Rounded up: to tens from ten on, to two digits from a thousand on."""
+    """Rounded up: to tens from 10, to two significant digits from 1000."""
     digits = len(str(count))
     unit: int = 10 ** max(min(1, digits - 1), digits - 2)
     return -(-count // unit) * unit

@@ -1,4 +1,4 @@
-"""Exchange: what another tool's file held, and what became of it."""
+"""Exchange: the content of another tool's file, and how it was converted."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ class Exchange:
     Attributes:
         format: Name of the format.
         queries: ``query_id`` and any of ``schema.QUERIES``; None if the file has none.
-        documents: ``doc_id`` and any of ``schema.DOCUMENTS``; None likewise.
+        documents: ``doc_id`` and any of ``schema.DOCUMENTS``; None if the file has none.
         judgments: ``query_id``, ``doc_id``, ``grade`` (null: could not be judged), ``rater`` (null:
-            nobody is named), ``reason``; None likewise.
+            not named), ``reason``; None if the file has none.
         runs: Rankings by name: ``query_id``, ``doc_id``, ``score``.
-        scale: Lowest and highest grade that a judgment can give; None if nothing says so.
-        sources: Where the judgments of a rater come from (``tables.judgments.SOURCES``), where the
-            file says so.
-        lines: Where judgments stand, by query, document and rater; empty where a format has no
-            lines.
-        kept: What was taken over, in sentences with counts.
-        assumed: What the file does not say and was assumed.
-        lost: What the file says and karat, or the other format, has no place for.
+        scale: Lowest and highest grade; None if the file does not declare it.
+        sources: Source of the judgments of each rater (``tables.judgments.SOURCES``), if the file
+            has it.
+        lines: Line of each judgment, from 1, by query, document and rater; empty if the format has
+            no lines.
+        kept: What was converted, in sentences with counts.
+        assumed: Assumptions where the file lacks information, in sentences.
+        lost: What the target (karat, or the other format) does not support, in sentences.
     """
 
     format: str

@@ -1,1 +1,1 @@
-"""Events and online metrics: tables."""
+"""Records of events and online metrics."""

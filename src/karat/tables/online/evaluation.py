@@ -1,4 +1,4 @@
-"""Online results: what users did, one row for each metric and slice, and what stands behind it."""
+"""Online results: one row for each metric and slice."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Literal
 from karat.errors import UsageError, nearest
 
 OnlineState = Literal["ok", "none", "unknown"]
-"""``ok`` it has a value · ``none`` nothing to count it over (null, not 0) · ``unknown`` the log
-does not say what it takes."""
+"""``ok`` it has a value · ``none`` there is nothing to count (null, not 0) · ``unknown`` the log
+lacks the data."""
 
 DIMENSIONS = ("day", "hour", "arm", "query", "class")
-"""What a slice may be of, besides the attributes of a log."""
+"""Dimensions to slice by, in addition to the attributes of a log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,20 +21,20 @@ class OnlineResult:
     """The value of one online metric in one slice.
 
     Attributes:
-        metric: Its name.
+        metric: Name of the metric.
         version: Version of its definition.
-        slice: Dimension to value, as ``{"day": "2026-11-20", "arm": "b"}``; empty for all.
-        value: Its value in its unit; None if there is none, which is not 0.
-        low: Lower end of the 95 % interval; None without (``reason`` says why).
+        slice: Dimension to value, such as ``{"day": "2026-11-20", "arm": "b"}``; empty for all.
+        value: The value in the metric's unit; None (not 0) if there is none.
+        low: Lower end of the 95 % interval; None without one (``reason`` says why).
         high: Upper end.
-        method: ``users`` (moments of users, delta method) | ``buckets`` (buckets of users
-            resampled); None without an interval.
-        least: Lower bound over what the log does not say (a last click's dwell); None if it has no
-            such bounds.
+        method: ``users`` (delta method over users) | ``buckets`` (resampling of user buckets); None
+            without an interval.
+        least: Lower bound over what the log leaves open (the dwell of a last click); None if the
+            metric has no bounds.
         most: Upper bound.
-        n: What it is over: searches, clicks, sessions or users.
-        users: Users in that.
-        total: What the numerator adds up to; None for a quantile and such.
+        n: Number of units: searches, clicks, sessions or users.
+        users: Number of users among them.
+        total: Sum of the numerator; None for metrics without one, such as quantiles.
         state: Whether it has a value, and if not, why.
         reason: Why it has no value or no interval, in words; empty if it has both.
     """
@@ -57,18 +57,18 @@ class OnlineResult:
 
 @dataclass(frozen=True)
 class OnlineResults:
-    """What a log says.
+    """The results of an online evaluation.
 
     Attributes:
         results: A row for each metric and slice.
-        by: What it is sliced by.
-        rules: The rules, as ``Rules.id`` says them.
+        by: Dimensions sliced by.
+        rules: The rules (``Rules.id``).
         period: First and last day, as ``2026-11-01``; None without events.
-        events: Events in that.
-        health: What to know before any number is read, in sentences.
-        notes: What is to be known of the numbers, in sentences.
-        simulated: Whether any of it was simulated.
-        engine: What computed it.
+        events: Number of events in the period.
+        health: Problems of the log, in sentences; read them before any value.
+        notes: Sentences a reader must know.
+        simulated: Whether any of the events are simulated.
+        engine: The frame engine that computed them.
     """
 
     results: Sequence[OnlineResult]
@@ -84,25 +84,28 @@ class OnlineResults:
     def value(self, metric: str, **slice_of: str) -> float | None:
         """The value of a metric: over everything, or in a slice (``day="2026-11-20", arm="b"``).
 
+        Returns:
+            The value in the metric's unit; None if there is none.
+
         Raises:
-            UsageError: it was not asked for, with the nearest there is, or there is no such slice.
+            UsageError: the metric was not computed (the nearest is named), or unknown slice.
         """
-        there = {row.metric.casefold(): row.metric for row in self.results}
-        name = there.get(str(metric).casefold())
+        names = {row.metric.casefold(): row.metric for row in self.results}
+        name = names.get(str(metric).casefold())
         if name is None:
             raise UsageError(
-                f"{metric!r} was not computed; there are {', '.join(there.values())}",
-                nearest=nearest(str(metric), there.values(), 1),
+                f"{metric!r} was not computed; available: {', '.join(names.values())}",
+                nearest=nearest(str(metric), names.values(), 1),
             )
         for row in self.results:
             if row.metric == name and dict(row.slice) == slice_of:
                 return row.value
         asked = ", ".join(f"{key}={value}" for key, value in slice_of.items())
         raise UsageError(
-            f"there is no slice {asked}" if asked else f"{name} has no value over everything",
-            fix='by="day" makes a slice of each day' if not self.by else None,
+            f"unknown slice {asked}" if asked else f"{name} has no value over everything",
+            fix='by="day" slices by day' if not self.by else None,
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The JSON object."""
         return asdict(self)

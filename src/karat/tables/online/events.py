@@ -1,4 +1,4 @@
-"""Events: what users did, as an event store holds it; and what an import of a log did."""
+"""Events: the content of an event store, and the outcome of an import."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ KINDS: tuple[Kind, ...] = (
 BUCKETS = 256
 """Values of ``user_bucket``."""
 ATTRIBUTE = "attribute_"
-"""What the names of attributes begin with among the columns of a store."""
-_RARE = 0.05
+"""Prefix of the columns of attributes."""
+_RARE = 0.05  # probability
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,10 @@ class EventFile:
     """One Parquet file of an event store, sorted by user_bucket, user_key, time_us and tie.
 
     Attributes:
-        path: Where it lies.
+        path: Its path.
         low: Its lowest ``user_bucket``.
-        high: One more than its highest.
-        rows: Events in it.
+        high: Its highest ``user_bucket`` plus 1.
+        rows: Number of events.
     """
 
     path: str
@@ -47,23 +47,23 @@ class EventFile:
 
 @dataclass(frozen=True)
 class EventLog:
-    """What an event store holds.
+    """The content of an event store.
 
     Attributes:
-        folder: Where it lies.
+        folder: Its folder.
         files: Its files.
-        rows: Events, robots' among them.
-        bots: Events of robots.
-        kinds: Events of each kind that occurs, robots' left out.
+        rows: Number of events, including bots.
+        bots: Number of events of bots.
+        kinds: Number of events of each kind, without bots.
         attributes: Names of attributes, without ``attribute_``, sorted.
-        arms: Arms that occur, sorted.
-        known: Columns of ``EVENTS`` that hold a value anywhere: what was logged at all.
-        first_us: Time of the first event; None if there is none.
-        last_us: Of the last; None likewise.
-        first_day: Its ``local_day``; None likewise.
-        last_day: Of the last; None likewise.
-        timezone: That of ``local_day`` and ``local_hour``.
-        simulated: Whether any of it was simulated.
+        arms: Arms of experiments, sorted.
+        known: Columns of ``EVENTS`` that have any value: what was logged.
+        first_us: Time of the first event, in microseconds UTC; None without events.
+        last_us: Time of the last event; None without events.
+        first_day: ``local_day`` of the first event; None without events.
+        last_day: ``local_day`` of the last event; None without events.
+        timezone: Time zone of ``local_day`` and ``local_hour``.
+        simulated: Whether any of the events are simulated.
         version: Changes whenever the content does.
     """
 
@@ -86,17 +86,17 @@ class EventLog:
 
 @dataclass(frozen=True, slots=True)
 class EmptyHits:
-    """Searches of an import that do not say what they found, in a log whose others do.
+    """Searches of an import without results in the log, while other searches have them.
 
     Attributes:
-        columns: What the log calls the columns that are empty there.
-        searches: Those searches, without any that failed.
-        of: Searches that were read.
-        clicked: Those of ``searches`` that were clicked.
-        others_clicked: Those of the others.
-        taken_as: What that is taken for: ``nothing`` was found | ``unknown``.
-        by: Who says so: ``mapping`` | ``answer`` (to a question) | ``earlier`` (an answer, in an
-            earlier import) | ``default``.
+        columns: The columns of the log that are empty.
+        searches: Number of these searches, without failed ones.
+        of: Number of searches read.
+        clicked: Searches with a click, among ``searches``.
+        others_clicked: Searches with a click, among the others.
+        taken_as: How they are interpreted: ``nothing`` (zero results) | ``unknown``.
+        by: What decided that: ``mapping`` | ``answer`` (to a question) | ``earlier`` (an answer, in
+            an earlier import) | ``default``.
     """
 
     columns: Sequence[str]
@@ -109,7 +109,7 @@ class EmptyHits:
 
     @property
     def likely_nothing(self) -> bool:
-        """Whether so many without a click would be rare, were they clicked as the others are."""
+        """Whether zero clicks would be improbable if they were clicked as often as the others."""
         others = self.of - self.searches
         if self.clicked or not others:
             return False
@@ -118,22 +118,22 @@ class EmptyHits:
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import did.
+    """The outcome of an import.
 
     Attributes:
-        number: Of the import in its store; None if nothing was new, or nothing was to be kept
-            (``--check``; then ``files`` is not empty).
+        number: Number of the import in its store; None if nothing was new, or with ``--check``
+            (then ``files`` is not empty).
         files: Names of the files read.
         skipped: Names of files whose content was imported before.
-        rows: Rows read.
-        kept: Events that were added.
-        kinds: Those, by kind.
-        dropped: Rows that were left out, by reason in words.
-        assumed: What was assumed, each in a sentence.
-        examples: Of each reason up to a few places, as ``file, line 12: …``.
-        unknown: Actions that are none of karat's kinds, with their number; kept as ``other``.
-        warnings: What bends numbers until it is settled, each in a sentence.
-        empty_hits: Searches that do not say what they found; None if there are none.
+        rows: Number of rows read.
+        kept: Number of events added.
+        kinds: Number of events added, by kind.
+        dropped: Number of rows left out, by reason in words.
+        assumed: Assumptions, in sentences.
+        examples: A few examples of each reason, as ``file, line 12: …``.
+        unknown: Unknown actions, with counts; imported as ``other``.
+        warnings: Problems that bias metrics until they are resolved, in sentences.
+        empty_hits: Searches without results in the log; None without any.
     """
 
     number: int | None

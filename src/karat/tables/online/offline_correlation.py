@@ -1,4 +1,4 @@
-"""Offline beside online: what judges say of a run, and what users did, query by query."""
+"""Correlation of offline measures and online metrics, query by query."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Weighting = Literal["queries", "searches"]
-"""Whether each query counts once, or each search."""
+"""Whether each query counts once, or as often as it was searched for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +15,10 @@ class Figure:
     """An online metric of a query or slice.
 
     Attributes:
-        value: Its value; None if there is none, which is not 0.
-        low: Lower end of its 95 % interval; None without.
+        value: Its value; None (not 0) if there is none.
+        low: Lower end of its 95 % interval; None without an interval.
         high: Upper end.
-        n: What it is over.
+        n: Number of units: searches, clicks, sessions or users.
     """
 
     value: float | None
@@ -29,19 +29,19 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class BothWorlds:
-    """One query that was judged and searched for.
+    """One query that was both judged and searched for.
 
     Attributes:
-        query_id: Of the judged query.
-        text: It as the queries have it.
-        slice: Its value of the attribute sliced by; None without.
-        searches: Searches for it.
-        users: People behind them.
-        offline: Value of each measure; None where it has none.
-        online: Each metric.
-        p50_ms: Half of its searches were answered at least so quickly; None if nobody knows.
-        p95_ms: 95 % of them.
-        position: Half of its clicks were at this position or above; None without clicks.
+        query_id: Id of the judged query.
+        text: Its text in the queries.
+        slice: Its value of the attribute sliced by; None without slices.
+        searches: Number of searches for it.
+        users: Number of users who made them.
+        offline: Value of each measure; None without a value.
+        online: Value of each metric.
+        p50_ms: Median response time, in milliseconds; None if unknown.
+        p95_ms: 95th percentile, in milliseconds; None if unknown.
+        position: Median position of its clicks; None without clicks.
     """
 
     query_id: str
@@ -58,17 +58,17 @@ class BothWorlds:
 
 @dataclass(frozen=True, slots=True)
 class WorldSlice:
-    """The queries of a slice in both worlds; None of what counts only in one.
+    """The queries of a slice that were both judged and searched for.
 
     Attributes:
-        slice: Value of the attribute; None for all.
-        queries: Queries in both worlds.
-        searches: Searches for them.
-        offline: Mean over the queries, each counting once.
-        weighted: The same, each counting as often as it was searched for.
-        online: Each metric, over the searches for them; for all queries without an interval.
-        p50_ms: As in ``BothWorlds``.
-        p95_ms: Likewise.
+        slice: Value of the attribute; None for all queries.
+        queries: Number of queries.
+        searches: Number of searches for them.
+        offline: Mean of each measure over the queries, each counting once.
+        weighted: The same, each query weighted by its number of searches.
+        online: Each metric over the searches; for all queries without an interval.
+        p50_ms: Median response time, in milliseconds; None if unknown.
+        p95_ms: 95th percentile, in milliseconds; None if unknown.
     """
 
     slice: str | None
@@ -83,22 +83,23 @@ class WorldSlice:
 
 @dataclass(frozen=True, slots=True)
 class Concord:
-    """How a measure goes with an online metric, query by query.
+    """Correlation of a measure with an online metric over queries.
 
     Attributes:
-        measure: Offline.
-        metric: Online.
-        direction: Which way is better of the metric: of one that is better lower, agreement is a
-            correlation below 0.
+        measure: The offline measure.
+        metric: The online metric.
+        direction: Which direction of the metric is better; if ``lower``, a negative correlation is
+            agreement.
         slice: Value of the attribute; None for all queries.
-        weighting: ``queries``, each counting once, or ``searches``, each counting as often as it
+        weighting: ``queries``: each query counts once · ``searches``: each counts as often as it
             was searched for.
-        n: Queries with both, and enough searches.
-        spearman: Rank correlation, -1 to 1; None where it has none.
-        spearman_low: Lower end of its 95 % interval, by resampling queries; None without.
+        n: Number of queries with both values and enough searches.
+        spearman: Rank correlation, -1 to 1; None if undefined.
+        spearman_low: Lower end of its 95 % interval, by resampling queries; None without an
+            interval.
         spearman_high: Upper end.
-        kendall: Kendall's tau-b, -1 to 1; None likewise.
-        kendall_low: Lower end of its interval.
+        kendall: Kendall's tau-b, -1 to 1; None if undefined.
+        kendall_low: Lower end of its 95 % interval; None without an interval.
         kendall_high: Upper end.
         reason: Why something is None; empty if nothing is.
     """
@@ -120,20 +121,20 @@ class Concord:
 
 @dataclass(frozen=True, slots=True)
 class Discord:
-    """A query or a slice that one world ranks high and the other low.
+    """A query or slice that ranks high offline and low online, or the reverse.
 
     Attributes:
-        kind: ``judges`` like it and users do not, or ``users`` do and judges do not.
+        kind: ``judges``: good offline, bad online · ``users``: good online, bad offline.
         query_id: The query; None for a slice.
         name: Text of the query, or value of the slice.
         offline: Value of the measure.
-        offline_rank: From 1, the best; equal ones at the mean of their ranks.
+        offline_rank: Its rank by the measure, from 1 (best); ties get the mean of their ranks.
         online: Value of the metric.
-        online_rank: Likewise.
-        of: How many are ranked.
-        searches: For it.
-        sentence: The above in words.
-        reasons: What may be behind it, in sentences.
+        online_rank: Its rank by the metric, in the same way.
+        of: Number of queries or slices ranked.
+        searches: Number of searches for it.
+        sentence: A summary in words.
+        reasons: Possible reasons, in sentences.
     """
 
     kind: Literal["judges", "users"]
@@ -151,27 +152,27 @@ class Discord:
 
 @dataclass(frozen=True)
 class Against:
-    """Both worlds side by side.
+    """Offline measures of a run and online metrics, side by side.
 
     Attributes:
         run: Name of the run.
-        measures: Offline measures; discord is about the first.
-        metrics: Online metrics; discord is about the first that the log can say.
-        by: Attribute of the queries that it is sliced by; None without.
-        queries: A row for each query in both worlds, most searched for first.
-        slices: All, and then a row for each slice.
+        measures: Offline measures; ``discord`` uses the first.
+        metrics: Online metrics; ``discord`` uses the first that is available.
+        by: Attribute of the queries to slice by; None without slices.
+        queries: A row for each query that was judged and searched for, the most frequent first.
+        slices: A row for all queries, then one for each slice.
         concord: A row for each measure, metric, slice and weighting.
-        discord: Queries on which the worlds disagree most.
-        discord_slices: Slices on which they do.
-        judged_only: Judged queries nobody searched for.
-        searched_only: Queries searched for that are not judged.
-        searched_only_searches: Searches for those.
-        min_searches: Searches that a query needs for concord and discord.
-        enough: Queries in both worlds that have as many.
-        rules: The rules, as ``Rules.id`` says them.
-        period: First and last day; None without events.
-        notes: What is to be known of it, in sentences.
-        simulated: Whether any of the log was simulated.
+        discord: Queries on which the two disagree most.
+        discord_slices: Slices on which the two disagree most.
+        judged_only: Number of judged queries without searches.
+        searched_only: Number of queries with searches that are not judged.
+        searched_only_searches: Number of searches for those.
+        min_searches: Minimum number of searches of a query in ``concord`` and ``discord``.
+        enough: Number of queries with at least as many.
+        rules: The rules (``Rules.id``).
+        period: First and last day, as ``2026-11-01``; None without events.
+        notes: Sentences a reader must know.
+        simulated: Whether any of the events are simulated.
     """
 
     run: str
@@ -194,5 +195,5 @@ class Against:
     simulated: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The JSON object."""
         return asdict(self)

@@ -1,4 +1,4 @@
-"""What a watch saw: the latest window of a log beside its own history."""
+"""Watch: the latest window of a log compared with earlier windows."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Moved = Literal["worse", "better", "usual", "cannot_tell"]
-"""What became of one metric in one slice."""
+"""Verdict on one metric in one slice."""
 Verdict = Literal["unhealthy", "worse", "cannot_tell", "fine"]
-"""What a watch comes to."""
+"""Verdict of a watch."""
 EXIT_CODES: Mapping[Verdict, int] = {"unhealthy": 3, "worse": 1, "cannot_tell": 3, "fine": 0}
 
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What one query adds to a change.
+    """The contribution of one query to a change.
 
-    The contributions of all queries add up to the change: each is its numerator less the expected
-    value times its denominator, over the denominator of all, less the mean of the same over the
-    earlier windows. A query that is merely asked more often than it was, and is as others are, so
-    adds nothing.
+    The contributions of all queries add up to the change. Each is the query's numerator minus the
+    expected value times its denominator, divided by the denominator of all queries; minus the mean
+    of the same over the earlier windows. A query that is only more frequent than before, with an
+    average value, contributes nothing.
 
     Attributes:
-        query: Its folded form; empty where nothing was typed.
-        text: It as it was typed most often.
-        value: Of this query in the window; None if it has none.
-        before: Of it in the earlier windows together; None likewise.
-        n: Its denominator in the window: how often it counts.
-        n_before: The mean of the same over the earlier windows.
-        adds: To the change, in the unit of the metric.
+        query: Its normalised form; empty for searches without text.
+        text: Its most frequent spelling.
+        value: Its value in the window; None if it has none.
+        before: Its value in the earlier windows together; None if it has none.
+        n: Its denominator in the window.
+        n_before: Its mean denominator over the earlier windows.
+        adds: Its contribution, in the unit of the metric.
     """
 
     query: str
@@ -43,33 +43,33 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One metric in one slice, in the window and in the comparable windows before it.
+    """One metric in one slice, in the window and in comparable earlier windows.
 
     Attributes:
-        metric: Its name.
-        version: Of its definition.
-        direction: Which way is better.
-        unit: As the catalogue has it.
+        metric: Name of the metric.
+        version: Version of its definition.
+        direction: Which direction is better.
+        unit: Its unit, as in the catalogue.
         slice: Dimension to value; empty for all.
-        verdict: Worse, better, as usual, or nobody can tell.
-        reason: Why nobody can tell; empty otherwise.
-        value: In the window; None if there is none.
-        expected: The mean over the earlier windows; None if there is none.
-        usual_low: Values from here …
-        usual_high: … to here come of luck in 95 of 100 windows; None without.
+        verdict: worse | better | usual | cannot_tell.
+        reason: The reason for ``cannot_tell``; empty otherwise.
+        value: Value in the window; None if there is none.
+        expected: Mean over the earlier windows; None if there is none.
+        usual_low: Lower end of the 95 % prediction interval; None without one.
+        usual_high: Upper end.
         change: ``value - expected``; None without one of them.
-        margin: A change up to this matters to nobody.
-        n: What ``value`` is over.
-        users: People in that.
-        windows: Earlier windows that have a value.
+        margin: Changes up to this size do not matter.
+        n: Number of units behind ``value``.
+        users: Number of users among them.
+        windows: Number of earlier windows that have a value.
         before: Their values, the latest first.
         df: Degrees of freedom of the test.
-        p: How often a change as great beyond the margin comes of luck; None without a test.
-        p_adjusted: The same for as many tests as were made (Benjamini and Hochberg): of the whole
-            if it is of all, else of slices.
-        queries: Queries that add most to the change; empty unless it is worse or better, and for
-            metrics that are no ratio.
-        others: What all other queries add; None without ``queries``.
+        p: P-value of the change against the margin; None without a test.
+        p_adjusted: The p-value adjusted (Benjamini and Hochberg) over all tests of its kind:
+            overall metrics, or slices.
+        queries: The largest contributions to the change; empty unless it is worse or better, and
+            for metrics that are not ratios.
+        others: Contribution of all other queries; None without ``queries``.
     """
 
     metric: str
@@ -98,24 +98,24 @@ class Change:
 
 @dataclass(frozen=True)
 class Watched:
-    """What a watch saw.
+    """The result of a watch.
 
     Attributes:
-        verdict: What it comes to.
+        verdict: The overall verdict.
         window: The window, as ``2026-11-20`` or ``2026-11-20 06:00-12:00``.
         compared: The earlier windows that have events, the latest first.
-        absent: Those that have none.
-        searches: Searches in the window.
-        searches_before: The mean over the earlier windows; None without.
-        health: What is wrong with the evidence, to be said first, in sentences.
-        changes: A row for each metric and slice: what is worse first, then better, then the rest.
-        tests: Tests that were made.
-        by: What it is sliced by.
-        rules: The rules, as ``Rules.id`` says them.
-        timezone: That of the window.
-        notes: What is to be known of it, in sentences.
-        simulated: Whether any of the log was simulated.
-        engine: What computed it.
+        absent: The earlier windows without events.
+        searches: Number of searches in the window.
+        searches_before: Mean number over the earlier windows; None without any.
+        health: Problems of the log, in sentences; read them first.
+        changes: A row for each metric and slice: worse first, then better, then the rest.
+        tests: Number of tests.
+        by: Dimensions sliced by.
+        rules: The rules (``Rules.id``).
+        timezone: Time zone of the window.
+        notes: Sentences a reader must know.
+        simulated: Whether any of the events are simulated.
+        engine: The frame engine that computed it.
     """
 
     verdict: Verdict
@@ -136,13 +136,13 @@ class Watched:
 
     @property
     def exit_code(self) -> int:
-        """0 fine · 1 something got worse · 3 nobody can tell, or the evidence is broken."""
+        """0 fine · 1 something got worse · 3 inconclusive, or problems of the log."""
         return EXIT_CODES[self.verdict]
 
     def found(self, verdict: Moved) -> list[Change]:
-        """The rows of one verdict."""
+        """The changes with one verdict."""
         return [change for change in self.changes if change.verdict == verdict]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The JSON object."""
         return {**asdict(self), "exit_code": self.exit_code}

@@ -1,4 +1,4 @@
-"""Worst queries: where searches are lost, query by query, and for want of what."""
+"""Worst queries: the queries with the most failed searches, and how they fail."""
 
 from __future__ import annotations
 
@@ -13,42 +13,43 @@ FAILURES: tuple[Failure, ...] = (
     "clicks without satisfaction",
     "nobody clicks",
 )
-"""How a search is lost; one that is lost in several ways counts as the first of these."""
+"""How a search fails; if in several ways, the first of these counts."""
 
 Order = Literal["lost", "zero", "abandoned", "reformulated"]
 ORDERS: tuple[Order, ...] = ("lost", "zero", "abandoned", "reformulated")
-"""What worst queries are sorted by."""
+"""Sort orders of worst queries."""
 
 
 @dataclass(frozen=True, slots=True)
 class LostQuery:
-    """One query (in one slice, if it is sliced), and what became of its searches.
+    """The searches of one query (in one slice, if sliced), and how many fail.
 
     Attributes:
-        query: Its folded form, under which spellings are one.
-        text: It as it was typed most often.
-        slice: Dimension to value; empty without a slicing. A value the log lacks is left out.
+        query: Its normalised form, equal for equivalent spellings.
+        text: Its most frequent spelling.
+        slice: Dimension to value; empty without slices. Values that are not logged are left out.
         searches: Searches (intents, not requests) that were answered.
-        users: People behind them.
-        failed: How many of them failed, each counted once.
-        by_failure: Those, by how they failed.
-        zero: How many were served nothing; None if the log does not say.
-        abandoned: How many had results and no action; None likewise.
-        terminal: Of the abandoned, those that were not said again in other words; None likewise.
-        reformulated: How many were said again in other words.
-        clicked: Share with a click, of those that had results; None if there is none such, or the
-            log holds no clicks.
-        satisfied: Share with a satisfied click, of the same; None likewise.
-        share: Share of its searches that fail, 0 to 1, drawn towards that of all queries as far
-            as few people have searched for it.
-        low: Lower end of the 95 % interval of ``share``; None where queries differ no more than
-            luck makes them, or are too few to say: ``WorstQueries.prior`` is None then.
+        users: Number of users who made them.
+        failed: Searches that failed, each counted once.
+        by_failure: Failed searches by the kind of failure.
+        zero: Searches with zero results; None if not logged.
+        abandoned: Searches with results but without an action; None if not logged.
+        terminal: Abandoned searches that were not reformulated; None if not logged.
+        reformulated: Searches that were reformulated.
+        clicked: Share of the searches with results that have a click, 0 to 1; None without such
+            searches, or if clicks are not logged.
+        satisfied: Share of the searches with results that have a satisfied click, 0 to 1; None in
+            the same cases.
+        share: Share of its searches that fail, 0 to 1, shrunk towards that of all queries, more so
+            the fewer users it has.
+        low: Lower end of the 95 % interval of ``share``; None if queries do not differ
+            significantly, or are too few (``WorstQueries.prior`` is None).
         high: Upper end.
-        lost: ``searches`` times ``share``: searches lost.
-        reason: How most of the failed failed; empty if none did.
-        why: The same as a sentence with its numbers.
-        next_queries: What people searched for next where they said it in other words or had found
-            nothing, with how often, the most frequent first.
+        lost: ``searches`` times ``share``: expected failed searches.
+        reason: The most frequent failure; empty if none failed.
+        why: The same as a sentence with counts.
+        next_queries: The next queries after a reformulation or zero results, with counts, the most
+            frequent first.
     """
 
     query: str
@@ -75,14 +76,14 @@ class LostQuery:
 
 @dataclass(frozen=True, slots=True)
 class LostGroup:
-    """What a slice loses in all.
+    """Failed searches of a slice.
 
     Attributes:
-        slice: Dimension to value; empty if the log lacks it.
-        queries: Queries searched for in it.
+        slice: Dimension to value; empty if not logged.
+        queries: Number of distinct queries.
         searches: Searches that were answered.
-        failed: How many of them failed.
-        share: ``failed / searches``; None without searches.
+        failed: Searches that failed.
+        share: ``failed / searches``, 0 to 1; None without searches.
     """
 
     slice: Mapping[str, str]
@@ -94,25 +95,25 @@ class LostGroup:
 
 @dataclass(frozen=True)
 class WorstQueries:
-    """The queries that lose most, worst first.
+    """The queries with the most failed searches, worst first.
 
     Attributes:
         queries: A row for each query, and each of its slices.
-        groups: A row for each slice, that which loses most first; empty without a slicing.
-        by: What it is sliced by; None if it is not.
-        sort: What the rows are sorted by.
+        groups: A row for each slice, the most failed searches first; empty without slices.
+        by: Dimension sliced by; None without slices.
+        sort: Sort order of the rows.
         searches: Searches of the log that were answered.
-        failed: How many of them failed.
-        share: ``failed / searches``, towards which queries are drawn; None without searches.
-        prior: How many people of its own a query needs to be drawn half way only; None if the
-            queries differ no more than luck makes them, and each is drawn there whole.
-        all_queries: Queries of the log (and slices of these).
-        hidden: Rows that are left out here: fewer searches than asked for, nothing lost, or
-            beyond the limit.
-        rules: The rules, as ``Rules.id`` says them.
+        failed: Searches that failed.
+        share: ``failed / searches``, 0 to 1, towards which queries are shrunk; None without
+            searches.
+        prior: Number of users at which a query is shrunk half way; None if the queries do not
+            differ significantly, and all are shrunk completely.
+        all_queries: Number of queries of the log (times slices).
+        hidden: Number of rows left out: too few searches, no failures, or beyond the limit.
+        rules: The rules (``Rules.id``).
         period: First and last day, as ``2026-11-01``; None without events.
-        notes: What is to be known of it, in sentences.
-        simulated: Whether any of it was simulated.
+        notes: Sentences a reader must know.
+        simulated: Whether any of the events are simulated.
     """
 
     queries: Sequence[LostQuery]
@@ -131,5 +132,5 @@ class WorstQueries:
     simulated: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The JSON object."""
         return asdict(self)

@@ -1,1 +1,1 @@
-"""Gates, baselines, certificates and trends: tables."""
+"""Records of gates, baselines, certificates and trends."""

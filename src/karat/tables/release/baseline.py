@@ -1,4 +1,4 @@
-"""Saved baselines: the values of a run, query by query, and what they were computed from."""
+"""Saved baselines: the per-query values of a run, and the hashes of their inputs."""
 
 from __future__ import annotations
 
@@ -19,18 +19,17 @@ class SavedBaseline:
         karat: Version of karat that computed them.
         run: Name of the run.
         measures: Canonical names of the measures, in the order of ``values``.
-        rel: Lowest grade that counts as relevant, where a measure does not say.
+        rel: Lowest grade that counts as relevant, for measures that do not set it.
         complete: Whether every query of the qrels counts.
-        depth: Depth at which rankings were cut, or None.
+        depth: Depth at which rankings were cut; None if they were not.
         collapse: Column by which chunks were folded into documents; None if they were not.
-        hashes: SHA-256 of what they were computed from: ``qrels``, ``queries``, ``chunks`` (which
-            chunk belongs to which document, for ``collapse``) and ``run``; None where there was
-            none.
-        answered: ok | empty | missing | failed for each query, those without a right answer too.
-        values: For each query one value for each measure; None where there is none.
-        p95_us: 95th percentile of the times to an answer; None without times.
-        times_us: The time to an answer by query, in microseconds; empty without times.
-        source: What messages call it.
+        hashes: SHA-256 of the inputs ``qrels``, ``queries``, ``chunks`` (the parent of each chunk,
+            for ``collapse``) and ``run``; None if there was no such input.
+        answered: ok | empty | missing | failed for each query, including no-answer queries.
+        values: For each query one value for each measure; None without a value.
+        p95_us: 95th percentile of response times, in microseconds; None without times.
+        times_us: Response time of each query, in microseconds; empty without times.
+        source: Its name in error messages.
     """
 
     karat: str
@@ -49,27 +48,27 @@ class SavedBaseline:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences that whoever saves it must know."""
+        """Notes for the user who saves it."""
         count = sum(any(value is not None for value in row) for row in self.values.values())
-        lacking = [
+        missing = [
             query
             for query, state in self.answered.items()
             if state == "missing" and any(value is not None for value in self.values[query])
         ]
-        if not lacking:
+        if not missing:
             return []
-        are, more, them = ("is", "", "it") if len(lacking) == 1 else ("are", ", …", "them")
-        said = f"{len(lacking):,} of {count:,} queries {are} not in {self.run} ({lacking[0]}{more})"
-        return [f"{said}, and the baseline has 0 for {them}"]
+        are, more, them = ("is", "", "it") if len(missing) == 1 else ("are", ", …", "them")
+        note = f"{len(missing):,} of {count:,} queries {are} not in {self.run} ({missing[0]}{more})"
+        return [f"{note}, and the baseline has 0 for {them}"]
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object of ``karat gate --save-baseline``; queries one by one."""
-        held = asdict(self)
-        del held["answered"], held["values"], held["source"], held["times_us"]
+        """The JSON object of ``karat gate --save-baseline``."""
+        fields = asdict(self)
+        del fields["answered"], fields["values"], fields["source"], fields["times_us"]
         queries = [
             {"query_id": query, "answered": state, "values": list(self.values[query])}
             | ({"latency_us": self.times_us[query]} if query in self.times_us else {})
             for query, state in self.answered.items()
         ]
-        content = {"karat_baseline": VERSION} | held | {"queries": queries}
+        content = {"karat_baseline": VERSION} | fields | {"queries": queries}
         return content | {"sha256": checksum(content)}

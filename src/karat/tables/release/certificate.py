@@ -1,8 +1,8 @@
-"""Certificate: that no grade of the unjudged turns the sign of a difference, and on what it rests.
+"""Certificate: proof that no grades of unjudged documents can flip the sign of a difference.
 
-It lists all that its numbers follow from: which documents each run has for each query, down to
-where the measure looks (together the closed pool), and the judgments that count. So anyone can work
-them out again, from the certificate alone.
+It contains all inputs: the documents of each run for each query down to the cutoff of the measure
+(together the closed pool), and the judgments that count. Anyone can recompute it from the
+certificate alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Literal
 from karat.tables.checksum import checksum
 
 VERSION = 1
-"""Of the certificate's content."""
+"""Version of the certificate's content."""
 
 CertifiedVerdict = Literal["better", "worse"]
 
@@ -25,16 +25,16 @@ class CertifiedQuery:
 
     Attributes:
         query_id: The query.
-        weight: What it counts for in the mean, above 0.
-        baseline: The documents of the baseline, best first, down to where the measure looks.
-        candidate: The same of the candidate. The pool of the query is the documents of both.
-        judgments: Grades that count: of the pool from 0 up, elsewhere above 0.
-        unjudged_low: Lowest difference, over all grades of the unjudged documents of the pool.
-        unjudged_high: Highest.
+        weight: Its weight in the mean, above 0.
+        baseline: The documents of the baseline, best first, down to the cutoff of the measure.
+        candidate: The same for the candidate. The pool of the query is the documents of both.
+        judgments: Grades that count: 0 or more in the pool, above 0 elsewhere.
+        unjudged_low: Lowest difference over all grades of the unjudged documents of the pool.
+        unjudged_high: Highest difference.
         ideal: Ideal DCG, or number of relevant documents, as judged; None if the measure divides
             by neither.
         ideal_allowed: The same with as many relevant documents outside the pool as the certificate
-            allows; None if any number is allowed, or nobody knows.
+            allows; None if any number is allowed, or the number is unknown.
     """
 
     query_id: str
@@ -50,34 +50,33 @@ class CertifiedQuery:
 
 @dataclass(frozen=True, repr=False)
 class Certificate:
-    """That a difference keeps its sign whatever grades the unjudged have.
+    """Certifies that a difference keeps its sign for all grades of unjudged documents.
 
     Attributes:
         karat: Version of karat that made it.
         measure: Canonical name of the measure.
-        scale: Lowest and highest grade. The numbers are over 0 to the highest, as a document
-            without a judgment counts as 0.
-        rel: Lowest relevant grade, which decides the queries that count.
-        depth: Rankings were cut after so many documents; None if not.
+        scale: Lowest and highest grade. The bounds assume grades from 0 to the highest, because a
+            document without a judgment counts as 0.
+        rel: Lowest relevant grade; it decides which queries count.
+        depth: Depth at which rankings were cut; None if they were not.
         complete: Whether every query of the qrels counts.
         collapse: Column by which chunks were folded into documents; None if they were not.
         baseline: Name of the baseline.
         candidate: Name of the candidate.
         difference: Mean difference as judged, candidate minus baseline.
-        unjudged_low: Lowest mean difference, over all grades of the unjudged documents of the
-            pool.
-        unjudged_high: Highest.
-        unjudged_exact: Whether both are reached; if not, the difference cannot leave the interval.
-        verdict: What the candidate is, whatever those grades are.
-        unseen: Largest number of documents outside the pool that each query may have, of any grade
-            of the scale, with the sign still the same; None if any number, or if nobody knows.
-        unseen_unlimited: Whether no number of them turns the sign. False without a number in
-            ``unseen``: nobody knows.
-        reason: Why nobody knows, or why any number is allowed; empty otherwise.
+        unjudged_low: Lowest mean difference over all grades of the unjudged documents of the pool.
+        unjudged_high: Highest mean difference.
+        unjudged_exact: Whether both bounds can be reached; otherwise the difference lies between.
+        verdict: Verdict of the candidate, which holds for all these grades.
+        unseen: Largest number of documents outside the pool, of any grade of the scale, that each
+            query may have without flipping the sign; None if any number is allowed, or unknown.
+        unseen_unlimited: Whether any number is allowed. If False and ``unseen`` is None, the number
+            is unknown.
+        reason: Why the number is unknown, or why any number is allowed; empty otherwise.
         queries: The queries that count, sorted by bytes.
-        sha256: Fingerprint of the rest, as the file states it; None if it was not read. It shows
-            damage, and not who wrote the file: anyone who edits it can work it out again.
-        source: What messages call it.
+        sha256: Checksum of the rest, as stated in the file; None if it was not read from a file. It
+            detects damage but proves no authorship: anyone who edits the file can recompute it.
+        source: Its name in error messages.
     """
 
     karat: str
@@ -108,7 +107,7 @@ class Certificate:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the content, in hexadecimal, whatever the order and spacing of the file."""
+        """SHA-256 of the content, in hexadecimal, independent of order and spacing in the file."""
         return checksum(self._content())
 
     def to_dict(self) -> dict[str, Any]:
@@ -154,9 +153,9 @@ class Verification:
     """Whether a certificate still holds.
 
     Attributes:
-        holds: Whether nothing was found against it.
-        findings: What was found against it, a sentence each.
-        notes: What was checked, and what has changed without harm.
+        holds: Whether there are no findings.
+        findings: Why it does not hold, in sentences.
+        notes: What was checked, and harmless changes, in sentences.
         certificate: The certificate.
     """
 
@@ -166,14 +165,14 @@ class Verification:
     certificate: Certificate
 
     def to_dict(self) -> dict[str, Any]:
-        """Whether it holds, and why not; without the queries of the certificate."""
-        made = self.certificate.to_dict()
-        del made["queries"]
+        """The JSON object, without the queries of the certificate."""
+        certificate = self.certificate.to_dict()
+        del certificate["queries"]
         return {
             "holds": self.holds,
             "findings": list(self.findings),
             "notes": list(self.notes),
-            "certificate": made,
+            "certificate": certificate,
         }
 
 
@@ -192,5 +191,5 @@ def _query(query: CertifiedQuery) -> dict[str, Any]:
 
 
 def _whole(value: float) -> float:
-    """A whole number without its point, so that 1 and 1.0 in a file are the same content."""
+    """Whole numbers as int: 1 and 1.0 in a file must have the same checksum."""
     return int(value) if float(value).is_integer() and abs(value) < 1e15 else float(value)

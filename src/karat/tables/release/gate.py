@@ -1,4 +1,4 @@
-"""Gate: what a policy says of a candidate, rule by rule."""
+"""Gate: the verdict of a policy on a candidate, rule by rule."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from karat.tables.comparison import Move
 from karat.tables.results import QueryScores, Result
 
 GateVerdict = Literal["pass", "fail", "cannot_tell", "unhealthy", "stale", "error"]
-"""What may be said of a rule, and of the whole.
+"""Verdict of a rule, and of a gate.
 
-``pass``: held · ``fail``: broken · ``cannot_tell``: the evidence does not suffice · ``unhealthy``:
-the search did not answer as it should, so its numbers say nothing · ``stale``: the baseline was
-computed from something else · ``error``: the rule itself makes no sense here.
+``pass``: the rule holds · ``fail``: it does not · ``cannot_tell``: not enough evidence ·
+``unhealthy``: the search failed to answer, so its values say nothing · ``stale``: the baseline was
+computed from other inputs · ``error``: the rule does not apply to these inputs.
 """
 WORST_FIRST: tuple[GateVerdict, ...] = (
     "error",
@@ -39,23 +39,23 @@ EXIT_CODES: dict[GateVerdict, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One rule, held against one number.
+    """The check of one rule.
 
     Attributes:
-        rule: The rule in a few words, as in ``nDCG@10 drops by at most 5%``.
-        verdict: What came of it.
-        reason: Why, in a sentence.
+        rule: The rule in a few words, such as ``nDCG@10 drops by at most 5%``.
+        verdict: Its verdict.
+        reason: The reason for the verdict, in a sentence.
         measure: Canonical name of the measure, or None for a rule about answers.
         attribute: The attribute sliced by, or None for all queries.
         slice: Its value, or None.
-        n: Queries it is over; None for a rule about the whole.
-        baseline_value: Of the baseline; None where there is none.
-        candidate_value: Of the candidate, in the unit of the rule.
-        drop: How much worse the candidate is, in the unit of the measure; below 0 if it is better.
-        ci_low: Lower end of the 95 % interval of ``drop``.
+        n: Number of queries; None for a rule that is not about queries.
+        baseline_value: Value of the baseline; None without one.
+        candidate_value: Value of the candidate, in the unit of the rule.
+        drop: How much worse the candidate is, in the unit of the measure; negative if it is better.
+        ci_low: Lower end of the 95 % interval of ``drop``; None without an interval.
         ci_high: Upper end.
-        limit: The most ``drop`` may be, or the least or most that ``candidate_value`` may be.
-        smallest_detected: The smallest drop these queries detect with a power of 80 %.
+        limit: Maximum of ``drop``, or minimum or maximum of ``candidate_value``.
+        smallest_detected: The smallest drop that these queries detect with a power of 80 %.
     """
 
     rule: str
@@ -76,14 +76,14 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class KnownFailure:
-    """A query that the policy knows to fail.
+    """A query in the policy's list of known failures.
 
     Attributes:
         query_id: The query.
-        measure: What it fails by.
+        measure: The measure by which it fails.
         value: Its value in the candidate, or None.
-        passes: Whether it passes now, so that it can be taken off the list.
-        reason: Why it is on the list, as the policy says; empty if it does not.
+        passes: Whether it passes now and can be removed from the list.
+        reason: The reason given in the policy; empty without one.
     """
 
     query_id: str
@@ -95,18 +95,17 @@ class KnownFailure:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A query that lost by the measure of a rule that did not pass.
+    """A regression: a query that got worse by the measure of a rule that did not pass.
 
     Attributes:
         measure: Canonical name of the measure.
         query_id: The query.
-        text: What was typed, if it is known.
-        baseline_value: The baseline's value.
-        candidate_value: The candidate's.
-        attribute: What the check that did not pass slices by; None for one over all queries.
+        text: Text of the query; None if unknown.
+        baseline_value: Value of the baseline.
+        candidate_value: Value of the candidate.
+        attribute: The attribute that the check slices by; None for all queries.
         slice: Its value, or None.
-        moves: The documents that moved and matter most; None if nobody knows which documents the
-            baseline had, as of a saved one.
+        moves: The rank changes that matter most; None for a saved baseline, which has no documents.
     """
 
     measure: str
@@ -121,27 +120,27 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What a policy says of a candidate.
+    """The verdict of a policy on a candidate.
 
     Attributes:
-        verdict: The worst of all checks, by ``WORST_FIRST``; ``error`` if there is no check.
+        verdict: The worst verdict of all checks, by ``WORST_FIRST``; ``error`` without checks.
         baseline: Name of the baseline; None if no rule needs one.
         candidate: Name of the candidate.
-        policy: Where the policy came from.
+        policy: Name of the policy file.
         checks: One for each rule and slice, the worst first.
-        lost: The queries that lost most, each once for a measure: ten at most for each check that
-            did not pass.
-        known_failures: What became of the queries known to fail.
-        hashes: SHA-256 of what it was computed from: ``queries``, ``qrels``, ``baseline``,
-            ``candidate``, ``policy``; None where there is none.
+        lost: The largest regressions, each query once for a measure; at most ten for each check
+            that did not pass.
+        known_failures: The queries known to fail.
+        hashes: SHA-256 of the inputs ``queries``, ``qrels``, ``baseline``, ``candidate``,
+            ``policy``; None if there is no such input.
         notes: Sentences a reader must know.
-        results: The candidate by itself: each measure with its interval and counts, over all
+        results: Results of the candidate: each measure with its interval and counts, over all
             queries and in the slices of the rules.
         fully_judged: Whether documents without a judgment are declared not relevant.
-        scores: What its means over all queries are of; for a history, and in no JSON.
-        changes: What is recorded otherwise about the candidate than about the baseline: engine,
-            index, commit and so on; a saved baseline records nothing.
-        meant: What other spellings of measures mean, for ``value``; in no JSON.
+        scores: The values behind its means over all queries, for a history; not in the JSON.
+        changes: How the metadata (engine, index, commit, …) of the candidate differs from the
+            baseline's; empty for a saved baseline, which has no metadata.
+        meant: Resolves other spellings of measures, for ``value``; not in the JSON.
     """
 
     verdict: GateVerdict
@@ -165,19 +164,19 @@ class Gate:
         *,
         slice: str | None = None,  # noqa: A002 - as the field of a row
     ) -> float | None:
-        """The candidate's value of a measure of the policy, as a rule sees it.
+        """The candidate's value of a measure of the policy.
 
-        How much it dropped, and what was allowed, are in ``checks`` and ``frame``.
+        The drop and its limit are in ``checks`` and ``frame``.
 
         Args:
-            measure: Its name in any spelling, as ``ndcg@10``.
+            measure: Its name in any spelling, such as ``ndcg@10``.
             slice: ``category=howto`` for the value in a slice of a rule; None for all queries.
 
         Returns:
-            The aggregate over the queries that count; None where there are none.
+            The aggregate over the queries that count; None if no query has a value.
 
         Raises:
-            UsageError: no rule is about such a measure or slice; the nearest is named.
+            UsageError: no rule uses this measure or slice; the nearest is named.
         """
         overall = [row for row in self.results if row.attribute is None]
         sliced = [row for row in self.results if row.attribute is not None]
@@ -190,7 +189,7 @@ class Gate:
 
     @property
     def exit_code(self) -> int:
-        """What ``karat gate`` ends with: 0 pass, 1 fail, 3 nobody can tell, 4 error."""
+        """Exit code of ``karat gate``: 0 pass, 1 fail, 3 inconclusive, 4 error."""
         return EXIT_CODES[self.verdict]
 
     def to_dict(self) -> dict[str, Any]:

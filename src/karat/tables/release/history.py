@@ -1,4 +1,4 @@
-"""History: what was measured when."""
+"""History: results over time, one point for each evaluation or gate."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from karat.tables.results import Result, Results
 VERSION = 1
 Kind = Literal["evaluate", "gate"]
 HASHES = ("queries", "qrels", "run", "corpus")
-"""What a point keeps the SHA-256 of."""
+"""The inputs of which a point has the SHA-256."""
 Input = Literal["code", "corpus", "queries", "judgments", "rules", "n", "answers", "karat"]
 """What can differ between two points.
 
-``code``: the commit · ``corpus``, ``queries``, ``judgments``: by their hashes · ``rules``: how it
-was evaluated, and which queries a gate counts · ``n``: over how many queries, though none of these
-three says why · ``answers``: the run itself · ``karat``: its version.
+``code``: the commit · ``corpus``, ``queries``, ``judgments``: their hashes · ``rules``: evaluation
+settings, and the queries that a gate counts · ``n``: the number of queries, if judgments, queries
+and rules do not explain it · ``answers``: the run · ``karat``: the version of karat.
 """
 BREAKING: tuple[Input, ...] = ("judgments", "queries", "rules", "n")
-"""After a change of these, two numbers are not of the same thing."""
+"""If one of these changes, two values are not comparable."""
 WORTHLESS = ("unhealthy", "error")
-"""Verdicts after which a number says nothing about the search."""
+"""Verdicts of points whose values say nothing about the search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,10 @@ class Value:
 
     Attributes:
         measure: Canonical name of the measure.
-        value: The aggregate; None where there is none.
-        ci_low: Lower end of its 95 % interval, or None.
+        value: The aggregate; None if no query has a value.
+        ci_low: Lower end of its 95 % interval; None without an interval.
         ci_high: Upper end.
-        n: Queries it is over; None if not known.
+        n: Number of queries; None if unknown.
         attribute: The attribute sliced by, or None for all queries.
         slice: Its value, or None.
     """
@@ -52,13 +52,13 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class ByQuery:
-    """The values of a point query by query, packed (``karat.formats.own.query_values``).
+    """The per-query values of a point, packed (``karat.formats.own.query_values``).
 
     Attributes:
-        queries: Hash of the ids of the queries that count: values with the same can be paired.
-        n: How many these are.
-        values: By the name of a measure its values in the order of the ids.
-        weights: What each query counts for; None where all count the same.
+        queries: Hash of the ids of the queries that count; with equal hashes, values can be paired.
+        n: Number of these queries.
+        values: For each measure, its values in the order of the ids.
+        weights: Weights of the queries; None if all are equal.
     """
 
     queries: str
@@ -69,13 +69,13 @@ class ByQuery:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What became of the queries of a run: a nightly evaluation has no other health check.
+    """How a run answered the queries: the only health check of a nightly evaluation.
 
     Attributes:
         queries: Queries that count.
-        failed: Of these, without an answer: no value is over them.
-        missing: Of these, not in the run; they score 0, as what was answered with nothing does.
-        empty: Of these, answered with nothing.
+        failed: Of these, queries without an answer; they have no value.
+        missing: Of these, queries that are not in the run (value 0).
+        empty: Of these, queries with an empty answer (value 0).
     """
 
     queries: int
@@ -85,20 +85,20 @@ class Answered:
 
     @property
     def worthless(self) -> bool:
-        """Whether values are over other queries than asked, or of a search that found nothing."""
+        """Whether the values say nothing: queries failed, or no query has a document."""
         return self.failed > 0 or 0 < self.queries <= self.missing + self.empty
 
     @property
     def trouble(self) -> str | None:
-        """What went wrong, in words; None if nothing did. An empty answer alone can be right."""
+        """What went wrong, in words; None if nothing did. Some empty answers may be right."""
         if 0 < self.queries <= self.failed + self.missing + self.empty and self.failed == 0:
             return f"no document for any of {_queries(self.queries)}"
-        said = [f"{self.failed:,} of {_queries(self.queries)} got no answer"] * (self.failed > 0)
+        parts = [f"{self.failed:,} of {_queries(self.queries)} got no answer"] * (self.failed > 0)
         if self.missing:
-            of = "" if said else f" of {_queries(self.queries)}"
+            of = "" if parts else f" of {_queries(self.queries)}"
             be = "is" if self.missing == 1 else "are"
-            said.append(f"{self.missing:,}{of} {be} not in the run")
-        return ", ".join(said) or None
+            parts.append(f"{self.missing:,}{of} {be} not in the run")
+        return ", ".join(parts) or None
 
 
 def _queries(count: int) -> str:
@@ -110,19 +110,19 @@ class Point:
     """One line of a history.
 
     Attributes:
-        time: When, in UTC, as ``2026-03-01T02:00:00Z``.
-        kind: What made it: ``evaluate`` | ``gate``.
+        time: Time in UTC, as ``2026-03-01T02:00:00Z``.
+        kind: The command: ``evaluate`` | ``gate``.
         run: Name of the run.
-        commit: The code it is of, or any label; None if not known.
-        verdict: What the gate said; None for an evaluation.
-        rules: How it was evaluated where that was not by default, as in ``rel=2 depth=100``; of a
-            gate also ``without=`` and a hash of the known failures, which do not count.
+        commit: Commit of the code, or any label; None if unknown.
+        verdict: Verdict of the gate; None for an evaluation.
+        rules: Settings that differ from the defaults, as in ``rel=2 depth=100``; for a gate also
+            ``without=`` and a hash of the known failures, which do not count.
         karat: Version of karat.
         values: One for each measure, and for each slice of it.
-        hashes: SHA-256 of ``queries``, ``qrels``, ``run`` and ``corpus``; None where not known.
-        answered: What became of the queries; None where not known.
-        series: Name of the series it belongs to, whatever its run is called; None: by its run.
-        by_query: Its values over all queries, query by query; None where not known.
+        hashes: SHA-256 of ``queries``, ``qrels``, ``run`` and ``corpus``; None if unknown.
+        answered: How the queries were answered; None if unknown.
+        series: Name of its series; None if that is the name of the run.
+        by_query: Its per-query values over all queries; None if unknown.
     """
 
     time: str
@@ -140,7 +140,7 @@ class Point:
 
     @property
     def followed_as(self) -> str:
-        """The name by which its points are put together over time."""
+        """The name of its series."""
         return self.run if self.series is None else self.series
 
     @property
@@ -150,25 +150,25 @@ class Point:
 
     @property
     def trouble(self) -> str | None:
-        """What became of its queries that should not have, in words; None if nothing is known."""
+        """What went wrong with its queries, in words; None if nothing did, or it is unknown."""
         return self.answered.trouble if self.answered else None
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object of its line; slices apart."""
+        """The JSON object of its line, with slices under a key of their own."""
         rows = [asdict(value) for value in self.values]
         bare = {"attribute", "slice"}
-        held = asdict(self)
-        held["values"] = [
+        fields = asdict(self)
+        fields["values"] = [
             {key: value for key, value in row.items() if key not in bare}
             for row in rows
             if row["attribute"] is None
         ]
-        held["slices"] = [row for row in rows if row["attribute"] is not None]
-        held["hashes"] = {name: self.hashes.get(name) for name in HASHES}
+        fields["slices"] = [row for row in rows if row["attribute"] is not None]
+        fields["hashes"] = {name: self.hashes.get(name) for name in HASHES}
         for later in ("series", "by_query"):
-            if held[later] is None:
-                del held[later]  # so that an older karat reads the line
-        return {"karat_history": VERSION} | held
+            if fields[later] is None:
+                del fields[later]  # older versions reject unknown keys
+        return {"karat_history": VERSION} | fields
 
 
 def point_of(
@@ -186,21 +186,22 @@ def point_of(
     """The point of one run of an evaluation.
 
     Args:
-        results: What came out, slices included.
-        run: Name of the run; a history holds a point for each.
-        time: When, in UTC, as ``2026-03-01T02:00:00Z``.
-        hashes: SHA-256 of ``queries``, ``qrels``, ``run`` and ``corpus``; those not known may lack.
+        results: The results, including slices.
+        run: Name of the run; each run has its own point.
+        time: Time in UTC, as ``2026-03-01T02:00:00Z``.
+        hashes: SHA-256 of ``queries``, ``qrels``, ``run`` and ``corpus``, as far as known.
         karat: Version of karat.
-        commit: The code it is of.
-        rules: How it was evaluated where that was not by default.
-        series: Name of the series it belongs to; that of the run if None.
-        by_query: Its values query by query.
+        commit: Commit of the code.
+        rules: Settings that differ from the defaults.
+        series: Name of its series; that of the run if None.
+        by_query: Its per-query values.
     """
     rows = [row for row in (*results.results, *results.slices) if row.run == run]
     values = tuple(_value(row) for row in rows)
     return Point(
         time, "evaluate", run, commit, None, rules, karat, values, _known(hashes),
-        _answered(rows, apart="compat=" in rules and "complete=" not in rules), series, by_query,
+        _answered(rows, missing_not_in_n="compat=" in rules and "complete=" not in rules),
+        series, by_query,
     )  # fmt: skip
 
 
@@ -215,23 +216,23 @@ def point_of_gate(
     series: str | None = None,
     by_query: ByQuery | None = None,
 ) -> Point:
-    """The point of a gate: its verdict, and the candidate's values.
+    """The point of a gate: its verdict, and the values of the candidate.
 
     Args:
-        gate: What the policy said.
-        time: When, in UTC, as ``2026-03-01T02:00:00Z``.
+        gate: The outcome of the gate.
+        time: Time in UTC, as ``2026-03-01T02:00:00Z``.
         karat: Version of karat.
         corpus: SHA-256 of the documents, or any name of their version.
-        commit: The code it is of.
-        rules: How it was evaluated where that was not by default.
-        series: Name of the series it belongs to; that of the candidate if None.
-        by_query: Its values query by query.
+        commit: Commit of the code.
+        rules: Settings that differ from the defaults.
+        series: Name of its series; that of the candidate if None.
+        by_query: Its per-query values.
     """
     values = tuple(map(_value, gate.results))
     hashes = _known({**gate.hashes, "run": gate.hashes.get("candidate"), "corpus": corpus})
-    if out := sorted({known.query_id for known in gate.known_failures}):
-        # As many others left out would be the same n, over other queries.
-        ids = "".join(f"{len(query)}:{query}" for query in out).encode("utf-8", "replace")
+    if excluded := sorted({known.query_id for known in gate.known_failures}):
+        # n does not show which queries are excluded.
+        ids = "".join(f"{len(query)}:{query}" for query in excluded).encode("utf-8", "replace")
         rules = f"{rules} without={sha256(ids).hexdigest()[:16]}".lstrip()
     return Point(
         time, "gate", gate.candidate, commit, gate.verdict, rules, karat, values, hashes,
@@ -245,17 +246,17 @@ def _value(row: Result) -> Value:
     )  # fmt: skip
 
 
-def _answered(rows: Sequence[Result], *, apart: bool = False) -> Answered | None:
-    """What became of the queries, by the measure that has most of them.
+def _answered(rows: Sequence[Result], *, missing_not_in_n: bool = False) -> Answered | None:
+    """How the queries were answered, from the measure that counts most of them.
 
-    ``apart``: queries that are not in the run are not in n either, as in trec_eval without -c.
+    ``missing_not_in_n``: n excludes queries that are not in the run, as in trec_eval without -c.
     """
-    whole = [row for row in rows if row.attribute is None]
-    if not whole:
+    overall = [row for row in rows if row.attribute is None]
+    if not overall:
         return None
-    row = max(whole, key=lambda row: (row.n, row.missing))
-    failed = max(row.failed for row in whole)
-    queries = row.n + row.undefined + failed + (row.missing if apart else 0)
+    row = max(overall, key=lambda row: (row.n, row.missing))
+    failed = max(row.failed for row in overall)
+    queries = row.n + row.undefined + failed + (row.missing if missing_not_in_n else 0)
     return Answered(queries, failed, row.missing, row.empty)
 
 

@@ -1,4 +1,4 @@
-"""Trend: what came of laying the points of a history in a row."""
+"""Trend: each measure of a history over time, and whether it drifts."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ class Mark:
     """One point of a series.
 
     Attributes:
-        time: When.
-        commit: Of which code; None if not known.
+        time: Time in UTC.
+        commit: Commit of the code; None if unknown.
         kind: ``evaluate`` | ``gate``.
-        verdict: What the gate said, or None.
-        value: The value; None where there is none: it is not 0.
-        ci_low: Lower end of its 95 % interval, or None.
+        verdict: Verdict of the gate, or None.
+        value: The value; None (not 0) if there is none.
+        ci_low: Lower end of its 95 % interval; None without an interval.
         ci_high: Upper end.
-        n: Queries; None if not known.
-        trouble: What became of its queries that should not have, in words; None if nothing is
-            known.
-        counts: Whether changes and drift take it in: it has a value, and that says something.
-        changed: What differs from the last point before that counts.
-        unknown: What may differ: a hash is kept for one of the two points and not for the other.
-        breaks: Whether it counts and cannot be compared with those before.
-        change: Value minus that of the last point that counts; None at the first and after a break.
-        told_apart: Whether the two intervals alone tell the two values apart, taken as if the two
-            points had no queries in common; None where neither has one. With ``by_query``,
-            whether a t test of the differences query by query does, at 5 % for this step alone.
-        by_query: Whether the history has its values by query, comparable with those before it.
+        n: Number of queries; None if unknown.
+        trouble: What went wrong with its queries, in words; None if nothing did, or it is unknown.
+        counts: Whether changes and drift use it: it has a value that says something about the
+            search.
+        changed: What differs from the previous point that counts.
+        unknown: What may differ: only one of the two points has a hash.
+        breaks: Whether it counts but is not comparable with the points before.
+        change: Value minus that of the previous point that counts; None for the first and after a
+            break.
+        told_apart: Whether the value is significantly different from the previous one, judged by
+            the two intervals as if the points had no queries in common; None if neither has one.
+            With ``by_query``, by a paired t test over queries, at 5 % for this step alone.
+        by_query: Whether it has per-query values that are comparable with those before.
     """
 
     time: str
@@ -54,14 +55,14 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Fall:
-    """From the best value of a stretch to its last.
+    """The change from the best value since the last break to the newest.
 
     Attributes:
-        time: Time of the best value that is not one odd night (``karat.stats.drift.since_best``).
-        commit: Its commit; None if not known.
-        change: Last value minus that.
-        worse: Steps for the worse since.
-        better: Steps for the better since.
+        time: Time of the best value, outliers excluded (``karat.stats.drift.since_best``).
+        commit: Its commit; None if unknown.
+        change: Newest value minus the best.
+        worse: Number of steps for the worse since.
+        better: Number of steps for the better since.
     """
 
     time: str
@@ -73,12 +74,12 @@ class Fall:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """One step for the worse that the intervals tell apart.
+    """A significant step for the worse.
 
     Attributes:
-        time: Time of the point it leads to.
-        commit: Its commit; None if not known.
-        change: The step.
+        time: Time of the point after the step.
+        commit: Its commit; None if unknown.
+        change: Change of the value.
     """
 
     time: str
@@ -88,16 +89,16 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A fall that values query by query show, by more than chance makes over a year of looks.
+    """A significant decline of the per-query values, corrected for a year of repeated tests.
 
     Attributes:
-        time: Time of the point at which it was found.
-        commit: Its commit; None if not known.
+        time: Time of the point at which it was detected.
+        commit: Its commit; None if unknown.
         since: Time of the earlier point that it is compared with.
-        since_commit: Its commit; None if not known.
-        change: Mean difference of these two.
-        p: Two-sided p-value of these two.
-        needed: The p-value that was asked for.
+        since_commit: Its commit; None if unknown.
+        change: Mean difference of the two points.
+        p: Two-sided p-value of the two points.
+        needed: Threshold of the p-value.
     """
 
     time: str
@@ -111,23 +112,22 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """The newest point and the first of its stretch, compared query by query.
+    """The newest point and the first since the last break, compared query by query.
 
     Attributes:
-        looks: How often the values of any query changed in this stretch: so often was a
-            comparison made.
-        since: Time of the first point of the stretch that has values by query.
-        since_commit: Its commit; None if not known.
+        looks: Number of tests since the break: how often any per-query value changed.
+        since: Time of the first point since the break with per-query values.
+        since_commit: Its commit; None if unknown.
         change: Mean difference.
         ci_low: Lower end of its 95 % interval (Student's t) for these two points alone; None
-            where there is none.
+            without an interval.
         ci_high: Upper end.
-        p: Two-sided p-value of these two points alone, as ``karat compare --test t`` has it; None
-            where there is none.
-        n: Queries.
-        needed: The p-value that a fall is asked for at the newest look, so that all looks of a
-            year together raise a false alarm in at most 4 of 100 histories; None without a look.
-        loss: The fall that reached it and still stands; None without one.
+        p: Two-sided p-value of these two points alone, as of ``karat compare --test t``; None if
+            undefined.
+        n: Number of queries.
+        needed: Threshold of the p-value at the newest look. With it, all looks of a year raise a
+            false alarm in at most 4 of 100 histories. None without a look.
+        loss: The significant decline that persists; None without one.
     """
 
     looks: int
@@ -143,37 +143,38 @@ class Paired:
 
     @property
     def suspect(self) -> bool:
-        """Whether these two points alone would be worse, though over all looks they are not."""
+        """Whether the two points differ at 5 %, but not after correction for all looks."""
         return self.loss is None and self.p is not None and self.p < 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Lean:
-    """What the newest stretch of a series does: whether it drifts, or is worse than it was.
+    """Drift of a series since its last break.
 
     Attributes:
         points: Points that count since the last break.
-        worse: Steps for the worse.
-        better: Steps for the better.
-        change: Last value minus first; None without two.
-        evidence: Evidence that steps lean to the worse; 1 is none. If they do not lean, it ever
-            reaches x in at most one stretch of x.
+        worse: Number of steps for the worse.
+        better: Number of steps for the better.
+        change: Newest value minus the first; None with fewer than two points.
+        evidence: Evidence that steps lean to the worse; 1 is none. Without a lean, it ever reaches
+            x with a probability of at most 1/x.
         evidence_better: The same for the better.
-        needed: Evidence from which ``leans`` says so; it grows with the series and the breaks, so
-            that 5 % is the most chance that anything in a history without drift ever leans.
-        leans: Steps lean to the worse more than chance makes them.
-        fall: From the best value to the last; None without two.
-        drifts: ``leans``, and now: the steps since the best value do too, and the fall stands.
-        below_start: The last value is worse than the first of the stretch by more than both
-            intervals allow. That is read off the two, each night anew, and is no test of a drift.
-        drop: The newest step for the worse that the intervals tell apart, if they tell all values
-            since apart from that before it too; else None.
-        worsened: ``below_start``, or there is such a ``drop``, or a ``loss`` query by query.
-        rises: Steps lean to the better.
-        since: Time of the first point of the stretch; None without points.
-        since_commit: Its commit; None if not known.
-        paired: The comparison query by query, where the history has two points with such values;
-            ``below_start`` and ``drop`` then say nothing of these points.
+        needed: Threshold of the evidence for ``leans``. It grows with the number of series and
+            breaks: a history without drift has any lean with a probability of at most 5 %.
+        leans: Whether steps lean significantly to the worse.
+        fall: From the best value to the newest; None with fewer than two points.
+        drifts: Whether ``leans`` still holds: also for the steps since the best value, from which
+            the newest is down.
+        below_start: Whether the newest value is worse than the first by more than both intervals
+            allow. It compares the two points anew each time, and does not test for drift.
+        drop: The newest significant step for the worse, if all values since differ significantly
+            from the one before it; otherwise None.
+        worsened: Whether there is ``below_start``, a ``drop``, or a ``loss`` in ``paired``.
+        rises: Whether steps lean significantly to the better.
+        since: Time of the first point since the break; None without points.
+        since_commit: Its commit; None if unknown.
+        paired: The comparison query by query, if two points have per-query values; ``below_start``
+            and ``drop`` then ignore these points.
     """
 
     points: int
@@ -200,14 +201,14 @@ class Series:
     """One measure of one run over time.
 
     Attributes:
-        run: Name of the run, or of the series that its points were given.
-        measure: Canonical name.
+        run: Name of the run, or of the series given to its points.
+        measure: Canonical name of the measure.
         attribute: The attribute sliced by, or None.
         slice: Its value, or None.
         direction: ``higher`` or ``lower``: which is better.
         marks: The points, oldest first.
-        lean: What the newest stretch does.
-        without: So many newer points of this run and kind lack the measure.
+        lean: Drift since the last break.
+        without: Number of newer points of this run and kind that lack the measure.
     """
 
     run: str
@@ -221,12 +222,12 @@ class Series:
 
     @property
     def told(self) -> bool:
-        """Whether its newest point tells how the search is now."""
+        """Whether its newest point shows the current state of the search."""
         return self.marks[-1].counts and not self.without
 
     @property
     def alarms(self) -> bool:
-        """Whether it drifts, or is worse than it was by more than the intervals allow."""
+        """Whether it drifts, or is significantly worse than before."""
         return self.lean.drifts or self.lean.worsened
 
     @property
@@ -239,12 +240,12 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """Everything a history says.
+    """The trends of a history.
 
     Attributes:
-        source: Where it came from.
-        series: The worst problem first.
-        last: How many of the newest points are to be shown; None for all. All are tested.
+        source: Name of the history.
+        series: The series, the worst problem first.
+        last: Number of newest points to show; None for all. All points are tested.
         notes: Sentences a reader must know.
     """
 
@@ -260,7 +261,7 @@ class Trend:
 
     @property
     def worsened(self) -> list[Series]:
-        """The series that are worse than they were by more than the intervals allow."""
+        """The series that are significantly worse than before."""
         return [series for series in self.series if series.lean.worsened]
 
     @property
@@ -270,16 +271,16 @@ class Trend:
 
     @property
     def cannot_tell(self) -> bool:
-        """Whether it says too little: nothing was compared, or a newest point does not count."""
+        """Whether evidence is missing: nothing was compared, or a newest point does not count."""
         return bool(self.untold) or not self.compared
 
     @property
     def untold(self) -> list[Series]:
-        """The series of which nobody can tell: their newest point does not count, or lacks them."""
+        """The series whose newest point does not count or lacks the measure."""
         return [series for series in self.series if not series.told]
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object of ``karat trend --format json``; all points, or the last asked for."""
+        """The JSON object of ``karat trend --format json``: all points, or the ``last`` ones."""
         rows = [asdict(series) for series in self.series]
         for row in rows:
             row["marks"] = list(row["marks"] if self.last is None else row["marks"][-self.last :])

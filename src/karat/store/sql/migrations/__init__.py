@@ -1,1 +1,1 @@
-"""How the schema came to be, one file a version; Alembic runs them, called by ``opening``."""
+"""Migrations of the schema, one file for each version; ``opening`` runs them with Alembic."""

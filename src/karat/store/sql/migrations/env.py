@@ -1,4 +1,4 @@
-"""What Alembic runs: the migrations, on the connection and in the transaction of the caller."""
+"""Entry point of Alembic: runs the migrations in the transaction of the caller."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=METADATA,
     version_table=VERSION_TABLE,
-    transactional_ddl=True,  # SQLite can too, now that BEGIN is ours to send
+    transactional_ddl=True,  # works on SQLite too, because ``opening`` sends BEGIN
 )
 with context.begin_transaction():
     context.run_migrations()

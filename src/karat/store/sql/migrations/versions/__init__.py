@@ -1,1 +1,1 @@
-"""The versions of the schema. What is released here is never edited again."""
+"""The versions of the schema. The code of a released version must not change."""

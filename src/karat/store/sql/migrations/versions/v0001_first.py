@@ -245,7 +245,7 @@ REFUSED = "is append-only: a correction is a new row"
 
 
 def upgrade() -> None:
-    """Make the tables, and the triggers that refuse to change what was judged or frozen."""
+    """Create the tables, and the triggers that make judgments and editions append-only."""
     METADATA.create_all(op.get_bind(), checkfirst=False)
     if op.get_bind().dialect.name == "postgresql":
         op.execute(

@@ -1,4 +1,4 @@
-"""Version 0002: a submission that is sent twice is one judgment, by the token of its sender."""
+"""Version 0002: idempotency keys of submissions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Add ``judgment.token``, unique where there is one."""
+    """Add ``judgment.token``, unique if not null."""
     op.add_column("judgment", sa.Column("token", sa.Text))
     op.create_index("ix_judgment_token", "judgment", ["token"], unique=True)

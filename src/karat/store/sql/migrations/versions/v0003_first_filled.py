@@ -1,4 +1,4 @@
-"""Version 0003: who has seen the votes of a pair, and when a slot was first filled."""
+"""Version 0003: which raters saw the votes of a pair, and the first judgment of a slot."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Add ``deferred.saw_votes`` and ``slot.first_judgment``, as far as they can be told.
+    """Add ``deferred.saw_votes`` and ``slot.first_judgment``, and reconstruct them.
 
-    A slot was first filled by the first of the judgments that its own corrects. Who put off a pair
-    that awaits an adjudication may have seen its votes, and is taken to have.
+    The first judgment of a slot is the first in its chain of corrections. A rater who snoozed a
+    pair that is queued for adjudication may have seen its votes, and is assumed to have.
     """
     saw = sa.Column("saw_votes", sa.Boolean, nullable=False, server_default=sa.false())
     op.add_column("deferred", saw)

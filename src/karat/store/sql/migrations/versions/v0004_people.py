@@ -1,4 +1,4 @@
-"""Version 0004: people, their sessions and tokens, who did what; comparisons; marks in time."""
+"""Version 0004: users, sessions, tokens, the audit log; comparisons; annotations."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ mark = Table(  # what happened to the search, beside its numbers over time
 
 
 def upgrade() -> None:
-    """Make the tables, and the triggers that keep what was done as it was done."""
+    """Create the tables, and the triggers that make the audit log append-only."""
     new = [table for table in METADATA.sorted_tables if table is not _THERE]
     METADATA.create_all(op.get_bind(), tables=new, checkfirst=False)
     if op.get_bind().dialect.name == "postgresql":

@@ -1,4 +1,4 @@
-"""Version 0005: what was said before votes came in sight; numbers that never come back."""
+"""Version 0005: blind judgments; ids that are never reused."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    """Add ``deferred.blind_judgment``, and let SQLite give no number of a removed row again.
+    """Add ``deferred.blind_judgment``, and stop SQLite from reusing ids of deleted rows.
 
-    Of what was corrected before, nobody can tell what stood when votes were seen. PostgreSQL never
-    gives a number twice.
+    For earlier corrections the blind judgment is unknown. PostgreSQL never reuses ids.
     """
     op.add_column("deferred", sa.Column("blind_judgment", sa.BigInteger))
     if op.get_bind().dialect.name == "sqlite":
