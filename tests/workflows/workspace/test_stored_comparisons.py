@@ -13,7 +13,7 @@ import pytest
 
 from karat.cli.main import main
 from karat.demo.build import build
-from karat.errors import UsageError
+from karat.errors import KaratError, UsageError
 from karat.formats import read_run
 from karat.formats.tables.writing import write_queries
 from karat.store.sql import audit, comparisons, pairs, runs
@@ -29,6 +29,7 @@ from karat.workflows.workspace.stored_comparisons import (
     ask,
     compute,
     folder_of,
+    heartbeat,
     kept,
     side,
     to_compute,
@@ -342,3 +343,22 @@ def test_a_run_that_goes_meanwhile_is_not_compared(
         ask(opened, Asked(chosen), by="ann", now=NOW)
     with opened.store.read() as connection:
         assert comparisons.comparisons(connection, opened.golden.id) == []
+
+
+# --- the heartbeat of a computation ---
+
+
+def test_it_beats_while_the_block_runs_even_where_one_fails() -> None:
+    enough, beats = threading.Event(), []
+
+    def beat() -> None:
+        beats.append(1)
+        if len(beats) == 3:
+            enough.set()
+        raise KaratError("the store did not answer")
+
+    with heartbeat(beat, 0.001):
+        assert enough.wait(5)
+    count = len(beats)
+    assert not threading.Event().wait(0.02)
+    assert len(beats) == count

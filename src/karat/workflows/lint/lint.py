@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,13 +20,13 @@ from karat.formats.tables.source import Source
 from karat.formats.tables.trec import out_of_order
 from karat.golden.query import judgment_frame
 from karat.tables.findings import Finding, Findings, LintedFile
+from karat.tables.id_spelling import likely_cause
 from karat.tables.ranking import gathered
-from karat.workflows.lint import _across_files, _judgments, _records, fields, roles
-from karat.workflows.lint._rankings import Rankings
+from karat.workflows.lint import _records, fields, roles
+from karat.workflows.lint._checks import Rankings, Texts, absent, check_judgments
 from karat.workflows.lint.bytewise import LineEnds
 from karat.workflows.lint.fields import Piece
 from karat.workflows.lint.tally import Tally
-from karat.workflows.lint.texts import Texts, absent
 
 # Documents first, so that what points at them can be checked; then what others are compared with.
 _ORDER = {"documents": 0, "queries": 1, "qrels": 2, "run": 3}
@@ -88,7 +88,7 @@ def lint(
                 known = None
         if each.role == "documents" and known is not None:
             documents = known if documents is None else np.union1d(documents, known)
-    _across_files.check([held for each in found for held in _held(each)])
+    _check_across([held for each in found for held in _held(each)])
     findings: list[Finding] = []
     for each in found:
         unit = {"parquet": "row", "json": "entry", "golden": "entry"}.get(each.format or "", "line")
@@ -103,13 +103,13 @@ def lint(
     )
 
 
-def _held(file: _File) -> Iterator[_across_files.Held]:
+def _held(file: _File) -> Iterator[_Held]:
     """What a file holds of queries; a golden set, judgments and texts."""
     if file.role is not None:
         tally, answered = file.tally, file.answered
-        yield _across_files.Held(file.role, file.name, tally, file.queries, file.silent, answered)
+        yield _Held(file.role, file.name, tally, file.queries, file.silent, answered)
     if file.texts is not None:
-        yield _across_files.Held("queries", file.name, file.tally, file.texts, file.silent)
+        yield _Held("queries", file.name, file.tally, file.texts, file.silent)
 
 
 def _expanded(path: str) -> list[tuple[str, str | None]]:
@@ -299,7 +299,7 @@ def _qrels(
     file.queries = dict(first.iter_rows())
     if file.format in ("trec", "msmarco") and out_of_order(rows):
         file.tally.add("column-order", count=1, example=rows["doc_id"][0])
-    _judgments.check(rows, file.tally, silent)
+    check_judgments(rows, file.tally, silent)
     if documents is not None:
         lost = rows.filter(pl.Series(absent(rows["doc_id"], documents)))
         if lost.height:
@@ -324,3 +324,80 @@ def _texts(file: _File, pieces: Iterator[pl.DataFrame]) -> NDArray[np.uint64]:
 
 def _unwatched(file: str, size: int) -> None:
     """Nobody watches."""
+
+
+@dataclass(slots=True)
+class _Held:
+    """The queries of one file.
+
+    Attributes:
+        role: qrels | run | queries.
+        file: The file.
+        queries: Query id to the first line it stands on.
+        tally: What was found in the file.
+        silent: Queries marked as having no right answer: nobody needs to judge them.
+        answered: Queries of a run that the file beside it lists, with or without documents.
+    """
+
+    role: str
+    file: str
+    tally: Tally
+    queries: Mapping[str, int] = field(default_factory=dict)
+    silent: Collection[str] = ()
+    answered: Collection[str] = ()
+
+
+def _check_across(held: Sequence[_Held]) -> None:
+    """Compare the queries of all files; what is found is counted in their tallies."""
+    of = {role: [h for h in held if h.role == role] for role in ("qrels", "run", "queries")}
+    judged = {query for qrels in of["qrels"] for query in qrels.queries}
+    judged.update(query for queries in of["queries"] for query in queries.silent)
+    texts = {query for queries in of["queries"] for query in queries.queries}
+    for run in of["run"]:
+        qrels = max(
+            of["qrels"],
+            key=lambda each: len(each.queries.keys() & run.queries.keys()),
+            default=None,
+        )
+        if qrels is None or not run.queries or not qrels.queries:
+            continue
+        if not qrels.queries.keys() & run.queries.keys():
+            _disjoint(run, qrels)
+            continue
+        there = {*run.queries, *run.answered}
+        missing = [query for query in qrels.queries if query not in there]
+        if missing:
+            count = "1 query" if len(missing) == 1 else f"{len(missing):,} queries"
+            says = f"{count} judged in {qrels.file} and not in the run"
+            run.tally.add(
+                "query-not-in-run", [], count=len(missing), query=missing[0], example=_few(missing),
+                says=says,
+            )  # fmt: skip
+        _lacking(run, judged, "unjudged-query")
+    if of["qrels"]:
+        for queries in of["queries"]:
+            _lacking(queries, judged, "unjudged-query")
+    if of["queries"]:
+        for each in (*of["qrels"], *of["run"]):
+            _lacking(each, texts, "query-without-text")
+
+
+def _disjoint(run: _Held, qrels: _Held) -> None:
+    here, there = next(iter(run.queries)), next(iter(qrels.queries))
+    cause = likely_cause({"": list(run.queries)}, {"": list(qrels.queries)})
+    if cause is not None:
+        here, there = cause.here, cause.there
+    why = "" if cause is None else f"; ids differ by {cause.cause}"
+    says = f"it shares no query with {qrels.file}: {here!r} here, {there!r} there{why}"
+    run.tally.add("no-common-query", [run.queries[here]], count=1, query=here, says=says)
+
+
+def _lacking(held: _Held, known: set[str], code: str) -> None:
+    lacking = [query for query in held.queries if query not in known]
+    if lacking:
+        lines = sorted(held.queries[query] for query in lacking)
+        held.tally.add(code, lines, query=lacking[0], example=_few(lacking))
+
+
+def _few(queries: Sequence[str]) -> str:
+    return ", ".join(queries[:5]) + (", …" if len(queries) > 5 else "")

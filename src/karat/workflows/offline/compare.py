@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -22,14 +22,17 @@ from karat.measures.next_judgments import next_judgments
 from karat.measures.run_pair import Pair
 from karat.measures.scores import Scores
 from karat.stats import leaderboard
-from karat.stats.intervals import RESAMPLES
+from karat.stats.intervals import RESAMPLES, Interval
 from karat.stats.leaderboard import AllPairs, orders, shared, standings
 from karat.stats.multiplicity import benjamini_hochberg, holm
+from karat.stats.paired_shares import paired_share_interval
+from karat.stats.quantiles import quantile_change
 from karat.stats.shrinkage import shrink_slices
 from karat.stats.verdicts import LEVEL, Contrast, Measured, Testing
 from karat.stats.weighing import Weighing
 from karat.tables import Documents
 from karat.tables.about import not_recorded, what_changed
+from karat.tables.answer_changes import AnswerChange
 from karat.tables.comparison import (
     Comparison,
     Difference,
@@ -40,10 +43,11 @@ from karat.tables.comparison import (
 )
 from karat.tables.notes import in_order
 from karat.workflows.offline import inputs
-from karat.workflows.offline._answer_changes import answer_changes
-from karat.workflows.offline._comparison_notes import of_comparison
 from karat.workflows.offline.evaluation_plan import EvaluationPlan, check_types, names, settle
+from karat.workflows.offline.notes import of_comparison
 from karat.workflows.offline.parts import of_parts, within
+from karat.workflows.offline.run_health import repeated_in
+from karat.workflows.release.baseline import times_of
 
 INTERVALS = ("t", "bca")
 SHOWN = 5
@@ -219,7 +223,7 @@ def compare(
         ]
         if review
         else [],
-        answers=[row for other in others for row in answer_changes(first, other)],
+        answers=[row for other in others for row in _answer_changes(first, other)],
         changes=what_changed(asked.runs[0].about, [(r.name, r.about) for r in asked.runs[1:]]),
         judge_next=_judge_next(every[0], pairs[0], judge_next, weighing, texts),
         meant=asked.meant,
@@ -408,3 +412,71 @@ def _answered(scored: Sequence[Scores]) -> list[str]:
     failed = np.any([scores.answered == "failed" for scores in scored], axis=0)
     counting = np.flatnonzero(scored[0].topics & scored[0].overall & ~failed)
     return [scored[0].evidence.query_ids[index] for index in counting]
+
+
+def _answer_changes(first: Scores, other: Scores) -> Iterator[AnswerChange]:
+    """How a candidate answered, against the baseline.
+
+    Args:
+        first: Of the baseline.
+        other: Of the candidate.
+    """
+    yield from _times(first, other)
+    counting = first.topics & first.overall
+    failed = [scores.answered == "failed" for scores in (first, other)]
+    nothing = [np.isin(scores.answered, ["empty", "missing"]) for scores in (first, other)]
+    twice = [_in(scores, repeated_in(scores.run)) for scores in (first, other)]
+    answered = counting & ~failed[0] & ~failed[1]
+    for what, (before, after), over in (
+        ("zero results", nothing, answered),
+        ("no answer", failed, counting),
+        ("documents twice", twice, answered),
+    ):
+        n = int(over.sum())
+        more = int((after & ~before & over).sum())
+        fewer = int((before & ~after & over).sum())
+        if not (before | after)[over].any():
+            continue
+        values = [int((each & over).sum()) / n for each in (before, after)]
+        interval = paired_share_interval(more, fewer, n)
+        yield _answer_change(first, other, what, values, interval, n, same=not more + fewer)
+
+
+def _times(first: Scores, other: Scores) -> Iterator[AnswerChange]:
+    old, new = times_of(first.run), times_of(other.run)
+    shared = sorted(old.keys() & new.keys())
+    if not shared:
+        return
+    before, after = (np.array([times[q] for q in shared]) / 1000 for times in (old, new))
+    for what, share in (("latency p50", 0.5), ("latency p95", 0.95)):
+        found = quantile_change(before, after, share=share)
+        values = [found.before, found.after]
+        same = bool((before == after).all())
+        yield _answer_change(first, other, what, values, found.difference, len(shared), same=same)
+
+
+def _answer_change(
+    first: Scores,
+    other: Scores,
+    what: str,
+    values: list[float],
+    interval: Interval,
+    n: int,
+    *,
+    same: bool,
+) -> AnswerChange:
+    low, high = interval.low, interval.high
+    verdict: Literal["better", "worse", "cannot tell", "identical"] = "cannot tell"
+    if same:
+        verdict = "identical"
+    elif low is not None and low > 0:
+        verdict = "worse"
+    elif high is not None and high < 0:
+        verdict = "better"
+    before, after = values
+    names = first.run.name, other.run.name
+    return AnswerChange(*names, what, before, after, after - before, low, high, n, verdict)
+
+
+def _in(scores: Scores, queries: set[str]) -> Mask:
+    return np.array([query in queries for query in scores.evidence.query_ids], np.bool_)

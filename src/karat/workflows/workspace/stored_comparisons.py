@@ -5,16 +5,21 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from karat.diagnosis.document_slices import of_documents
 from karat.errors import KaratError, UsageError, nearest, on_page
-from karat.measures import parse_all
+from karat.measures import DEFAULTS, lower_is_better, parse_all
+from karat.measures.difference import EXACT
 from karat.reports.html.content import Content
+from karat.stats.effects import TIED
 from karat.store.sql import audit, comparisons, golden_sets, pairs, runs
 from karat.store.sql.comparisons import ComparisonRow
 from karat.store.sql.runs import RunRow
@@ -27,15 +32,23 @@ from karat.tables.leaderboard import Order, Standing
 from karat.tables.names import check_name
 from karat.tables.results import Result
 from karat.workflows.golden.editions import NOW, list_editions
-from karat.workflows.workspace._comparison_numbers import OF_DIFFERENCES, computed
-from karat.workflows.workspace._heartbeat import beating
+from karat.workflows.offline.compare import compare
+from karat.workflows.offline.evaluate import evaluate
+from karat.workflows.offline.evaluation_plan import settle
 from karat.workflows.workspace.artifacts import (
     ArtifactCache,
     ArtifactFiles,
     read_artifact,
     write_artifact,
 )
-from karat.workflows.workspace.stored_views import Beside, Drawn, beside, content_of
+from karat.workflows.workspace.stored_inputs import (
+    heads,
+    judged,
+    memberships,
+    read_kept,
+    unanswered,
+)
+from karat.workflows.workspace.stored_views import Beside, Drawn, beside, content_of, drawn
 from karat.workflows.workspace.workspace import Workspace
 
 FOLDER = "comparisons"
@@ -58,6 +71,24 @@ _ROWS: dict[str, Any] = {
     "answers": AnswerChange,
     "changes": AboutChange,
 }
+JUDGE_NEXT = 50
+"""Pairs whose grades say most about the sign, as many as are kept."""
+QUERIES: dict[str, Any] = {
+    "candidate": pl.String,
+    "measure": pl.String,
+    "query_id": pl.String,
+    "text": pl.String,
+    "outcome": pl.String,
+    "baseline_value": pl.Float64,
+    "candidate_value": pl.Float64,
+    "difference": pl.Float64,
+    "share": pl.Float64,
+    "slices": pl.List(pl.String),
+    "counts": pl.Boolean,
+}
+"""What is kept of each query; ``counts`` is whether it does in numbers over all of them."""
+OF_DIFFERENCES = [name for name in QUERIES if name not in {"outcome", "slices", "counts"}]
+"""Of these, what a ``QueryDifference`` holds likewise."""
 
 
 @dataclass(frozen=True)
@@ -260,9 +291,9 @@ def compute(opened: Workspace, comparison_id: int, clock: Callable[[], int]) -> 
             return comparisons.alive(connection, comparison_id, attempt, clock())
 
     try:
-        with beating(alive, _BEAT_S):
+        with heartbeat(alive, _BEAT_S):
             of_runs = runs_of(opened, row)
-            found = computed(opened, row, of_runs)
+            found = _computed(opened, row, of_runs)
             if not alive():  # it took too long, and is another's now: so are its files
                 return False
             of_what = {"of": _digest(opened, row, of_runs), "attempt": attempt}
@@ -433,3 +464,120 @@ def _slices(held: Sequence[str]) -> dict[str, list[str]]:
         attribute, _, value = each.partition("=")
         out.setdefault(attribute, []).append(value)
     return out
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """What came out.
+
+    Attributes:
+        head: The numbers, as JSON can hold them.
+        tables: ``queries``, ``states``, ``grades``, ``heads`` and ``only_found``.
+        newest: Number of the newest judgment there was.
+    """
+
+    head: Mapping[str, Any]
+    tables: Mapping[str, pl.DataFrame]
+    newest: int
+
+
+def _computed(opened: Workspace, row: ComparisonRow, wanted: Sequence[RunRow]) -> _Computed:
+    """Compute a comparison.
+
+    Args:
+        opened: The workspace.
+        row: What was asked.
+        wanted: Its runs, the baseline first.
+
+    Raises:
+        UsageError: a run is not there any more, or there is no such edition, measure or attribute.
+        InputError: nothing is judged yet, or a run cannot be read.
+    """
+    settings = row.settings
+    by = list(settings["by"])
+    given = judged(opened, settings["edition"], with_documents=of_documents(by))
+    read = [read_kept(opened, each) for each in wanted]
+    if len(read) != len(row.runs):
+        raise UsageError("a run of the comparison is not in the workspace any more")
+    shared: dict[str, Any] = {"queries": given.queries, "documents": given.documents}
+    first = parse_all(settings["measures"] or DEFAULTS)[0]  # of others no single pair is known
+    found = compare(
+        given.qrels,
+        read[0],
+        read[1:],
+        settings["measures"] or None,
+        by=by,
+        margin=settings["margin"],
+        judge_next=JUDGE_NEXT if first.entry.symbol in EXACT and first.entry.ours else 0,
+        **shared,
+    )
+    names = list(dict.fromkeys(each.measure for each in found.differences))
+    called = [found.baseline, *dict.fromkeys(each.candidate for each in found.differences)]
+    read = [run.named(name) for run, name in zip(read, called, strict=True)]
+    results = evaluate(given.qrels, read, names, per_query=True, **shared)
+    content = content_of(results, found, called, found.settings.rel, opened.golden.scale)
+    whole = {name: value for name, value in found.to_dict().items() if name != "queries"}
+    only = pl.DataFrame([asdict(each) for each in found.only_found], infer_schema_length=None)
+    head = {
+        "comparison": whole | {"only_found": []},
+        "results": [asdict(each) for each in results.results],
+        "runs": called,
+        "drawn": drawn(content).to_dict(),
+        "scale": list(opened.golden.scale),
+        "clock": given.clock,
+    }
+    return _Computed(
+        head,
+        {
+            "queries": _queries(
+                found, settle(given.qrels, read, names, **shared).rules.zero_weight
+            ),
+            "states": unanswered(results.per_query, names[0]),
+            "grades": given.qrels.frame.select("query_id", "doc_id", "grade").sort("query_id"),
+            "heads": heads(read),
+            "only_found": only,
+        },
+        given.newest,
+    )
+
+
+def _queries(found: Comparison, zero_weight: Collection[str]) -> pl.DataFrame:
+    """``QUERIES``, the largest contribution of each candidate and measure first.
+
+    Args:
+        found: The comparison; its queries of weight 0 stand after all others.
+        zero_weight: Queries of weight 0.
+    """
+    rows = []
+    for each in found.queries:
+        gain = each.difference * (-1 if lower_is_better(each.measure) else 1)
+        outcome = "better" if gain > TIED else "worse" if gain < -TIED else "same"
+        held = {name: getattr(each, name) for name in OF_DIFFERENCES}
+        own = {"outcome": outcome, "slices": memberships(each.slices)}
+        rows.append(held | own | {"counts": each.query_id not in zero_weight})
+    frame = pl.DataFrame(rows, schema=QUERIES)
+    return frame.sort(pl.col("share").abs(), descending=True, maintain_order=True)
+
+
+@contextmanager
+def heartbeat(beat: Callable[[], object], every_s: float) -> Iterator[None]:
+    """Call something every few seconds, in a thread, while the block runs.
+
+    Args:
+        beat: What is called; one that fails is left out.
+        every_s: Seconds between two.
+    """
+    ended = threading.Event()
+
+    def go_on() -> None:
+        while not ended.wait(every_s):
+            with suppress(KaratError):
+                beat()
+
+    thread = threading.Thread(target=go_on, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

@@ -7,7 +7,7 @@ more as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 import polars as pl
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from karat.tables.ranking import mixed
 from karat.workflows.lint.tally import Tally
-from karat.workflows.lint.texts import absent
 
 # As in karat.tables.ranking: mixes the query into the hash of a document id.
 _MANY_TIES = 1.0  # percent of the documents
@@ -271,3 +270,125 @@ def _first_of_each(code: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np
 
 def _number(score: float | None) -> str:
     return "without a score" if score is None else f"{score:g}"
+
+
+def check_judgments(rows: pl.DataFrame, tally: Tally, silent: Collection[str] = ()) -> None:
+    """Check the judgments of one file.
+
+    Args:
+        rows: ``query_id``, ``doc_id``, ``grade``, ``line`` and perhaps ``subtopic``.
+        tally: Where to count.
+        silent: Queries that are known to have no right answer.
+    """
+    bad = rows.filter(~pl.col("grade").is_finite())
+    if bad.height:
+        _count(tally, "grade-not-a-number", bad)
+        rows = rows.filter(pl.col("grade").is_finite())
+    _count(tally, "negative-grade", rows.filter(pl.col("grade") < 0))
+    _count(tally, "fractional-grade", rows.filter(pl.col("grade") != pl.col("grade").floor()))
+    _duplicates(rows, tally)
+    _without_relevant(rows.filter(~pl.col("query_id").is_in(list(silent))), tally)
+
+
+def _duplicates(rows: pl.DataFrame, tally: Tally) -> None:
+    pair = ["query_id", "doc_id"]
+    if "subtopic" in rows.columns and rows["subtopic"].n_unique() > 1:
+        pair.append("subtopic")  # one that is the same throughout is none
+    if not rows.select(pair).is_duplicated().any():
+        return
+    several = rows.filter(rows.select(pair).is_duplicated())
+    grades = several.group_by(pair).agg(pl.col("grade").n_unique().alias("grades"))
+    later = several.filter(~pl.struct(pair).is_first_distinct()).join(
+        grades, on=pair, how="left", nulls_equal=True, maintain_order="left"
+    )
+    _count(tally, "duplicate-judgment", later.filter(pl.col("grades") == 1))
+    conflicting = later.filter(pl.col("grades") > 1)
+    if conflicting.height:
+        row = conflicting.row(0, named=True)
+        same = several.filter(pl.col(name).eq_missing(row[name]) for name in pair)
+        given = " and ".join(f"{grade:g}" for grade in same["grade"].unique().sort())
+        example = f"{' '.join(str(row[name]) for name in pair)}: {given}"
+        tally.add(
+            "conflicting-judgment",
+            conflicting["line"].to_numpy(),
+            query=row["query_id"],
+            example=example,
+        )
+
+
+def _without_relevant(rows: pl.DataFrame, tally: Tally) -> None:
+    if not rows.height:
+        return
+    best = rows.group_by("query_id", maintain_order=True).agg(
+        pl.col("grade").max(), pl.col("line").first()
+    )
+    if rows["grade"].max() < 1 and (rows["grade"] > 0).any():  # type: ignore[operator]
+        tally.add("no-grade-reaches-1", [], count=1)
+        return
+    bare = best.filter(pl.col("grade") < 1)
+    if bare.height:
+        tally.add("no-relevant-document", bare["line"].to_numpy(), query=bare["query_id"][0])
+
+
+def _count(tally: Tally, code: str, rows: pl.DataFrame) -> None:
+    if rows.height:
+        first = rows.row(0, named=True)
+        example = f"{first['query_id']} {first['doc_id']} {first['grade']:g}"
+        tally.add(code, rows["line"].to_numpy(), query=first["query_id"], example=example)
+
+
+_CODES = {
+    "queries": ("duplicate-query", "empty-query"),
+    "documents": ("duplicate-document", "empty-document"),
+}
+
+
+class Texts:
+    """Checks the rows of a queries or documents file, piece by piece.
+
+    Of a document only a 64-bit hash of its id is kept, so that a large collection fits.
+    """
+
+    def __init__(self, role: str) -> None:
+        self.role = role
+        self.ids: list[pl.DataFrame] = []  # of queries
+        self.silent: set[str] = set()  # queries that have no right answer
+        self._hashes: list[NDArray[np.uint64]] = []
+        self._lines: list[NDArray[np.int64]] = []
+
+    def see(self, rows: pl.DataFrame, tally: Tally) -> None:
+        """Check some rows: ``id``, ``empty``, ``line``, and perhaps ``no_answer``."""
+        empty = rows.filter("empty")
+        if empty.height:
+            first = empty["id"][0]
+            query = first if self.role == "queries" else None
+            tally.add(_CODES[self.role][1], empty["line"].to_numpy(), example=first, query=query)
+        self._hashes.append(rows["id"].hash().to_numpy())
+        self._lines.append(rows["line"].to_numpy())
+        if self.role == "queries":
+            self.ids.append(rows.select(pl.col("id").alias("query_id"), "line"))
+            if "no_answer" in rows.columns:
+                self.silent.update(rows.filter("no_answer")["id"])
+
+    def finish(self, tally: Tally) -> NDArray[np.uint64]:
+        """Report ids that stand twice; the sorted hashes of all ids."""
+        if not self._hashes:
+            return np.empty(0, np.uint64)
+        hashes = np.concatenate(self._hashes)
+        order = np.argsort(hashes, kind="stable")
+        ordered = hashes[order]
+        again = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
+        if len(again):
+            lines = np.sort(np.concatenate(self._lines)[order[again]])
+            tally.add(_CODES[self.role][0], lines)
+        return np.unique(ordered)
+
+
+def absent(ids: pl.Series, known: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which ids are not among those whose sorted hashes are given."""
+    if not len(known):
+        return np.ones(len(ids), np.bool_)
+    hashes = ids.hash().to_numpy()
+    at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+    held: NDArray[np.bool_] = known[at] != hashes
+    return held
