@@ -263,8 +263,8 @@ def test_a_run_whose_file_is_gone_says_so(opened: Workspace, tick: Tick) -> None
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"runs": [1]}, "another"),
-        ({"runs": [1, 99]}, "no such run"),
+        ({"runs": [1]}, "needs two runs"),
+        ({"runs": [1, 99]}, "unknown run"),
         ({"measures": ["nDGC@10"]}, "nDGC"),
         ({"margin": 0.0}, "margin"),
         ({"edition": "secnd"}, "secnd"),
@@ -339,7 +339,7 @@ def test_a_run_that_goes_meanwhile_is_not_compared(
         return editions(there)
 
     monkeypatch.setattr(stored_comparisons, "list_editions", removed)
-    with pytest.raises(UsageError, match="no such run"):
+    with pytest.raises(UsageError, match="unknown run"):
         ask(opened, Asked(chosen), by="ann", now=NOW)
     with opened.store.read() as connection:
         assert comparisons.comparisons(connection, opened.golden.id) == []
