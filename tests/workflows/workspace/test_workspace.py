@@ -71,8 +71,9 @@ def test_in_a_store_that_is_shared_the_stores_values_stand(
             assert found.golden == shop.golden
             (note,) = found.workspace.notes
             assert note == (
-                "karat.toml differs from the store, which takes precedence: raters 3 (the store: 2), repeats "
-                "0.1 (the store: 0.05); karat init --upgrade applies the file for everyone"
+                "karat.toml differs from the store, which takes precedence: raters 3 (the store: "
+                "2), repeats 0.1 (the store: 0.05); karat init --upgrade applies the file for "
+                "everyone"
             )
     edit(shop, "Right: answers", "Fits: answers")
     (note,) = upgrade_workspace(shop.workspace.root).notes

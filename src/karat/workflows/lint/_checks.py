@@ -1,8 +1,7 @@
-"""What is wrong with rankings: order, ties, duplicates, ranks, depth; query by query.
+"""Checks of rankings, judgments, queries and documents.
 
-Rows come piece by piece and whole queries are checked as soon as the next one begins, so a run
-of any length fits. A run whose queries are scattered over the file is gathered and checked once
-more as a whole.
+Runs are checked query by query in a stream, so they may be of any length. A run whose queries are
+not contiguous is checked again as a whole, grouped by query.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 from karat.tables.ranking import mixed
 from karat.workflows.lint.tally import Tally
 
-# As in karat.tables.ranking: mixes the query into the hash of a document id.
 _MANY_TIES = 1.0  # percent of the documents
 _SELF_SHARE = 0.1  # of the queries, with themselves at the top
 _SHALLOW = range(5, 100)  # R@100 and AP look deeper
@@ -26,7 +24,7 @@ class Rankings:
     """Checks the rows of one run.
 
     Args:
-        documents: Sorted hashes of the ids of all documents, if they are known.
+        documents: Sorted hashes of all document ids, if known.
     """
 
     def __init__(self, documents: NDArray[np.uint64] | None = None) -> None:
@@ -49,17 +47,17 @@ class Rankings:
 
     @property
     def scattered(self) -> bool:
-        """Whether a query came back after others."""
+        """Whether the rows of a query are not contiguous."""
         return bool(self._back)
 
     def report_scattered(self, tally: Tally) -> None:
-        """Say which queries came back."""
+        """Report queries that are not contiguous."""
         if self._back:
             query = next(iter(self._back))
             tally.add("non-contiguous-query", list(self._back.values()), query=query)
 
     def finish(self) -> Tally:
-        """Everything else that was found."""
+        """All other findings."""
         self._report_ties()
         self._report_selves()
         self._report_depth()
@@ -155,7 +153,7 @@ class Rankings:
     def _duplicates(
         self, batch: pl.DataFrame, code: NDArray[np.int64], lines: NDArray[np.int64]
     ) -> None:
-        # Sorting 64-bit hashes is far cheaper than grouping strings; equal hashes are confirmed.
+        # Sorting 64-bit hashes is far cheaper than grouping strings; matches are then verified.
         key = mixed(batch["doc_id"].hash(), code.astype(np.uint32))
         key.sort()
         if not (key[1:] == key[:-1]).any():
@@ -166,9 +164,9 @@ class Rankings:
 
     def _dangling(self, batch: pl.DataFrame, lines: NDArray[np.int64]) -> None:
         if self._documents is not None:
-            lost = absent(batch["doc_id"], self._documents)
-            if lost.any():
-                self._add("dangling-document", batch, lost, lines)
+            missing = absent(batch["doc_id"], self._documents)
+            if missing.any():
+                self._add("dangling-document", batch, missing, lines)
 
     def _add(
         self, code: str, batch: pl.DataFrame, held: NDArray[np.bool_], lines: NDArray[np.int64]
@@ -190,20 +188,20 @@ class Rankings:
         if not self._tied:
             return
         share = 100 * self._tied / self.rows
-        said = "100" if self._tied == self.rows else f"{min(share, 99.99):.2g}"
+        percent = "100" if self._tied == self.rows else f"{min(share, 99.99):.2g}"
         if 99 < share < 100:
-            said = f"{min(share, 99.99):.2f}"
-        of = "1 query" if self._tied_queries == 1 else f"{self._tied_queries:,} queries"
+            percent = f"{min(share, 99.99):.2f}"
+        queries = "1 query" if self._tied_queries == 1 else f"{self._tied_queries:,} queries"
         self.tally.add(
             "tied-scores" if share >= _MANY_TIES else "rare-ties",
             sorted(self._tie_lines)[:5],
             count=self._tied,
             query=self._tie_query,
-            says=f"{said} % of the documents share their score with another, in {of}",
+            says=f"{percent} % of the documents have the same score as another, in {queries}",
         )
 
     def _report_selves(self) -> None:
-        # Numbered queries and numbered documents meet by chance, but not at the top.
+        # Numeric ids of queries and documents coincide by chance, but rarely at the top.
         named = any(not query.isdigit() for query, _ in self._self_found)
         often = self._self_tops >= max(2, _SELF_SHARE * len(self.first_line))
         if named or often:
@@ -227,7 +225,7 @@ class Rankings:
                 sorted(self.first_line[self._of_depth[i]] for i in few.tolist()),
                 query=query,
                 says=f"less than half as many documents as for most queries ({usual:,}); "
-                f"the least is {int(depth.min()):,}",
+                f"the fewest: {int(depth.min()):,}",
             )
         deepest = int(depth.max())
         full = int((depth == deepest).sum())
@@ -237,7 +235,7 @@ class Rankings:
 
 
 def whole_queries(pieces: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Cut pieces between queries: the last query of each waits for its next rows."""
+    """Regroup pieces so that each has whole queries."""
     waiting: list[pl.DataFrame] = []
     for piece in pieces:
         if not piece.height:
@@ -263,9 +261,9 @@ def _starts(code: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _first_of_each(code: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The first of the positions in each query; positions and codes ascend."""
-    found: NDArray[np.int64] = at[np.unique(code[at], return_index=True)[1]]
-    return found
+    """The first position in each query; positions and codes are ascending."""
+    firsts: NDArray[np.int64] = at[np.unique(code[at], return_index=True)[1]]
+    return firsts
 
 
 def _number(score: float | None) -> str:
@@ -277,8 +275,8 @@ def check_judgments(rows: pl.DataFrame, tally: Tally, silent: Collection[str] = 
 
     Args:
         rows: ``query_id``, ``doc_id``, ``grade``, ``line`` and perhaps ``subtopic``.
-        tally: Where to count.
-        silent: Queries that are known to have no right answer.
+        tally: Tally of the file.
+        silent: Queries marked ``no_answer``.
     """
     bad = rows.filter(~pl.col("grade").is_finite())
     if bad.height:
@@ -293,7 +291,7 @@ def check_judgments(rows: pl.DataFrame, tally: Tally, silent: Collection[str] = 
 def _duplicates(rows: pl.DataFrame, tally: Tally) -> None:
     pair = ["query_id", "doc_id"]
     if "subtopic" in rows.columns and rows["subtopic"].n_unique() > 1:
-        pair.append("subtopic")  # one that is the same throughout is none
+        pair.append("subtopic")  # a constant subtopic is not one
     if not rows.select(pair).is_duplicated().any():
         return
     several = rows.filter(rows.select(pair).is_duplicated())
@@ -344,20 +342,20 @@ _CODES = {
 
 
 class Texts:
-    """Checks the rows of a queries or documents file, piece by piece.
+    """Checks the rows of a queries or documents file in a stream.
 
-    Of a document only a 64-bit hash of its id is kept, so that a large collection fits.
+    Only a 64-bit hash of each document id is stored, so collections may be large.
     """
 
     def __init__(self, role: str) -> None:
         self.role = role
         self.ids: list[pl.DataFrame] = []  # of queries
-        self.silent: set[str] = set()  # queries that have no right answer
+        self.silent: set[str] = set()  # queries marked no_answer
         self._hashes: list[NDArray[np.uint64]] = []
         self._lines: list[NDArray[np.int64]] = []
 
     def see(self, rows: pl.DataFrame, tally: Tally) -> None:
-        """Check some rows: ``id``, ``empty``, ``line``, and perhaps ``no_answer``."""
+        """Check rows: ``id``, ``empty``, ``line`` and optionally ``no_answer``."""
         empty = rows.filter("empty")
         if empty.height:
             first = empty["id"][0]
@@ -371,7 +369,7 @@ class Texts:
                 self.silent.update(rows.filter("no_answer")["id"])
 
     def finish(self, tally: Tally) -> NDArray[np.uint64]:
-        """Report ids that stand twice; the sorted hashes of all ids."""
+        """Report duplicate ids; returns the sorted hashes of all ids."""
         if not self._hashes:
             return np.empty(0, np.uint64)
         hashes = np.concatenate(self._hashes)
@@ -385,10 +383,10 @@ class Texts:
 
 
 def absent(ids: pl.Series, known: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which ids are not among those whose sorted hashes are given."""
+    """Mask of the ids whose hashes are not in the sorted ``known``."""
     if not len(known):
         return np.ones(len(ids), np.bool_)
     hashes = ids.hash().to_numpy()
     at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
-    held: NDArray[np.bool_] = known[at] != hashes
-    return held
+    missing: NDArray[np.bool_] = known[at] != hashes
+    return missing
