@@ -146,9 +146,9 @@ def _asked(queries: Queries) -> tuple[list[str], list[str]]:
         raise InputError("there are no queries", file=queries.source)
     without_text = [query for query in query_ids if not text_of.get(query, "").strip()]
     if without_text:
-        what = "the queries have" if len(without_text) == len(query_ids) else "the query has"
+        subject = "the queries have" if len(without_text) == len(query_ids) else "the query has"
         raise InputError(
-            f"{what} no text to search for",
+            f"{subject} no text to search for",
             file=queries.source,
             query=without_text[0],
             fix="give each query a text, in a column called text",
@@ -163,7 +163,7 @@ def _nothing(engine: str, replies: Sequence[Reply], reasons: Sequence[Reason]) -
     queries = counted(len(replies), "query", "queries")
     text = f"{where}{engine} answered none of {queries}, and nothing was written: {first.error}"
     if len(reasons) > 1:
-        others = "; ".join(f"{each.error} ({each.queries:,})" for each in reasons[1:_REASONS])
+        others = "; ".join(f"{reason.error} ({reason.queries:,})" for reason in reasons[1:_REASONS])
         text += f" ({first.queries:,}); {others}"
     came = next((reply.came for reply in replies if reply.came), None)
     if came is not None:
@@ -200,13 +200,13 @@ def reasons_of(query_ids: Sequence[str], replies: Sequence[Reply]) -> list[Reaso
 
 def manner_of(concurrency: Any, timeout: Any, retries: Any, warmup: Any) -> Manner:
     """Validated settings of the calls."""
-    for what, value, least in (
+    for name, value, least in (
         ("concurrency", concurrency, 1),
         ("retries", retries, 0),
         ("warmup", warmup, 0),
     ):
         if not is_whole(value, least):
-            raise UsageError(f"{what} must be a whole number from {least}, got {value!r}")
+            raise UsageError(f"{name} must be a whole number from {least}, got {value!r}")
     if timeout is not None:
         if isinstance(timeout, bool) or not isinstance(timeout, Real):
             raise UsageError(
@@ -303,7 +303,7 @@ def notes_of(replies: Sequence[Reply], manner: Manner) -> Iterator[str]:
 
 def why_failed(reasons: Sequence[Reason]) -> str:
     """The most common reasons, in one line."""
-    most = "; ".join(f"{each.error} ({each.queries:,})" for each in reasons[:_REASONS])
+    most = "; ".join(f"{reason.error} ({reason.queries:,})" for reason in reasons[:_REASONS])
     return f"{most}{'; …' if len(reasons) > _REASONS else ''}"
 
 

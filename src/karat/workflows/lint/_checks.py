@@ -169,9 +169,9 @@ class Rankings:
                 self._add("dangling-document", batch, missing, lines)
 
     def _add(
-        self, code: str, batch: pl.DataFrame, held: NDArray[np.bool_], lines: NDArray[np.int64]
+        self, code: str, batch: pl.DataFrame, mask: NDArray[np.bool_], lines: NDArray[np.int64]
     ) -> None:
-        at = np.flatnonzero(held)
+        at = np.flatnonzero(mask)
         row = batch.row(int(at[0]), named=True)
         example = f"{row['query_id']} {row['doc_id']} {_number(row['score'])}"
         self.tally.add(code, lines[at], query=row["query_id"], example=example)
@@ -180,8 +180,8 @@ class Rankings:
         self, code: str, batch: pl.DataFrame, at: NDArray[np.int64], lines: NDArray[np.int64]
     ) -> None:
         row = batch.row(int(at[0]), named=True)
-        given = "" if row.get("rank") is None else f" rank {row['rank']}"
-        example = f"{row['query_id']} {row['doc_id']}{given} score {_number(row['score'])}"
+        rank = "" if row.get("rank") is None else f" rank {row['rank']}"
+        example = f"{row['query_id']} {row['doc_id']}{rank} score {_number(row['score'])}"
         self.tally.add(code, lines[at], query=row["query_id"], example=example)
 
     def _report_ties(self) -> None:
@@ -304,8 +304,8 @@ def _duplicates(rows: pl.DataFrame, tally: Tally) -> None:
     if conflicting.height:
         row = conflicting.row(0, named=True)
         same = several.filter(pl.col(name).eq_missing(row[name]) for name in pair)
-        given = " and ".join(f"{grade:g}" for grade in same["grade"].unique().sort())
-        example = f"{' '.join(str(row[name]) for name in pair)}: {given}"
+        grades_text = " and ".join(f"{grade:g}" for grade in same["grade"].unique().sort())
+        example = f"{' '.join(str(row[name]) for name in pair)}: {grades_text}"
         tally.add(
             "conflicting-judgment",
             conflicting["line"].to_numpy(),

@@ -177,7 +177,8 @@ _ALL = (
         "judge more documents for it, or leave it out", "query",
     ),
     Code(
-        "duplicate-judgment", "error", "a document is judged twice for one query, with the same grade",
+        "duplicate-judgment", "error",
+        "a document is judged twice for one query, with the same grade",
         "recall and ideal gain would count it twice, and karat refuses the file",
         "keep one judgment per query and document",
     ),

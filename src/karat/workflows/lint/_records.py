@@ -172,11 +172,11 @@ def _ids(role: str) -> tuple[str, ...]:
 def _grade(
     row: dict[str, Any], values: Mapping[str, Any], text: str, tally: Tally, line: int
 ) -> dict[str, Any] | None:
-    given = values.get("grade")
-    if given is None or given == "":
+    value = values.get("grade")
+    if value is None or value == "":
         tally.add("missing-grade", [line], example=text, query=row["query_id"])
         return None
-    row["grade"] = _number(given)
+    row["grade"] = _number(value)
     if row["grade"] is None:
         tally.add("grade-not-a-number", [line], example=text, query=row["query_id"])
         return None

@@ -54,8 +54,8 @@ class LineEnds:
         data = np.frombuffer(chunk.data, np.uint8)
         ends = np.flatnonzero(data == _NEWLINE)
         is_crlf = (ends > 0) & (data[ends - 1] == ord("\r"))
-        wanted = is_crlf if kind == "crlf" else ~is_crlf
-        lines: list[int] = (np.flatnonzero(wanted)[:KEPT] + chunk.first_line).tolist()
+        mask = is_crlf if kind == "crlf" else ~is_crlf
+        lines: list[int] = (np.flatnonzero(mask)[:KEPT] + chunk.first_line).tolist()
         return lines
 
 
@@ -162,8 +162,8 @@ def _joined(
     return joined
 
 
-def _count(tally: Tally, code: str, held: NDArray[np.bool_], chunk: Chunk) -> None:
-    lines = np.flatnonzero(held) + chunk.first_line
+def _count(tally: Tally, code: str, mask: NDArray[np.bool_], chunk: Chunk) -> None:
+    lines = np.flatnonzero(mask) + chunk.first_line
     if len(lines):
         tally.add(code, lines, example=_line(chunk, int(lines[0])) or None)
 

@@ -172,14 +172,14 @@ def _format(file: _File, source: Source, role: str) -> str:
 
 
 def _unreadable(tally: Tally, error: InputError, name: str | None = None) -> None:
-    beside = name is not None and error.file == f"{name}{sidecar.ENDING}"
+    in_sidecar = name is not None and error.file == f"{name}{sidecar.ENDING}"
     empty = error.what.endswith(("is empty", "holds nothing")) and error.line is None
     cut = "carriage-return" if error.what == WITHIN else "unreadable-file"
     tally.add(
         "empty-file" if empty else cut,
         [error.line] if error.line else [],
         count=1,
-        says=f"{error.file}: {error.what}" if beside else error.what,
+        says=f"{error.file}: {error.what}" if in_sidecar else error.what,
         fix=None if empty else error.fix,
         query=error.query,
     )
@@ -356,7 +356,7 @@ def _check_across(held: Sequence[_Held]) -> None:
     for run in of["run"]:
         qrels = max(
             of["qrels"],
-            key=lambda each: len(each.queries.keys() & run.queries.keys()),
+            key=lambda candidate: len(candidate.queries.keys() & run.queries.keys()),
             default=None,
         )
         if qrels is None or not run.queries or not qrels.queries:
@@ -378,8 +378,8 @@ def _check_across(held: Sequence[_Held]) -> None:
         for queries in of["queries"]:
             _lacking(queries, judged, "unjudged-query")
     if of["queries"]:
-        for each in (*of["qrels"], *of["run"]):
-            _lacking(each, texts, "query-without-text")
+        for candidate in (*of["qrels"], *of["run"]):
+            _lacking(candidate, texts, "query-without-text")
 
 
 def _disjoint(run: _Held, qrels: _Held) -> None:
@@ -392,11 +392,11 @@ def _disjoint(run: _Held, qrels: _Held) -> None:
     run.tally.add("no-common-query", [run.queries[here]], count=1, query=here, says=says)
 
 
-def _lacking(held: _Held, known: set[str], code: str) -> None:
-    lacking = [query for query in held.queries if query not in known]
-    if lacking:
-        lines = sorted(held.queries[query] for query in lacking)
-        held.tally.add(code, lines, query=lacking[0], example=_few(lacking))
+def _lacking(queries_of_file: _Held, known: set[str], code: str) -> None:
+    unknown = [query for query in queries_of_file.queries if query not in known]
+    if unknown:
+        lines = sorted(queries_of_file.queries[query] for query in unknown)
+        queries_of_file.tally.add(code, lines, query=unknown[0], example=_few(unknown))
 
 
 def _few(queries: Sequence[str]) -> str:

@@ -172,9 +172,9 @@ def _tables(
     if queries is None or qrels is None:
         lacking = "queries" if queries is None else "judgments"
         raise UsageError(f"there are no {lacking}", fix="benchmark((queries, qrels), search)")
-    asked = inputs.queries(queries)
-    assert asked is not None
-    return GoldenSet.from_tables(asked, inputs.qrels(qrels), name, unjudged=unjudged)
+    query_table = inputs.queries(queries)
+    assert query_table is not None
+    return GoldenSet.from_tables(query_table, inputs.qrels(qrels), name, unjudged=unjudged)
 
 
 def _asked(measures: Any) -> list[str]:
@@ -189,10 +189,12 @@ def _asked(measures: Any) -> list[str]:
 
 def _defaults(k: Any) -> list[str]:
     cutoffs = list(k) if isinstance(k, Iterable) and not isinstance(k, str) else [k]
-    if not cutoffs or not all(is_whole(each, 1) for each in cutoffs):
+    if not cutoffs or not all(is_whole(cutoff, 1) for cutoff in cutoffs):
         raise UsageError(f"k is {k!r}, not whole numbers from 1", fix="k=(1, 3, 5, 10)")
-    cutoffs = [int(each) for each in cutoffs]
-    several = [f"{symbol}@{each}" for symbol in ("nDCG", "P", "R", "Success") for each in cutoffs]
+    cutoffs = [int(cutoff) for cutoff in cutoffs]
+    several = [
+        f"{symbol}@{cutoff}" for symbol in ("nDCG", "P", "R", "Success") for cutoff in cutoffs
+    ]
     return list(dict.fromkeys([*several, f"RR@{max(cutoffs)}"]))
 
 
@@ -204,12 +206,12 @@ def _evaluated(
     *,
     rehearsal: bool = False,
 ) -> Results:
-    known = set(inspect.signature(evaluate).parameters) - {"qrels", "runs", "measures"}
-    unknown = next((each for each in settings if each not in known), None)
+    arguments = set(inspect.signature(evaluate).parameters) - {"qrels", "runs", "measures"}
+    unknown = next((name for name in settings if name not in arguments), None)
     if unknown is not None:
         raise UsageError(
             f"neither benchmark nor evaluate has an argument {unknown!r}",
-            nearest=nearest(unknown, known | _OWN, 1),
+            nearest=nearest(unknown, arguments | _OWN, 1),
         )
     queries, qrels = tables
     chosen = {"queries": queries, **settings}

@@ -30,9 +30,9 @@ def find_task(name: str) -> Task:
         if typed in (task.name, *task.also):
             return task
     names = [task.name for task in TASKS]
-    known = {other: task.name for task in TASKS for other in (task.name, *task.also)}
-    near = nearest(typed, list(known), 1)
+    names_of_task = {other: task.name for task in TASKS for other in (task.name, *task.also)}
+    near = nearest(typed, list(names_of_task), 1)
     raise UsageError(
         f"unknown task {name!r}; expected one of {', '.join(names)}",
-        nearest=[known[other] for other in near],
+        nearest=[names_of_task[other] for other in near],
     )

@@ -439,7 +439,7 @@ def _answer_changes(first: Scores, other: Scores) -> Iterator[AnswerChange]:
         fewer = int((before & ~after & counted).sum())
         if not (before | after)[counted].any():
             continue
-        values = [int((each & counted).sum()) / n for each in (before, after)]
+        values = [int((mask & counted).sum()) / n for mask in (before, after)]
         interval = paired_share_interval(more, fewer, n)
         yield _answer_change(first, other, name, values, interval, n, same=not more + fewer)
 

@@ -59,7 +59,9 @@ def fill_defaults(
         have, lacking = _attributes(defaults.by, options, qrels)
         options["by"] = tuple(have)
         used += [f"by {', '.join(have)}"] if have else []
-        not_used += [f"by {each} (these queries have no such attribute)" for each in lacking]
+        not_used += [
+            f"by {attribute} (these queries have no such attribute)" for attribute in lacking
+        ]
     if defaults.scale is not None and "scale" in keys:
         low, high = scale = _checked(defaults, "scale", read_scale, defaults.scale)
         if options["scale"] is None and judgments.declared is None:
@@ -98,5 +100,5 @@ def _attributes(
     """The attributes that the queries and documents have, and those they lack."""
     queries = inputs.queries(options["queries"])
     documents = inputs.documents_for(by, options["documents"], qrels)
-    have = [each for each in by if sliceable(each, queries, documents)]
-    return have, [each for each in by if each not in have]
+    have = [attribute for attribute in by if sliceable(attribute, queries, documents)]
+    return have, [attribute for attribute in by if attribute not in have]

@@ -182,7 +182,7 @@ def evaluate(
             ),
         ],
         no_answer=silence,
-        latency=[found for run in plan.runs if (found := latency_of(run)) is not None],
+        latency=[latency for run in plan.runs if (latency := latency_of(run)) is not None],
         outcomes=correlated,
         runs={run.name: run for run in plan.runs},
         fully_judged=rules.fully_judged,
@@ -317,12 +317,12 @@ def _correlate(scored: Sequence[Scores], outcomes: Values) -> tuple[list[Outcome
                     )
                 )
     notes = [f"{', '.join(which)}: {reason}" for reason, which in reasons.items()]
-    known = {query for scores in scored for query in scores.evidence.query_ids}
+    judged = {query for scores in scored for query in scores.evidence.query_ids}
     for name, values in outcomes.items():
-        if not known & values.keys():
+        if not judged & values.keys():
             raise UsageError(
                 f"the outcome {name!r} has no value for any judged query",
-                nearest=nearest(next(iter(values), ""), sorted(known)),
+                nearest=nearest(next(iter(values), ""), sorted(judged)),
             )
     return rows, notes
 

@@ -57,7 +57,7 @@ def explain(
         raise UsageError(f"expected one run, got {len(runs)}")
     run = (inputs.collapsed(runs, documents, collapse) if collapse else runs)[0]
     judged = qrels.frame.filter(pl.col("query_id") == query_id)
-    known = set(run.answers["query_id"])
+    retrieved = set(run.answers["query_id"])
     if not judged.height:
         about = inputs.queries(queries)
         if about is not None and query_id in about.no_answer():
@@ -72,7 +72,7 @@ def explain(
             raise UsageError(
                 f"query {query_id!r} has no relevant document, so no document scores anything"
             )
-        where = "has no judgments" if query_id in known else "is in neither qrels nor run"
+        where = "has no judgments" if query_id in retrieved else "is in neither qrels nor run"
         raise UsageError(
             f"query {query_id!r} {where}, so there is nothing to explain",
             nearest=nearest(query_id, qrels.query_ids),

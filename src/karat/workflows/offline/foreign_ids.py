@@ -32,22 +32,22 @@ class Foreign:
     @property
     def cause(self) -> str:
         """The likely cause, in a few words; empty if none is known."""
-        found = self.spelling
-        if found is None:
+        spelling = self.spelling
+        if spelling is None:
             return ""
         return (
-            f"ids differ by {found.cause}: {found.here!r} in the run, {found.there!r} in the "
-            "judgments"
+            f"ids differ by {spelling.cause}: {spelling.here!r} in the run, {spelling.there!r} in "
+            "the judgments"
         )
 
     def __str__(self) -> str:
         if self.judged:
             return f"some document ids do not match the judgments: {self.cause}"
         none = "no retrieved document is judged"
-        asked = (
+        question = (
             "do document ids mean the same in run and qrels? (collapse folds chunks into documents)"
         )
-        return f"{none}: {self.cause or asked}"
+        return f"{none}: {self.cause or question}"
 
 
 def foreign_ids(scores: Scores, qrels: Qrels, *, closely: bool = False) -> Foreign | None:
@@ -94,6 +94,6 @@ def _spelling(scores: Scores, qrels: Qrels, query_ids: list[str]) -> Spelling | 
 
 def of_ids(scores: Scores, qrels: Qrels) -> Iterator[Note]:
     """A note if document ids do not match those of the judgments."""
-    found = foreign_ids(scores, qrels)
-    if found is not None:
-        yield Note(str(found), Concern.INPUT)
+    foreign = foreign_ids(scores, qrels)
+    if foreign is not None:
+        yield Note(str(foreign), Concern.INPUT)

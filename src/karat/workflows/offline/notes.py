@@ -312,8 +312,10 @@ def of_bare(scores: Scores) -> Iterator[str]:
     """A note on judged queries that are left out because they have no relevant document."""
     bare = _bare(scores)
     if bare.any() and not scores.rules.compat:
-        what = f"without a document of grade {scores.lowest_rel:g} or better: left out (undefined)"
-        yield _counted(bare, scores.evidence.query_ids, what)
+        outcome = (
+            f"without a document of grade {scores.lowest_rel:g} or better: left out (undefined)"
+        )
+        yield _counted(bare, scores.evidence.query_ids, outcome)
 
 
 def _bare(scores: Scores) -> np.ndarray:

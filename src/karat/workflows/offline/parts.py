@@ -86,8 +86,8 @@ def _recorded(
         commit=commit,
     )
     # A workspace has one ledger, and perhaps several golden sets.
-    before = [each for each in held_out.append(place, use) if each.golden == use.golden]
-    contents = len({sha256 for each in before for _, sha256 in each.runs})
+    before = [earlier for earlier in held_out.append(place, use) if earlier.golden == use.golden]
+    contents = len({sha256 for earlier in before for _, sha256 in earlier.runs})
     run_count = "no run" if not contents else counted(contents, "run", "runs")
     text = f"held-out part: use {len(before) + 1} ({run_count} before; {place.name})"
     return [Note(text, Concern.INPUT)]
@@ -120,11 +120,11 @@ def within(part: str, qrels: Any, runs: Sequence[Any], queries: Any = None) -> W
             f"no query is in the part {part!r}", nearest=near, fix=f"parts: {', '.join(parts)}"
         )
     judgments = inputs.qrels(qrels)
-    asked = pl.col("query_id").is_in(pl.Series(ids, dtype=pl.String).implode())
+    in_part = pl.col("query_id").is_in(pl.Series(ids, dtype=pl.String).implode())
     return Within(
         part,
         judgments.only(ids),
-        Queries(about.frame.filter(asked), about.source),
+        Queries(about.frame.filter(in_part), about.source),
         [run.only(ids) if isinstance(run, Run) else run for run in runs],
         [run for run in runs if isinstance(run, Run)],
     )
@@ -203,12 +203,12 @@ def split_file(path: str | Path, share: float = SHARE, salt: str = SALT) -> Spli
     )
     if not split_result.new:
         return split_result
-    own = golden.is_own(data, name)
+    is_own = golden.is_own(data, name)
     written = (
         golden.to_bytes(
             changed(golden_set, queries=[in_part(q, split_result) for q in golden_set.queries])
         )
-        if own
+        if is_own
         else _plain(data, list(split_result.parts.values()))
     )
     with writing.beside(Path(path)) as stream:

@@ -203,9 +203,9 @@ def _content(
     k = min(limits) if len(limits) > 1 else 10
     rel = float(measure.settings.get("rel") or plan.rules.rel)
     ordered = by_interest(results, against, measure)
-    beside = min(MOST_QUERIES, max(_FEWEST, MOST_ROWS // k))
+    side_by_side = min(MOST_QUERIES, max(_FEWEST, MOST_ROWS // k))
     queries = shown(
-        plan, scored, results, against, ordered[:MOST_LISTED], beside, k, rel, documents
+        plan, scored, results, against, ordered[:MOST_LISTED], side_by_side, k, rel, documents
     )
     listed = {
         placed.doc_id

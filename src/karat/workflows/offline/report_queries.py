@@ -91,8 +91,8 @@ def shown(
     changes = _changes(against)
     slices = _slices(plan, scored, results, against, documents)
     relevant = plan.qrels.judged(chosen, rel)
-    found = pl.concat([run.top(chosen, plan.rules.depth) for run in plan.runs])
-    unfound = relevant.join(found, on=["query", "doc_id"], how="anti")
+    retrieved = pl.concat([run.top(chosen, plan.rules.depth) for run in plan.runs])
+    unfound = relevant.join(retrieved, on=["query", "doc_id"], how="anti")
     counts, lacking = (
         np.bincount(rows["query"].to_numpy(), minlength=len(chosen)) for rows in (relevant, unfound)
     )

@@ -260,12 +260,12 @@ def _inside(workspace: WorkspaceConfig, root: Path) -> None:
         )
 
 
-def _need_new(store: str, given: str | None) -> None:
+def _need_new(store: str, url: str | None) -> None:
     if not store.startswith("sqlite:"):
         return
     place = Path(store.removeprefix("sqlite:///"))
     if place.exists():
-        fix = "name another" if given else f"name the store: --store {_SQLITE}"
+        fix = "name another" if url else f"name the store: --store {_SQLITE}"
         raise UsageError(f"the file {place} already exists", fix=fix)
     place.parent.mkdir(parents=True, exist_ok=True)
 

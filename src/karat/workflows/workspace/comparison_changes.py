@@ -56,8 +56,10 @@ class Since:
     def __init__(self, opened: Workspace, rows: Sequence[ComparisonRow] = ()) -> None:
         self._opened = opened
         self._clocks: dict[tuple[bool, bool], str] = {}
-        known = [row.judgment_id for row in rows if row.settings["edition"] == NOW]
-        self._first = min((each for each in known if each is not None), default=None)
+        judgment_ids = [row.judgment_id for row in rows if row.settings["edition"] == NOW]
+        self._first = min(
+            (judgment_id for judgment_id in judgment_ids if judgment_id is not None), default=None
+        )
         self._given: list[int] | None = None
 
     def older(self, row: ComparisonRow, wanted: Sequence[RunRow] | None = None) -> Older:
@@ -102,11 +104,11 @@ def turning(opened: Workspace) -> list[tuple[ComparisonRow, Mapping[str, Any], O
     """Comparisons whose sign unjudged pairs could flip, each with its summary and staleness."""
     with opened.store.read() as connection:
         rows = comparisons.comparisons(connection, opened.golden.id)
-        known = {row.id: row for row in runs.runs(connection, opened.golden.id)}
+        runs_by_id = {row.id: row for row in runs.runs(connection, opened.golden.id)}
     since, flippable = Since(opened, rows), []
     for row in rows:
         if row.state == "done":
-            its_runs = [known[each] for each in row.runs if each in known]
+            its_runs = [runs_by_id[run_id] for run_id in row.runs if run_id in runs_by_id]
             summary = in_short(opened, row, its_runs)
             if summary is not None and summary["turns"]:
                 flippable.append((row, summary, since.older(row, its_runs)))

@@ -57,8 +57,8 @@ def _head(folder: str, _stamp: str) -> Mapping[str, Any]:
     if len(first_measure) == 1:
         verdict = f"{first_measure[0]['verdict']} by {first_measure[0]['measure']}"
     else:
-        each = ", ".join(f"{row['candidate']} {row['verdict']}" for row in first_measure)
-        verdict = f"{each}, by {first_measure[0]['measure']}"
+        verdicts = ", ".join(f"{row['candidate']} {row['verdict']}" for row in first_measure)
+        verdict = f"{verdicts}, by {first_measure[0]['measure']}"
     differences = [Difference(**row) for row in rows]
     flippable = [row for row in differences if row.sign_could_flip]
     flippable = [r for r in flippable if r.measure == rows[0]["measure"] or r.verdict in _DECIDED]

@@ -39,15 +39,15 @@ def find_runs(opened: Workspace, wanted: Sequence[int | str]) -> list[RunRow]:
         rows = runs.runs(connection, opened.golden.id)
     by_id, by_name = {row.id: row for row in rows}, runs.by_name(rows)
     found: list[RunRow] = []
-    for each in wanted:
-        row = by_name.get(each) if isinstance(each, str) else by_id.get(each)
-        if row is None and isinstance(each, str) and each.isascii() and each.isdigit():
-            row = by_id.get(int(each)) if len(each) < 19 else None
+    for run in wanted:
+        row = by_name.get(run) if isinstance(run, str) else by_id.get(run)
+        if row is None and isinstance(run, str) and run.isascii() and run.isdigit():
+            row = by_id.get(int(run)) if len(run) < 19 else None
         if row is None:
             names = list(by_name)
             raise UsageError(
-                f"the workspace has no run {each!r}",
-                nearest=nearest(str(each), names, 1),
+                f"the workspace has no run {run!r}",
+                nearest=nearest(str(run), names, 1),
                 fix=f"the newest are {', '.join(names[-8:])}" if names else "upload one",
             )
         # The same content under two names counts as two runs.
@@ -98,10 +98,10 @@ def evaluate_kept(
     rows = find_runs(opened, wanted)
     if not rows:
         raise UsageError("expected at least one run, got none", fix="name one or more")
-    given = _judged(opened, settings.pop("edition", NOW), settings)
-    shared: dict[str, Any] = {"queries": given.queries, "documents": given.documents}
+    judgments = _judged(opened, settings.pop("edition", NOW), settings)
+    shared: dict[str, Any] = {"queries": judgments.queries, "documents": judgments.documents}
     return evaluate(
-        given.qrels, read_kept(opened, rows), list(measures) or None, **shared, **settings
+        judgments.qrels, read_kept(opened, rows), list(measures) or None, **shared, **settings
     )
 
 
@@ -109,9 +109,9 @@ def explain_kept(
     opened: Workspace, wanted: int | str, query_id: str, measure: str, edition: str = NOW
 ) -> Explanation:
     """Explain one value of a stored run, as ``explain`` does."""
-    given = judged(opened, edition)
+    judgments = judged(opened, edition)
     [run] = read_kept(opened, find_runs(opened, [wanted]))
-    return explain(given.qrels, run, query_id, measure, queries=given.queries)
+    return explain(judgments.qrels, run, query_id, measure, queries=judgments.queries)
 
 
 def gate_kept(
@@ -130,15 +130,15 @@ def gate_kept(
         InputError: nothing is judged yet, or a run cannot be read.
     """
     wanted = [candidate] if baseline is None else [candidate, baseline]
-    now, *before = read_kept(opened, [find_runs(opened, [each])[0] for each in wanted])
-    given = _judged(opened, edition, settings | {"by": policy.attributes})
+    now, *before = read_kept(opened, [find_runs(opened, [name])[0] for name in wanted])
+    judgments = _judged(opened, edition, settings | {"by": policy.attributes})
     return gate(
         policy,
-        given.qrels,
+        judgments.qrels,
         before[0] if before else None,
         now,
-        queries=given.queries,
-        documents=given.documents,
+        queries=judgments.queries,
+        documents=judgments.documents,
         **settings,
     )
 
@@ -158,11 +158,11 @@ def coverage_kept(
     with opened.store.read() as connection:
         aliases = imports.aliases(connection, opened.golden.id)
     set_name = "the golden set" if content.name == NOW else f"edition {content.name}"
-    known, systems, notes = set(content.queries["query_id"]), [], []
+    query_ids, systems, notes = set(content.queries["query_id"]), [], []
     for run in read_kept(opened, rows):
-        system, run_notes = following(run, known, aliases)
+        system, run_notes = following(run, query_ids, aliases)
         systems.append(system)
-        notes += [*run_notes, *lacking(system, known, set_name)]
+        notes += [*run_notes, *lacking(system, query_ids, set_name)]
     covered = covering.coverage(content.queries, content.grades, systems, k)
     return Covered(covered.k, covered.runs, covered.queries, covered.unjudged, notes)
 

@@ -177,8 +177,8 @@ def _such(ids: Mapping[str, str]) -> str:
     return f"such as {query} → {new}"
 
 
-def _are(count: int, what: str) -> str:
-    return f"{counted(count, what)} {'is' if count == 1 else 'are'}"
+def _are(count: int, noun: str) -> str:
+    return f"{counted(count, noun)} {'is' if count == 1 else 'are'}"
 
 
 def _few(names: Collection[str]) -> str:

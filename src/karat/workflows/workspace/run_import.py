@@ -113,23 +113,23 @@ def _said(same_content: RunRow, same_name: RunRow | None, name: str) -> str:
 
 def _refuse_strange(connection: sa.Connection, opened: Workspace, run: Run) -> None:
     """Refuse a run that shares no query with the golden set."""
-    own = queries.frame(connection, opened.golden.id, dropped=True)["query_id"].to_list()
-    asked = run.answers["query_id"].to_list()
-    known = set(own)
-    if not own or known.intersection(asked):
+    golden_ids = queries.frame(connection, opened.golden.id, dropped=True)["query_id"].to_list()
+    run_ids = run.answers["query_id"].to_list()
+    golden_set_ids = set(golden_ids)
+    if not golden_ids or golden_set_ids.intersection(run_ids):
         return
-    if followed(asked, known, imports.aliases(connection, opened.golden.id)):
+    if followed(run_ids, golden_set_ids, imports.aliases(connection, opened.golden.id)):
         return
     raise InputError(
-        f"none of its queries is in the golden set: it has {_few(asked)}; the golden set has "
-        f"{_few(own)}",
+        f"none of its queries is in the golden set: it has {_few(run_ids)}; the golden set has "
+        f"{_few(golden_ids)}",
         file=run.source,
         fix="run the search with the query ids of the golden set, which are on its list of queries",
     )
 
 
 def _few(ids: list[str]) -> str:
-    first = ", ".join(f"{each[:60]!r}" for each in ids[:_SHOWN])
+    first = ", ".join(f"{query_id[:60]!r}" for query_id in ids[:_SHOWN])
     return f"{first}, …" if len(ids) > _SHOWN else first or "none"
 
 
@@ -156,7 +156,7 @@ def within(opened: Workspace, path: str) -> Path:
         for folder in (opened.workspace.runs.resolve(), root / INCOMING):
             if resolved.is_relative_to(folder) and resolved.is_file():
                 parts = resolved.relative_to(folder).parts
-                if not any(each.startswith(".") for each in parts) and not _own(opened, resolved):
+                if not any(part.startswith(".") for part in parts) and not _own(opened, resolved):
                     return resolved
     raise not_found
 
@@ -198,9 +198,11 @@ def remove_run(opened: Workspace, row: RunRow, *, person: str, now: int) -> None
         if current is None or current[1].sha256 != row.sha256:
             raise UsageError(f"the run {row.name!r} was already deleted")
         rows = comparisons.comparisons(connection, opened.golden.id)
-        needing = [each for each in rows if row.id in each.runs]
+        needing = [comparison for comparison in rows if row.id in comparison.runs]
         if needing:
-            names = ", ".join(f"{each.name!r} ({each.id})" for each in needing[:_SHOWN])
+            names = ", ".join(
+                f"{comparison.name!r} ({comparison.id})" for comparison in needing[:_SHOWN]
+            )
             others = f" and {len(needing) - _SHOWN:,} more" if len(needing) > _SHOWN else ""
             subject = "comparisons need" if len(needing) > 1 else "a comparison needs"
             raise UsageError(

@@ -164,7 +164,9 @@ def ask(opened: Workspace, asked: Asked, *, by: str, now: int) -> int:
     if asked.name.strip():
         check_name(asked.name.strip()[:_LONGEST], "a comparison", longest=_LONGEST)
     if asked.margin is not None and not 0 < asked.margin < float("inf"):
-        raise UsageError(f"margin must be above 0, got {asked.margin:g}", fix="0.01, for example")
+        raise UsageError(
+            f"margin must be finite and above 0, got {asked.margin:g}", fix="0.01, for example"
+        )
     names = [str(measure) for measure in parse_all(list(asked.measures))] if asked.measures else []
     editions = [row.name for row in list_editions(opened)]
     if asked.edition != NOW and asked.edition not in editions:
@@ -216,11 +218,11 @@ def _free(default_name: str, settings: Mapping[str, Any], taken: Collection[str]
     """A unique name for a comparison, with its settings or a number added if needed."""
     margin = [] if settings["margin"] is None else [f"margin {settings['margin']:g}"]
     edition = [] if settings["edition"] == NOW else [settings["edition"]]
-    details = [*settings["measures"], *(f"by {each}" for each in settings["by"]), *margin, *edition]
+    details = [*settings["measures"], *(f"by {name}" for name in settings["by"]), *margin, *edition]
     longer = ", ".join([default_name, *details])
     numbered = (f"{longer[: _LONGEST - 10]} ({number})" for number in itertools.count(2))
     names = itertools.chain([default_name[:_LONGEST], longer[:_LONGEST]], numbered)
-    return next(each for each in names if each not in taken)
+    return next(name for name in names if name not in taken)
 
 
 def _chosen(rows: Sequence[RunRow], wanted: Sequence[int]) -> list[RunRow]:
@@ -267,8 +269,8 @@ def folder_of(opened: Workspace, comparison_id: int) -> Path:
 def runs_of(opened: Workspace, row: ComparisonRow) -> list[RunRow]:
     """The runs of a comparison, the baseline first."""
     with opened.store.read() as connection:
-        known = {each.id: each for each in runs.runs(connection, opened.golden.id)}
-    return [known[each] for each in row.runs if each in known]
+        by_id = {run.id: run for run in runs.runs(connection, opened.golden.id)}
+    return [by_id[run] for run in row.runs if run in by_id]
 
 
 def compute(opened: Workspace, comparison_id: int, clock: Callable[[], int]) -> bool:
@@ -349,18 +351,23 @@ def side(
         return None
     differences = [
         tables.QueryDifference(
-            **{name: each[name] for name in OF_DIFFERENCES},
-            slices=_slices(each["slices"]),
+            **{name: difference[name] for name in OF_DIFFERENCES},
+            slices=_slices(difference["slices"]),
         )
-        for each in rows.iter_rows(named=True)
+        for difference in rows.iter_rows(named=True)
     ]
     state = dict(states.select("run", "state").iter_rows())
     base = found.comparison.baseline
     values: dict[tuple[str, str], QueryValue] = {}
-    for each in differences:
-        for run, value in ((base, each.baseline_value), (each.candidate, each.candidate_value)):
+    for difference in differences:
+        for run, value in (
+            (base, difference.baseline_value),
+            (difference.candidate, difference.candidate_value),
+        ):
             its_state = state.get(run, "ok")
-            values[run, each.measure] = QueryValue(run, each.measure, query_id, value, its_state)
+            values[run, difference.measure] = QueryValue(
+                run, difference.measure, query_id, value, its_state
+            )
     for run, its_state in state.items():
         for measure_of in dict.fromkeys(view.measure for view in found.content.views):
             lacking = QueryValue(run, measure_of, query_id, None, its_state)
@@ -414,9 +421,9 @@ def queue_next(
 
 def _digest(opened: Workspace, row: ComparisonRow, wanted: Sequence[RunRow]) -> str:
     """Hash of the request; ids alone are not enough, as another store may reuse them."""
-    contents = [(each.id, each.sha256) for each in wanted]
-    asked = [opened.golden.salt, row.id, row.created_us, contents, row.settings]
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    contents = [(run.id, run.sha256) for run in wanted]
+    request = [opened.golden.salt, row.id, row.created_us, contents, row.settings]
+    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
 
 
 def is_of(
@@ -464,8 +471,8 @@ AT_HAND = ArtifactCache(_MEMORY, _read)
 
 def _slices(memberships: Sequence[str]) -> dict[str, list[str]]:
     slices: dict[str, list[str]] = {}
-    for each in memberships:
-        attribute, _, value = each.partition("=")
+    for membership in memberships:
+        attribute, _, value = membership.partition("=")
         slices.setdefault(attribute, []).append(value)
     return slices
 
@@ -557,12 +564,12 @@ def _computed(opened: Workspace, row: ComparisonRow, wanted: Sequence[RunRow]) -
 def _queries(found: Comparison, zero_weight: Collection[str]) -> pl.DataFrame:
     """The table with columns ``QUERIES``, the largest contributions first, zero weights last."""
     rows = []
-    for each in found.queries:
-        gain = each.difference * (-1 if lower_is_better(each.measure) else 1)
+    for difference in found.queries:
+        gain = difference.difference * (-1 if lower_is_better(difference.measure) else 1)
         outcome = "better" if gain > TIED else "worse" if gain < -TIED else "same"
-        shared = {name: getattr(each, name) for name in OF_DIFFERENCES}
-        own = {"outcome": outcome, "slices": memberships(each.slices)}
-        rows.append(shared | own | {"counts": each.query_id not in zero_weight})
+        shared = {name: getattr(difference, name) for name in OF_DIFFERENCES}
+        derived = {"outcome": outcome, "slices": memberships(difference.slices)}
+        rows.append(shared | derived | {"counts": difference.query_id not in zero_weight})
     frame = pl.DataFrame(rows, schema=QUERIES)
     return frame.sort(pl.col("share").abs(), descending=True, maintain_order=True)
 

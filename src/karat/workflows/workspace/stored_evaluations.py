@@ -216,13 +216,13 @@ def compute(opened: Workspace, row: RunRow, rules: Rules) -> None:
 
 def _clear(folder: Path) -> None:
     """Delete the oldest evaluations if there are more than ``MOST``."""
-    own = []
-    for each in folder.iterdir():
+    stored = []
+    for path in folder.iterdir():
         with suppress(OSError):
-            if re.fullmatch("[0-9a-f]{24}", each.name):
-                own.append((each.stat().st_mtime_ns, each))
-    for _, each in sorted(own, reverse=True)[MOST:]:
-        shutil.rmtree(each, ignore_errors=True)
+            if re.fullmatch("[0-9a-f]{24}", path.name):
+                stored.append((path.stat().st_mtime_ns, path))
+    for _, path in sorted(stored, reverse=True)[MOST:]:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def side(
@@ -256,8 +256,8 @@ def attributes_of(opened: Workspace) -> list[str]:
     with opened.store.read() as connection:
         frame = queries.frame(connection, opened.golden.id)
     fixed = {"query_id", "text", "need", "weight", "probability", "count", "no_answer", "origin"}
-    own = [name for name in frame.columns if name not in fixed]
-    return list(dict.fromkeys([*own, *BUILT_IN]))
+    attributes = [name for name in frame.columns if name not in fixed]
+    return list(dict.fromkeys([*attributes, *BUILT_IN]))
 
 
 def checked(rules: Rules) -> Rules:
@@ -268,7 +268,7 @@ def checked(rules: Rules) -> Rules:
     """
     if not rules.measures:
         return rules
-    return replace(rules, measures=[str(each) for each in parse_all(list(rules.measures))])
+    return replace(rules, measures=[str(measure) for measure in parse_all(list(rules.measures))])
 
 
 def known(opened: Workspace, rules: Rules) -> Rules:

@@ -165,12 +165,12 @@ def beside(
     Returns:
         None if neither a run nor a judgment has the query.
     """
-    kept = _of_query(tables["grades"], query_id)
-    held = _of_query(tables["heads"], query_id)
-    grades = _grades_now(opened, query_id) if edition == NOW else kept
-    changed = _changed(kept, grades)
-    runs = _runs(content, held, query_id, values)
-    if not held.height and not grades.height and not values:
+    stored_grades = _of_query(tables["grades"], query_id)
+    heads = _of_query(tables["heads"], query_id)
+    grades = _grades_now(opened, query_id) if edition == NOW else stored_grades
+    changed = _changed(stored_grades, grades)
+    runs = _runs(content, heads, query_id, values)
+    if not heads.height and not grades.height and not values:
         return None
     qrels = Qrels(grades, "the query").on_scale(content.grades)
     parsed = parse_all([measure])[0]
@@ -226,20 +226,20 @@ def _grades_now(opened: Workspace, query_id: str) -> pl.DataFrame:
     return current.grades.select("query_id", "doc_id", "grade")
 
 
-def _changed(kept: pl.DataFrame, grades: pl.DataFrame) -> int:
+def _changed(stored: pl.DataFrame, grades: pl.DataFrame) -> int:
     """Number of documents whose grade changed, was added or was removed."""
-    both = kept.join(grades, on=["query_id", "doc_id"], how="full", coalesce=True, suffix="_now")
+    both = stored.join(grades, on=["query_id", "doc_id"], how="full", coalesce=True, suffix="_now")
     return both.filter(pl.col("grade").ne_missing(pl.col("grade_now"))).height
 
 
 def _runs(
-    content: Content, held: pl.DataFrame, query_id: str, values: Sequence[QueryValue]
+    content: Content, heads: pl.DataFrame, query_id: str, values: Sequence[QueryValue]
 ) -> list[Run]:
     """The runs, restricted to this query."""
     states = {row.run: row.state for row in values}
     out = []
     for place, name in enumerate(content.runs):
-        rows = held.filter(run=place).select("query_id", "doc_id", "score")
+        rows = heads.filter(run=place).select("query_id", "doc_id", "score")
         answers = None
         if not rows.height and states.get(name) in {"failed", "empty"}:
             answers = pl.DataFrame({"query_id": [query_id], "state": [states[name]]})

@@ -181,33 +181,35 @@ def _golden_set(
 
 
 def _edited(
-    store: Store, found: GoldenSetRow, workspace: WorkspaceConfig, *, change: bool
+    store: Store, golden: GoldenSetRow, workspace: WorkspaceConfig, *, change: bool
 ) -> WorkspaceConfig:
     """The workspace, with a note if its file differs from the store; ``change`` updates the store.
 
     Raises:
         UsageError: the scale differs.
     """
-    if found.scale != workspace.scale:
-        raise _other_scale(found, workspace)
+    if golden.scale != workspace.scale:
+        raise _other_scale(golden, workspace)
     signs = [
-        f"{each:g}"
-        for each, sign in workspace.grades.items()
-        if found.grades.get(each, sign) != sign
+        f"{grade:g}"
+        for grade, sign in workspace.grades.items()
+        if golden.grades.get(grade, sign) != sign
     ]
     differ = [
         f"{name} {new:g} (was {old:g})" if change else f"{name} {new:g} (the store: {old:g})"
         for name, new, old in (
-            ("raters", workspace.raters, found.raters),
-            ("repeats", workspace.repeats, found.repeats),
+            ("raters", workspace.raters, golden.raters),
+            ("repeats", workspace.repeats, golden.repeats),
         )
         if new != old
     ]
     if signs:
         differ.append(f"the sign of grade {', '.join(signs)}")
-    gone = [each for each in found.grades if each not in workspace.grades]
-    differ += [f"grade {each:g} is removed" for each in gone]
-    differ += [f"grade {each:g} is new" for each in workspace.grades if each not in found.grades]
+    gone = [grade for grade in golden.grades if grade not in workspace.grades]
+    differ += [f"grade {grade:g} is removed" for grade in gone]
+    differ += [
+        f"grade {grade:g} is new" for grade in workspace.grades if grade not in golden.grades
+    ]
     if not differ:
         return workspace
     what = ", ".join(differ)
@@ -215,7 +217,7 @@ def _edited(
         with store.begin() as connection:
             golden_sets.change(
                 connection,
-                found.id,
+                golden.id,
                 grades=workspace.grades,
                 raters=workspace.raters,
                 repeats=workspace.repeats,
@@ -229,10 +231,10 @@ def _edited(
     return replace(workspace, notes=(*workspace.notes, note))
 
 
-def _other_scale(found: GoldenSetRow, workspace: WorkspaceConfig) -> UsageError:
-    (low, high), (least, most) = found.scale, workspace.scale
+def _other_scale(golden: GoldenSetRow, workspace: WorkspaceConfig) -> UsageError:
+    (low, high), (least, most) = golden.scale, workspace.scale
     return UsageError(
-        f"the golden set {found.name} has the scale {low:g} to {high:g}, and karat.toml has "
+        f"the golden set {golden.name} has the scale {low:g} to {high:g}, and karat.toml has "
         f"{least:g} to {most:g}",
         fix="restore the scale, or name another golden set in karat.toml: the scale of a golden "
         "set with judgments is fixed",
