@@ -120,17 +120,7 @@ def compare(
         InputError: runs and judgments that do not belong together.
     """
     check_types(seed=seed, margin=margin, resamples=resamples, review=review, judge_next=judge_next)
-    if min(review, judge_next) < 0:
-        raise UsageError("review and judge_next must be 0 or more")
-    if judged_only and judge_next:
-        raise UsageError(
-            "judge_next lists unjudged documents, which judged_only drops", fix="judged_only=False"
-        )
-    if fully_judged and judge_next:
-        raise UsageError(
-            "judge_next lists unjudged documents, and fully_judged declares that there are none",
-            fix="leave out one of the two",
-        )
+    _check_lists(review, judge_next, judged_only=judged_only, fully_judged=fully_judged)
     if interval not in INTERVALS:
         raise UsageError(f"unknown interval {interval!r}", nearest=INTERVALS)
     attributes = list(dict.fromkeys(names(by, "by") or ()))
@@ -240,6 +230,20 @@ def compare(
     )
     use_notes = use_notes if subset is None else subset.used(commit=commit)
     return replace(comparison, notes=[*use_notes, *notes])
+
+
+def _check_lists(review: int, judge_next: int, *, judged_only: bool, fully_judged: bool) -> None:
+    if min(review, judge_next) < 0:
+        raise UsageError("review and judge_next must be 0 or more")
+    if judged_only and judge_next:
+        raise UsageError(
+            "judge_next lists unjudged documents, which judged_only drops", fix="judged_only=False"
+        )
+    if fully_judged and judge_next:
+        raise UsageError(
+            "judge_next lists unjudged documents, and fully_judged declares that there are none",
+            fix="leave out one of the two",
+        )
 
 
 def _check(plan: EvaluationPlan) -> None:

@@ -104,25 +104,30 @@ def write_report(
     plan = settle(
         judgments, systems, names[:1], queries=query_table, documents=document_table, **rules
     )
-    shared_args = {"queries": query_table, "documents": document_table, "per_query": True, **rules}
-    if isinstance(found, Results):
-        results = found
-        if not found.per_query:
-            values = evaluate(
-                judgments, systems, names, interval="none", bounds=False, **shared_args
-            )
-            results = replace(found, per_query=values.per_query)
-    else:
-        results = evaluate(judgments, systems, names, **shared_args)
+    shared_args = {"queries": query_table, "documents": document_table, **rules}
+    results = _with_values(found, judgments, systems, names, shared_args)
     content = _content(plan, results, against, gate, document_table)
-    content = replace(
-        content,
-        sources=sources,
-        rules=list(_rules(rules, against, gate)),
-    )
-    page = to_page(content)
+    page = to_page(replace(content, sources=sources, rules=list(_rules(rules, against, gate))))
     with beside(Path(path)) as stream:
         stream.write(page.encode())
+
+
+def _with_values(
+    found: Results | Comparison | Gate,
+    qrels: Qrels,
+    runs: Sequence[Run],
+    measures: Sequence[str],
+    settings: Mapping[str, Any],
+) -> Results:
+    """The results, or an evaluation of the same runs, with the values of each query."""
+    if not isinstance(found, Results):
+        return evaluate(qrels, runs, measures, per_query=True, **settings)
+    if found.per_query:
+        return found
+    values = evaluate(
+        qrels, runs, measures, interval="none", bounds=False, per_query=True, **settings
+    )
+    return replace(found, per_query=values.per_query)
 
 
 def write_plot(path: str | Path, found: Results | Comparison) -> None:
