@@ -207,7 +207,7 @@ def remove_run(opened: Workspace, row: RunRow, *, person: str, now: int) -> None
             subject = "comparisons need" if len(needing) > 1 else "a comparison needs"
             raise UsageError(
                 f"{subject} the run {current[1].name!r}: {names}{others}",
-                fix=f"delete {'these' if len(needing) > 1 else 'it'} first",
+                fix=f"remove {'these' if len(needing) > 1 else 'it'} first",
             )
         file = file_of(opened, current[1])
         alone = runs.remove(connection, row.id)
