@@ -174,7 +174,7 @@ def test_where_runs_cannot_be_kept_nothing_comes_in(
     shop.workspace.runs.write_text("no folder", encoding="utf-8")
     rows = "Snapshot Name,Snapshot Time,Case ID,Query Text,Doc ID,Doc Position\n"
     (tmp_path / "snapshot.csv").write_text(f"{rows}before,2024-05-01,7,door,d2,1\n", "utf-8")
-    with pytest.raises(InputError, match="runs cannot be kept there"):
+    with pytest.raises(InputError, match="cannot store runs"):
         take_in(shop, tmp_path / "snapshot.csv", now=tick())
     assert held(shop) == (0, 0, 0)
 

@@ -49,7 +49,7 @@ def test_a_run_that_ends_before_the_measure() -> None:
         "short returns at most 3 documents per query, and P@4 looks deeper"
     ]
     assert those(notes(ranked("good"), FIRST, ["P@2"]), "deeper") == [
-        "baseline returns at most 1 document to a query, and P@2 looks deeper"
+        "baseline returns at most 1 document per query, and P@2 looks deeper"
     ]
     assert those(notes(deep, FIRST, ["P@3"]), "deeper") == []
 
@@ -71,7 +71,7 @@ def test_ties_are_told_with_what_they_could_make() -> None:
     [told] = those(notes(LAST, {"tied": TIED}, ["RR", "P@1", "P@2"]), "tied in score")
     # Two of three documents; P@2 has both of them anyhow.
     assert told.startswith(
-        "tied: 67 % of the documents are tied in score; by another order of them "
+        "tied: 67 % of the documents are tied in score; in another order "
         "RR could be 0.500 to 1.000 (and 1 more measure"
     )
     # LAST has RR 1/3, below all orders of the ties.

@@ -50,7 +50,7 @@ def test_grades_that_come_and_go_are_called_that(shop: Workspace, tick: Tick) ->
     edit(shop, signs[2.0], "Good")
     with open_workspace(shop.workspace.root, now=tick()) as found:
         (note,) = found.workspace.notes
-    assert note.endswith(": the sign of grade 2, grade 1 is gone, grade 1.5 is new")
+    assert note.endswith(": the sign of grade 2, grade 1 is removed, grade 1.5 is new")
 
 
 def test_in_a_store_that_is_shared_the_stores_values_stand(
