@@ -63,7 +63,7 @@ def test_the_scale_decides_how_far() -> None:
         assert row.unjudged_high == pytest.approx(known + top)
     note = said(evaluate(QRELS, RUN, "RR@10", scale="0-3"), "unjudged documents could")
     assert "from 0 to 3 (declared)" in note
-    assert "(the largest there is" in said(evaluate(QRELS, RUN, "RR@10"), "unjudged documents")
+    assert "(the largest grade" in said(evaluate(QRELS, RUN, "RR@10"), "unjudged documents")
 
 
 @pytest.mark.parametrize("scale", ["3", "a-b", "3-0", "1-1", (0,), (0, "x"), (0, float("inf"))])
