@@ -243,7 +243,7 @@ def test_a_known_failure_that_passes_is_told(shop: pytest.Pytester) -> None:
         ("golden=3", "karat.errors.InputError: qrels: a int is not a data frame"),
         ("policy=3", "karat.errors.InputError: policy: the policy is 3, not a table"),
         ("baseline=3", "karat.errors.InputError: run: a int is not a data frame"),
-        ("timeout=0", "karat.errors.UsageError: a timeout of 0 leaves no time"),
+        ("timeout=0", "karat.errors.UsageError: timeout must be above 0"),
         ("policy={'rule': [{'measure': 'AP', 'min': 0, 'slice': 'a=b'}]}", "karat.errors.*a*"),
     ],
 )

@@ -57,7 +57,7 @@ LONGER = {
     "workflows/golden/import_.py import_exchange": 77,
     "workflows/golden/pooling.py pool": 63,
     "workflows/lint/bytewise.py look": 61,
-    "workflows/offline/compare.py compare": 147,
+    "workflows/offline/compare.py compare": 139,
     "workflows/offline/evaluate.py evaluate": 119,
     "workflows/offline/explain.py explain": 65,
     "workflows/online/evidence.py _reduced": 68,

@@ -11,7 +11,7 @@ EXPLAINS = "BCa bootstrap intervals"
 UNJUDGED = Note("unjudged documents could change this", Concern.UNJUDGED)
 MISSING = Note("3 queries not in the run", Concern.QUERIES)
 FEW = Note("fewer than 25 queries", Concern.FEW)
-IDS = Note("none of the documents retrieved is judged", Concern.INPUT)
+IDS = Note("no retrieved document is judged", Concern.INPUT)
 
 
 def test_notes_are_in_order_of_importance_and_each_is_there_once() -> None:

@@ -60,7 +60,7 @@ def test_it_does_not_go_with_what_asks_for_judgments() -> None:
         with pytest.raises(UsageError, match="fully_judged") as wrong:
             karat.evaluate(QRELS, BEFORE, fully_judged=True, **options)
         assert wrong.value.fix == "leave out one of the two"
-    with pytest.raises(UsageError, match="nothing to judge next"):
+    with pytest.raises(UsageError, match="judge_next lists unjudged documents"):
         karat.compare(QRELS, BEFORE, AFTER, judge_next=5, fully_judged=True)
     with pytest.raises(UsageError, match="not True or False"):
         karat.evaluate(QRELS, BEFORE, fully_judged="yes")
@@ -80,7 +80,7 @@ def test_unknown_document_ids_are_still_reported_first() -> None:
     first = found.notes[0]
     assert isinstance(first, Note)
     assert first.concern is Concern.INPUT
-    assert "none of the documents retrieved is judged" in first
+    assert "no retrieved document is judged" in first
     assert karat.gate(POLICY, QRELS, BEFORE, other, fully_judged=True).verdict == "unhealthy"
 
 

@@ -122,9 +122,7 @@ def test_json_says_all_of_it(typed: Typed, folder: Path, monkeypatch: pytest.Mon
     assert (told["about"]["commit"], told["about"]["depth"]) == ("1a2b3c", "1")
     assert told["next"] == "karat evaluate QRELS run.jsonl"
     # flaky fails each first try, and is asked again: 3 queries answered at the second.
-    assert any(
-        note.startswith("3 queries answered, but not at the first") for note in told["notes"]
-    )
+    assert any(note.startswith("3 queries answered only after a retry") for note in told["notes"])
     cut = formats.read_run(folder / "run.jsonl").to_dict()
     assert cut == {"q1": {"a": 2}, "q2": {}, "q4": {"b": 2}}
 
@@ -177,7 +175,11 @@ def test_its_time_dates_the_documents(typed: Typed, folder: Path, ending: str) -
         ("", 2, "no search function\n  fix: --python"),
         ("--python my_search:search --about index", 2, "'index' is not KEY=VALUE"),
         ("--python my_search:search -k 0", 2, "depth is 0, not a whole number from 1"),
-        ("--python my_search:search --concurrency 0", 2, "concurrency is 0"),
+        (
+            "--python my_search:search --concurrency 0",
+            2,
+            "concurrency must be a whole number from 1, got 0",
+        ),
         ("--python my_search:search -o nowhere/run.trec", 2, "nowhere/run.trec: cannot be written"),
         ("--python my_search:search -o run.doc", 2, "does not tell in which format to write run"),
         ("--python my_search:search -o . --output-format csv", 2, "expected a file, got a folder"),
@@ -227,7 +229,7 @@ def test_what_was_asked_is_not_lost_when_a_format_cannot_hold_it(
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ({"query_id": "q1"}, "the queries have no text to ask"),
+        ({"query_id": "q1"}, "the queries have no text to search for"),
         ({"query_id": "q1", "text": ""}, "no text"),
     ],
 )

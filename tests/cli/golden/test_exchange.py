@@ -68,7 +68,7 @@ def test_runs_that_are_kept_go_out_by_name(typed: Typed, said: Path, tmp_path: P
     (tmp_path / "bm25.trec").write_text("q1 Q0 d2 1 2.5 x\nq1 Q0 d1 2 1 x\n", encoding="utf-8")
     (tmp_path / "same.trec").write_text("q1 Q0 d2 1 2.5 x\nq1 Q0 d1 2 1 x\n", encoding="utf-8")
     pooled = typed("golden pool bm25.trec same.trec -w shop")
-    assert "run 'same' is the same as 'bm25': it is kept once" in " ".join(pooled.out.split())
+    assert "run 'same' is the same as 'bm25': it is stored once" in " ".join(pooled.out.split())
     done = typed("golden export out.trec --run bm25 -w shop")
     assert done.err == "  kept: run 'bm25': 2 rows of 1 query\n"
     assert read_run(tmp_path / "out.trec").to_dict() == {"q1": {"d2": 2.5, "d1": 1}}

@@ -24,6 +24,4 @@ def test_the_queue_says_in_json_what_it_took(typed: Typed, tmp_path: Path) -> No
         (tmp_path / f"{name}.trec").write_text("q1 Q0 a 1 3 x\n", encoding="utf-8")
     pooled = json.loads(typed("golden pool one.trec two.trec -w shop -f json").out)
     assert (pooled["added"], pooled["lacking"]) == (0, ["q2"])
-    assert pooled["notes"] == [
-        "run 'two' is the same as 'one': it is kept once, and has both names"
-    ]
+    assert pooled["notes"] == ["run 'two' is the same as 'one': it is stored once, with both names"]

@@ -134,7 +134,7 @@ def test_an_edit_is_said_on_standard_error(typed: Typed, shop: Path) -> None:
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("raters = 2", "raters = 3"), encoding="utf-8")
     line = "judge --terminal --rater zoe -w shop"
-    said = "karat: karat.toml was edited; this holds from now on: raters 3 (was 2)\n"
+    said = "karat: karat.toml was edited; now in effect: raters 3 (was 2)\n"
     assert typed(line, given="q\n").err == said
     assert typed(line, given="q\n").err == ""
 

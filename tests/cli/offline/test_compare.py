@@ -97,7 +97,7 @@ def test_what_to_judge_next_as_a_file(
         (("--judge-file", "next.csv"), "--judge-next 20"),
         (("--judge-next", "2", "-m", "P@2", "--judge-file", "next.txt"), "does not tell"),
         (("--margin", "-1"), "is not above 0"),
-        (("-m", "NumRet"), "no mean over queries"),
+        (("-m", "NumRet"), "not a mean over queries"),
         (("--by", "class"), "--queries FILE"),
     ],
 )

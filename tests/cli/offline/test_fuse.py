@@ -76,7 +76,7 @@ def test_depth_k_and_normalise(karat: Karat) -> None:
         (["--weights", "1"], "there is 1 weight for 2 runs"),
         (["--weights", "1,x"], "the weight 'x' is not a number"),
         (["--weights", "1,0"], "the weight 0.0 is not a number above 0"),
-        (["--normalise", "sum"], "no score to normalise"),
+        (["--normalise", "sum"], "no scores to normalise"),
         (["--method", "sum", "--k", "1"], "k is a parameter of reciprocal rank fusion"),
         (["--method", "max"], "'max' is not one of 'rrf', 'sum'"),
         (["--depth", "0"], "a depth of 0"),

@@ -104,7 +104,7 @@ def test_ids_and_errors_of_strangers_cannot_repaint_the_screen() -> None:
 
 @pytest.mark.parametrize("count", ["1 query", "1,200 queries"])
 def test_another_order_than_the_scores_is_told_of_the_candidate(count: str) -> None:
-    note = f"ranks contradict scores in {count}: scores decide, ranks do not count"
+    note = f"ranks contradict scores in {count}: ordered by score, ranks ignored"
     gate = Gate("pass", "old", "new", "gate.toml", [], notes=[f"new: {note}"])
     assert of_order(gate).startswith(
         f"new returned documents in another order than their scores in {count}; karat goes by score"

@@ -100,7 +100,7 @@ def test_its_name_may_be_said_and_it_is_kept_once(client_of: ClientOf) -> None:
     assert where == plain, "an address that is shared says nothing of what was done"
     held = next(each for each in egon.cookies.jar if each.name.endswith("_said"))
     assert (held.path, held.has_nonstandard_attr("HttpOnly")) == (plain, True)
-    kept_already = "This content is kept already, as 'new search': 'other' is another name of it."
+    kept_already = "This content is already stored as 'new search': 'other' is another name of it."
     # Nobody else is told so, nor of another run, even with the cookie.
     owner = client_of("owner")
     owner.cookies.set(held.name, held.value or "", domain="127.0.0.1")
@@ -122,7 +122,7 @@ def test_its_name_may_be_said_and_it_is_kept_once(client_of: ClientOf) -> None:
     assert [row["also"] for row in egon.get("/runs?format=json").json()["runs"][:2]] == [None] * 2
     back = brought(egon, name="other").headers["location"]  # type: ignore[attr-defined]
     number = other.headers["location"].rsplit("/")[-1]  # type: ignore[attr-defined]
-    assert f"'other' means it again, and not run {number}." in unescape(egon.get(back).text)
+    assert f"'other' again names it instead of run {number}." in unescape(egon.get(back).text)
 
 
 def test_a_file_of_the_workspace_may_be_named_and_no_other(

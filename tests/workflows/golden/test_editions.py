@@ -115,7 +115,7 @@ def test_coverage_counts_what_runs_show(shop: Workspace, tick: Tick, tmp_path: P
     assert (row["judged"], row["unjudged"]) == (0.5, 1)
     assert found.notes == []
     again = coverage(shop, [run.named("b")], now=tick(), k=2)
-    assert again.notes == ["run 'b' is the same as 'a': it is kept once, and has both names"]
+    assert again.notes == ["run 'b' is the same as 'a': it is stored once, with both names"]
     with pytest.raises(UsageError):
         coverage(shop, [run], now=tick(), k=0)
 
@@ -218,6 +218,6 @@ def test_coverage_follows_ids_and_says_what_is_lacking(
         found = coverage(shop, [run], now=tick(), name=name)
         assert found.queries["judged"].to_list() == [0.5]
         assert found.notes[0].endswith("such as 1 → q1")
-        assert found.notes[1:] == [f"run 'up' has 1 query that {where} lacks: 8"]
+        assert found.notes[1:] == [f"run 'up' has 1 query that {where} does not have: 8"]
     with pytest.raises(UsageError, match="two runs are called 'up'"):
         coverage(shop, [run, run], now=tick())

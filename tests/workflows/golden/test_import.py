@@ -174,7 +174,7 @@ def test_where_runs_cannot_be_kept_nothing_comes_in(
     shop.workspace.runs.write_text("no folder", encoding="utf-8")
     rows = "Snapshot Name,Snapshot Time,Case ID,Query Text,Doc ID,Doc Position\n"
     (tmp_path / "snapshot.csv").write_text(f"{rows}before,2024-05-01,7,door,d2,1\n", "utf-8")
-    with pytest.raises(InputError, match="runs cannot be kept there"):
+    with pytest.raises(InputError, match="cannot store runs"):
         take_in(shop, tmp_path / "snapshot.csv", now=tick())
     assert held(shop) == (0, 0, 0)
 
@@ -237,8 +237,8 @@ def test_two_ids_of_one_text_stay_apart_and_it_is_said(
     for new in (2, 0):
         found = take_in(shop, tmp_path / "said.csv", now=tick())
         assert (found.judgments, found.corrected) == (new, 0)
-        (told,) = (each for each in found.exchange.assumed if "one text" in each)
-        assert told.startswith("queries 'x' and 'y' have one text")
+        (told,) = (each for each in found.exchange.assumed if "the same text" in each)
+        assert told.startswith("queries 'x' and 'y' have the same text")
         assert "as 'q1' and 'y'" in told
     with shop.store.read() as c:
         frame = judgments.current(c, shop.golden.id).frame.filter(pl.col("rater") == "ann")
@@ -323,19 +323,19 @@ def test_ids_of_a_file_are_remembered(shop: Workspace, tick: Tick, tmp_path: Pat
     known_as, unknown = found.exchange.assumed
     assert known_as.startswith("2 queries of the file are known here under other ids since an ear")
     assert known_as.endswith("such as q1 → qa")
-    assert unknown == "1 query has no text: an id that the golden set does not know: q9"
+    assert unknown == "1 query has no text and an id that the golden set does not have: q9"
     with shop.store.read() as c:
         frame = judgments.current(c, shop.golden.id).frame.filter(pl.col("doc_id") == "d3")
     assert frame["query_id"].to_list() == ["qa", "qb", "q9"]
     # The newest import counts, and an id that the golden set has always means itself.
     (tmp_path / "other.csv").write_text("query_id,text\nq1,wall\nqa,roof\n", encoding="utf-8")
     clash = take_in(shop, tmp_path / "other.csv", now=tick()).exchange.assumed
-    said = "1 query is given other ids: theirs are other queries' here, such as qa → qa-2"
+    said = "1 query is given other ids, because other queries have theirs, such as qa → qa-2"
     assert said in clash
     (tmp_path / "again.qrels").write_text("q1 0 d4 2\nqa 0 d4 1\n", encoding="utf-8")
     told = take_in(shop, tmp_path / "again.qrels", now=tick()).exchange.assumed
     assert any("q1 → qb" in each for each in told)
-    assert any("taken for the golden set's own" in each and "qa → qa-2" in each for each in told)
+    assert any("matched to the golden set's own" in each and "qa → qa-2" in each for each in told)
     with shop.store.read() as c:
         frame = judgments.current(c, shop.golden.id).frame.filter(pl.col("doc_id") == "d4")
     assert dict(frame.select("query_id", "grade").iter_rows()) == {"qb": 2, "qa": 1}
@@ -381,11 +381,9 @@ def test_what_is_changed_is_named(shop: Workspace, tick: Tick, tmp_path: Path) -
     (tmp_path / "d.csv").write_text("doc_id,title,text\nd1,T,A door\nd2,T,Wall\n", "utf-8")
     found = take_in(shop, tmp_path / "q.csv", now=tick(), format="queries")
     assert found.changed == 1
-    assert found.exchange.assumed == ["1 query that was there is changed: q1 (text, lang)"]
+    assert found.exchange.assumed == ["1 query changed: q1 (text, lang)"]
     found = take_in(shop, tmp_path / "d.csv", now=tick(), format="documents")
-    assert found.exchange.assumed == [
-        "2 documents that were there are changed: d1 (title), d2 (title, text)"
-    ]
+    assert found.exchange.assumed == ["2 documents changed: d1 (title), d2 (title, text)"]
 
 
 def test_a_file_that_contradicts_most_of_what_is_there_warns_first(

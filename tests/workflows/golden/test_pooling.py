@@ -132,6 +132,6 @@ def test_queries_of_a_run_are_known_by_the_ids_of_a_file(
     known_as, unknown = made.notes
     assert known_as.startswith("1 query of run 'up' is known here under another id since an earlie")
     assert known_as.endswith("such as 1 → q1")
-    assert unknown == "run 'up' has 2 queries that the golden set lacks: 7, 2"
+    assert unknown == "run 'up' has 2 queries that the golden set does not have: 7, 2"
     (kept,) = stored_run_rows(asked)
     assert kept.to_dict() == run.to_dict()  # as it was given

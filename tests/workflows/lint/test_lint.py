@@ -365,7 +365,7 @@ def test_what_is_asked_wrongly_is_an_error_that_names_the_nearest(tmp_path: Path
     (tmp_path / "qrels.txt").write_text(QRELS)
     with pytest.raises(InputError, match=r"no such file\n.*qrels\.txt"):
         lint([tmp_path / "qrel.txt"])
-    with pytest.raises(InputError, match="no BEIR folder"):
+    with pytest.raises(InputError, match="not a BEIR folder"):
         lint([tmp_path])
     with pytest.raises(UsageError, match="did you mean run"):
         given(["a=runs"], ["a"])
@@ -421,7 +421,7 @@ def test_files_of_karats_own_are_called_what_they_are(text: str, kind: str, tmp_
     found = linted(tmp_path, main__json=text)
     [finding] = found.findings
     assert finding.code == "unreadable-file"
-    assert finding.message.startswith(f"this is {kind}, and lint reads")
+    assert finding.message.startswith(f"this is {kind}; lint checks")
     assert found.files[0].role is None
 
 

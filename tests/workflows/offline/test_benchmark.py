@@ -166,11 +166,11 @@ def test_what_happened_is_noted() -> None:
     results = karat.benchmark(made, answers.__getitem__, ["RR"], per_query=True, concurrency=2)
     assert [row.value for row in results.per_query] == [0.5, 0.5]  # in both, a stands second
     said = "\n".join(results.notes)
-    assert "documents returned twice in 1 query: the first place counts, and 2 further" in said
-    order = "returned documents in another order than their scores in 1 of 2 queries; karat goes by"
+    assert "duplicate documents in 1 query: the best rank counts, 2 duplicates" in said
+    order = "returned documents in an order that contradicts their scores in 1 of 2 queries"
     assert order in said
     assert "ranks contradict" not in said
-    assert "times were taken with up to 2 calls at once" in said
+    assert "latencies were measured with up to 2 calls at once" in said
 
 
 def test_the_order_returned_is_the_ranking() -> None:
@@ -214,7 +214,7 @@ def test_a_search_that_always_fails_has_no_value_and_says_why() -> None:
         ({"measures": [5]}, r"measures is \[5\], not names"),
         ({"by": "categry"}, "no attribute 'categry'.*did you mean category"),
         ({"intervall": "t"}, "neither benchmark nor evaluate.*'intervall'.*did you mean interval"),
-        ({"interval": "x"}, "no interval called 'x'"),
+        ({"interval": "x"}, "unknown interval 'x'"),
         ({"k": 0}, "k is 0"),
         ({"k": ()}, "k is ()"),
         ({"k": (1, "5")}, "k is"),
@@ -222,27 +222,27 @@ def test_a_search_that_always_fails_has_no_value_and_says_why() -> None:
         ({"k": 1.5}, "k is 1.5"),
         ({"k": "10"}, "k is '10'"),
         ({"k": True}, "k is True"),
-        ({"timeout": "5"}, "timeout is '5', not a number"),
-        ({"timeout": True}, "timeout is True"),
-        ({"timeout": float("inf")}, "a timeout of inf is no time"),
-        ({"timeout": 1e300}, "a timeout of 1e.300 is no time"),
-        ({"name": "\ud800"}, "holds half of a surrogate pair"),
+        ({"timeout": "5"}, "timeout must be a number, got '5'"),
+        ({"timeout": True}, "timeout must be a number, got True"),
+        ({"timeout": float("inf")}, r"timeout must be above 0 and at most \d+, got inf"),
+        ({"timeout": 1e300}, r"timeout must be above 0 and at most \d+, got 1e.300"),
+        ({"name": "\ud800"}, "contains half of a surrogate pair"),
         ({"name": ""}, "the name of the run is empty"),
         ({"name": 5}, "the name of the run is an int"),
         ({"concurency": 8}, "argument 'concurency'; did you mean concurrency"),
-        ({"golden": ()}, "a tuple of 0 is no golden set"),
-        ({"golden": (golden().qrels, golden().queries)}, "judgments stand before the queries"),
+        ({"golden": ()}, "expected a golden set, got a tuple of 0"),
+        ({"golden": (golden().qrels, golden().queries)}, "queries and judgments are swapped"),
         ({"golden": (None, golden().qrels)}, "there are no queries"),
         ({"golden": (golden().queries, None)}, "there are no judgments"),
-        ({"golden": None}, "None is no golden set"),
-        ({"concurrency": 0}, "concurrency is 0, not a whole number from 1"),
-        ({"concurrency": 2.5}, "concurrency is 2.5"),
-        ({"retries": -1}, "retries is -1"),
-        ({"warmup": True}, "warmup is True"),
-        ({"timeout": 0}, "a timeout of 0 leaves no time"),
-        ({"timeout": float("nan")}, "a timeout of nan"),
+        ({"golden": None}, "expected a golden set, got None"),
+        ({"concurrency": 0}, "concurrency must be a whole number from 1, got 0"),
+        ({"concurrency": 2.5}, "concurrency must be a whole number from 1, got 2.5"),
+        ({"retries": -1}, "retries must be a whole number from 0, got -1"),
+        ({"warmup": True}, "warmup must be a whole number from 0, got True"),
+        ({"timeout": 0}, r"timeout must be above 0 and at most \d+, got 0"),
+        ({"timeout": float("nan")}, r"timeout must be above 0 and at most \d+, got nan"),
         ({"search": "bm25"}, "the search is a str, not a function"),
-        ({"golden": {"q": {"a": 1}}}, "a dict is no golden set"),
+        ({"golden": {"q": {"a": 1}}}, "expected a golden set, got a dict"),
     ],
 )
 def test_what_is_misspelt_is_said_before_anything_is_asked(
@@ -404,7 +404,7 @@ def test_a_service_over_http(service: tuple[Server, str], kind: str, concurrency
     )
     assert again.value("RR") == 0.75
     assert again.results[0].failed == 0
-    assert any("but not at the first try" in note for note in again.notes)
+    assert any("answered only after a retry" in note for note in again.notes)
     assert server.asked >= 3 + 4
 
 

@@ -183,16 +183,16 @@ def test_what_to_judge_next() -> None:
     [
         ({"test": "anova"}, "there is no test called 'anova'"),
         ({"margin": 0}, "a margin of 0 is not above 0"),
-        ({"measures": "GMAP"}, "no mean over queries"),
-        ({"measures": "NumRet"}, "no mean over queries"),
+        ({"measures": "GMAP"}, "not a mean over queries"),
+        ({"measures": "NumRet"}, "not a mean over queries"),
         ({"seed": -1}, "cannot be"),
         ({"resamples": 5}, "100 to 10,000,000 resamples"),
         ({"by": "kind"}, "needs the queries"),
         ({"measures": []}, "no measure to compute"),
-        ({"measures": "Judged@3"}, "neither better nor worse"),
+        ({"measures": "Judged@3"}, "has no direction"),
         ({"test": None}, "there is no test called None"),
-        ({"interval": "normal"}, "there is no interval called"),
-        ({"review": -1}, "less than nothing"),
+        ({"interval": "normal"}, "unknown interval"),
+        ({"review": -1}, "review and judge_next must be 0 or more"),
         ({"judge_next": 3, "judged_only": True}, "judged_only drops"),
     ],
 )
@@ -291,9 +291,9 @@ def test_all_pairs_correct_for_more_than_the_baseline_does() -> None:
     assert every.settings.test == "bootstrap"
     told = [row.verdict in {"better", "worse"} for row in one.differences]
     assert sum(told) >= sum(row.verdict in {"better", "worse"} for row in every.differences)
-    assert any("which candidates differ from the baseline" in note for note in one.notes)
-    assert any("which runs differ from which" in note for note in every.notes)
-    assert any("the verdict counts" in note for note in one.notes)
+    assert any("for each candidate against the baseline" in note for note in one.notes)
+    assert any("for all pairs of runs" in note for note in every.notes)
+    assert any("go by the verdict" in note for note in one.notes)
     again = compare(QRELS, *runs, "RR", all_pairs=True)
     assert every.to_dict() == again.to_dict()
 
@@ -335,7 +335,7 @@ def test_measures_disagree_for_certain_only_where_the_verdicts_do() -> None:
 
 def test_all_pairs_take_no_other_test() -> None:
     runs = ranked(OLD), [ranked(BETTER), ranked(NOISE)]
-    with pytest.raises(UsageError, match="by the bootstrap, not by the sign test"):
+    with pytest.raises(UsageError, match="use the bootstrap, not the sign test"):
         compare(QRELS, *runs, "RR", all_pairs=True, test="sign")
 
 

@@ -156,7 +156,9 @@ def test_a_slice_of_weight_0_is_drawn_to_nothing_and_named_in_a_note() -> None:
     shown = {row.slice: row for row in found.slices}
     assert (shown["hard"].n, shown["hard"].losses, shown["hard"].shrunk) == (6, 5, None)
     assert shown["log"].shrunk == pytest.approx(0.05)  # one slice: no spread between slices
-    assert "10 of 16 queries count; 6 of weight 0 are shown in their slices only" in found.notes
+    assert (
+        "10 of 16 queries count; 6 with zero weight are shown in their slices only" in found.notes
+    )
     # What moved most is of queries that count; listed are all, these last.
     assert {move.query_id for move in found.moves} == {"q00", "q01", "q02"}
     assert [row.query_id for row in found.queries][-6:] == [*HARD[1:], "h00"]

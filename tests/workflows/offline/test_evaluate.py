@@ -123,7 +123,7 @@ def test_depth_cuts_rankings() -> None:
     assert only(evaluate(qrels, DEEP, ["RR"], depth=3)).value == 1 / 3
     assert only(evaluate(qrels, DEEP, ["RR"], depth=2)).value == 0.0
     assert only(evaluate(qrels, DEEP, ["NumRet"], depth=2)).value == 2
-    with pytest.raises(UsageError, match="a depth of 0 leaves nothing"):
+    with pytest.raises(UsageError, match="depth must be 1 or more, got 0"):
         evaluate(qrels, DEEP, depth=0)
 
 
@@ -263,7 +263,7 @@ def test_bca_is_repeatable_and_its_seed_matters() -> None:
     student = only(evaluate(MANY, SPREAD, ["RR"]))
     assert (low, high) == pytest.approx((student.ci_low, student.ci_high), abs=0.02)
     assert any("seed 7" in n for n in evaluate(MANY, SPREAD, interval="bca", seed=7).notes)
-    with pytest.raises(UsageError, match="a seed of -1 is below 0"):
+    with pytest.raises(UsageError, match="seed must be 0 or more, got -1"):
         evaluate(MANY, SPREAD, interval="bca", seed=-1)
 
 
@@ -279,7 +279,7 @@ def test_no_interval_where_none_is_asked_for() -> None:
     results = evaluate(MANY, SPREAD, ["RR", "NumRet"], interval="none")
     assert all(row.ci_low is None for row in results.results)
     assert "interval" not in " ".join(results.notes)
-    with pytest.raises(UsageError, match="there is no interval called 'z'"):
+    with pytest.raises(UsageError, match="unknown interval 'z'"):
         evaluate(MANY, SPREAD, interval="z")
 
 

@@ -98,9 +98,9 @@ LOST = {q: (["x", "a"], (1, 0)) for q in HARD}
 
 def test_a_note_says_how_many_count() -> None:
     notes = evaluate(*tables(FOUND | LOST), "RR", queries=about(7, [1.0] * 12)).notes
-    assert notes[0] == "12 of 19 queries count; 7 of weight 0 are shown in their slices only"
+    assert notes[0] == "12 of 19 queries count; 7 with zero weight are shown in their slices only"
     one = evaluate(*tables(FOUND | {"h00": LOST["h00"]}), "RR", queries=about(1, [1.0] * 12))
-    assert one.notes[0] == "12 of 13 queries count; 1 of weight 0 is shown in its slices only"
+    assert one.notes[0] == "12 of 13 queries count; 1 with zero weight is shown in its slices only"
     assert not any("weight" in note for note in evaluate(*tables(FOUND), "RR").notes)
 
 

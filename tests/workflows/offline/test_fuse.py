@@ -46,8 +46,8 @@ def test_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"method": "rff"}, "no way to fuse called 'rff'; did you mean rrf"),
-        ({"normalise": "min-max"}, "no score to normalise"),
+        ({"method": "rff"}, "unknown fusion method 'rff'; did you mean rrf"),
+        ({"normalise": "min-max"}, "no scores to normalise"),
         ({"method": "sum", "k": 60}, "k is a parameter of reciprocal rank fusion"),
         ({"method": "sum", "normalise": "zscore"}, "did you mean z-score"),
         ({"weights": [1, 2, 3]}, "there are 3 weights for 2 runs"),
@@ -71,5 +71,5 @@ def test_the_tuned_value_is_what_evaluate_says_of_the_run() -> None:
 
 
 def test_tuning_refuses_a_seed_below_0() -> None:
-    with pytest.raises(UsageError, match="a seed of -1 is below 0"):
+    with pytest.raises(UsageError, match="seed must be 0 or more, got -1"):
         fuse_tuned([BM25, DENSE], {"q": {"a": 1}}, seed=-1)

@@ -156,9 +156,7 @@ def test_the_first_place_of_a_document_counts() -> None:
     found = evaluate({"q1": {"c"}, "q2": {"a"}}, run, "RR")
     assert found.value("RR") == (1 / 3 + 1) / 2
     assert any(
-        note.startswith(
-            "documents returned twice in 1 query: the first place counts, and 2 further"
-        )
+        note.startswith("duplicate documents in 1 query: the best rank counts, 2 duplicates")
         for note in found.notes
     )
 

@@ -33,9 +33,7 @@ def test_nothing_is_said_where_nothing_is_to_say() -> None:
 
 def test_few_queries_are_not_to_be_trusted() -> None:
     few = {query: JUDGED[query] for query in list(JUDGED)[:24]}
-    assert "fewer than 25 queries are not to be trusted (the least here is 24)" in said(
-        few, answered(24)
-    )
+    assert "fewer than 25 queries are unreliable (the fewest here: 24)" in said(few, answered(24))
     assert said(few, answered(24), interval="none") == ""
     enough = {query: JUDGED[query] for query in list(JUDGED)[:25]}
     assert said(enough, answered(25)) == ""
@@ -79,7 +77,7 @@ def test_ranks_that_contradict_scores_do_not_count() -> None:
     results = evaluate({"q": {"a": 1}}, Run.from_frame(frame), ["RR"])
     assert results.results[0].value == 1.0
     note = "\n".join(results.notes)
-    assert "ranks contradict scores in 1 query: scores decide, ranks do not count" in note
+    assert "ranks contradict scores in 1 query: ordered by score, ranks ignored" in note
 
 
 def test_ties_are_said_with_their_share() -> None:
@@ -114,7 +112,7 @@ def test_nearly_all_is_not_printed_as_all(share: float, shown: str) -> None:
 def test_grades_below_0_are_said() -> None:
     run = Run.from_dict({"q": {"a": 1.0}})
     note = said({"q": {"a": 1, "b": -1}}, run)
-    assert "1 judgment is below 0, which means pooled and not judged" in note
+    assert "1 judgment is below 0, which means pooled but not judged" in note
     assert "2 judgments are below 0" in said({"q": {"a": 1, "b": -1, "c": -2}}, run)
 
 
@@ -124,7 +122,7 @@ def test_what_trec_eval_cuts_from_grades_is_said() -> None:
     results = evaluate(qrels, run, ["RR"], compat="trec_eval-9")
     assert results.results[0].value == 0.5  # b's 0.9 counts as 0
     note = "\n".join(results.notes)
-    assert "grades are cut to whole numbers" in note
+    assert "grades are truncated to whole numbers" in note
     assert "below 0" not in note, "-0.5 is cut to 0"
     assert "cut" not in "\n".join(evaluate(qrels, run, ["RR"]).notes)
 

@@ -132,7 +132,7 @@ def test_ranks_that_contradict_scores_are_said_of_a_part(path: Path) -> None:
     run = karat.Run.from_dict({"q1": ranked, "q2": ranked, "q3": ["a"]}, "mine")
     for part, count in (("dev", "1 query"), (None, "2 queries")):
         notes = karat.evaluate(path, run, ["P@1"], part=part).notes
-        assert f"ranks contradict scores in {count}: scores decide, ranks do not count" in notes
+        assert f"ranks contradict scores in {count}: ordered by score, ranks ignored" in notes
 
 
 def test_slices_that_show_the_held_out_part_are_uses(path: Path) -> None:

@@ -192,7 +192,7 @@ def test_a_page_of_a_gate_is_over_the_queries_of_the_gate(weighted: bool, tmp_pa
     assert f"{check.candidate_value:.3f}" in text
     assert "still fails (no synonyms)" in text
     whole = {**about, "comparison": compare(grades, old, new, ["RR"], queries=queries)}
-    with pytest.raises(UsageError, match="leaves out as a known failure"):
+    with pytest.raises(UsageError, match="excludes as a known failure"):
         write_report(tmp_path / "r.html", found, runs=[old, new], **whole)
 
 
@@ -337,13 +337,13 @@ def test_plots(tmp_path: Path) -> None:
     write_plot(tmp_path / "p.svg", evaluate(QRELS, OLD, ["P@2"]))
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "p.svg").read_text().startswith("<svg")
-    with pytest.raises(UsageError, match="no kind of picture"):
+    with pytest.raises(UsageError, match=r"does not end in \.png or \.svg"):
         write_plot(tmp_path / "p.gif", found)
 
 
 def test_where_it_cannot_be_written(tmp_path: Path) -> None:
     results = evaluate(QRELS, OLD, ["P@2"])
-    with pytest.raises(UsageError, match="a report is a file"):
+    with pytest.raises(UsageError, match="a report cannot be written to standard output"):
         write_report("-", results, runs=[OLD], qrels=QRELS)
     with pytest.raises(InputError, match="cannot be written"):
         write_report(tmp_path / "none" / "r.html", results, runs=[OLD], qrels=QRELS)

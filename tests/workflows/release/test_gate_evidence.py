@@ -217,7 +217,7 @@ def test_ids_of_another_world_are_unhealthy_and_no_drop(
         assert (found.verdict, found.exit_code, found.lost) == ("unhealthy", 3, [])
         first, *others = found.checks
         assert first.rule == "documents have the ids of the judgments"
-        assert first.reason.startswith("none of the documents retrieved is judged: ")
+        assert first.reason.startswith("no retrieved document is judged: ")
         assert cause in first.reason
         assert {check.verdict for check in others if check.measure} == {"cannot_tell"}
     # From such a baseline everything rises.
@@ -233,7 +233,7 @@ def test_a_part_of_the_ids_may_be_of_another_world() -> None:
     found = gate(DROP, QRELS, GOOD, half)
     assert found.verdict == "unhealthy"
     assert found.checks[0].reason == (
-        "not all documents are found among the judged: ids differ by upper and lower case: 'Dq00' "
+        "some document ids do not match the judgments: ids differ by upper and lower case: 'Dq00' "
         "in the run, 'dq00' in the judgments"
     )
     # What is unjudged and called something else is a drop.
@@ -244,7 +244,7 @@ def test_a_part_of_the_ids_may_be_of_another_world() -> None:
 def test_evaluate_and_compare_name_the_likely_cause() -> None:
     foreign = {query: {d.upper(): s for d, s in docs.items()} for query, docs in GOOD.items()}
     said = (
-        "none of the documents retrieved is judged: ids differ by upper and lower case: 'DQ00' in "
+        "no retrieved document is judged: ids differ by upper and lower case: 'DQ00' in "
         "the run, 'dq00' in the judgments"
     )
     assert said in evaluate(QRELS, foreign).notes

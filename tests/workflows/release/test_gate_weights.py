@@ -50,7 +50,9 @@ def test_what_becomes_of_them_changes_no_check_over_all(hard: dict[str, Any]) ->
     without = gate(POLICY | health, of_log(QRELS), of_log(GOOD), of_log(now), queries=about())
     assert alone(found) == alone(without)
     assert (found.verdict, found.lost, found.results[0].n) == ("pass", [], 30)
-    assert found.notes == ["30 of 40 queries count; 10 of weight 0 are shown in their slices only"]
+    assert found.notes == [
+        "30 of 40 queries count; 10 with zero weight are shown in their slices only"
+    ]
     # Were they to count, they would not be let pass.
     assert gate(POLICY, QRELS, GOOD, now, queries=about(weight=1.0)).verdict != "pass"
 
@@ -121,5 +123,5 @@ def test_a_report_counts_and_lists_them_so(tmp_path: Path) -> None:
     write_report(tmp_path / "r.html", found, runs=[run], qrels=QRELS, queries=about())
     page = (tmp_path / "r.html").read_text()
     assert "0 of 30 queries have 0." in page
-    assert "30 of 40 queries count; 10 of weight 0 are shown in their slices only" in page
+    assert "30 of 40 queries count; 10 with zero weight are shown in their slices only" in page
     assert "h09" in page

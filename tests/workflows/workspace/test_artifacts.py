@@ -80,7 +80,7 @@ def test_what_spoils_is_forgotten(tmp_path: Path, harm: str) -> None:
     assert held is not None
     path = held.files.tables["rows"]
     path.unlink() if harm == "gone" else path.write_bytes(b"x" * path.stat().st_size)
-    with pytest.raises(ArtifactCorrupted, match="look again"), held.files.reading():
+    with pytest.raises(ArtifactCorrupted, match="reload"), held.files.reading():
         pl.read_parquet(path)
     assert at_hand.get(tmp_path) is None
     write_artifact(tmp_path, {}, {"rows": ROWS})

@@ -67,7 +67,7 @@ def test_numbers_of_kept_runs(opened: Workspace) -> None:
     policy = policy_of({"rule": [{"measure": "RR@10", "min": 0.5}]})
     assert gate_kept(opened, policy, None, "main").candidate == "main"
     for call in (evaluate_kept, coverage_kept):
-        with pytest.raises(UsageError, match="no run is named"):
+        with pytest.raises(UsageError, match="expected at least one run"):
             call(opened, [], *([[]] if call is evaluate_kept else []))
 
 
@@ -81,5 +81,5 @@ def test_who_pools_is_noted(opened: Workspace) -> None:
     assert row == ("egon", "runs main, method rr, depth 2, new 2")
     with pytest.raises(UsageError, match="has no run 'x'"):
         pool_kept(opened, ["x"], person="egon", now=9)
-    with pytest.raises(UsageError, match="not chosen by 'depht'; did you mean depth"):
+    with pytest.raises(UsageError, match="unknown pooling method 'depht'; did you mean depth"):
         pool_kept(opened, ["main"], person="egon", now=9, method="depht")

@@ -69,12 +69,12 @@ def test_queries_of_one_text_stay_apart() -> None:
     assert same_queries(asked({"q1": "door", "y": "door"}), file)["x"] == "q1"
     assert same_queries(asked({"y": "door", "q1": "door"}), file)["x"] == "q1"
     (said,) = shared_texts(file, ids)
-    assert said.startswith("queries 'x' and 'y' have one text, but for case and white space")
-    assert "they stay apart, as 'q1' and 'y'" in said
+    assert said.startswith("queries 'x' and 'y' have the same text, ignoring case and white space")
+    assert "they stay separate, as 'q1' and 'y'" in said
     many = {f"{way}{n}": f"text {n}" for n in range(9) for way in "ab"}
     told = shared_texts(asked(many), {query: query for query in many})
     assert len(told) == 4
-    assert told[-1] == "and 6 more texts that several queries have"
+    assert told[-1] == "and 6 more texts shared by several queries"
 
 
 def test_what_is_said_now_goes_over_what_was_known() -> None:

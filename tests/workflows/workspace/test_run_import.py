@@ -64,7 +64,7 @@ def test_content_that_is_kept_gets_another_name_and_stays_whose_it_was(
     [before] = held(asked)
     again = import_run(asked, path, "found.trec", name="nightly", person="ben", now=tick())
     assert (again.new, again.row.id, again.row.name) == (False, made.row.id, "nightly")
-    assert again.said == "this content is kept already, as 'main': 'nightly' is another name of it"
+    assert again.said == "this content is already stored as 'main': 'nightly' is another name of it"
     [row] = held(asked)
     assert replace(row, names=before.names) == before
     assert list(row.names) == ["main", "nightly"]
@@ -76,7 +76,7 @@ def test_content_that_is_kept_gets_another_name_and_stays_whose_it_was(
     assert len(stored_run_rows(asked)) == 1
     # The same name and content again change nothing, and say so.
     same = import_run(asked, path, "found.trec", name="nightly", person="cleo", now=tick())
-    assert same.said == "this content is kept as 'nightly' already: nothing changed"
+    assert same.said == "this content is already stored as 'nightly': nothing changed"
     assert held(asked) == [row]
     assert noted(asked) == [("ann", "keep run", "main"), ("ben", "name run", "nightly")]
     with asked.store.read() as c:
@@ -92,16 +92,18 @@ def test_a_name_means_what_was_last_given_under_it(
         path.write_text(text)
         made.append(import_run(asked, path, "x", name="nightly", person="ann", now=0))
     assert [each.row.id for each in made] == [1, 2, 1]
-    assert made[2].said == ("this content is kept already: 'nightly' means it again, and not run 2")
+    assert made[2].said == (
+        "this content is already stored: 'nightly' again names it instead of run 2"
+    )
     assert find_runs(asked, ["nightly"])[0].id == 1
     assert [row.id for row in held(asked)] == [1, 2]  # in the order they came
-    with pytest.raises(UsageError, match="this is one: 'nightly'"):
+    with pytest.raises(UsageError, match="got one: 'nightly'"):
         ask(asked, Asked([1, 1]), by="ann", now=tick())
     path.write_text(OTHER)
     import_run(asked, path, "x", name="main", person="ann", now=tick())
     path.write_text(ONE)
     first = import_run(asked, path, "x", name="main", person="ann", now=tick())
-    assert first.said == "this content is kept already: 'main' means it now, and not run 2"
+    assert first.said == "this content is already stored: 'main' now names it instead of run 2"
 
 
 def test_what_is_brought_back_takes_no_name_that_another_has_by_now(
@@ -199,12 +201,12 @@ def test_a_run_goes_when_no_comparison_needs_it(
     folder.mkdir(parents=True)
     remove_comparison(asked, comparison, person="ben", now=tick())
     assert not folder.exists()
-    with pytest.raises(UsageError, match="gone already"):
+    with pytest.raises(UsageError, match="already deleted"):
         remove_comparison(asked, comparison, person="ben", now=tick())
     remove_run(asked, one, person="ben", now=tick())
     assert held(asked) == [other]
     assert [file.name[:5] for file in asked.workspace.runs.iterdir()] == ["run_b"]
-    with pytest.raises(UsageError, match="gone already"):
+    with pytest.raises(UsageError, match="already deleted"):
         remove_run(asked, one, person="ben", now=tick())
     assert noted(asked)[-2:] == [
         ("ben", "remove comparison", comparison.name),
@@ -225,14 +227,14 @@ def test_what_has_the_number_of_what_is_gone_stays(
         path.write_text(text)
         import_run(asked, path, "x", name=text[6], person="ann", now=tick())
     one, other = there = held(asked)
-    with pytest.raises(UsageError, match="gone already"):
+    with pytest.raises(UsageError, match="already deleted"):
         remove_run(asked, replace(one, sha256=other.sha256), person="ann", now=tick())
     assert held(asked) == there
     assert len(stored_run_rows(asked)) == 2
     number = ask(asked, Asked([one.id, other.id]), by="ann", now=tick())
     [row] = needed_by(asked, one)
     folder_of(asked, number).mkdir(parents=True)
-    with pytest.raises(UsageError, match="gone already"):
+    with pytest.raises(UsageError, match="already deleted"):
         remove_comparison(asked, replace(row, created_us=1), person="ann", now=tick())
     assert needed_by(asked, one) == [row]
     assert folder_of(asked, number).exists()

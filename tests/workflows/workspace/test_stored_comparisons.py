@@ -13,7 +13,7 @@ import pytest
 
 from karat.cli.main import main
 from karat.demo.build import build
-from karat.errors import UsageError
+from karat.errors import KaratError, UsageError
 from karat.formats import read_run
 from karat.formats.tables.writing import write_queries
 from karat.store.sql import audit, comparisons, pairs, runs
@@ -29,6 +29,7 @@ from karat.workflows.workspace.stored_comparisons import (
     ask,
     compute,
     folder_of,
+    heartbeat,
     kept,
     side,
     to_compute,
@@ -262,8 +263,8 @@ def test_a_run_whose_file_is_gone_says_so(opened: Workspace, tick: Tick) -> None
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"runs": [1]}, "another"),
-        ({"runs": [1, 99]}, "no such run"),
+        ({"runs": [1]}, "needs two runs"),
+        ({"runs": [1, 99]}, "unknown run"),
         ({"measures": ["nDGC@10"]}, "nDGC"),
         ({"margin": 0.0}, "margin"),
         ({"edition": "secnd"}, "secnd"),
@@ -338,7 +339,26 @@ def test_a_run_that_goes_meanwhile_is_not_compared(
         return editions(there)
 
     monkeypatch.setattr(stored_comparisons, "list_editions", removed)
-    with pytest.raises(UsageError, match="no such run"):
+    with pytest.raises(UsageError, match="unknown run"):
         ask(opened, Asked(chosen), by="ann", now=NOW)
     with opened.store.read() as connection:
         assert comparisons.comparisons(connection, opened.golden.id) == []
+
+
+# --- the heartbeat of a computation ---
+
+
+def test_it_beats_while_the_block_runs_even_where_one_fails() -> None:
+    enough, beats = threading.Event(), []
+
+    def beat() -> None:
+        beats.append(1)
+        if len(beats) == 3:
+            enough.set()
+        raise KaratError("the store did not answer")
+
+    with heartbeat(beat, 0.001):
+        assert enough.wait(5)
+    count = len(beats)
+    assert not threading.Event().wait(0.02)
+    assert len(beats) == count

@@ -178,7 +178,7 @@ def test_rules_have_one_order_and_know_what_there_is(shop: Workspace, row: RunRo
     for by, words in ((["colour"], "colour"), (four, "3 attributes"), ([",".join(four)], "3 at")):
         with pytest.raises(UsageError, match=words):
             known(shop, Rules(by=by))
-    with pytest.raises(UsageError, match="no edition 'frist'"):
+    with pytest.raises(UsageError, match="unknown edition 'frist'"):
         known(shop, Rules(edition="frist"))
 
 

@@ -57,7 +57,7 @@ def test_a_run_of_the_same_content_is_kept_once_and_it_is_said(shop: Workspace, 
         with shop.store.begin() as c:
             kept = keep_in(c, shop, [other], now=tick())
         assert kept.notes == [
-            "run 'other' is the same as 'one': it is kept once, and has both names"
+            "run 'other' is the same as 'one': it is stored once, with both names"
         ]
         assert ([run.name for run in kept.runs], kept.names) == (["other"], ["other"])
     assert keep_runs(shop, [other], now=tick()) == kept
@@ -151,7 +151,7 @@ def test_the_folder_that_fails_is_named(shop: Workspace, tick: Tick) -> None:
     file.unlink()
     shop.workspace.runs.rmdir()
     shop.workspace.runs.write_text("no folder", encoding="utf-8")
-    with pytest.raises(InputError, match=r"/runs: runs cannot be kept there"):
+    with pytest.raises(InputError, match=r"/runs: cannot store runs"):
         keep_runs(shop, [run], now=tick())
 
 

@@ -38,7 +38,7 @@ def test_what_is_changed_in_the_file_holds(shop: Workspace, tick: Tick) -> None:
         assert found.golden.guideline == shop.golden.guideline  # its text is the same
         assert found.golden.salt == shop.golden.salt
         assert found.workspace.notes == (
-            "karat.toml was edited; this holds from now on: raters 3 (was 2), the sign of grade 0",
+            "karat.toml was edited; now in effect: raters 3 (was 2), the sign of grade 0",
         )
     with open_workspace(shop.workspace.root, now=tick()) as again:
         assert (again.golden, again.workspace.notes) == (found.golden, ())
@@ -50,7 +50,7 @@ def test_grades_that_come_and_go_are_called_that(shop: Workspace, tick: Tick) ->
     edit(shop, signs[2.0], "Good")
     with open_workspace(shop.workspace.root, now=tick()) as found:
         (note,) = found.workspace.notes
-    assert note.endswith(": the sign of grade 2, grade 1 is gone, grade 1.5 is new")
+    assert note.endswith(": the sign of grade 2, grade 1 is removed, grade 1.5 is new")
 
 
 def test_in_a_store_that_is_shared_the_stores_values_stand(
@@ -71,13 +71,14 @@ def test_in_a_store_that_is_shared_the_stores_values_stand(
             assert found.golden == shop.golden
             (note,) = found.workspace.notes
             assert note == (
-                "karat.toml differs from the store, which stands: raters 3 (the store: 2), repeats "
-                "0.1 (the store: 0.05); karat init --upgrade puts the file's in force for all"
+                "karat.toml differs from the store, which takes precedence: raters 3 (the store: "
+                "2), repeats 0.1 (the store: 0.05); karat init --upgrade applies the file for "
+                "everyone"
             )
     edit(shop, "Right: answers", "Fits: answers")
     (note,) = upgrade_workspace(shop.workspace.root).notes
     assert note == (
-        "karat.toml was edited; this holds from now on: raters 3 (was 2), repeats 0.1 (was 0.05), "
+        "karat.toml was edited; now in effect: raters 3 (was 2), repeats 0.1 (was 0.05), "
         "the sign of grade 3"
     )
     assert upgrade_workspace(shop.workspace.root).notes == ()
@@ -94,7 +95,7 @@ def test_a_scale_cannot_change_under_its_judgments(shop: Workspace, tick: Tick) 
     edit(shop, 'scale = "0-3"', 'scale = "0-4"')
     edit(shop, "[agreement]", '4 = "Best"\n[agreement]')
     with (
-        pytest.raises(UsageError, match=r"graded from 0 to 3, and karat\.toml says 0 to 4"),
+        pytest.raises(UsageError, match=r"the scale 0 to 3, and karat\.toml has 0 to 4"),
         open_workspace(shop.workspace.root, now=tick()),
     ):
         pass
@@ -130,7 +131,7 @@ def test_a_golden_set_of_others_is_not_taken_over(
     shop: Workspace, tick: Tick, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KARAT_STORE", shop.workspace.store)
-    with pytest.raises(UsageError, match="has a golden set 'shop' already"):
+    with pytest.raises(UsageError, match="already has a golden set 'shop'"):
         make_workspace(tmp_path / "mine", now=tick(), name="shop")
     assert not (tmp_path / "mine").exists()
 
@@ -148,5 +149,5 @@ def test_only_a_new_guideline_is_a_new_version(shop: Workspace, tick: Tick) -> N
             versions.append((found.golden.guideline, found.golden.guideline_text))
             told.append(found.workspace.notes)
     assert versions == [("2", "second"), ("2", "second"), ("2", "second"), ("3", "third")]
-    new = "guideline.md has a new text: judgments name it version {} from now on"
+    new = "guideline.md has a new text: judgments refer to version {} from now on"
     assert told == [(new.format(2),), (), (), (new.format(3),)]

@@ -1,4 +1,4 @@
-"""Search: a search function is asked every query; what it returns becomes a run."""
+"""Search: call a search function with every query, and write what it returns as a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from karat.tables.returned import EXPECTED, common_reason, kind_of
 from karat.tables.searched import Reason, Searched
 from karat.workflows.offline.notes import of_repeats
 
-_PATIENCE = 1.0  # seconds before anything moves on the screen
+_PATIENCE = 1.0  # seconds before the progress bar appears
 _REASONS = 3
 
 
@@ -51,30 +51,28 @@ def search(
     commit: str | None = None,
     progress: bool = True,
 ) -> Searched:
-    """Ask a search function all queries, and write the run.
+    """Call a search function with all queries, and write the run.
 
     Args:
-        queries: What to ask.
-        function: Takes the text of a query; returns ids, ``(id, score)`` pairs or dicts, best
-            first, as for ``benchmark``. May be async.
-        out: Where the run goes; ``-`` is standard output.
-        engine: What the run's ``about`` calls what was asked.
-        output_format: A name of ``FORMATS``; by the file's name if None (JSONL on ``-``).
-        concurrency: Calls at once, from 1.
-        timeout: Seconds for each call, above 0; no limit if None.
-        retries: Further tries after an error or a timeout, from 0.
-        warmup: How many of the first queries are asked once before, untimed; from 0.
-        depth: Documents of each query that are kept, from 1; all if None.
-        name: Name of the run, in its ``about`` too; the file's if None.
-        about: More about the run, over what is known here.
-        commit: The commit of the search's code.
-        progress: Whether progress is shown on standard error, if it is a terminal or a notebook
-            and takes longer than a second.
+        queries: Queries with texts.
+        function: The search function, as for ``benchmark``.
+        out: File of the run; ``-`` is standard output.
+        engine: Name of the engine, recorded in the run's ``about``.
+        output_format: A name of ``FORMATS``; by the file's extension if None (JSONL on ``-``).
+        concurrency: Number of calls at once, from 1.
+        timeout: Seconds per call, above 0; no limit if None.
+        retries: Number of retries after an error or a timeout, from 0.
+        warmup: Number of first queries to call once beforehand, untimed; from 0.
+        depth: Documents to store per query, from 1; all if None.
+        name: Name of the run, also recorded in its ``about``; that of the file if None.
+        about: Further facts about the run; they override the recorded ones.
+        commit: Commit of the search's code.
+        progress: Show progress on standard error after a second, in a terminal or a notebook.
 
     Raises:
         UsageError: an argument out of range, or an unknown format.
-        InputError: queries without text, or a file that cannot be written; found before asking
-            where that is possible.
+        InputError: queries without text, or a file that cannot be written; raised before the first
+            call if possible.
         KaratError: no query was answered (exit code 4); nothing is written.
     """
     manner = manner_of(concurrency, timeout, retries, warmup)
@@ -84,9 +82,9 @@ def search(
         output_format = "jsonl"
     title = formats.stem(out) if name is None else title_of(function, name)
     query_ids, texts = _asked(queries)
-    known = {"engine": engine, "queries": queries.source} | ({"name": title} if name else {})
-    known |= ({"commit": commit} if commit else {}) | ({"depth": str(depth)} if depth else {})
-    own = flat({**about_asking(manner, warmup), **known, **(about or {})}, "--about")
+    facts = {"engine": engine, "queries": queries.source} | ({"name": title} if name else {})
+    facts |= ({"commit": commit} if commit else {}) | ({"depth": str(depth)} if depth else {})
+    run_about = flat({**about_asking(manner, warmup), **facts, **(about or {})}, "--about")
     check_run(query_ids, out, output_format)
     with shown_progress(len(texts), shown=progress) as tick:
         replies = ask(function, texts, manner, warmup=warmup, tick=tick)
@@ -94,20 +92,20 @@ def search(
     failed = sum(reason.queries for reason in reasons)
     if failed == len(replies):
         raise KaratError(_nothing(engine, replies, reasons))
-    run = run_of(query_ids, replies, title, own)
+    run = run_of(query_ids, replies, title, run_about)
     if depth is not None:
         run = run.to_depth(depth)
     _write(run, out, output_format)
     empty = int((run.answers["state"] == "empty").sum())
     notes = [*notes_of(replies, manner), *of_repeats(run)]
     if empty == len(replies) - failed:
-        notes.insert(0, "no query was answered with a document")
+        notes.insert(0, "no query returned a document")
     if run.contradicted:
         notes.insert(0, disordered(run, len(query_ids)))
     if str(out) != "-" and sidecar.place_of(out).is_file():
         notes.append(
-            f"{Path(out).name}{sidecar.ENDING} keeps what the format of the run cannot: keep the "
-            "two files together, or write .jsonl or .parquet"
+            f"{Path(out).name}{sidecar.ENDING} has what the format of the run cannot store: keep "
+            "the two files together, or write .jsonl or .parquet"
         )
     return Searched(
         run,
@@ -123,7 +121,7 @@ def search(
 
 
 def _write(run: Run, out: str | Path, output_format: str | None) -> None:
-    """Write the run; as JSONL beside its place where the format cannot hold its documents."""
+    """Write the run; as JSONL next to it if the format cannot store its documents."""
     try:
         formats.write_run(run, out, output_format)
     except InputError as error:
@@ -136,36 +134,36 @@ def _write(run: Run, out: str | Path, output_format: str | None) -> None:
             file=str(out),
             query=error.query,
             doc_id=error.doc_id,
-            fix=f"the run was written to {rescued} instead, which holds any text",
+            fix=f"the run was written to {rescued} instead, a format that can store any text",
         ) from None
 
 
 def _asked(queries: Queries) -> tuple[list[str], list[str]]:
-    """The ids and the texts of queries, all of which have one."""
-    known = queries.texts()
+    """Ids and texts of the queries; every query must have a text."""
+    text_of = queries.texts()
     query_ids = queries.frame["query_id"].to_list()
     if not query_ids:
         raise InputError("there are no queries", file=queries.source)
-    lacking = [query for query in query_ids if not known.get(query, "").strip()]
-    if lacking:
-        what = "the queries have no text" if len(lacking) == len(query_ids) else "it has no text"
+    without_text = [query for query in query_ids if not text_of.get(query, "").strip()]
+    if without_text:
+        subject = "the queries have" if len(without_text) == len(query_ids) else "the query has"
         raise InputError(
-            f"{what} to ask",
+            f"{subject} no text to search for",
             file=queries.source,
-            query=lacking[0],
+            query=without_text[0],
             fix="give each query a text, in a column called text",
         )
-    return query_ids, [known[query] for query in query_ids]
+    return query_ids, [text_of[query] for query in query_ids]
 
 
 def _nothing(engine: str, replies: Sequence[Reply], reasons: Sequence[Reason]) -> str:
-    """Why no query was answered, and what to do."""
+    """The error message if no query was answered."""
     first = reasons[0]
     where = f"{first.place}: " if first.place else ""
     queries = counted(len(replies), "query", "queries")
     text = f"{where}{engine} answered none of {queries}, and nothing was written: {first.error}"
     if len(reasons) > 1:
-        others = "; ".join(f"{each.error} ({each.queries:,})" for each in reasons[1:_REASONS])
+        others = "; ".join(f"{reason.error} ({reason.queries:,})" for reason in reasons[1:_REASONS])
         text += f" ({first.queries:,}); {others}"
     came = next((reply.came for reply in replies if reply.came), None)
     if came is not None:
@@ -173,11 +171,11 @@ def _nothing(engine: str, replies: Sequence[Reply], reasons: Sequence[Reason]) -
     return f"{text}\n  fix: call it in Python with the text of query {first.query_id}"
 
 
-# --- asking, as benchmark does it too ---
+# --- shared with benchmark ---
 
 
 def about_asking(manner: Manner, warmup: int) -> dict[str, str]:
-    """When and how queries are asked, for the ``about`` of their run."""
+    """When and how the search was called, for the ``about`` of the run."""
     return {
         "asked_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "concurrency": str(manner.concurrency),
@@ -201,25 +199,25 @@ def reasons_of(query_ids: Sequence[str], replies: Sequence[Reply]) -> list[Reaso
 
 
 def manner_of(concurrency: Any, timeout: Any, retries: Any, warmup: Any) -> Manner:
-    """How to ask.
-
-    Raises:
-        UsageError: a number out of range.
-    """
-    for what, value, least in (
+    """Validated settings of the calls."""
+    for name, value, least in (
         ("concurrency", concurrency, 1),
         ("retries", retries, 0),
         ("warmup", warmup, 0),
     ):
         if not is_whole(value, least):
-            raise UsageError(f"{what} is {value!r}, not a whole number from {least}")
+            raise UsageError(f"{name} must be a whole number from {least}, got {value!r}")
     if timeout is not None:
         if isinstance(timeout, bool) or not isinstance(timeout, Real):
-            raise UsageError(f"timeout is {timeout!r}, not a number", fix="timeout=5, in seconds")
+            raise UsageError(
+                f"timeout must be a number, got {timeout!r}", fix="timeout=5, in seconds"
+            )
         timeout = float(timeout)
         if not 0 < timeout <= threading.TIMEOUT_MAX:
-            says = "leaves no time" if timeout <= 0 else "is no time to wait for"
-            raise UsageError(f"a timeout of {timeout:g} {says}", fix="timeout=5, in seconds")
+            raise UsageError(
+                f"timeout must be above 0 and at most {threading.TIMEOUT_MAX:.0f}, got {timeout:g}",
+                fix="timeout=5, in seconds",
+            )
     return Manner(int(concurrency), timeout, int(retries))
 
 
@@ -231,7 +229,7 @@ def is_whole(value: Any, least: int) -> bool:
 def run_of(
     query_ids: Sequence[str], replies: Sequence[Reply], name: str, about: dict[str, str]
 ) -> Run:
-    """The run that replies make."""
+    """A run made of replies."""
     rankings = [
         (query_id, reply.ranking)
         for query_id, reply in zip(query_ids, replies, strict=True)
@@ -254,7 +252,7 @@ def run_of(
     states = [
         "failed" if r.ranking is None else "ok" if r.ranking.doc_ids else "empty" for r in replies
     ]
-    told = pl.DataFrame(
+    answers = pl.DataFrame(
         {
             "query_id": list(query_ids),
             "state": states,
@@ -270,11 +268,11 @@ def run_of(
             "repeated": pl.Int64,
         },
     )
-    return Run.from_batches(name, [rows], answers=told, about=about)
+    return Run.from_batches(name, [rows], answers=answers, about=about)
 
 
 def refuse_shapeless(query_ids: Sequence[str], replies: Sequence[Reply], name: str) -> None:
-    """Refuse a search that makes the same mistake with every query."""
+    """Refuse a search that returns the same invalid type for every query."""
     kinds = {reply.kind for reply in replies}
     if len(kinds) == 1 and None not in kinds:
         first = replies[0]
@@ -287,39 +285,39 @@ def refuse_shapeless(query_ids: Sequence[str], replies: Sequence[Reply], name: s
 
 
 def notes_of(replies: Sequence[Reply], manner: Manner) -> Iterator[str]:
-    """What a person should know of the replies, in sentences."""
-    again = sum(reply.tries > 1 and reply.error is None for reply in replies)
-    if again:
+    """Notes on retries, timeouts and concurrency."""
+    retried = sum(reply.tries > 1 and reply.error is None for reply in replies)
+    if retried:
         yield (
-            f"{counted(again, 'query', 'queries')} answered, but not at the first try: the time is "
-            "that of the try that succeeded"
+            f"{counted(retried, 'query', 'queries')} answered only after a retry: the latency is "
+            "that of the successful attempt"
         )
     if manner.overdue:
         yield (
-            f"{counted(len(manner.overdue), 'call', 'calls')} went on after the timeout, since "
-            "what runs in a thread cannot be stopped, and may have slowed those that came after"
+            f"{counted(len(manner.overdue), 'call', 'calls')} kept running after the timeout, "
+            "because a thread cannot be stopped, and may have slowed later calls"
         )
     if manner.concurrency > 1:
-        yield f"times were taken with up to {manner.concurrency} calls at once"
+        yield f"latencies were measured with up to {manner.concurrency} calls at once"
 
 
 def why_failed(reasons: Sequence[Reason]) -> str:
-    """The most common reasons, in a line."""
-    most = "; ".join(f"{each.error} ({each.queries:,})" for each in reasons[:_REASONS])
+    """The most common reasons, in one line."""
+    most = "; ".join(f"{reason.error} ({reason.queries:,})" for reason in reasons[:_REASONS])
     return f"{most}{'; …' if len(reasons) > _REASONS else ''}"
 
 
 def disordered(run: Run, asked: int) -> Note:
-    """That the order of the search, which users see, is not that of its scores, which count."""
+    """A note that the returned order, which users see, differs from the order by score."""
     return Note(
-        f"{run.name} returned documents in another order than their scores in "
-        f"{run.contradicted:,} of {counted(asked, 'query', 'queries')}; karat goes by score",
+        f"{run.name} returned documents in an order that contradicts their scores in "
+        f"{run.contradicted:,} of {counted(asked, 'query', 'queries')}; karat orders by score",
         Concern.ORDER,
     )
 
 
 def title_of(search: Any, name: Any) -> str:
-    """What results call the run."""
+    """The name of the run."""
     if name is None:
         return _name(search).encode("utf-8", "replace").decode()
     if not isinstance(name, str):
@@ -330,7 +328,7 @@ def title_of(search: Any, name: Any) -> str:
         raise UsageError("the name of the run is empty", fix='name="my search"')
     if name.encode("utf-8", "replace").decode() != name:
         raise UsageError(
-            f"the name {name!r} holds half of a surrogate pair, which is no character",
+            f"the name {name!r} contains half of a surrogate pair, which is not a character",
             fix='name="my search"',
         )
     return name
@@ -345,7 +343,7 @@ def _name(search: Any) -> str:
 
 @contextmanager
 def shown_progress(total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
-    """A progress bar for whatever takes longer than a second, where somebody can see it."""
+    """A progress bar after a second, in a terminal or a notebook."""
     out = _screen() if shown else None
     if out is None:
         yield lambda _done: None
@@ -379,7 +377,7 @@ def shown_progress(total: int, *, shown: bool) -> Iterator[Callable[[int], None]
 
 
 def _screen() -> Any:
-    """Where progress can be seen: a terminal, or a notebook that shows widgets; else None."""
+    """Console of a terminal, or of a notebook that shows widgets; else None."""
     from karat.reports.writers.terminal import console
 
     if sys.stderr is not None and sys.stderr.isatty():

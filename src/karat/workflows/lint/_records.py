@@ -1,4 +1,4 @@
-"""Records with named columns: CSV, TSV, JSONL, nested JSON, Parquet, and id-tab-text lines."""
+"""Reads records with named columns: CSV, TSV, JSONL, nested JSON, Parquet, and MS MARCO texts."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ Record = tuple[int, Mapping[str, Any], str]
 
 
 def pieces(source: Source, role: str, name: str, ends: LineEnds) -> Iterator[Piece]:
-    """The rows of a file of records, and what is wrong with them.
+    """The rows of a file of records, with findings.
 
     Raises:
-        InputError: the file cannot be read to its end, or lacks a column.
+        InputError: the file cannot be read to its end, or a column is missing.
     """
     if name == "parquet":
         yield from _parquet(source, role)
@@ -75,7 +75,7 @@ def pieces(source: Source, role: str, name: str, ends: LineEnds) -> Iterator[Pie
 
 
 class _Sized:
-    """The lines of a file, counted, with what is wrong with them as text."""
+    """The lines of a file, with findings and bytes read."""
 
     def __init__(self, source: Source, ends: LineEnds) -> None:
         self.name = source.name
@@ -84,14 +84,14 @@ class _Sized:
         self._source, self._ends = source, ends
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Number and text of each line, without its end."""
+        """Number and text of each line, without its line end."""
         for chunk in self._source.chunks():
             self._ends.see(chunk)
             self.size += len(chunk.data)
             yield from self._lines(chunk)
 
     def taken(self) -> tuple[Tally, int]:
-        """What was found, and how many bytes were read, since the last call."""
+        """Findings and bytes read since the last call."""
         taken = self.tally, self.size
         self.tally, self.size = Tally(), 0
         return taken
@@ -136,7 +136,7 @@ def _checked(records: Iterable[Record], role: str, sized: _Sized) -> Iterator[Pi
 def _row(
     values: Mapping[str, Any], role: str, text: str, tally: Tally, line: int
 ) -> dict[str, Any] | None:
-    """One row of the role's schema, or None if it cannot stand; faults are counted."""
+    """A row of the role's schema; None, and a finding, if it is invalid."""
     row: dict[str, Any] = {}
     state = values.get("state") if role == "run" else None
     for column in _ids(role):
@@ -152,8 +152,8 @@ def _row(
         row["id" if role in _ID else column] = value
     if role in _ID:
         texts = [values.get("text"), values.get("title")]
-        told = any(name in values for name in ("text", "title"))
-        row["empty"] = told and not any(isinstance(t, str) and t.strip() for t in texts)
+        has_text = any(name in values for name in ("text", "title"))
+        row["empty"] = has_text and not any(isinstance(t, str) and t.strip() for t in texts)
         row["no_answer"] = str(values.get("no_answer")).strip().lower() in YES
         return row
     if state in ("empty", "failed"):
@@ -172,11 +172,11 @@ def _ids(role: str) -> tuple[str, ...]:
 def _grade(
     row: dict[str, Any], values: Mapping[str, Any], text: str, tally: Tally, line: int
 ) -> dict[str, Any] | None:
-    given = values.get("grade")
-    if given is None or given == "":
+    value = values.get("grade")
+    if value is None or value == "":
         tally.add("missing-grade", [line], example=text, query=row["query_id"])
         return None
-    row["grade"] = _number(given)
+    row["grade"] = _number(value)
     if row["grade"] is None:
         tally.add("grade-not-a-number", [line], example=text, query=row["query_id"])
         return None
@@ -232,11 +232,11 @@ def _table(sized: _Sized, role: str, separator: str, names: Sequence[str] = ()) 
         nonlocal last, quotes
         for number, text in sized.lines():
             last = number
-            parts = text.split('"')  # every other one is in quotes, where a cell may hold a CR
+            parts = text.split('"')  # every other part is in quotes, where a CR is allowed
             if any("\r" in part for part in parts[quotes % 2 :: 2]):
                 sized.tally.add("carriage-return", [number], example=text)
             quotes += len(parts) - 1
-            # The CR would end the record; as a blank it is seen within an id.
+            # A CR would end the record; a blank is reported if it is in an id.
             yield text.replace("\r", " ") + "\n"
 
     reader = csv.reader(physical(), delimiter=separator, strict=True)
@@ -269,10 +269,10 @@ def _table(sized: _Sized, role: str, separator: str, names: Sequence[str] = ()) 
             yield here, values, text
     except csv.Error as error:
         raise InputError(
-            f"a quoted field is not closed, or what follows it is odd ({error})",
+            f"a quoted field is not closed, or followed by other text ({error})",
             file=sized.name,
             line=begins,
-            fix='close the quotes; a quote inside a quoted field is written twice: ""',
+            fix='close the quotes; double a quote inside a quoted field: ""',
         ) from None
 
 
@@ -293,7 +293,7 @@ def _id_tab_text(sized: _Sized, role: str) -> Iterator[Record]:
 
 
 def _objects(sized: _Sized, role: str) -> Iterator[Record]:
-    """One JSON object to a line."""
+    """JSONL: one JSON object per line."""
     meanings: dict[tuple[str, ...], dict[str, str] | str] = {}
     for number, text in sized.lines():
         if not text.strip(_BLANK):
@@ -325,7 +325,7 @@ def _objects(sized: _Sized, role: str) -> Iterator[Record]:
 
 
 def _meaning(keys: Sequence[str], role: str, file: str) -> dict[str, str] | str:
-    """Which key is which column, or what is wrong with them."""
+    """The key of each column, or an error message."""
     try:
         return _chosen(keys, role, file)
     except InputError as error:
@@ -336,7 +336,7 @@ def _meaning(keys: Sequence[str], role: str, file: str) -> dict[str, str] | str:
 
 
 def _chosen(names: Sequence[str], role: str, file: str, line: int | None = None) -> dict[str, str]:
-    """The columns of a role, and the mark of queries that have no right answer."""
+    """The columns of a role, and ``no_answer`` of queries."""
     chosen = choose(names, role, file, line)
     if role == "queries" and "no_answer" in names:
         chosen["no_answer"] = "no_answer"
@@ -344,7 +344,7 @@ def _chosen(names: Sequence[str], role: str, file: str, line: int | None = None)
 
 
 def _nested(source: Source, role: str, tally: Tally) -> Iterator[Record]:
-    """``{query: {document: number}}``, keys that stand twice included."""
+    """``{query: {document: number}}``, including duplicate keys."""
     queries = parsed(source.whole(), source.name, 1, _Pairs)
     column = "grade" if role == "qrels" else "score"
     seen: set[str] = set()
@@ -362,7 +362,7 @@ def _nested(source: Source, role: str, tally: Tally) -> Iterator[Record]:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as its pairs, so that a key that stands twice is seen."""
+    """The pairs of a JSON object, so that duplicate keys are seen."""
 
 
 def _parquet(source: Source, role: str) -> Iterator[Piece]:
@@ -379,7 +379,7 @@ def _parquet(source: Source, role: str) -> Iterator[Piece]:
 
 
 def _typed(part: pl.DataFrame, role: str, start: int) -> Piece:
-    """The columns of a role from those of a Parquet file; faults are counted."""
+    """The rows of a role's schema from those of a Parquet file, with findings."""
     tally = Tally()
     part = part.with_columns(line=pl.int_range(start + 1, start + part.height + 1, dtype=pl.Int64))
     ids = _ids(role)
@@ -392,10 +392,10 @@ def _typed(part: pl.DataFrame, role: str, start: int) -> Piece:
         bad = pl.col(column).fill_null("") == ""
         if column == "doc_id":
             bad &= unstated
-        lost = part.filter(bad)
-        if lost.height:
+        invalid = part.filter(bad)
+        if invalid.height:
             says = f"the {column} is missing"
-            tally.add("missing-id", lost["line"].to_numpy(), says=says)
+            tally.add("missing-id", invalid["line"].to_numpy(), says=says)
             part = part.filter(~bad)
     odd_ids(part, tally, *ids)
     if role in _ID:
@@ -404,13 +404,16 @@ def _typed(part: pl.DataFrame, role: str, start: int) -> Piece:
             pl.col(c).cast(pl.String, strict=False).fill_null("").str.strip_chars() == ""
             for c in shown
         ]
-        told = pl.all_horizontal(empty) if empty else pl.lit(value=False)
+        without_text = pl.all_horizontal(empty) if empty else pl.lit(value=False)
         marked = pl.lit(value=False)
         if "no_answer" in part.columns:
             marked = pl.col("no_answer").cast(pl.String, strict=False).str.strip_chars()
             marked = marked.str.to_lowercase().is_in(list(YES)).fill_null(value=False)
         rows = part.select(
-            pl.col(ids[0]).alias("id"), told.alias("empty"), marked.alias("no_answer"), "line"
+            pl.col(ids[0]).alias("id"),
+            without_text.alias("empty"),
+            marked.alias("no_answer"),
+            "line",
         )
         return Piece(rows, tally, rows.height * 16)
     value = "grade" if role == "qrels" else "score"
@@ -419,9 +422,9 @@ def _typed(part: pl.DataFrame, role: str, start: int) -> Piece:
     part = part.with_columns(pl.col(value).cast(pl.Float64, strict=False))
     if "rank" in part.columns:
         part = part.with_columns(pl.col("rank").cast(pl.Int64, strict=False))
-    lost = part.filter(pl.col(value).is_null() & unstated)
-    if lost.height:
+    invalid = part.filter(pl.col(value).is_null() & unstated)
+    if invalid.height:
         code = "missing-grade" if role == "qrels" else "score-not-a-number"
-        tally.add(code, lost["line"].to_numpy(), query=lost["query_id"][0])
+        tally.add(code, invalid["line"].to_numpy(), query=invalid["query_id"][0])
         part = part.filter(pl.col(value).is_not_null() | ~unstated)
     return Piece(part, tally, part.height * 32)

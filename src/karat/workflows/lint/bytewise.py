@@ -1,4 +1,4 @@
-"""What the bytes of a chunk say before any field is read: line ends, blanks, comments."""
+"""Bytewise checks, before fields are parsed: line ends, blanks, comments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NEWLINE, _RETURN, _HASH = ord("\n"), ord("\r"), ord("#")
 
 @dataclass(slots=True)
 class LineEnds:
-    """How the lines of a file end: counts, and the first few of each kind."""
+    """The line ends of a file: count and first lines of each kind."""
 
     counts: dict[str, int] = field(default_factory=lambda: {"crlf": 0, "lf": 0})
     first: dict[str, list[int]] = field(default_factory=lambda: {"crlf": [], "lf": []})
@@ -36,7 +36,7 @@ class LineEnds:
                 self.first[kind] += self._where(chunk, kind, lines == count)
 
     def report(self, tally: Tally) -> None:
-        """Say what is odd about them."""
+        """Report CR LF and mixed line ends."""
         crlf, lf = self.counts["crlf"], self.counts["lf"]
         if crlf and lf:
             fewer, other = ("crlf", "LF") if crlf <= lf else ("lf", "CR LF")
@@ -54,19 +54,19 @@ class LineEnds:
         data = np.frombuffer(chunk.data, np.uint8)
         ends = np.flatnonzero(data == _NEWLINE)
         is_crlf = (ends > 0) & (data[ends - 1] == ord("\r"))
-        wanted = is_crlf if kind == "crlf" else ~is_crlf
-        found: list[int] = (np.flatnonzero(wanted)[:KEPT] + chunk.first_line).tolist()
-        return found
+        mask = is_crlf if kind == "crlf" else ~is_crlf
+        lines: list[int] = (np.flatnonzero(mask)[:KEPT] + chunk.first_line).tolist()
+        return lines
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A chunk, looked at.
+    """A checked chunk.
 
     Attributes:
-        chunk: The same lines, ending in LF; where white space separates, all of it is spaces.
-        lines: Line number of each line that holds data: neither blank nor a comment.
-        short: Those of them that have fewer fields than was asked about.
+        chunk: The same lines with LF line ends; white space as spaces, if it separates fields.
+        lines: Numbers of the lines with data, neither blank nor comments.
+        short: Those of them with too few fields.
     """
 
     chunk: Chunk
@@ -83,15 +83,15 @@ def look(
     fields: int = 0,
     more: Further | None = None,
 ) -> Looked:
-    """Count blank lines, comments, doubled separators, further fields and lines that are joined.
+    """Count blank lines, comments, doubled separators, extra fields and joined lines.
 
     Args:
         chunk: Whole lines.
-        tally: Where to count.
-        spaces: White space separates fields; tabs otherwise.
-        comments: Lines that begin with # are comments.
-        fields: If above 0: count lines with more fields than this, and look for shorter ones.
-        more: What further fields may be.
+        tally: Tally of the file.
+        spaces: Whether white space separates fields, rather than tabs.
+        comments: Whether lines that begin with # are comments.
+        fields: Expected number of fields; 0 for no check.
+        more: Allowed extra fields.
     """
     data = chunk.data.replace(b"\r\n", b"\n") if b"\r" in chunk.data else chunk.data
     if b"\r" in data:
@@ -117,7 +117,7 @@ def look(
         if spaces:
             at = np.flatnonzero(pairs)
             at = at[(letters[at] != _NEWLINE) | (letters[at + 1] != _NEWLINE)]
-            # Two blanks at a line's end belong to it, those behind its newline to the next.
+            # Blanks at the end of a line belong to it; blanks after the newline to the next.
             at += letters[at] == _NEWLINE
             doubled = np.zeros(len(starts), np.bool_)
             doubled[np.searchsorted(ends, at)] = True
@@ -135,14 +135,14 @@ def look(
     if fields and int(np.count_nonzero(white)) != fields * len(starts):
         begins = ~white
         begins[1:] &= white[:-1]
-        held = np.add.reduceat(begins, starts, dtype=np.int64)
-        over = (held > fields) & ~skipped
+        field_counts = np.add.reduceat(begins, starts, dtype=np.int64)
+        over = (field_counts > fields) & ~skipped
         if more is not None and over.any() and more.like.search(data):
             joined = _joined(data, over, starts, ends, more)
             _count(tally, "joined-lines", joined, chunk)
             skipped |= joined
         _count(tally, "extra-fields", over & ~skipped, chunk)
-        short = np.flatnonzero((held < fields) & ~skipped) + chunk.first_line
+        short = np.flatnonzero((field_counts < fields) & ~skipped) + chunk.first_line
     lines = np.flatnonzero(~skipped) + chunk.first_line
     return Looked(Chunk(data, chunk.first_line), lines, short)
 
@@ -154,7 +154,7 @@ def _joined(
     ends: NDArray[np.int64],
     more: Further,
 ) -> NDArray[np.bool_]:
-    """Which of the lines with further fields hold another line."""
+    """Which of the lines with extra fields contain another line."""
     joined = np.zeros_like(over)
     for at in np.flatnonzero(over).tolist():
         fields = data[starts[at] : ends[at]].decode("utf-8", "replace").split(" ")
@@ -162,8 +162,8 @@ def _joined(
     return joined
 
 
-def _count(tally: Tally, code: str, held: NDArray[np.bool_], chunk: Chunk) -> None:
-    lines = np.flatnonzero(held) + chunk.first_line
+def _count(tally: Tally, code: str, mask: NDArray[np.bool_], chunk: Chunk) -> None:
+    lines = np.flatnonzero(mask) + chunk.first_line
     if len(lines):
         tally.add(code, lines, example=_line(chunk, int(lines[0])) or None)
 

@@ -1,7 +1,7 @@
-"""Lines of fields: TREC qrels and runs, MS MARCO runs, fast where they are sound.
+"""Reads lines of fields: TREC qrels and runs, MS MARCO runs.
 
-A chunk is handed to the fast parser of the readers first. Only a chunk that it refuses is read
-line by line here, and every line that is wrong is counted.
+Each chunk goes through the fast parser of the readers first. Only a chunk that it refuses is read
+line by line, and every faulty line is counted.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Piece:
     """Some rows of a file.
 
     Attributes:
-        rows: ``line`` (from 1; 0 if there is none) and what the role has: ``query_id``,
-            ``doc_id``, ``grade`` or ``score`` and perhaps ``rank``; or ``id`` and ``empty``.
-        tally: What was wrong with these lines.
+        rows: ``line`` (from 1; 0 if there is none) and the columns of the role: ``query_id``,
+            ``doc_id``, ``grade`` or ``score`` and optionally ``rank``; or ``id`` and ``empty``.
+        tally: Findings in these lines.
         size: Bytes read.
     """
 
@@ -56,7 +56,7 @@ class Piece:
 
 
 def pieces(source: Source, layout: Layout, ends: LineEnds) -> Iterator[Piece]:
-    """The rows of a file of fields, and what is wrong with its lines.
+    """The rows of a file of fields, with findings.
 
     Raises:
         InputError: the file cannot be read to its end.
@@ -71,7 +71,7 @@ def pieces(source: Source, layout: Layout, ends: LineEnds) -> Iterator[Piece]:
 
 
 def odd_ids(rows: pl.DataFrame, tally: Tally, *columns: str) -> None:
-    """Report ids that hold blanks or invisible characters."""
+    """Report ids that contain blanks or invisible characters."""
     for column in columns:
         marked = rows.filter(rows[column].str.starts_with("\ufeff").fill_null(value=False))
         if marked.height:
@@ -95,7 +95,7 @@ def _piece(chunk: Chunk, layout: Layout, name: str) -> Piece:
     plain = chunk.data.isascii()
     rows = _fast(looked, layout, name)
     if rows is None:
-        # Few lines are faulty, as a rule: the others are read fast all the same.
+        # Usually few lines are faulty: blocks without them are still parsed fast.
         blocks = []
         for block in _blocks(looked):
             fast = _fast(block, layout, name)
@@ -111,7 +111,7 @@ def _piece(chunk: Chunk, layout: Layout, name: str) -> Piece:
 
 
 def _fast(looked: Looked, layout: Layout, name: str) -> pl.DataFrame | None:
-    """The rows by the parser of the readers; None if it finds fault with a line."""
+    """The rows, by the parser of the readers; None if it refuses a line."""
     if len(looked.short) or not _is_utf8(looked.chunk.data):
         return None
     try:
@@ -137,7 +137,7 @@ def _blocks(looked: Looked) -> Iterator[Looked]:
 
 
 def _ranks(rows: pl.DataFrame, tally: Tally, chunk: Chunk) -> None:
-    """Report ranks that are no whole numbers."""
+    """Report ranks that are not whole numbers."""
     if "rank" in rows.columns and not rows["rank"].null_count():
         return
     lines = chunk.data.split(b"\n")
@@ -151,7 +151,7 @@ def _ranks(rows: pl.DataFrame, tally: Tally, chunk: Chunk) -> None:
 
 
 def _line_by_line(chunk: Chunk, layout: Layout, tally: Tally) -> pl.DataFrame:
-    """The rows of the lines that are sound; the others are counted."""
+    """The rows of the valid lines; the others are counted."""
     columns: dict[str, list[object]] = {column: [] for column, _ in layout.keep.values()}
     numbers: list[int] = []
     for number, raw in enumerate(chunk.data.split(b"\n"), chunk.first_line):
@@ -173,14 +173,14 @@ def _line_by_line(chunk: Chunk, layout: Layout, tally: Tally) -> pl.DataFrame:
 def _fields(raw: bytes, layout: Layout, tally: Tally, number: int) -> list[str] | None:
     if not raw.strip() or (layout.comments and raw.startswith(b"#")):
         return None
-    if b"\r" in raw:  # counted before, as lines that are joined
+    if b"\r" in raw:  # already counted as joined lines
         return None
     text = text_of(raw, tally, number)
     return text.split("\t") if layout.tabs else _BLANKS.split(text.strip(" \t\r\v\f"))
 
 
 def text_of(raw: bytes, tally: Tally, number: int) -> str:
-    """A line as text; bytes that are not UTF-8 are reported and kept as escapes."""
+    """A line as text; bytes that are not UTF-8 are reported and escaped."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -193,23 +193,23 @@ def text_of(raw: bytes, tally: Tally, number: int) -> str:
 
 
 def _whole(fields: list[str], raw: bytes, layout: Layout, tally: Tally, number: int) -> bool:
-    """Whether the line has the fields it should have."""
-    wanted = len(layout.fields)
-    if len(fields) > wanted and layout.more is not None:
+    """Whether the line has the expected fields; reports it if not."""
+    expected = len(layout.fields)
+    if len(fields) > expected and layout.more is not None:
         return not layout.more.joined(fields)
-    if len(fields) == wanted:
+    if len(fields) == expected:
         return True
     example = raw.decode("utf-8", "backslashreplace")
-    if len(fields) == wanted - 1 and layout.fields[-1] == "grade":
-        what = f"no grade: {wanted - 1} fields where {layout.what} has {wanted}"
+    if len(fields) == expected - 1 and layout.fields[-1] == "grade":
+        what = f"no grade: {expected - 1} fields where {layout.what} has {expected}"
         says = f"{what} ({' '.join(layout.fields)})"
         tally.add("missing-grade", [number], example=example, says=says)
         return False
-    said = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
-    says = f"{said} where {layout.what} has {wanted} ({' '.join(layout.fields)})"
+    count = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
+    says = f"{count} where {layout.what} has {expected} ({' '.join(layout.fields)})"
     fix = None
-    if raw.count(b",") >= wanted - 1:
-        fix = "it looks comma-separated: name the columns in a first line, as CSV"
+    if raw.count(b",") >= expected - 1:
+        fix = "it looks comma-separated: add a header line with column names, as in CSV"
     elif layout.tabs and b"\t" not in raw:
         fix = "separate the fields by tabs, not spaces"
     tally.add("wrong-field-count", [number], example=example, says=says, fix=fix)
@@ -217,7 +217,7 @@ def _whole(fields: list[str], raw: bytes, layout: Layout, tally: Tally, number: 
 
 
 def _value(text: str, dtype: type[pl.DataType]) -> object:
-    """The value of a field; None if it is not of its type."""
+    """The value of a field; None if it has another type."""
     if dtype is pl.String:
         return text
     if dtype is pl.Int64:

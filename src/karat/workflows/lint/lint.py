@@ -1,8 +1,8 @@
-"""Lint: what is wrong with a set of files, line by line, before any number is shown."""
+"""Lint: checks a set of files line by line, and against each other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,15 +20,15 @@ from karat.formats.tables.source import Source
 from karat.formats.tables.trec import out_of_order
 from karat.golden.query import judgment_frame
 from karat.tables.findings import Finding, Findings, LintedFile
+from karat.tables.id_spelling import likely_cause
 from karat.tables.ranking import gathered
-from karat.workflows.lint import _across_files, _judgments, _records, fields, roles
-from karat.workflows.lint._rankings import Rankings
+from karat.workflows.lint import _records, fields, roles
+from karat.workflows.lint._checks import Rankings, Texts, absent, check_judgments
 from karat.workflows.lint.bytewise import LineEnds
 from karat.workflows.lint.fields import Piece
 from karat.workflows.lint.tally import Tally
-from karat.workflows.lint.texts import Texts, absent
 
-# Documents first, so that what points at them can be checked; then what others are compared with.
+# Referenced files first: documents, queries, judgments, runs.
 _ORDER = {"documents": 0, "queries": 1, "qrels": 2, "run": 3}
 
 Watch = Callable[[str, int], None]
@@ -36,7 +36,7 @@ Watch = Callable[[str, int], None]
 
 @dataclass(slots=True)
 class _File:
-    """One file on its way through."""
+    """The state of one file."""
 
     path: str
     tally: Tally = field(default_factory=Tally)
@@ -44,9 +44,9 @@ class _File:
     format: str | None = None
     rows: int = 0
     queries: Mapping[str, int] = field(default_factory=dict)
-    texts: Mapping[str, int] | None = None  # of queries, where judgments come with them
+    texts: Mapping[str, int] | None = None  # queries, if the file has judgments and queries
     silent: set[str] = field(default_factory=set)
-    answered: set[str] = field(default_factory=set)  # queries of a run, by the file beside it
+    answered: set[str] = field(default_factory=set)  # queries in the sidecar file of a run
 
     @property
     def name(self) -> str:
@@ -58,58 +58,58 @@ def lint(
     roles_given: Mapping[str, str] | None = None,
     watch: Watch | None = None,
 ) -> Findings:
-    """Read files to their end and say what is wrong with each, and between them.
+    """Check files completely, each by itself and against the others.
 
     Args:
         files: Paths of qrels, runs, queries and documents, in any order; BEIR folders; ``-`` for
             standard input.
-        roles_given: Role by path, where content does not tell.
+        roles_given: Roles by path, for files whose role is not detected.
         watch: Called with a file's name and the bytes read since the last call.
 
     Raises:
-        InputError: a file that does not exist, or a folder that is no BEIR folder.
+        InputError: a file that does not exist, or a folder that is not a BEIR folder.
     """
-    wanted = dict(roles_given or {})
-    found = [
-        _File(path, role=wanted.get(path, role))
+    roles_by_path = dict(roles_given or {})
+    checked = [
+        _File(path, role=roles_by_path.get(path, role))
         for given in files
         for path, role in _expanded(str(given))
     ]
-    opened = [(each, source) for each in found if (source := _opened(each)) is not None]
+    opened = [(file, source) for file in checked if (source := _opened(file)) is not None]
     opened.sort(key=lambda pair: _ORDER.get(pair[0].role or "", 0))
     documents: NDArray[np.uint64] | None = None
     silent: set[str] = set()
-    for each, source in opened:
+    for file, source in opened:
         with source:
             try:
-                known = _read(each, source, documents, silent, watch or _unwatched)
+                hashes = _read(file, source, documents, silent, watch or _unwatched)
             except InputError as error:
-                _unreadable(each.tally, error, each.name)
-                known = None
-        if each.role == "documents" and known is not None:
-            documents = known if documents is None else np.union1d(documents, known)
-    _across_files.check([held for each in found for held in _held(each)])
+                _unreadable(file.tally, error, file.name)
+                hashes = None
+        if file.role == "documents" and hashes is not None:
+            documents = hashes if documents is None else np.union1d(documents, hashes)
+    _check_across([held for file in checked for held in _held(file)])
     findings: list[Finding] = []
-    for each in found:
-        unit = {"parquet": "row", "json": "entry", "golden": "entry"}.get(each.format or "", "line")
-        findings += each.tally.findings(each.name, unit)
+    for file in checked:
+        unit = {"parquet": "row", "json": "entry", "golden": "entry"}.get(file.format or "", "line")
+        findings += file.tally.findings(file.name, unit)
     return Findings(
         files=[
-            LintedFile(each.name, each.role, each.format, each.rows, len(each.queries))
-            for each in found
+            LintedFile(file.name, file.role, file.format, file.rows, len(file.queries))
+            for file in checked
         ],
         findings=findings,
-        queries=len({query for each in found for query in (each.texts or each.queries)}),
+        queries=len({query for file in checked for query in (file.texts or file.queries)}),
     )
 
 
-def _held(file: _File) -> Iterator[_across_files.Held]:
-    """What a file holds of queries; a golden set, judgments and texts."""
+def _held(file: _File) -> Iterator[_Held]:
+    """The queries of a file by role; a golden set has two: judgments and texts."""
     if file.role is not None:
         tally, answered = file.tally, file.answered
-        yield _across_files.Held(file.role, file.name, tally, file.queries, file.silent, answered)
+        yield _Held(file.role, file.name, tally, file.queries, file.silent, answered)
     if file.texts is not None:
-        yield _across_files.Held("queries", file.name, file.tally, file.texts, file.silent)
+        yield _Held("queries", file.name, file.tally, file.texts, file.silent)
 
 
 def _expanded(path: str) -> list[tuple[str, str | None]]:
@@ -119,9 +119,9 @@ def _expanded(path: str) -> list[tuple[str, str | None]]:
 
 
 def _opened(file: _File) -> Source | None:
-    """The file, its role and format known; None if it cannot be read, which is a finding."""
+    """The open file, with its role and format set; None, and a finding, if it cannot be read."""
     if file.path != "-" and not Path(file.path).exists():
-        Source(file.path)  # raises, and names the nearest
+        Source(file.path)  # raises, with the nearest name
     try:
         source = Source(file.path)
     except InputError as error:
@@ -138,13 +138,13 @@ def _opened(file: _File) -> Source | None:
             return None
         if kind not in (None, "a golden set"):
             raise InputError(
-                f"this is {kind}, and lint reads qrels, runs, queries and documents",
+                f"this is {kind}; lint checks qrels, runs, queries and documents",
                 fix="leave it out: the command that reads it checks it",
             )
         file.role = file.role or roles.told(source)
         if file.role is None:
             raise InputError(
-                "its content does not tell whether it holds qrels, a run, queries or documents",
+                "cannot detect whether the file has qrels, a run, queries or documents",
                 fix=f"--role {file.path}={'|'.join(ROLES)}",
             )
         file.format = _format(file, source, file.role)
@@ -161,7 +161,7 @@ def _format(file: _File, source: Source, role: str) -> str:
     try:
         return detect(source, role)
     except InputError as error:
-        # Every line that does not fit will be counted, which says more than one error does.
+        # Counting every line that does not fit says more than one error.
         line = next((raw for raw in source.head.split(b"\n") if raw.strip()), b"")
         if role in ("qrels", "run") and b"," not in line and len(line.split()) >= 3:
             if role != "run" or line.count(b"\t") != 2:
@@ -172,14 +172,14 @@ def _format(file: _File, source: Source, role: str) -> str:
 
 
 def _unreadable(tally: Tally, error: InputError, name: str | None = None) -> None:
-    beside = name is not None and error.file == f"{name}{sidecar.ENDING}"
+    in_sidecar = name is not None and error.file == f"{name}{sidecar.ENDING}"
     empty = error.what.endswith(("is empty", "holds nothing")) and error.line is None
     cut = "carriage-return" if error.what == WITHIN else "unreadable-file"
     tally.add(
         "empty-file" if empty else cut,
         [error.line] if error.line else [],
         count=1,
-        says=f"{error.file}: {error.what}" if beside else error.what,
+        says=f"{error.file}: {error.what}" if in_sidecar else error.what,
         fix=None if empty else error.fix,
         query=error.query,
     )
@@ -192,9 +192,9 @@ def _read(
     silent: set[str],
     watch: Watch,
 ) -> NDArray[np.uint64] | None:
-    """Read one file to its end; for documents, the sorted hashes of their ids.
+    """Check one file; returns the sorted hashes of document ids for documents.
 
-    Queries that have no right answer are added to ``silent``.
+    Queries marked ``no_answer`` are added to ``silent``.
     """
     ends = LineEnds()
 
@@ -205,7 +205,7 @@ def _read(
             watch(file.name, piece.size)
             yield piece.rows
 
-    known = None
+    hashes = None
     try:
         if file.role == "run":
             _run(file, source, seen(), documents)
@@ -214,13 +214,13 @@ def _read(
             silent |= file.silent
             _qrels(file, parts, documents, silent)
         else:
-            known = _texts(file, seen())
+            hashes = _texts(file, seen())
             silent |= file.silent
     finally:
         ends.report(file.tally)
     if not file.rows and not any(f.severity == "error" for f in file.tally.findings("")):
-        file.tally.add("empty-file", count=1, says="the file holds no row")
-    return known
+        file.tally.add("empty-file", count=1, says="the file has no rows")
+    return hashes
 
 
 def _pieces(file: _File, source: Source, ends: LineEnds) -> Iterator[Piece]:
@@ -235,17 +235,17 @@ def _pieces(file: _File, source: Source, ends: LineEnds) -> Iterator[Piece]:
 
 
 def _golden(file: _File, source: Source) -> Iterator[Piece]:
-    """A golden set, which is read as karat evaluate reads it: the first fault is an error."""
-    held = golden.parse(source.whole(), source.name).queries
-    # A query that was judged and has no relevant document needs no judgment either.
-    file.silent = {q.query_id for q in held if q.no_answer or (q.judged and not q.judgments)}
+    """A golden set, read as by karat evaluate: the first fault is an error."""
+    queries = golden.parse(source.whole(), source.name).queries
+    # Judged queries without a relevant document need no further judgments either.
+    file.silent = {q.query_id for q in queries if q.no_answer or (q.judged and not q.judgments)}
     if file.role == "queries":
-        rows = pl.DataFrame({"id": [query.query_id for query in held]}).with_columns(
+        rows = pl.DataFrame({"id": [query.query_id for query in queries]}).with_columns(
             empty=pl.lit(value=False)
         )
     else:
-        rows = judgment_frame(held)
-        file.texts = dict.fromkeys((query.query_id for query in held), 0)
+        rows = judgment_frame(queries)
+        file.texts = dict.fromkeys((query.query_id for query in queries), 0)
     yield Piece(rows.with_columns(line=pl.lit(0, pl.Int64)), Tally(), len(source.head))
 
 
@@ -261,7 +261,7 @@ def _run(
 
     def ranked(given: Iterator[pl.DataFrame], keep: bool) -> Iterator[pl.DataFrame]:
         for piece in given:
-            bare = piece.filter(pl.col("doc_id").is_null())  # asked, and no document came
+            bare = piece.filter(pl.col("doc_id").is_null())  # queries without results
             answered.update(bare.select("query_id", "line").iter_rows())
             rows = piece.filter(pl.col("doc_id").is_not_null()) if bare.height else piece
             if keep:
@@ -278,7 +278,7 @@ def _run(
     if answers is not None:
         sidecar.refuse_without_rows(answers, rankings.first_line, file.path)
     if rankings.scattered:
-        # Read it once more, gathered: order, ties and duplicates are those of whole queries.
+        # Check it again, grouped by query, for the order, ties and duplicates of whole queries.
         if source.again is not None:
             with Source(source.again) as again:
                 parts = (piece.rows for piece in _pieces(file, again, LineEnds()))
@@ -299,13 +299,13 @@ def _qrels(
     file.queries = dict(first.iter_rows())
     if file.format in ("trec", "msmarco") and out_of_order(rows):
         file.tally.add("column-order", count=1, example=rows["doc_id"][0])
-    _judgments.check(rows, file.tally, silent)
+    check_judgments(rows, file.tally, silent)
     if documents is not None:
-        lost = rows.filter(pl.Series(absent(rows["doc_id"], documents)))
-        if lost.height:
-            query, doc_id = lost.row(0)[:2]
+        missing = rows.filter(pl.Series(absent(rows["doc_id"], documents)))
+        if missing.height:
+            query, doc_id = missing.row(0)[:2]
             file.tally.add(
-                "dangling-document", lost["line"].to_numpy(), query=query, example=doc_id
+                "dangling-document", missing["line"].to_numpy(), query=query, example=doc_id
             )
 
 
@@ -323,4 +323,81 @@ def _texts(file: _File, pieces: Iterator[pl.DataFrame]) -> NDArray[np.uint64]:
 
 
 def _unwatched(file: str, size: int) -> None:
-    """Nobody watches."""
+    """Default of ``watch``."""
+
+
+@dataclass(slots=True)
+class _Held:
+    """The queries of one file.
+
+    Attributes:
+        role: qrels | run | queries.
+        file: Name of the file.
+        tally: Findings in the file.
+        queries: First line by query id.
+        silent: Queries marked ``no_answer``, which need no judgments.
+        answered: Queries listed in the sidecar file of a run, with or without documents.
+    """
+
+    role: str
+    file: str
+    tally: Tally
+    queries: Mapping[str, int] = field(default_factory=dict)
+    silent: Collection[str] = ()
+    answered: Collection[str] = ()
+
+
+def _check_across(held: Sequence[_Held]) -> None:
+    """Compare the queries of all files, and count findings in their tallies."""
+    of = {role: [h for h in held if h.role == role] for role in ("qrels", "run", "queries")}
+    judged = {query for qrels in of["qrels"] for query in qrels.queries}
+    judged.update(query for queries in of["queries"] for query in queries.silent)
+    texts = {query for queries in of["queries"] for query in queries.queries}
+    for run in of["run"]:
+        qrels = max(
+            of["qrels"],
+            key=lambda candidate: len(candidate.queries.keys() & run.queries.keys()),
+            default=None,
+        )
+        if qrels is None or not run.queries or not qrels.queries:
+            continue
+        if not qrels.queries.keys() & run.queries.keys():
+            _disjoint(run, qrels)
+            continue
+        answered = {*run.queries, *run.answered}
+        missing = [query for query in qrels.queries if query not in answered]
+        if missing:
+            count = "1 query" if len(missing) == 1 else f"{len(missing):,} queries"
+            says = f"{count} judged in {qrels.file} but not in the run"
+            run.tally.add(
+                "query-not-in-run", [], count=len(missing), query=missing[0], example=_few(missing),
+                says=says,
+            )  # fmt: skip
+        _lacking(run, judged, "unjudged-query")
+    if of["qrels"]:
+        for queries in of["queries"]:
+            _lacking(queries, judged, "unjudged-query")
+    if of["queries"]:
+        for candidate in (*of["qrels"], *of["run"]):
+            _lacking(candidate, texts, "query-without-text")
+
+
+def _disjoint(run: _Held, qrels: _Held) -> None:
+    here, there = next(iter(run.queries)), next(iter(qrels.queries))
+    cause = likely_cause({"": list(run.queries)}, {"": list(qrels.queries)})
+    if cause is not None:
+        here, there = cause.here, cause.there
+    difference = "" if cause is None else f"; ids differ by {cause.cause}"
+    says = f"it shares no query with {qrels.file}: {here!r} here, {there!r} there{difference}"
+    run.tally.add("no-common-query", [run.queries[here]], count=1, query=here, says=says)
+
+
+def _lacking(queries_of_file: _Held, known: set[str], code: str) -> None:
+    unknown = [query for query in queries_of_file.queries if query not in known]
+    if unknown:
+        lines = sorted(queries_of_file.queries[query] for query in unknown)
+        queries_of_file.tally.add(code, lines, query=unknown[0], example=_few(unknown))
+
+
+def _few(queries: Sequence[str]) -> str:
+    return ", ".join(queries[:5]) + (", …" if len(queries) > 5 else "")

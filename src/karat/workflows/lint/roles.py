@@ -1,4 +1,4 @@
-"""Which role a file has, told by its content: qrels, a run, queries or documents."""
+"""Detects the role of a file from its content: qrels, a run, queries or documents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from karat.formats.tables.parquet import scan
 from karat.formats.tables.source import Source
 from karat.tables.column_names import known, plain
 
-_SHORT = 120  # characters: the text of half of all queries is shorter, of documents longer
+_SHORT = 120  # characters: the median text of queries is shorter, that of documents longer
 _PACKED = (".gz", ".zst", ".bz2")
 _QUERY_NAMES = re.compile(r"quer|topic|question")
 _DOCUMENT_NAMES = re.compile(r"corpus|doc|passage|collection")
@@ -27,34 +27,34 @@ def of_folder(folder: Path) -> list[tuple[str, str]]:
     """Path and role of every file of a BEIR folder.
 
     Raises:
-        InputError: it holds none of a BEIR folder's files.
+        InputError: it has none of a BEIR folder's files.
     """
-    found = []
+    files = []
     for role, pattern in (("documents", "corpus.jsonl"), ("queries", "queries.jsonl")):
-        found += [(file, role) for file in _packed(folder, pattern)[:1]]
-    within = folder / "qrels" if (folder / "qrels").is_dir() else folder
-    found += [(file, "qrels") for file in _packed(within, "*.tsv")]
-    if not found:
+        files += [(file, role) for file in _packed(folder, pattern)[:1]]
+    qrels_folder = folder / "qrels" if (folder / "qrels").is_dir() else folder
+    files += [(file, "qrels") for file in _packed(qrels_folder, "*.tsv")]
+    if not files:
         raise InputError(
-            "no BEIR folder: it has no corpus.jsonl, queries.jsonl or qrels/*.tsv",
+            "this is not a BEIR folder: it has no corpus.jsonl, queries.jsonl or qrels/*.tsv",
             file=str(folder),
             fix="name the files in it",
         )
-    return found
+    return files
 
 
 def given(pairs: Sequence[str], files: Sequence[str]) -> dict[str, str]:
     """Roles from ``FILE=ROLE``.
 
     Raises:
-        UsageError: no such role or file; the nearest is named.
+        UsageError: an unknown role or file.
     """
     roles = {}
     for pair in pairs:
         file, _, role = pair.rpartition("=")
         if role not in ROLES:
             raise UsageError(
-                f"there is no role {role!r}",
+                f"unknown role {role!r}",
                 nearest=nearest(role, ROLES, 1),
                 fix=f"--role FILE={'|'.join(ROLES)}",
             )
@@ -68,7 +68,7 @@ def given(pairs: Sequence[str], files: Sequence[str]) -> dict[str, str]:
 
 
 def told(source: Source) -> str | None:
-    """The role of a file, or None if its content does not tell."""
+    """The role of a file; None if it cannot be detected."""
     head = source.head
     if head.startswith(b"PAR1"):
         names = scan(source)[1] if source.again else []
@@ -95,7 +95,7 @@ def told(source: Source) -> str | None:
 
 
 def is_golden(source: Source) -> bool:
-    """Whether a file is a golden set, as ``karat evaluate`` tells it: judgments and queries."""
+    """Whether a file is a golden set, by the same detection as ``karat evaluate``."""
     try:
         return detect(source, "qrels") == "golden"
     except InputError:
@@ -129,7 +129,7 @@ def _of_json(text: str, lines: Sequence[str], name: str) -> str | None:
 def _by_names(
     names: Sequence[str], records: Sequence[Mapping[str, object]], file: str
 ) -> str | None:
-    """The role by the names of columns; values decide where names fit two roles."""
+    """The role by column names; values decide if the names fit two roles."""
     meant = {known(name, "run") for name in names}
     folded = {plain(name) for name in names}
     if {"query_id", "doc_id"} <= meant:
@@ -170,7 +170,7 @@ def _by_fields(lines: Sequence[str], file: str) -> str | None:
 
 
 def _by_length(lengths: Sequence[int], file: str) -> str:
-    """Queries or documents: the file's name first, then how long its texts are."""
+    """Queries or documents: by the file's name first, then by the length of its texts."""
     name = Path(file).name.casefold()
     if _QUERY_NAMES.search(name):
         return "queries"

@@ -1,4 +1,4 @@
-"""Tally: counts what is found in a file, and keeps the first few places of each kind."""
+"""Tally: counts findings in a file by code, with the first lines of each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Entry:
 
 
 class Tally:
-    """What was found in one file so far, by code."""
+    """The findings in one file so far, by code."""
 
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
@@ -43,16 +43,16 @@ class Tally:
         says: str | None = None,
         fix: str | None = None,
     ) -> None:
-        """Count a fault.
+        """Count a finding. Of ``example``, ``query``, ``says`` and ``fix`` the first given is kept.
 
         Args:
             code: A name in ``CODES``.
-            lines: Lines it occurs on, in order; 0 stands for a place that has no line.
-            count: How often, if not once a line.
-            example: A line or an id that shows it; the first one given is kept.
-            query: A query it concerns; likewise.
-            says: What is wrong, where that can be said better than in ``CODES``.
-            fix: What to do, likewise.
+            lines: Lines it occurs on, ascending; 0 if there is no line.
+            count: Number of occurrences, if not one per line.
+            example: A line or an id that shows it.
+            query: A query it concerns.
+            says: A message more specific than that in ``CODES``.
+            fix: A fix more specific than that in ``CODES``.
         """
         assert code in CODES, code
         entry = self._entries.setdefault(code, _Entry())
@@ -66,7 +66,7 @@ class Tally:
         entry.fix = entry.fix if entry.fix is not None else fix
 
     def merge(self, other: Tally) -> None:
-        """Add what was found in a later part of the file."""
+        """Add the findings of a later part of the file."""
         for code, entry in other._entries.items():
             self.add(
                 code,
@@ -82,8 +82,8 @@ class Tally:
         return code in self._entries
 
     def findings(self, file: str, unit: str = "line") -> list[Finding]:
-        """What was found, worst first; lines are rows where the unit says so."""
-        found = [
+        """The findings, most severe first; ``unit`` is what lines are called."""
+        findings = [
             Finding(
                 code=name,
                 severity=CODES[name].severity,
@@ -101,5 +101,5 @@ class Tally:
             if entry.count
         ]
         order = list(CODES)
-        found.sort(key=lambda each: (SEVERITIES.index(each.severity), order.index(each.code)))
-        return found
+        findings.sort(key=lambda each: (SEVERITIES.index(each.severity), order.index(each.code)))
+        return findings

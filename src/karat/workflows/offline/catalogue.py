@@ -1,4 +1,4 @@
-"""The catalogue of measures: what there is, what one means, which to use."""
+"""The catalogue of measures: look up a measure, or advice for a task."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ def find_entry(name: str) -> Entry:
     """The entry of a measure, by any of its spellings (``MRR``, ``ndcg_cut_10``, ``P@5``).
 
     Raises:
-        UsageError: there is none; the nearest is named.
+        UsageError: an unknown measure.
     """
     return lookup(name)
 
 
 def find_task(name: str) -> Task:
-    """The advice for one task, by its name or another name of it.
+    """The advice for a task, by its name or an alias.
 
     Raises:
-        UsageError: there is no such task; all are named.
+        UsageError: an unknown task.
     """
     typed = re.sub(r"[\s_-]+", "-", name.strip().casefold())
     for task in TASKS:
         if typed in (task.name, *task.also):
             return task
     names = [task.name for task in TASKS]
-    known = {other: task.name for task in TASKS for other in (task.name, *task.also)}
-    near = nearest(typed, list(known), 1)
+    names_of_task = {other: task.name for task in TASKS for other in (task.name, *task.also)}
+    near = nearest(typed, list(names_of_task), 1)
     raise UsageError(
-        f"there is no advice for {name!r}; there is for {', '.join(names)}",
-        nearest=[known[other] for other in near],
+        f"unknown task {name!r}; expected one of {', '.join(names)}",
+        nearest=[names_of_task[other] for other in near],
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -22,14 +22,17 @@ from karat.measures.next_judgments import next_judgments
 from karat.measures.run_pair import Pair
 from karat.measures.scores import Scores
 from karat.stats import leaderboard
-from karat.stats.intervals import RESAMPLES
+from karat.stats.intervals import RESAMPLES, Interval
 from karat.stats.leaderboard import AllPairs, orders, shared, standings
 from karat.stats.multiplicity import benjamini_hochberg, holm
+from karat.stats.paired_shares import paired_share_interval
+from karat.stats.quantiles import quantile_change
 from karat.stats.shrinkage import shrink_slices
 from karat.stats.verdicts import LEVEL, Contrast, Measured, Testing
 from karat.stats.weighing import Weighing
 from karat.tables import Documents
 from karat.tables.about import not_recorded, what_changed
+from karat.tables.answer_changes import AnswerChange
 from karat.tables.comparison import (
     Comparison,
     Difference,
@@ -40,14 +43,15 @@ from karat.tables.comparison import (
 )
 from karat.tables.notes import in_order
 from karat.workflows.offline import inputs
-from karat.workflows.offline._answer_changes import answer_changes
-from karat.workflows.offline._comparison_notes import of_comparison
 from karat.workflows.offline.evaluation_plan import EvaluationPlan, check_types, names, settle
+from karat.workflows.offline.notes import of_comparison
 from karat.workflows.offline.parts import of_parts, within
+from karat.workflows.offline.run_health import repeated_in
+from karat.workflows.release.baseline import times_of
 
 INTERVALS = ("t", "bca")
 SHOWN = 5
-"""Queries of each sign whose documents are followed."""
+"""Number of queries with the largest gains, and losses, whose rank changes are listed."""
 
 
 def compare(
@@ -81,67 +85,56 @@ def compare(
     """Compare runs with a baseline, query by query.
 
     Args:
-        qrels: As ``evaluate`` takes them.
-        baseline: The run to be compared with.
-        candidates: One run, a list of them, or ``{name: run}``.
-        measures: As ``evaluate`` takes them.
-        queries: As ``evaluate`` takes them.
-        documents: Their attributes, for slices, or the chunks, for ``collapse``.
-        by: What to slice by, as ``evaluate`` takes it.
-        test: randomisation | bootstrap | t | wilcoxon | sign: where the p-values come from.
-        interval: t | bca: 95 % intervals of the difference. BCa is too narrow for few queries: at
-            20 it covers 88 to 93 %.
-        margin: Differences smaller than this do not matter; needed for ``equivalent``.
-        all_pairs: Ask which runs differ from which, and not only which candidates differ from
-            the baseline: p-values are corrected over all pairs of runs and measures, and come
-            from the bootstrap.
-        resamples: Of the tests that draw.
-        seed: Of these, and of BCa intervals.
-        review: So many bad documents shown, and relevant ones missed, for all queries and in each
-            slice.
-        judge_next: So many pairs to judge next: those whose grades say most about the sign, for
-            the first candidate and measure.
-        full: Follow the documents of every query, not only of those that gain and lose most.
-        rel: As in ``evaluate``; so the following.
-        complete: Every query of the qrels counts.
-        depth: Cut rankings after so many documents.
+        qrels: Judgments, in any form that ``evaluate`` accepts.
+        baseline: The run that candidates are compared with.
+        candidates: One run, a list of runs, or ``{name: run}``.
+        measures: Measure names, as in ``evaluate``.
+        queries: Weights, attributes and texts of the queries, as in ``evaluate``.
+        documents: Document attributes, for slices; or the chunks, for ``collapse``.
+        by: Attributes to slice by, as in ``evaluate``.
+        test: Significance test: randomisation | bootstrap | t | wilcoxon | sign.
+        interval: 95 % confidence interval of the difference: t | bca. BCa is too narrow for few
+            queries: with 20 it covers 88 to 93 %.
+        margin: Smallest difference that matters, above 0; required for the verdict ``equivalent``.
+        all_pairs: Compare every pair of runs, not only each candidate with the baseline. P-values
+            come from the bootstrap and are corrected over all pairs of runs and measures.
+        resamples: Number of resamples of the randomisation and bootstrap tests.
+        seed: Random seed of these tests and of BCa intervals.
+        review: Number of non-relevant documents returned, and of relevant ones missed, to list for
+            all queries and for each slice.
+        judge_next: Number of unjudged pairs to list whose grades say most about the sign of the
+            difference, for the first candidate and measure.
+        full: List rank changes for every query, not only for those that gain and lose most.
+        rel: Lowest relevant grade, where a measure does not set it.
+        complete: Count every query of the qrels (trec_eval -c).
+        depth: Cut rankings at this rank.
         judged_only: Drop unjudged documents.
         fully_judged: Declare that documents without a judgment are not relevant.
-        collapse: Fold chunks into the document named in this column of ``documents``.
-        scale: Lowest and highest grade that a judgment can give.
-        part: Only queries of this part of the golden set, as in ``evaluate``.
-        commit: As in ``evaluate``.
+        collapse: Column of ``documents`` that names the document of each chunk.
+        scale: Lowest and highest grade, as in ``evaluate``.
+        part: Part of the golden set to use, as in ``evaluate``.
+        commit: Commit to record with a use of the held-out part, as in ``evaluate``.
 
     Raises:
-        UsageError: an unknown measure, attribute, test or interval, or a margin not above 0.
+        UsageError: an unknown measure, attribute, test or interval, or a margin of 0 or below.
         InputError: runs and judgments that do not belong together.
     """
     check_types(seed=seed, margin=margin, resamples=resamples, review=review, judge_next=judge_next)
-    if min(review, judge_next) < 0:
-        raise UsageError("less than nothing cannot be listed", fix="0, or a number above")
-    if judged_only and judge_next:
-        raise UsageError(
-            "what to judge next is unjudged, which judged_only drops", fix="judged_only=False"
-        )
-    if fully_judged and judge_next:
-        raise UsageError(
-            "there is nothing to judge next where fully_judged declares all documents judged",
-            fix="leave out one of the two",
-        )
+    _check_lists(review, judge_next, judged_only=judged_only, fully_judged=fully_judged)
     if interval not in INTERVALS:
-        raise UsageError(f"there is no interval called {interval!r}", nearest=INTERVALS)
-    wanted = list(dict.fromkeys(names(by, "by") or ()))
-    held = inputs.documents_for(wanted, documents, qrels)
-    runs, part_of = inputs.named_runs(baseline, candidates), None
+        raise UsageError(f"unknown interval {interval!r}", nearest=INTERVALS)
+    attributes = list(dict.fromkeys(names(by, "by") or ()))
+    document_table = inputs.documents_for(attributes, documents, qrels)
+    runs, subset = inputs.named_runs(baseline, candidates), None
     if part is not None:
-        part_of = within(part, qrels, runs, queries)
-        qrels, runs, queries = part_of.qrels, part_of.runs, part_of.queries
-    asked = settle(
+        subset = within(part, qrels, runs, queries)
+        qrels, runs, queries = subset.qrels, subset.runs, subset.queries
+    plan = settle(
         qrels,
         runs,
         measures,
         queries=queries,
-        documents=documents if held is None else held,
+        documents=documents if document_table is None else document_table,
         rel=rel,
         complete=complete,
         depth=depth,
@@ -150,56 +143,56 @@ def compare(
         collapse=collapse,
         scale=scale,
     )
-    _check(asked)
-    scored = asked.scored()
+    _check(plan)
+    scored = plan.scored()
     if all_pairs:
         test, scored = _bootstrap(test), shared(scored)
     first, *others = scored
-    weighing = Weighing.of(asked.about, first.evidence.query_ids)
+    weighing = Weighing.of(plan.about, first.evidence.query_ids)
     drawn = weighing.drawn(RESAMPLES, seed) if interval == "bca" else None
     testing = Testing(test, drawn, margin, resamples, seed, weighing)
     pairs = [
-        Pair(first.run, other.run, asked.qrels, first.evidence, other.evidence, asked.rules.depth)
+        Pair(first.run, other.run, plan.qrels, first.evidence, other.evidence, plan.rules.depth)
         for other in others
     ]
     contrasts = [
-        _contrasts(first, other, pair, asked) for other, pair in zip(others, pairs, strict=True)
+        _contrasts(first, other, pair, plan) for other, pair in zip(others, pairs, strict=True)
     ]
-    every = [contrast for of_run in contrasts for contrast in of_run]
-    whole = Slice(None, None, first.overall)
-    parts = [_slices(asked, wanted, [first, other], held) for other in others]
-    found_pairs = _pairs(scored, testing) if all_pairs else None
-    against = None if found_pairs is None else found_pairs.against_first(asked.measures)
-    rows = testing.decided(testing.measured(every, whole.chosen), holm, pairs=against)
-    slices = _sliced(testing, contrasts, parts, rows)
-    texts = asked.about.texts() if asked.about else {}
+    all_contrasts = [contrast for of_run in contrasts for contrast in of_run]
+    overall = Slice(None, None, first.overall)
+    slices_by_run = [_slices(plan, attributes, [first, other], document_table) for other in others]
+    tested_pairs = _pairs(scored, testing) if all_pairs else None
+    p_values = None if tested_pairs is None else tested_pairs.against_first(plan.measures)
+    rows = testing.decided(testing.measured(all_contrasts, overall.chosen), holm, pairs=p_values)
+    slices = _sliced(testing, contrasts, slices_by_run, rows)
+    texts = plan.about.texts() if plan.about else {}
     settings = Settings(
         test,
         interval,
         margin,
         resamples,
         seed,
-        *_first_page(asked),
+        *_first_page(plan),
         all_pairs=all_pairs,
-        fully_judged=asked.rules.fully_judged,
+        fully_judged=plan.rules.fully_judged,
     )
-    top = asked.qrels, _answered(scored), settings.k, settings.rel
-    ranked = standings(scored, weighing, found_pairs) if others[1:] else []
-    found = Comparison(
+    shared_args = plan.qrels, _answered(scored), settings.k, settings.rel
+    ranked = standings(scored, weighing, tested_pairs) if others[1:] else []
+    comparison = Comparison(
         baseline=first.run.name,
         settings=settings,
         differences=rows,
         slices=slices,
         standings=ranked,
-        orders=orders(ranked, asked.measures),
+        orders=orders(ranked, plan.measures),
         disagreements=[
             row
-            for of_run, sliced in zip(contrasts, parts, strict=True)
-            for row in disagreements(of_run, [whole, *sliced], weighing)
+            for of_run, sliced in zip(contrasts, slices_by_run, strict=True)
+            for row in disagreements(of_run, [overall, *sliced], weighing)
         ],
         queries=[
             row
-            for of_run, sliced in zip(contrasts, parts, strict=True)
+            for of_run, sliced in zip(contrasts, slices_by_run, strict=True)
             for contrast in of_run
             for row in _queries(contrast, texts, weighing, sliced)
         ],
@@ -209,53 +202,70 @@ def compare(
             for contrast in of_run
             for row in _moves(contrast, pair, full=full)
         ],
-        finds=finds(asked.runs, *top),
-        only_found=only_found(asked.runs, *top),
-        overlaps=overlaps(asked.runs, *top),
+        finds=finds(plan.runs, *shared_args),
+        only_found=only_found(plan.runs, *shared_args),
+        overlaps=overlaps(plan.runs, *shared_args),
         review=[
             row
-            for other, pair, sliced in zip(others, pairs, parts, strict=True)
-            for row in review_lists(other, pair, settings.k, settings.rel, [whole, *sliced], review)
+            for other, pair, sliced in zip(others, pairs, slices_by_run, strict=True)
+            for row in review_lists(
+                other, pair, settings.k, settings.rel, [overall, *sliced], review
+            )
         ]
         if review
         else [],
-        answers=[row for other in others for row in answer_changes(first, other)],
-        changes=what_changed(asked.runs[0].about, [(r.name, r.about) for r in asked.runs[1:]]),
-        judge_next=_judge_next(every[0], pairs[0], judge_next, weighing, texts),
-        meant=asked.meant,
+        answers=[row for other in others for row in _answer_changes(first, other)],
+        changes=what_changed(plan.runs[0].about, [(r.name, r.about) for r in plan.runs[1:]]),
+        judge_next=_judge_next(all_contrasts[0], pairs[0], judge_next, weighing, texts),
+        meant=plan.meant,
     )
-    shown = [(attribute, None) for attribute in wanted]
-    used, together = of_parts(asked.about, asked.qrels, runs, shown, commit)
-    said = in_order(
+    shown = [(attribute, None) for attribute in attributes]
+    use_notes, part_notes = of_parts(plan.about, plan.qrels, runs, shown, commit)
+    notes = in_order(
         [
-            *not_recorded([(run.name, run.about) for run in asked.runs]),
-            *of_comparison(found, scored, asked, judge_next),
-            *together,
+            *not_recorded([(run.name, run.about) for run in plan.runs]),
+            *of_comparison(comparison, scored, plan, judge_next),
+            *part_notes,
         ]
     )
-    used = used if part_of is None else part_of.used(commit=commit)
-    return replace(found, notes=[*used, *said])
+    use_notes = use_notes if subset is None else subset.used(commit=commit)
+    return replace(comparison, notes=[*use_notes, *notes])
 
 
-def _check(asked: EvaluationPlan) -> None:
-    if len(asked.runs) < 2:
-        raise UsageError("nothing to compare with the baseline", fix="name a second run")
-    if not asked.qrels.query_ids:
+def _check_lists(review: int, judge_next: int, *, judged_only: bool, fully_judged: bool) -> None:
+    if min(review, judge_next) < 0:
+        raise UsageError("review and judge_next must be 0 or more")
+    if judged_only and judge_next:
+        raise UsageError(
+            "judge_next lists unjudged documents, which judged_only drops", fix="judged_only=False"
+        )
+    if fully_judged and judge_next:
+        raise UsageError(
+            "judge_next lists unjudged documents, and fully_judged declares that there are none",
+            fix="leave out one of the two",
+        )
+
+
+def _check(plan: EvaluationPlan) -> None:
+    if len(plan.runs) < 2:
+        raise UsageError("no candidate to compare with the baseline", fix="name a second run")
+    if not plan.qrels.query_ids:
         raise InputError(
             "no query is judged yet, so there is nothing to compare",
-            file=asked.qrels.source,
+            file=plan.qrels.source,
             fix=Advice("karat golden pool RUN…, then karat judge", page="judge what runs return"),
         )
-    for measure in asked.measures:
+    for measure in plan.measures:
         if measure.aggregate != "mean":
             raise UsageError(
-                f"{measure} is a {measure.aggregate} and no mean over queries, so there are no "
-                "differences to test",
+                f"{measure} is not a mean over queries, so there are no "
+                "differences by query to test",
                 fix="compare AP, for example",
             )
         if measure.entry.direction == "none":
             raise UsageError(
-                f"more of {measure} is neither better nor worse, so there is nothing to compare",
+                f"{measure} has no direction: neither more nor less of it is better, so it cannot "
+                "be compared",
                 fix=Advice(
                     f"karat evaluate -m {measure} shows it for each run",
                     page="evaluate each run with it",
@@ -264,10 +274,10 @@ def _check(asked: EvaluationPlan) -> None:
 
 
 def _bootstrap(test: str) -> str:
-    """The test of all pairs; which is the default's place to take, but no other's."""
+    """The test of all pairs; it replaces the default test, but not one chosen explicitly."""
     if test not in ("randomisation", "bootstrap"):
         raise UsageError(
-            f"all pairs are tested by the bootstrap, not by the {test} test",
+            f"comparisons of all pairs use the bootstrap, not the {test} test",
             fix="leave out --test, or --all-pairs",
         )
     return "bootstrap"
@@ -278,56 +288,61 @@ def _pairs(scored: Sequence[Scores], testing: Testing) -> AllPairs:
     return leaderboard.all_pairs(scored, testing.weighing, **drawn)
 
 
-def _contrasts(first: Scores, other: Scores, pair: Pair, asked: EvaluationPlan) -> list[Contrast]:
+def _contrasts(first: Scores, other: Scores, pair: Pair, plan: EvaluationPlan) -> list[Contrast]:
     """A candidate against the baseline under each measure."""
     bounds: dict[Measure, DifferenceBounds] = {}
-    if not asked.rules.judged_only and not asked.rules.fully_judged:
-        # The deepest first: from its pool the others' are cut.
-        for measure in sorted(asked.measures, key=lambda m: -(m.depth or math.inf)):
+    if not plan.rules.judged_only and not plan.rules.fully_judged:
+        # The deepest first: the pools of the others are cut from its pool.
+        for measure in sorted(plan.measures, key=lambda m: -(m.depth or math.inf)):
             bounds[measure] = difference_bounds(measure, pair)
-    return [Contrast(first, other, measure, bounds.get(measure)) for measure in asked.measures]
+    return [Contrast(first, other, measure, bounds.get(measure)) for measure in plan.measures]
 
 
 def _slices(
-    asked: EvaluationPlan, attributes: Sequence[str], both: Sequence[Scores], held: Documents | None
+    plan: EvaluationPlan,
+    attributes: Sequence[str],
+    scored: Sequence[Scores],
+    documents: Documents | None,
 ) -> list[Slice]:
     return [
         Slice(attribute, value, chosen)
         for attribute in attributes
-        for value, chosen in slices_of(asked.about, attribute, both, held, asked.qrels)
+        for value, chosen in slices_of(plan.about, attribute, scored, documents, plan.qrels)
     ]
 
 
 def _sliced(
     testing: Testing,
     contrasts: Sequence[Sequence[Contrast]],
-    parts: Sequence[Sequence[Slice]],
-    wholes: Sequence[Difference],
+    slices_by_run: Sequence[Sequence[Slice]],
+    differences: Sequence[Difference],
 ) -> list[Difference]:
     """Every candidate and measure in every slice, p-values corrected within each attribute.
 
-    A slice of all queries asks what the whole does, and gets the same answer.
+    A slice that holds every query gets the same row as all queries.
     """
     families: dict[str | None, list[Measured]] = {}
-    apart: set[tuple[str, str | None, str | None]] = set()
-    everything: set[tuple[str, str | None, str | None]] = set()
-    for of_run, sliced in zip(contrasts, parts, strict=True):
+    uncounted: set[tuple[str, str | None, str | None]] = set()
+    complete_slices: set[tuple[str, str | None, str | None]] = set()
+    for of_run, sliced in zip(contrasts, slices_by_run, strict=True):
         for attribute, value, chosen in sliced:
-            found = testing.measured(of_run, chosen, attribute, value)
-            families.setdefault(attribute, []).extend(found)
+            measured = testing.measured(of_run, chosen, attribute, value)
+            families.setdefault(attribute, []).extend(measured)
             overall = of_run[0].candidate.overall
-            place = (of_run[0].candidate.run.name, attribute, value)
+            key = (of_run[0].candidate.run.name, attribute, value)
             if not (chosen & overall).any():
-                apart.add(place)
+                uncounted.add(key)
             elif (chosen == overall).all():
-                everything.add(place)
-    whole = {(row.candidate, row.measure): row for row in wholes}
+                complete_slices.add(key)
+    overall_rows = {(row.candidate, row.measure): row for row in differences}
     return [
-        replace(whole[row.candidate, row.measure], **_named(row))
-        if (row.candidate, row.attribute, row.slice) in everything
+        replace(overall_rows[row.candidate, row.measure], **_named(row))
+        if (row.candidate, row.attribute, row.slice) in complete_slices
         else row
         for family in families.values()
-        for row in shrink_slices(wholes, testing.decided(family, benjamini_hochberg, LEVEL), apart)
+        for row in shrink_slices(
+            differences, testing.decided(family, benjamini_hochberg, LEVEL), uncounted
+        )
     ]
 
 
@@ -367,7 +382,7 @@ def _queries(
 
 
 def _moves(contrast: Contrast, pair: Pair, *, full: bool) -> list[Move]:
-    """Documents that moved, of the queries that gain most and lose most, of those that count."""
+    """Rank changes of the counted queries that gain and lose most; of every query if ``full``."""
     difference, overall = contrast.difference, contrast.baseline.overall
     order = [index for index in _by_size(difference, overall) if difference[index]]
     if not full:
@@ -378,7 +393,7 @@ def _moves(contrast: Contrast, pair: Pair, *, full: bool) -> list[Move]:
 
 
 def _by_size(difference: Floats, overall: Mask) -> list[int]:
-    """Queries with a difference, the largest first; those of weight 0 after all others."""
+    """Queries with a difference, the largest first; zero-weight queries last."""
     used = np.flatnonzero(~np.isnan(difference))
     order: list[int] = used[np.lexsort((-np.abs(difference[used]), ~overall[used]))].tolist()
     return order
@@ -390,21 +405,84 @@ def _judge_next(
     if not count:
         return []
     used = ~np.isnan(contrast.difference)
-    found = next_judgments(contrast.measure, pair, count, used=used, weights=weighing.weights)
+    chosen = next_judgments(contrast.measure, pair, count, used=used, weights=weighing.weights)
     return [
-        NextJudgment(**row, text=texts.get(row["query_id"])) for row in found.iter_rows(named=True)
+        NextJudgment(**row, text=texts.get(row["query_id"])) for row in chosen.iter_rows(named=True)
     ]
 
 
-def _first_page(asked: EvaluationPlan) -> tuple[int, float]:
-    """How deep the first measure looks, 10 if to the end; and what is relevant to it."""
-    first = asked.measures[0]
-    limits = [limit for limit in (first.depth, asked.rules.depth) if limit is not None]
-    return min(limits, default=10), float(first.settings.get("rel", asked.rules.rel))
+def _first_page(plan: EvaluationPlan) -> tuple[int, float]:
+    """Cutoff of the first measure (10 if it has none), and its lowest relevant grade."""
+    first = plan.measures[0]
+    limits = [limit for limit in (first.depth, plan.rules.depth) if limit is not None]
+    return min(limits, default=10), float(first.settings.get("rel", plan.rules.rel))
 
 
 def _answered(scored: Sequence[Scores]) -> list[str]:
-    """Queries that count and that no run failed to answer."""
+    """Counted queries that every run answered."""
     failed = np.any([scores.answered == "failed" for scores in scored], axis=0)
     counting = np.flatnonzero(scored[0].topics & scored[0].overall & ~failed)
     return [scored[0].evidence.query_ids[index] for index in counting]
+
+
+def _answer_changes(first: Scores, other: Scores) -> Iterator[AnswerChange]:
+    """Changes in latency, zero results, failures and duplicates from the baseline."""
+    yield from _times(first, other)
+    counting = first.topics & first.overall
+    failed = [scores.answered == "failed" for scores in (first, other)]
+    without_results = [np.isin(scores.answered, ["empty", "missing"]) for scores in (first, other)]
+    with_duplicates = [_in(scores, repeated_in(scores.run)) for scores in (first, other)]
+    answered = counting & ~failed[0] & ~failed[1]
+    for name, (before, after), counted in (
+        ("zero results", without_results, answered),
+        ("no answer", failed, counting),
+        ("documents twice", with_duplicates, answered),
+    ):
+        n = int(counted.sum())
+        more = int((after & ~before & counted).sum())
+        fewer = int((before & ~after & counted).sum())
+        if not (before | after)[counted].any():
+            continue
+        values = [int((mask & counted).sum()) / n for mask in (before, after)]
+        interval = paired_share_interval(more, fewer, n)
+        yield _answer_change(first, other, name, values, interval, n, same=not more + fewer)
+
+
+def _times(first: Scores, other: Scores) -> Iterator[AnswerChange]:
+    old, new = times_of(first.run), times_of(other.run)
+    shared = sorted(old.keys() & new.keys())
+    if not shared:
+        return
+    before, after = (np.array([times[q] for q in shared]) / 1000 for times in (old, new))
+    for name, share in (("latency p50", 0.5), ("latency p95", 0.95)):
+        change = quantile_change(before, after, share=share)
+        values = [change.before, change.after]
+        same = bool((before == after).all())
+        yield _answer_change(first, other, name, values, change.difference, len(shared), same=same)
+
+
+def _answer_change(
+    first: Scores,
+    other: Scores,
+    name: str,
+    values: list[float],
+    interval: Interval,
+    n: int,
+    *,
+    same: bool,
+) -> AnswerChange:
+    low, high = interval.low, interval.high
+    verdict: Literal["better", "worse", "cannot tell", "identical"] = "cannot tell"
+    if same:
+        verdict = "identical"
+    elif low is not None and low > 0:
+        verdict = "worse"
+    elif high is not None and high < 0:
+        verdict = "better"
+    before, after = values
+    names = first.run.name, other.run.name
+    return AnswerChange(*names, name, before, after, after - before, low, high, n, verdict)
+
+
+def _in(scores: Scores, queries: set[str]) -> Mask:
+    return np.array([query in queries for query in scores.evidence.query_ids], np.bool_)

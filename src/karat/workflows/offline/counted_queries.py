@@ -1,4 +1,4 @@
-"""The tables of a gate's page: without the queries that its policy knows to fail."""
+"""Counted queries: the tables of a gate's report, without its known failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from karat.workflows.offline.compare import compare
 
 
 def known_ids(gate: Gate | None) -> frozenset[str]:
-    """The queries that a gate leaves out of every rule."""
+    """The known failures that a gate excludes from every rule."""
     return frozenset(() if gate is None else (row.query_id for row in gate.known_failures))
 
 
@@ -66,11 +66,11 @@ def compare_as_held(
     """Compare a gate's two runs over the queries that the gate counts.
 
     Args:
-        gate: What the gate found.
-        qrels: As ``gate`` took them.
+        gate: The gate's result.
+        qrels: As given to ``gate``.
         runs: The baseline and the candidate.
         measures: The measures of the policy.
-        queries: As ``gate`` took them.
+        queries: As given to ``gate``.
         settings: Further arguments of ``compare``.
     """
     about = inputs.about(queries, qrels)

@@ -1,4 +1,4 @@
-"""Defaults: what ``karat.toml`` says of options that were not given."""
+"""Defaults: values from ``karat.toml`` for options that were not given."""
 
 from __future__ import annotations
 
@@ -27,41 +27,43 @@ def fill_defaults(
     judgments: Qrels,
     keys: Collection[str] = DEFAULTS,
 ) -> str:
-    """Put the defaults of the nearest ``karat.toml`` where an option was not given.
+    """Fill options that were not given from the nearest ``karat.toml``.
 
-    What cannot hold of these files is left out: slices by attributes that the queries do not have,
-    and a scale that does not hold their grades. A scale that the judgments carry wins.
+    Defaults that do not fit the files are skipped: slices by attributes that the queries do not
+    have, and a scale that excludes some of the grades. A scale declared by the judgments wins.
 
     Args:
-        start: A folder; the file is in it or above it.
-        options: By name, None or empty where not given; ``queries`` and ``documents`` too. Changed
-            in place.
-        qrels: Where the judgments were read.
+        start: The folder from which ``karat.toml`` is searched upwards.
+        options: Options by name, ``queries`` and ``documents`` included; None or empty if not
+            given. Changed in place.
+        qrels: Path of the judgments.
         judgments: The judgments.
-        keys: Which defaults the command takes.
+        keys: Defaults that the command supports.
 
     Returns:
-        Which defaults are used and which are not, in a line; empty if there are none.
+        One line with the defaults used and not used; empty if there are none.
 
     Raises:
-        InputError: a default is wrong; file, line and key are named.
+        InputError: an invalid default, with file, line and key.
     """
-    found = read_defaults(start)
-    if found is None:
+    defaults = read_defaults(start)
+    if defaults is None:
         return ""
     used, not_used = [], []
-    if found.measures and "measures" in keys:
-        _checked(found, "measures", parse_all, found.measures)
+    if defaults.measures and "measures" in keys:
+        _checked(defaults, "measures", parse_all, defaults.measures)
         if not options["measures"]:
-            options["measures"] = list(found.measures)
-            used.append(f"measures {', '.join(found.measures)}")
-    if found.by and "by" in keys and not options["by"]:
-        have, lacking = _attributes(found.by, options, qrels)
+            options["measures"] = list(defaults.measures)
+            used.append(f"measures {', '.join(defaults.measures)}")
+    if defaults.by and "by" in keys and not options["by"]:
+        have, lacking = _attributes(defaults.by, options, qrels)
         options["by"] = tuple(have)
         used += [f"by {', '.join(have)}"] if have else []
-        not_used += [f"by {each} (these queries have no such attribute)" for each in lacking]
-    if found.scale is not None and "scale" in keys:
-        low, high = scale = _checked(found, "scale", read_scale, found.scale)
+        not_used += [
+            f"by {attribute} (these queries have no such attribute)" for attribute in lacking
+        ]
+    if defaults.scale is not None and "scale" in keys:
+        low, high = scale = _checked(defaults, "scale", read_scale, defaults.scale)
         if options["scale"] is None and judgments.declared is None:
             try:
                 judgments.on_scale(scale)
@@ -71,27 +73,32 @@ def fill_defaults(
                 options["scale"] = f"{low:g}-{high:g}"
                 used.append(f"scale {low:g}-{high:g}")
     free = not any(options.get(name) for name in _ASK_FOR_JUDGMENTS)
-    if found.fully_judged and "fully_judged" in keys and options["fully_judged"] is None and free:
+    if (
+        defaults.fully_judged
+        and "fully_judged" in keys
+        and options["fully_judged"] is None
+        and free
+    ):
         options["fully_judged"] = True
         used.append("fully judged")
-    said = [*used, *([f"not used: {', '.join(not_used)}"] if not_used else [])]
-    return f"defaults of {os.path.relpath(found.source)}: {'; '.join(said)}" if said else ""
+    parts = [*used, *([f"not used: {', '.join(not_used)}"] if not_used else [])]
+    return f"defaults of {os.path.relpath(defaults.source)}: {'; '.join(parts)}" if parts else ""
 
 
-def _checked(found: Defaults, key: str, read: Callable[[Any], _Read], value: Any) -> _Read:
-    """The value as read; a mistake in it names the file and the line."""
+def _checked(defaults: Defaults, key: str, read: Callable[[Any], _Read], value: Any) -> _Read:
+    """The parsed value; errors name the file and line."""
     try:
         return read(value)
     except UsageError as error:
-        what = f"[defaults] {key}: {error}"
-        raise InputError(what, file=found.source, line=found.lines.get(key)) from None
+        message = f"[defaults] {key}: {error}"
+        raise InputError(message, file=defaults.source, line=defaults.lines.get(key)) from None
 
 
 def _attributes(
     by: Sequence[str], options: dict[str, Any], qrels: str
 ) -> tuple[list[str], list[str]]:
-    """Which attributes the queries and documents have, and which they do not have."""
+    """The attributes that the queries and documents have, and those they lack."""
     queries = inputs.queries(options["queries"])
     documents = inputs.documents_for(by, options["documents"], qrels)
-    have = [each for each in by if sliceable(each, queries, documents)]
-    return have, [each for each in by if each not in have]
+    have = [attribute for attribute in by if sliceable(attribute, queries, documents)]
+    return have, [attribute for attribute in by if attribute not in have]

@@ -1,25 +1,27 @@
-"""Evaluate: runs and judgments to numbers with intervals, counts and notes."""
+"""Evaluate: values of measures with intervals, counts and notes, from runs and judgments."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from karat.diagnosis.slices import slices_of
-from karat.errors import Advice, UsageError
+from karat.errors import Advice, UsageError, nearest
 from karat.measures.no_answer import no_answer
 from karat.measures.scores import Scores
 from karat.stats.aggregation import Aggregation
+from karat.stats.correlation import outcome
 from karat.stats.intervals import RESAMPLES
 from karat.stats.quantiles import latency_of
 from karat.stats.weighing import Weighing
-from karat.tables import QueryValue, Results
+from karat.tables import Queries, QueryValue, Results
 from karat.tables.notes import in_order
-from karat.tables.results import NoAnswer
+from karat.tables.queries import NO, YES
+from karat.tables.results import NoAnswer, Outcome
 from karat.workflows.offline import inputs, notes
-from karat.workflows.offline._outcomes import Values, correlate, outcome_values
 from karat.workflows.offline.evaluation_plan import check_types, names, settle
 from karat.workflows.offline.parts import of_parts, within
 
@@ -56,43 +58,45 @@ def evaluate(
     Args:
         qrels: The judgments: a path, ``{query: {document: grade}}``, ``{query: {"a", "b"}}`` (ids
             of relevant documents, each of grade 1), a data frame, or Qrels.
-        runs: One run, a list of them, or ``{name: run}``: a path, ``{query: {document: score}}``,
+        runs: One run, a list of runs, or ``{name: run}``: a path, ``{query: {document: score}}``,
             ``{query: ["a", "b"]}`` (ids, or pairs of id and score, best first), a data frame, or
             a Run. Duplicate names are made unique.
         measures: Name or names of measures; ``karat.measures.DEFAULTS`` if None.
-        queries: Weights, strata, attributes and ``no_answer`` marks of the queries: a path, a
-            frame, or Queries; if None, those that come with ``qrels`` (a golden set, a BEIR
+        queries: Weights, strata, attributes and ``no_answer`` marks of the queries: a path, a data
+            frame, or Queries. If None, the queries that ``qrels`` includes (a golden set, a BEIR
             folder).
-        documents: Needed to collapse, and to slice by ``relevant.`` and ``returned.``: a path, a
-            frame, or Documents; for slices, if None, those of a BEIR folder of ``qrels``.
-        per_query: Keep the value of each query too.
-        by: Attribute or attributes to slice by: of the queries (``lang``), combined
-            (``lang,kind``), of documents (``relevant.source``, ``returned.source``), or built in
-            (``relevant_documents``, ``first_relevant``, ``query_length``, ``query_form``,
-            ``frequency_band``), or ``NAME:quartiles``; ``diagnosis.slices.slices_of`` lists them.
-        interval: t | bca | none. BCa is too narrow for few queries: at 20 it covers 88 to 93 %.
-        seed: Of the bootstrap.
-        rel: Lowest grade that counts as relevant, where a measure does not say.
-        complete: Every query of the qrels counts (trec_eval -c).
-        depth: Cut rankings after so many documents (trec_eval -M).
+        documents: Required for ``collapse`` and for slices by ``relevant.`` and ``returned.``: a
+            path, a data frame, or Documents. For slices, if None, those of the BEIR folder that
+            ``qrels`` names.
+        per_query: Also return the value of each query.
+        by: Attribute or attributes to slice by: of queries (``lang``), combined (``lang,kind``), of
+            documents (``relevant.source``, ``returned.source``), built in (``relevant_documents``,
+            ``first_relevant``, ``query_length``, ``query_form``, ``frequency_band``), or
+            ``NAME:quartiles``. See ``diagnosis.slices.slices_of``.
+        interval: 95 % confidence interval: t | bca | none. BCa is too narrow for few queries: with
+            20 it covers 88 to 93 %.
+        seed: Random seed of the bootstrap, 0 or more.
+        rel: Lowest relevant grade, where a measure does not set it; 1 if None.
+        complete: Count every query of the qrels (trec_eval -c).
+        depth: Cut rankings at this rank (trec_eval -M).
         judged_only: Drop unjudged documents (trec_eval -J).
-        fully_judged: Declare that documents without a judgment are not relevant, as in a collection
-            that was judged completely: nothing is said of what they could change.
-        collapse: Fold chunks into the document named in this column of ``documents``.
-        compat: trec_eval-9 | trec_eval-10: that binary's numbers to the last printed digit.
-        scale: Lowest and highest grade that a judgment can give, ``(0, 3)`` or ``"0-3"``; from 0
-            to the largest grade there is if None.
-        bounds: Work out what the documents that nobody judged could change; None does so for
+        fully_judged: Declare that documents without a judgment are not relevant, as in a fully
+            judged collection: unjudged bounds are not computed.
+        collapse: Column of ``documents`` that names the document of each chunk; chunks are folded
+            into their documents.
+        compat: trec_eval-9 | trec_eval-10: reproduce that version to the last printed digit.
+        scale: Lowest and highest grade, as ``(0, 3)`` or ``"0-3"``; 0 to the largest grade in
+            ``qrels`` if None.
+        bounds: Compute how far unjudged documents could change each value; if None, only for
             measures that look no deeper than rank 100.
-        threshold: For queries marked ``no_answer``: an answer whose best score is below it counts
-            as silence.
+        threshold: For queries marked ``no_answer``: an answer whose best score is below the
+            threshold counts as no answer.
         outcomes: Attribute or attributes of the queries to correlate with each measure, or
             ``{name: {query: value}}``; numbers, or yes and no.
-        part: Only queries of this part of the golden set, ``dev`` or ``held_out``
-            (``GoldenSet.split``, ``karat golden split``). Each use of the held-out part is recorded
-            beside the golden set's file, and a note says which use it is. Slices by ``part`` are
-            a use too.
-        commit: Of which code the runs are, to be recorded with such a use.
+        part: Use only this part of the golden set, ``dev`` or ``held_out`` (``GoldenSet.split``,
+            ``karat golden split``). Each use of the held-out part, also as a slice by ``part``, is
+            recorded next to the golden set's file and counted in a note.
+        commit: Commit of the code that made the runs, recorded with a use of the held-out part.
 
     Raises:
         UsageError: an unknown measure, attribute, interval or version.
@@ -100,27 +104,27 @@ def evaluate(
     """
     check_types(seed=seed, threshold=threshold, bounds=bounds)
     if interval not in INTERVALS:
-        raise UsageError(f"there is no interval called {interval!r}", nearest=INTERVALS)
+        raise UsageError(f"unknown interval {interval!r}", nearest=INTERVALS)
     if seed < 0:
-        raise UsageError(f"a seed of {seed} is below 0", fix="--seed 0, for example")
+        raise UsageError(f"seed must be 0 or more, got {seed}", fix="--seed 0, for example")
     if bounds and fully_judged:
         raise UsageError(
-            "bounds are of what unjudged documents could change, and fully_judged declares that "
-            "they are not relevant",
+            "bounds show what unjudged documents could change, and fully_judged declares them not "
+            "relevant",
             fix="leave out one of the two",
         )
     by = names(by, "by") or ()
-    about_documents = inputs.documents_for(by, documents, qrels)
-    held, runs = None, inputs.runs(runs)
+    document_table = inputs.documents_for(by, documents, qrels)
+    subset, runs = None, inputs.runs(runs)
     if part is not None:
-        held = within(part, qrels, runs, queries)
-        qrels, runs, queries = held.qrels, held.runs, held.queries
-    asked = settle(
+        subset = within(part, qrels, runs, queries)
+        qrels, runs, queries = subset.qrels, subset.runs, subset.queries
+    plan = settle(
         qrels,
         runs,
         measures,
         queries=queries,
-        documents=documents if about_documents is None else about_documents,
+        documents=documents if document_table is None else document_table,
         rel=rel,
         complete=complete,
         depth=depth,
@@ -130,64 +134,64 @@ def evaluate(
         compat=compat,
         scale=scale,
     )
-    about, rules, measured = asked.about, asked.rules, asked.measures
-    scored = asked.scored()
-    # trec_eval knows neither weights nor strata.
+    about, rules, measured = plan.about, plan.rules, plan.measures
+    scored = plan.scored()
+    # trec_eval has neither weights nor strata.
     weighing = Weighing.of(None if rules.compat else about, scored[0].evidence.query_ids)
     drawn = weighing.drawn(RESAMPLES, seed) if interval == "bca" else None
     rows = [Aggregation(scores, weighing, interval, drawn, bounds=bounds) for scores in scored]
     ids = scored[0].evidence.query_ids
-    everything = scored[0].overall & np.array([q not in rules.no_answer for q in ids], np.bool_)
-    results = [of_run.row(measure, everything) for of_run in rows for measure in measured]
+    counted = scored[0].overall & np.array([q not in rules.no_answer for q in ids], np.bool_)
+    results = [of_run.row(measure, counted) for of_run in rows for measure in measured]
     slices = [
         of_run.row(measure, chosen, attribute, value)
         for attribute in by
-        for value, chosen in slices_of(about, attribute, scored, about_documents, asked.qrels)
+        for value, chosen in slices_of(about, attribute, scored, document_table, plan.qrels)
         for of_run in rows
         for measure in measured
     ]
-    beside = outcome_values(outcomes, about)
-    values = [row for s in scored for row in _per_query(s, beside)] if per_query else []
-    said = notes.of(
-        asked.qrels,
+    observed = _outcome_values(outcomes, about)
+    values = [row for s in scored for row in _per_query(s, observed)] if per_query else []
+    evaluation_notes = notes.of(
+        plan.qrels,
         rows,
         [*results, *slices],
         rules,
         interval=interval,
         seed=seed,
-        waiting=asked.waiting,
+        waiting=plan.waiting,
     )
-    correlated, lacking = correlate(scored, beside)
-    silent = _silent(scored, threshold)
-    shown = [(attribute, None) for attribute in by]
-    used, together = of_parts(about, asked.qrels, runs, shown, commit)
+    correlated, outcome_notes = _correlate(scored, observed)
+    silence = _silent(scored, threshold)
+    shown_slices = [(attribute, None) for attribute in by]
+    use_notes, part_notes = of_parts(about, plan.qrels, runs, shown_slices, commit)
     return Results(
         results,
         slices,
         values,
         [
-            *(held.used(commit=commit) if held else used),
+            *(subset.used(commit=commit) if subset else use_notes),
             *in_order(
                 [
                     *notes.of_unequal(scored[0], about),
-                    *said,
-                    *notes.of_silence(silent),
-                    *lacking,
-                    *together,
+                    *evaluation_notes,
+                    *notes.of_silence(silence),
+                    *outcome_notes,
+                    *part_notes,
                 ]
             ),
         ],
-        no_answer=silent,
-        latency=[found for run in asked.runs if (found := latency_of(run)) is not None],
+        no_answer=silence,
+        latency=[latency for run in plan.runs if (latency := latency_of(run)) is not None],
         outcomes=correlated,
-        runs={run.name: run for run in asked.runs},
+        runs={run.name: run for run in plan.runs},
         fully_judged=rules.fully_judged,
         shown=_in_a_notebook,
-        meant=asked.meant,
+        meant=plan.meant,
         scores={
             of_run.scores.run.name: of_run.behind(
                 [row for row in results if row.run == of_run.scores.run.name],
-                everything & of_run.scores.overall,
+                counted & of_run.scores.overall,
             )
             for of_run in rows
         },
@@ -195,7 +199,7 @@ def evaluate(
 
 
 def _in_a_notebook(results: Results) -> str:
-    from karat.reports.writers.notebook import to_html  # of no use to the command line
+    from karat.reports.writers.notebook import to_html  # not needed by the command line
 
     return to_html(results)
 
@@ -203,11 +207,13 @@ def _in_a_notebook(results: Results) -> str:
 def _silent(scored: Sequence[Scores], threshold: float | None) -> list[NoAnswer]:
     marked = scored[0].rules.silent
     if threshold is not None and scored[0].rules.compat:
-        raise UsageError("trec_eval knows no threshold", fix="leave out --compat or --threshold")
+        raise UsageError(
+            "trec_eval does not support a threshold", fix="leave out --compat or --threshold"
+        )
     if not marked:
         if threshold is not None:
             raise UsageError(
-                "a threshold is about queries without a right answer, and none is marked",
+                "a threshold applies to queries marked no_answer, and there are none",
                 fix=Advice(
                     "--queries FILE with a column no_answer",
                     page="mark queries no_answer, or leave out the threshold",
@@ -236,8 +242,8 @@ def _per_query(scores: Scores, outcomes: Values) -> list[QueryValue]:
                 continue
             value = None if np.isnan(values[index]) else float(values[index])
             state = scores.state(measure, index)
-            came = _came(outcomes, query_id)
-            rows.append(QueryValue(scores.run.name, name, query_id, value, state, came))
+            outcome = _came(outcomes, query_id)
+            rows.append(QueryValue(scores.run.name, name, query_id, value, state, outcome))
         rows += [
             QueryValue(scores.run.name, name, query_id, None, "unjudged", _came(outcomes, query_id))
             for query_id in scores.unjudged
@@ -249,3 +255,97 @@ def _came(outcomes: Values, query_id: str) -> dict[str, float] | None:
     if not outcomes:
         return None
     return {name: values[query_id] for name, values in outcomes.items() if query_id in values}
+
+
+Values = dict[str, dict[str, float]]
+"""For each outcome, its value for each query that has one."""
+
+
+def _outcome_values(
+    requested: str | Sequence[str] | Mapping[str, Mapping[str, Any]], about: Queries | None
+) -> Values:
+    """Outcomes from columns of the queries, or from ``{name: {query: value}}``.
+
+    An outcome is a column of the user's: did the answer built on this retrieval succeed, was
+    anything bought, how long did the user stay.
+
+    Raises:
+        UsageError: an unknown column, or a value that is neither a number nor yes or no.
+    """
+    if isinstance(requested, Mapping):
+        for name, values in requested.items():
+            if not isinstance(values, Mapping):
+                raise UsageError(
+                    f"the outcome {name!r} is a {type(values).__name__}, not a mapping from "
+                    "query to value",
+                    fix='outcomes={"answered": {"q1": True}}',
+                )
+        return {name: _numbers(name, values) for name, values in requested.items()}
+    if not isinstance(requested, Iterable):
+        raise UsageError(f"outcomes must be names of query attributes, got {requested!r}")
+    names = [requested] if isinstance(requested, str) else list(requested)
+    if names and about is None:
+        raise UsageError(
+            f"the outcome {names[0]!r} is a column of the queries, and no queries were given",
+            fix="--queries FILE",
+        )
+    return {name: _numbers(name, about.attribute(name)) for name in names if about is not None}
+
+
+def _correlate(scored: Sequence[Scores], outcomes: Values) -> tuple[list[Outcome], list[str]]:
+    """One row for each run, measure and outcome; and why some values are missing."""
+    rows: list[Outcome] = []
+    reasons: dict[str, dict[str, None]] = {}
+    for scores in scored:
+        for name, values in outcomes.items():
+            observed = np.array([values.get(q, math.nan) for q in scores.evidence.query_ids])
+            for measure, measured in scores.values.items():
+                correlation = outcome(np.where(scores.overall, measured, math.nan), observed)
+                if correlation.reason:
+                    reasons.setdefault(correlation.reason, {})[f"{measure} with {name}"] = None
+                rows.append(
+                    Outcome(
+                        run=scores.run.name,
+                        measure=str(measure),
+                        outcome=name,
+                        n=correlation.n,
+                        spearman=correlation.spearman,
+                        ci_low=correlation.ci_low,
+                        ci_high=correlation.ci_high,
+                        kendall=correlation.kendall,
+                        auc=correlation.auc,
+                    )
+                )
+    notes = [f"{', '.join(which)}: {reason}" for reason, which in reasons.items()]
+    judged = {query for scores in scored for query in scores.evidence.query_ids}
+    for name, values in outcomes.items():
+        if not judged & values.keys():
+            raise UsageError(
+                f"the outcome {name!r} has no value for any judged query",
+                nearest=nearest(next(iter(values), ""), sorted(judged)),
+            )
+    return rows, notes
+
+
+def _numbers(name: str, values: Mapping[str, Any]) -> dict[str, float]:
+    return {
+        str(query): _number(name, str(query), value)
+        for query, value in values.items()
+        if value is not None and value != ""
+    }
+
+
+def _number(name: str, query: str, value: Any) -> float:
+    text = str(value).strip().casefold()
+    if text in YES or text in NO:
+        return float(text in YES)
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise UsageError(
+            f"the outcome {name!r} of query {query} is {value!r}: neither a number nor yes or no",
+            fix="leave it empty if it is unknown",
+        )
+    return number

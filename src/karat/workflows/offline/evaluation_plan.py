@@ -1,4 +1,4 @@
-"""Settle: what a verb was given becomes tables, measures and rules, every mistake told."""
+"""Evaluation plan: the arguments of a command as tables, measures and rules, all validated."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from karat.workflows.offline import inputs
 
 @dataclass(frozen=True)
 class EvaluationPlan:
-    """What is to be measured, and how.
+    """What to measure, and how.
 
     Attributes:
-        qrels: The judgments as given, on the scale declared.
-        about: The queries, if any were given or came with the judgments.
-        runs: The runs, each under a name of its own.
-        measures: What is to be computed.
+        qrels: The judgments, on the declared scale.
+        about: The queries, if given or included with the judgments.
+        runs: The runs, with unique names.
+        measures: The measures.
         rules: How runs are read.
-        rel: Lowest relevant grade, as asked; None if it was not.
+        rel: Lowest relevant grade requested; None if not set.
     """
 
     qrels: Qrels
@@ -41,15 +41,15 @@ class EvaluationPlan:
 
     @property
     def meant(self) -> Meant:
-        """What the name of a measure means here: with the ``rel`` and the trec_eval asked for."""
+        """Resolves measure names under the requested ``rel`` and trec_eval version."""
         compat = self.rules.compat.name if self.rules.compat else None
         return partial(canonical_names, rel=self.rel, compat=compat)
 
     @property
     def waiting(self) -> list[str]:
-        """Queries of the golden set that would count and are not judged yet.
+        """Queries of the golden set that would count but are not judged yet.
 
-        None where the queries are of another file: such a file often holds more than was judged.
+        Empty if the queries come from another file: it often has more queries than were judged.
         """
         if self.about is None or not inputs.belong(self.about, self.qrels):
             return []
@@ -58,7 +58,7 @@ class EvaluationPlan:
         return [query for query in self.about.frame["query_id"] if query not in others]
 
     def scored(self) -> list[Scores]:
-        """Every query of every run under every measure."""
+        """Scores of every run: one value for each query and measure."""
         judgments = _whole_grades(self.qrels) if self.rules.compat else self.qrels
         return [score(run, judgments, self.measures, self.rules) for run in self.runs]
 
@@ -79,7 +79,7 @@ def settle(
     compat: str | None = None,
     scale: Any = None,
 ) -> EvaluationPlan:
-    """Settle the arguments that ``evaluate`` and ``compare`` share; see ``evaluate``.
+    """Validate the arguments that ``evaluate`` and ``compare`` share; see ``evaluate``.
 
     Raises:
         UsageError: an unknown measure or version, or a value of the wrong kind.
@@ -95,23 +95,23 @@ def settle(
     rules = replace(
         _rules(rel, complete, depth, judged_only, compat), fully_judged=bool(fully_judged)
     )
-    if about is not None and not compat:  # trec_eval knows neither marks nor weights
+    if about is not None and not compat:  # trec_eval has neither no_answer queries nor weights
         zero_weight = frozenset(query for query, weight in about.weights().items() if weight == 0)
         rules = replace(rules, no_answer=frozenset(about.no_answer()), zero_weight=zero_weight)
-    asked = _asked(names(measures, "measures"), rel, rules)
-    if not asked:
+    parsed = _asked(names(measures, "measures"), rel, rules)
+    if not parsed:
         raise UsageError("no measure to compute", fix='measures=["nDCG@10"], or leave it out')
     judgments = inputs.qrels(qrels).on_scale(scale)
     if rules.compat:
         judgments.refuse_repeats(rules.compat.name)
-    systems = _unique_names(inputs.runs(runs))
+    unique_runs = _unique_names(inputs.runs(runs))
     if collapse is not None:
-        systems = inputs.collapsed(systems, documents, collapse)
-    return EvaluationPlan(judgments, about, systems, asked, rules, rel)
+        unique_runs = inputs.collapsed(unique_runs, documents, collapse)
+    return EvaluationPlan(judgments, about, unique_runs, parsed, rules, rel)
 
 
 def canonical_names(text: str, rel: float | None, compat: str | None) -> list[str]:
-    """The names under which results list the measures that a spelling stands for."""
+    """The names in results of the measures that a spelling stands for; empty if unknown."""
     try:
         return [str(measure) for measure in _asked([text], rel, Rules(compat=_compat(compat)))]
     except UsageError:
@@ -133,15 +133,11 @@ _TYPES: dict[str, tuple[type, str]] = {
 
 
 def check_types(**given_values: Any) -> None:
-    """Refuse a value of the wrong kind.
-
-    Raises:
-        UsageError: there is one.
-    """
+    """Raise UsageError for an argument of the wrong type."""
     for name, value in given_values.items():
         kind, what = _TYPES[name]
-        odd = isinstance(value, bool) and kind is not bool
-        if value is not None and (odd or not isinstance(value, kind)):
+        not_a_number = isinstance(value, bool) and kind is not bool
+        if value is not None and (not_a_number or not isinstance(value, kind)):
             raise UsageError(f"{name} is {value!r}, not {what}")
 
 
@@ -152,7 +148,7 @@ def names(value: Any, what: str) -> list[str] | None:
     names = list(value) if isinstance(value, Iterable) else [value]
     for name in names:
         if not isinstance(name, str):
-            raise UsageError(f"{what} holds {name!r}, not a name", fix=f'{what}=["…"]')
+            raise UsageError(f"{what} contains {name!r}, not a name", fix=f'{what}=["…"]')
     return names
 
 
@@ -168,7 +164,7 @@ def _rules(
             f"karat does not reproduce {compat!r}", nearest=nearest(compat, COMPAT) or list(COMPAT)
         )
     if depth is not None and depth < 1:
-        raise UsageError(f"a depth of {depth} leaves nothing", fix="--depth 1000, for example")
+        raise UsageError(f"depth must be 1 or more, got {depth}", fix="--depth 1000, for example")
     return Rules(
         rel=1.0 if rel is None else rel,
         complete=complete,
@@ -185,8 +181,8 @@ def _compat(name: str | None) -> Compat | None:
 def _asked(measures: Iterable[str] | None, rel: float | None, rules: Rules) -> list[Measure]:
     if rules.compat is None:
         return parse_all(DEFAULTS if measures is None else measures, rel=rel)
-    found = parse_all(["official"] if measures is None else measures, rel=rel, trec=True)
-    return [as_in(rules.compat, measure) for measure in found]
+    parsed = parse_all(["official"] if measures is None else measures, rel=rel, trec=True)
+    return [as_in(rules.compat, measure) for measure in parsed]
 
 
 def _unique_names(runs: Sequence[Run]) -> list[Run]:
@@ -203,7 +199,7 @@ def _unique_names(runs: Sequence[Run]) -> list[Run]:
 
 
 def _whole_grades(qrels: Qrels) -> Qrels:
-    """Judgments as trec_eval reads them: grades cut off at the point, no query without a row."""
+    """Judgments as trec_eval reads them: grades truncated to integers, no query without a row."""
     grade = qrels.frame["grade"]
     cut = grade.to_numpy().astype(np.int64).astype(np.float64)
     if (cut == grade.to_numpy()).all() and not qrels.without:

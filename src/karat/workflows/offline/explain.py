@@ -35,68 +35,70 @@ def explain(
     """Explain one value.
 
     Args:
-        qrels: The judgments, as ``evaluate`` takes them.
-        run: The run, likewise.
+        qrels: The judgments, in any form that ``evaluate`` accepts.
+        run: The run, in any form that ``evaluate`` accepts.
         query_id: The query to explain.
         measure: Name of the measure.
-        queries: The texts of the queries, to show this one's.
-        documents: As ``evaluate`` takes them, to collapse.
-        collapse: Fold chunks into the document named in this column.
-        rel: Lowest relevant grade, where the measure does not say.
-        scale: As ``evaluate`` takes it.
-        top: Show at least so many ranks.
+        queries: Queries whose texts to show, as in ``evaluate``.
+        documents: The chunks, for ``collapse``, as in ``evaluate``.
+        collapse: Column of ``documents`` that names the document of each chunk.
+        rel: Lowest relevant grade, where the measure does not set it; 1 if None.
+        scale: Lowest and highest grade, as in ``evaluate``.
+        top: Number of ranks to show at least.
 
     Raises:
-        UsageError: the query is in neither table; the nearest is named.
+        UsageError: an unknown measure; more than one run; or a query that has no judgments or no
+            relevant document.
+        InputError: a file or table that cannot be read.
     """
-    asked = parse(measure, rel=rel)
+    parsed = parse(measure, rel=rel)
     qrels, runs = inputs.qrels(qrels).on_scale(scale), inputs.runs(run)
     if len(runs) != 1:
-        raise UsageError(f"explain takes one run, and {len(runs)} were given")
+        raise UsageError(f"expected one run, got {len(runs)}")
     run = (inputs.collapsed(runs, documents, collapse) if collapse else runs)[0]
     judged = qrels.frame.filter(pl.col("query_id") == query_id)
-    known = set(run.answers["query_id"])
+    retrieved = set(run.answers["query_id"])
     if not judged.height:
         about = inputs.queries(queries)
         if about is not None and query_id in about.no_answer():
             raise UsageError(
-                f"query {query_id!r} is marked no_answer, so no document of it scores anything",
+                f"query {query_id!r} is marked no_answer, so no document scores anything",
                 fix=Advice(
-                    "karat evaluate shows what the run did with such queries",
-                    page="evaluate the run: that says what it did with such queries",
+                    "karat evaluate shows how the run handles such queries",
+                    page="evaluate the run to see how it handles such queries",
                 ),
             )
         if query_id in qrels.without:
             raise UsageError(
-                f"query {query_id!r} has no relevant document, so no document of it scores anything"
+                f"query {query_id!r} has no relevant document, so no document scores anything"
             )
-        where = "has no judgments" if query_id in known else "is in neither qrels nor run"
+        where = "has no judgments" if query_id in retrieved else "is in neither qrels nor run"
         raise UsageError(
             f"query {query_id!r} {where}, so there is nothing to explain",
             nearest=nearest(query_id, qrels.query_ids),
         )
     rows = run.of(query_id)
     alone = _alone(run, query_id, rows)
-    scores = score(alone, qrels, [asked], Rules(rel=rel or 1.0))
+    scores = score(alone, qrels, [parsed], Rules(rel=rel or 1.0))
     index = scores.evidence.query_ids.index(query_id)
-    value = float(scores.values[asked][index])
-    state = scores.state(asked, index)
-    lines, notes = _lines(scores.evidence.at(np.array([index])), asked, rows, judged, value)
+    value = float(scores.values[parsed][index])
+    state = scores.state(parsed, index)
+    lines, notes = _lines(scores.evidence.at(np.array([index])), parsed, rows, judged, value)
     if not math.isnan(value):
-        notes += _could_be(scores, asked, index)
+        notes += _could_be(scores, parsed, index)
     shown = [
         line
         for line in lines
-        if (line.rank or 0) <= max(top, asked.depth or 0) or line.contribution
+        if (line.rank or 0) <= max(top, parsed.depth or 0) or line.contribution
     ]
     return Explanation(
         run=run.name,
-        measure=str(asked),
+        measure=str(parsed),
         query_id=query_id,
         value=None if math.isnan(value) else value,
         state=state,
         lines=shown,
-        missed=_missed(judged, rows, asked, rel or 1.0),
+        missed=_missed(judged, rows, parsed, rel or 1.0),
         hidden=len(lines) - len(shown),
         notes=notes,
         text=_text(inputs.queries(queries), query_id),
@@ -109,28 +111,28 @@ def _could_be(scores: Scores, measure: Measure, index: int) -> list[str]:
         scores.ties(measure),
         scores.bounds(measure),
     )
-    said = []
+    notes = []
     if band.low is not None and band.high is not None:
         low, high = band.low[index], band.high[index]
         if f"{low:.4f}" != f"{high:.4f}":
             mean = "" if band.expected is None else f", {band.expected[index]:.4f} on average"
-            said.append(f"other orders of tied documents: {low:.4f} to {high:.4f}{mean}")
+            notes.append(f"other orders of tied documents: {low:.4f} to {high:.4f}{mean}")
     if bounds is not None:
         low, high = bounds[0][index], bounds[1][index]
         if f"{low:.4f}" != f"{value:.4f}" or f"{high:.4f}" != f"{value:.4f}":
             scale = scores.evidence.scale
-            said.append(
+            notes.append(
                 f"other grades of unjudged documents, {scale[0]:g} to {scale[1]:g}: {low:.4f} to "
                 f"{high:.4f}"
             )
-    return said
+    return notes
 
 
 def _text(queries: Queries | None, query_id: str) -> str | None:
     if queries is None or "text" not in queries.frame.columns:
         return None
-    found = queries.frame.filter(pl.col("query_id") == query_id)["text"].to_list()
-    return found[0] if found else None
+    texts = queries.frame.filter(pl.col("query_id") == query_id)["text"].to_list()
+    return texts[0] if texts else None
 
 
 def _alone(run: Run, query_id: str, rows: pl.DataFrame) -> Run:
@@ -147,7 +149,7 @@ def _lines(
     at: dict[int, tuple[float, float, float]] = {}
     notes: list[str] = []
     if terms is None:
-        notes.append(f"{measure} is not a sum over documents, so none of them has a share of it")
+        notes.append(f"{measure} is not a sum over documents, so documents have no share of it")
     elif not math.isnan(value):
         shares = _adding_up(terms.term / terms.norm[0], value)
         for place, rank in enumerate(evidence.rank.tolist()):
@@ -165,7 +167,7 @@ def _lines(
 
 
 def _adding_up(shares: np.ndarray, value: float) -> list[float]:
-    """Shares whose exact sum rounds to the value: the last bits go to the largest of them."""
+    """Shares adjusted in the last bits so that their exact sum rounds to the value."""
     out: list[float] = shares.tolist()
     if not out:
         return out
@@ -174,8 +176,8 @@ def _adding_up(shares: np.ndarray, value: float) -> list[float]:
         off = value - math.fsum(out)
         if off == 0 or not by_size:
             break
-        # A sum halfway between two numbers would jump from one to the other for ever; a small
-        # share can take half of the difference.
+        # A sum halfway between two floats would alternate between them; a small share can take
+        # half of the difference.
         out[by_size[-1 if turn % 2 == 0 else 0]] += off if turn % 2 == 0 else off / 2
     return out
 

@@ -1,4 +1,4 @@
-"""Document ids of another world: those of a run that are not the ids that were judged."""
+"""Foreign ids: detects document ids of a run that are not those of the judgments."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from karat.tables import Qrels
 from karat.tables.id_spelling import SHARE, Spelling, likely_cause
 from karat.tables.notes import Concern, Note
 
-_TOP = 10  # documents of each query that are looked at
-_QUERIES = 300  # at most, evenly spread: enough to see how ids are written
+_TOP = 10  # documents checked per query
+_QUERIES = 300  # queries checked at most, evenly spread
 
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """What speaks against the ids of a run.
+    """Evidence that the document ids of a run are not those of the judgments.
 
     Attributes:
-        judged: Whether any document of any query that counts is judged.
-        spelling: How the ids differ from those of the judgments, if that is likely.
+        judged: Whether any document returned for a counted query is judged.
+        spelling: The likely difference in how ids are written, if any.
     """
 
     judged: bool
@@ -32,45 +32,45 @@ class Foreign:
     @property
     def cause(self) -> str:
         """The likely cause, in a few words; empty if none is known."""
-        found = self.spelling
-        if found is None:
+        spelling = self.spelling
+        if spelling is None:
             return ""
         return (
-            f"ids differ by {found.cause}: {found.here!r} in the run, {found.there!r} in the "
-            "judgments"
+            f"ids differ by {spelling.cause}: {spelling.here!r} in the run, {spelling.there!r} in "
+            "the judgments"
         )
 
     def __str__(self) -> str:
         if self.judged:
-            return f"not all documents are found among the judged: {self.cause}"
-        none = "none of the documents retrieved is judged"
-        asked = (
+            return f"some document ids do not match the judgments: {self.cause}"
+        none = "no retrieved document is judged"
+        question = (
             "do document ids mean the same in run and qrels? (collapse folds chunks into documents)"
         )
-        return f"{none}: {self.cause or asked}"
+        return f"{none}: {self.cause or question}"
 
 
 def foreign_ids(scores: Scores, qrels: Qrels, *, closely: bool = False) -> Foreign | None:
-    """Whether the documents of a run have other ids than the judged ones, and why.
+    """Whether the document ids of a run differ from those of the judgments, and how.
 
     Args:
-        scores: Of the run.
+        scores: Scores of the run.
         qrels: The judgments.
-        closely: Look at every run, and not only where half of the queries have no judged document.
+        closely: Check every run, not only one where half of the queries have no judged document.
 
     Returns:
-        None if nothing speaks against the ids: documents are judged, and no other spelling would
-        find a tenth more of the first ten of each query.
+        None if the ids match: some documents are judged, and no other spelling would match a tenth
+        more of the first ten of each query.
     """
     evidence = scores.full
-    held = scores.topics & scores.overall & (evidence.returned > 0)
-    if not held.any():
+    counted = scores.topics & scores.overall & (evidence.returned > 0)
+    if not counted.any():
         return None
-    found = np.bincount(evidence.query, minlength=evidence.n) > 0
-    judged = bool((found & held).any())
-    if not closely and 2 * int((found & held).sum()) >= int(held.sum()):
+    has_judged = np.bincount(evidence.query, minlength=evidence.n) > 0
+    judged = bool((has_judged & counted).any())
+    if not closely and 2 * int((has_judged & counted).sum()) >= int(counted.sum()):
         return None
-    chosen = np.flatnonzero(held)
+    chosen = np.flatnonzero(counted)
     chosen = chosen[np.linspace(0, len(chosen) - 1, min(len(chosen), _QUERIES)).astype(np.int64)]
     query_ids = [evidence.query_ids[index] for index in chosen]
     spelling = _spelling(scores, qrels, query_ids)
@@ -88,12 +88,12 @@ def _spelling(scores: Scores, qrels: Qrels, query_ids: list[str]) -> Spelling | 
         query_id = query_ids[place]
         if doc_id not in there.get(query_id, ()):
             here.setdefault(query_id, []).append(doc_id)
-    found = likely_cause(here, there)
-    return found if found is not None and found.matched >= SHARE * top.height else None
+    cause = likely_cause(here, there)
+    return cause if cause is not None and cause.matched >= SHARE * top.height else None
 
 
 def of_ids(scores: Scores, qrels: Qrels) -> Iterator[Note]:
-    """A note on document ids that are not those of the judgments, if any."""
-    found = foreign_ids(scores, qrels)
-    if found is not None:
-        yield Note(str(found), Concern.INPUT)
+    """A note if document ids do not match those of the judgments."""
+    foreign = foreign_ids(scores, qrels)
+    if foreign is not None:
+        yield Note(str(foreign), Concern.INPUT)

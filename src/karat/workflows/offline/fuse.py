@@ -1,4 +1,4 @@
-"""Fuse: several rankings into one, by rank or by score, with weights given or tuned."""
+"""Fuse: combine rankings by rank or by score, with given or tuned weights."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ def fuse(
     """Fuse runs into one.
 
     Args:
-        runs: A list of them, or ``{name: run}``: paths, ``{query: {document: score}}``, data
+        runs: A list of runs, or ``{name: run}``: paths, ``{query: {document: score}}``, data
             frames, or Runs.
-        method: ``rrf``, reciprocal rank fusion, which looks at ranks only; or ``sum``, the
-            weighted sum of normalised scores.
-        k: Of rrf: how little the first ranks stand out; 60 if None.
-        weights: One for each run, above 0; all 1 if None.
-        normalise: Of sum: min-max | z-score | sum | none; min-max if None.
-        depth: Read the best so many documents of each run, and keep as many; all if None.
-        name: What results call the fused run; the method if None.
+        method: ``rrf`` (reciprocal rank fusion, which uses ranks only) or ``sum`` (weighted sum of
+            normalised scores).
+        k: Rank constant of ``rrf``: the larger, the less the first ranks dominate; 60 if None.
+        weights: One weight per run, above 0; all 1 if None.
+        normalise: Score normalisation of ``sum``: min-max | z-score | sum | none; min-max if None.
+        depth: Number of documents per query to read from each run, and to return; all if None.
+        name: Name of the fused run; the method if None.
 
     Raises:
-        UsageError: a method, or a value, that there is not; an option of the other method.
-        InputError: a run that cannot be read, or whose scores cannot be added.
+        UsageError: an unknown method or value, or an option of the other method.
+        InputError: a run that cannot be read, or scores that cannot be added.
     """
     if method not in METHODS:
         raise UsageError(
-            f"there is no way to fuse called {method!r}",
+            f"unknown fusion method {method!r}",
             nearest=nearest(str(method), METHODS, 1),
             fix=f"one of {', '.join(METHODS)}",
         )
     if method == "rrf" and normalise is not None:
         raise UsageError(
-            "reciprocal rank fusion looks at ranks, so there is no score to normalise",
+            "reciprocal rank fusion uses ranks, so there are no scores to normalise",
             fix="--method sum, or leave out the normalisation",
         )
     if method == "sum" and k is not None:
         raise UsageError(
-            "k is a parameter of reciprocal rank fusion, and the sum has none",
+            "k is a parameter of reciprocal rank fusion, not of the weighted sum",
             fix="--method rrf, or leave out k",
         )
     systems = inputs.runs(runs)
@@ -84,23 +84,23 @@ def fuse_tuned(
     rel: float | None = None,
     name: str | None = None,
 ) -> Tuned:
-    """Fuse runs by a weighted sum, each query with weights chosen on other queries.
+    """Fuse runs by a weighted sum whose weights are tuned by cross-validation.
 
     Args:
-        runs: As ``fuse`` takes them; two or more.
-        qrels: The judgments, as ``evaluate`` takes them.
-        measure: What the weights are chosen for.
-        folds: Parts the queries are dealt into; each is fused with weights chosen on the others.
-        seed: Of the dealing.
+        runs: Two or more runs, as in ``fuse``.
+        qrels: The judgments, in any form that ``evaluate`` accepts.
+        measure: The measure to tune for.
+        folds: Number of folds; each is fused with weights tuned on the others.
+        seed: Random seed of the assignment of queries to folds, 0 or more.
         normalise: min-max | z-score | sum | none; min-max if None.
-        depth: As ``fuse`` takes it.
-        queries: As ``evaluate`` takes them; those marked ``no_answer`` choose nothing.
-        rel: Lowest grade that counts as relevant, where the measure does not say.
-        name: What results call the fused run; ``tuned`` if None.
+        depth: Number of documents per query, as in ``fuse``.
+        queries: As in ``evaluate``; queries marked ``no_answer`` are not used for tuning.
+        rel: Lowest relevant grade, where the measure does not set it.
+        name: Name of the fused run; ``tuned`` if None.
 
     Returns:
-        The run, its value (what ``evaluate`` says of the run), the weights of each fold, and
-        the weights for use from now on.
+        The fused run, its cross-validated value, the weights of each fold, and the weights tuned
+        on all queries, for future use.
 
     Raises:
         UsageError: a measure that cannot be tuned for; too few queries or runs.
@@ -108,16 +108,16 @@ def fuse_tuned(
     """
     check_types(seed=seed)
     if seed < 0:
-        raise UsageError(f"a seed of {seed} is below 0", fix="--seed 0, for example")
-    asked = settle(qrels, runs, [measure], queries=queries, rel=rel)
+        raise UsageError(f"seed must be 0 or more, got {seed}", fix="--seed 0, for example")
+    plan = settle(qrels, runs, [measure], queries=queries, rel=rel)
     return tuned(
-        asked.runs,
-        asked.qrels,
-        asked.measures[0],
+        plan.runs,
+        plan.qrels,
+        plan.measures[0],
         folds=folds,
         seed=seed,
         normalise=normalise or "min-max",
         depth=depth,
-        rules=asked.rules,
+        rules=plan.rules,
         name=name or "tuned",
     )

@@ -1,4 +1,4 @@
-"""What the caller gave: a path, a dict, a data frame or a table becomes the table."""
+"""Inputs: a path, dict, data frame or object of another library becomes a table."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from karat.workflows.golden.golden_set import GoldenSet
 
 
 def qrels(value: Any) -> Qrels:
-    """Judgments from whatever ``evaluate`` takes.
+    """Judgments from any form that ``evaluate`` accepts.
 
     Raises:
-        InputError: it cannot be read as judgments.
+        InputError: the value cannot be read as judgments.
     """
     if isinstance(value, Qrels):
         return value
@@ -32,7 +32,7 @@ def qrels(value: Any) -> Qrels:
         return Qrels.from_dict(value)
     if isinstance(value, list | tuple | AbstractSet):
         raise InputError(
-            f"a {type(value).__name__} does not say which query its judgments are of",
+            f"a {type(value).__name__} does not say which query its judgments belong to",
             file="qrels",
             fix='{"q1": {"a", "c"}}, or with grades {"q1": {"a": 3, "c": 1}}',
         )
@@ -43,13 +43,13 @@ def runs(value: Any) -> list[Run]:
     """One run, a list of them, or ``{name: run}``; always as a list."""
     value = _plain(value, "run")
     if isinstance(value, Mapping) and _names_runs(value):
-        return [_named(one, name) for name, one in value.items()]
-    several = value if isinstance(value, list | tuple) else [value]
-    return [_run(one) for one in several]
+        return [_named(item, name) for name, item in value.items()]
+    values = value if isinstance(value, list | tuple) else [value]
+    return [_run(item) for item in values]
 
 
 def named_runs(baseline: Any, candidates: Any) -> list[Run]:
-    """A baseline and one candidate or several; those without a name are called what they are."""
+    """A baseline and its candidates; runs without a name become ``baseline`` and ``candidate``."""
     baseline, candidates = _plain(baseline, "run"), _plain(candidates, "run")
     first, others = runs(baseline), runs(candidates)
     if len(first) != 1:
@@ -58,19 +58,19 @@ def named_runs(baseline: Any, candidates: Any) -> list[Run]:
         first = [first[0].named("baseline")]
     if not isinstance(candidates, list | tuple):
         return first + ([others[0].named("candidate")] if _nameless(candidates) else others)
-    called = [
+    named = [
         run.named("candidate") if _nameless(value) else run
         for value, run in zip(candidates, others, strict=True)
     ]
-    return first + called
+    return first + named
 
 
 def _plain(value: Any, source: str) -> Any:
-    """The data in an object of another library: an iterator, a list of rows, ranx' Qrels and Run.
+    """The data in an iterator, a list of rows, or ranx' Qrels and Run; other values unchanged.
 
     Args:
-        value: Anything; what is none of these is returned as it is.
-        source: What messages call it.
+        value: Anything.
+        source: Name of the value in messages.
     """
     if isinstance(value, Iterator):
         value = list(value)
@@ -83,17 +83,17 @@ def _plain(value: Any, source: str) -> Any:
 
 
 def _nameless(value: Any) -> bool:
-    """Whether nothing in what was given names the run."""
+    """Whether a value is a run without a name."""
     if isinstance(value, Mapping):
         return not _names_runs(value)
     return not isinstance(value, Run | str | Path)
 
 
 def _names_runs(value: Mapping[Any, Any]) -> bool:
-    """Whether a mapping is ``{name: run}`` and not itself a run.
+    """Whether a mapping is ``{name: run}`` rather than a run.
 
-    A run is ``{query: …}`` of ``{document: score}``, of a ranked list, or of None. So a value that
-    is itself ``{query: …}`` of these, or of another kind such as a path or a frame, is a run.
+    A run maps queries to ``{document: score}``, a ranked list, or None. A mapping whose values are
+    such mappings, paths or data frames is ``{name: run}``.
     """
     values = list(value.values())
     if any(one is None or (_ranks(one) and records(one, "run") is None) for one in values):
@@ -122,7 +122,7 @@ def queries(value: Any) -> Queries | None:
 
 
 def about(value: Any, qrels: Any) -> Queries | None:
-    """Queries, or those that come with the judgments if none were given."""
+    """Queries; if None, those included with the judgments."""
     if value is None and isinstance(qrels, GoldenSet):
         return qrels.queries
     if value is None and isinstance(qrels, str | Path) and formats.holds_queries(qrels):
@@ -131,9 +131,9 @@ def about(value: Any, qrels: Any) -> Queries | None:
 
 
 def belong(queries: Queries, judgments: Qrels) -> bool:
-    """Whether queries and judgments are of one golden set: its file, its folder, or itself.
+    """Whether queries and judgments come from one golden set: its file, folder or object.
 
-    The queries of a BEIR folder with several splits are of all splits, so of no one's judgments.
+    The queries of a BEIR folder with several splits belong to all splits, so to none alone.
     """
     if queries.source == judgments.source:
         return True
@@ -155,17 +155,15 @@ def documents(value: Any) -> Documents | None:
 
 
 def documents_for(by: Sequence[str], value: Any, qrels: Any) -> Documents | None:
-    """The documents to slice by, read once; None if no slice needs any, or there are none.
+    """The documents to slice by, read once; None if no slice needs them, or there are none.
 
     Args:
         by: Attributes to slice by.
-        value: The documents given. They are read for any slice, so that an error can name what
-            they have.
-        qrels: The judgments given: a BEIR folder of them holds the documents too, and is read if
-            an attribute is one of the documents and none were given.
+        value: The documents given; read for any slice, so that errors can name their columns.
+        qrels: The judgments given; if they are a BEIR folder, its documents are the default.
 
     Raises:
-        InputError: they cannot be read.
+        InputError: the documents cannot be read.
     """
     if value is None and of_documents(by) and isinstance(qrels, str | Path):
         within = Path(qrels)
@@ -175,16 +173,16 @@ def documents_for(by: Sequence[str], value: Any, qrels: Any) -> Documents | None
 
 
 def collapsed(systems: list[Run], chunks: Any, column: str) -> list[Run]:
-    """Runs with their chunks folded into the documents that a column names.
+    """Runs with chunks folded into the documents that a column names.
 
     Raises:
-        UsageError: no documents were given, so nobody knows which belongs to which.
-        InputError: they have no such column.
+        UsageError: no documents were given.
+        InputError: the documents have no such column.
     """
     table = documents(chunks)
     if table is None:
         raise UsageError(
-            "collapsing chunks needs to know which document each belongs to",
+            "collapse requires documents that say which document each chunk belongs to",
             fix="--documents FILE, with doc_id and the column to collapse by",
         )
     parents = table.parents(column)

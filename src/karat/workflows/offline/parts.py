@@ -1,4 +1,4 @@
-"""Parts: a golden set split into development and held-out queries, and evaluation on one part."""
+"""Parts: a golden set split into development and held-out queries; evaluation on one part."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from karat.workflows.offline import inputs
 from karat.workflows.workspace.fingerprints import fingerprint
 
 NO_FILE = (
-    "the held-out part: this use is not recorded, as the judgments are of no file; evaluate with "
-    "the golden set's file to count it"
+    "held-out part: this use is not recorded, because the judgments do not come from a file; "
+    "evaluate with the golden set's file to record it"
 )
 
 
@@ -37,11 +37,11 @@ class Within:
     """Judgments, queries and runs of one part.
 
     Attributes:
-        part: Which part.
-        qrels: The judgments of its queries, on the scale of all.
+        part: Name of the part.
+        qrels: Judgments of its queries, on the scale of all judgments.
         queries: Its queries.
-        runs: The runs, with its queries alone; anything else stays as it is.
-        whole: The runs as they were.
+        runs: The runs, restricted to its queries; other objects unchanged.
+        whole: The unrestricted runs.
     """
 
     part: str
@@ -51,13 +51,13 @@ class Within:
     whole: list[Run]
 
     def used(self, by: str | None = None, commit: str | None = None) -> list[str]:
-        """Record a use of the held-out part, and say which it is; nothing for other parts.
+        """Record a use of the held-out part; a note with its number, none for other parts.
 
-        Call it when there are numbers, and before they are shown.
+        Call it once the numbers are computed, before they are shown.
 
         Args:
-            by: The person who evaluates; the user of this process if None.
-            commit: Of which code.
+            by: Who evaluates; the user of this process if None.
+            commit: Commit of the code evaluated.
 
         Raises:
             InputError: the ledger is damaged or cannot be written.
@@ -70,7 +70,7 @@ class Within:
 def _recorded(
     qrels: Qrels, queries: int, runs: Sequence[Run], by: str | None, commit: str | None
 ) -> list[str]:
-    """Record a use of the held-out part, and say which it is; nothing if no run has answers."""
+    """Record a use of the held-out part; a note with its number, none if no run has answers."""
     answering = [run for run in runs if run.answers.height]
     if not answering:
         return []
@@ -86,45 +86,45 @@ def _recorded(
         commit=commit,
     )
     # A workspace has one ledger, and perhaps several golden sets.
-    before = [each for each in held_out.append(place, use) if each.golden == use.golden]
-    contents = len({sha256 for each in before for _, sha256 in each.runs})
-    some = "no run" if not contents else counted(contents, "run", "runs")
-    says = f"held-out part: use {len(before) + 1} ({some} before; {place.name})"
-    return [Note(says, Concern.INPUT)]
+    before = [earlier for earlier in held_out.append(place, use) if earlier.golden == use.golden]
+    contents = len({sha256 for earlier in before for _, sha256 in earlier.runs})
+    run_count = "no run" if not contents else counted(contents, "run", "runs")
+    text = f"held-out part: use {len(before) + 1} ({run_count} before; {place.name})"
+    return [Note(text, Concern.INPUT)]
 
 
 def within(part: str, qrels: Any, runs: Sequence[Any], queries: Any = None) -> Within:
     """The judgments, queries and runs of one part of a golden set.
 
     Args:
-        part: ``dev``, ``held_out``, or another value of the attribute ``part`` of queries.
-        qrels: Judgments, as ``evaluate`` takes them.
-        runs: Runs; anything else among them (a saved baseline) stays as it is.
-        queries: As ``evaluate`` takes them; those that come with the judgments if None.
+        part: ``dev``, ``held_out``, or another value of the query attribute ``part``.
+        qrels: Judgments, as in ``evaluate``.
+        runs: Runs; other objects among them (a saved baseline) are returned unchanged.
+        queries: Queries, as in ``evaluate``.
 
     Raises:
-        UsageError: no queries were given, they have no parts, or none is in this one.
+        UsageError: no queries were given, they have no parts, or the part is empty.
     """
     about = inputs.about(queries, qrels)
     if about is None or PART not in about.attributes:
         raise UsageError(
-            "the queries have no parts" if about else "no queries were given, which have parts",
-            fix="karat golden split GOLDEN gives each query its part",
+            "the queries have no parts" if about else "no queries were given to take a part of",
+            fix="karat golden split GOLDEN assigns each query to a part",
         )
     of_query = about.attribute(PART)
-    ids = [query_id for query_id, its in of_query.items() if its == part]
+    ids = [query_id for query_id, of_part in of_query.items() if of_part == part]
     if not ids:
-        there = sorted(set(of_query.values()))
-        near = nearest(part, there, 1)
+        parts = sorted(set(of_query.values()))
+        near = nearest(part, parts, 1)
         raise UsageError(
-            f"no query is in the part {part!r}", nearest=near, fix=f"parts: {', '.join(there)}"
+            f"no query is in the part {part!r}", nearest=near, fix=f"parts: {', '.join(parts)}"
         )
     judgments = inputs.qrels(qrels)
-    asked = pl.col("query_id").is_in(pl.Series(ids, dtype=pl.String).implode())
+    in_part = pl.col("query_id").is_in(pl.Series(ids, dtype=pl.String).implode())
     return Within(
         part,
         judgments.only(ids),
-        Queries(about.frame.filter(asked), about.source),
+        Queries(about.frame.filter(in_part), about.source),
         [run.only(ids) if isinstance(run, Run) else run for run in runs],
         [run for run in runs if isinstance(run, Run)],
     )
@@ -137,19 +137,19 @@ def of_parts(
     shown: Iterable[tuple[str, str | None]],
     commit: str | None = None,
 ) -> tuple[list[str], list[str]]:
-    """Where both parts of a golden set are measured together: record a use if one is seen alone.
+    """Notes if both parts of a golden set are measured together; records a use if sliced by part.
 
     Args:
         queries: The queries, if any.
         qrels: Their judgments.
         runs: The runs measured.
-        shown: The slices that are shown or checked: an attribute, or several with commas between
-            them, and a value; None for each value.
-        commit: Of which code.
+        shown: Slices that are shown or checked: one or several comma-separated attributes, and a
+            value; None for every value.
+        commit: Commit of the code evaluated.
 
     Returns:
-        Which use of the held-out part it is, if it is one; and that the parts are measured
-        together.
+        A note with the number of the use of the held-out part, if it is one; and a note that the
+        parts are measured together.
 
     Raises:
         InputError: the ledger is damaged or cannot be written.
@@ -159,12 +159,12 @@ def of_parts(
     counts = Counter(queries.attribute(PART).values())
     if not (counts[DEV] and counts[HELD_OUT]):
         return [], []
-    looks = any(
+    sliced_by_part = any(
         PART in _listed(attribute) and (value is None or HELD_OUT in _listed(value))
         for attribute, value in shown
     )
-    used = _recorded(qrels, counts[HELD_OUT], runs, None, commit) if looks else []
-    unrecorded = "" if looks else ", and this is not recorded as a use of them"
+    used = _recorded(qrels, counts[HELD_OUT], runs, None, commit) if sliced_by_part else []
+    unrecorded = "" if sliced_by_part else ", and this is not recorded as a use of them"
     note = (
         f"the {counts[HELD_OUT]:,} held-out queries are counted with the others{unrecorded}: "
         "--part dev leaves them out"
@@ -184,38 +184,40 @@ def _user() -> str:
 
 
 def split_file(path: str | Path, share: float = SHARE, salt: str = SALT) -> Split:
-    """Write the part of each query into a golden set's file, which keeps its shape.
+    """Write the part of each query into a golden set's file, in the file's own format.
 
     Args:
-        path: What ``GoldenSet.load`` reads.
+        path: A file that ``GoldenSet.load`` reads.
         share: As in ``golden.splitting.split``.
-        salt: As there.
+        salt: As in ``golden.splitting.split``.
 
     Raises:
-        InputError: it cannot be read or written, or ``part`` is another attribute there.
+        InputError: the file cannot be read or written, or uses ``part`` for something else.
         UsageError: the share is not between 0 and 1.
     """
     with Source(path) as source:
         data, name = source.whole(), source.name
-    held = golden.parse(data, name)
-    made = split(
-        {q.query_id: q.attributes.get(PART) for q in held.queries}, share, salt, source=name
+    golden_set = golden.parse(data, name)
+    split_result = split(
+        {q.query_id: q.attributes.get(PART) for q in golden_set.queries}, share, salt, source=name
     )
-    if not made.new:
-        return made
-    own = golden.is_own(data, name)
+    if not split_result.new:
+        return split_result
+    is_own = golden.is_own(data, name)
     written = (
-        golden.to_bytes(changed(held, queries=[in_part(q, made) for q in held.queries]))
-        if own
-        else _plain(data, list(made.parts.values()))
+        golden.to_bytes(
+            changed(golden_set, queries=[in_part(q, split_result) for q in golden_set.queries])
+        )
+        if is_own
+        else _plain(data, list(split_result.parts.values()))
     )
     with writing.beside(Path(path)) as stream:
         stream.write(written)
-    return made
+    return split_result
 
 
 def _plain(data: bytes, of_item: Sequence[str]) -> bytes:
-    """A plain list, with the part of each item: an array stays an array, and lines lines."""
+    """A plain list with the part of each item; arrays and JSON lines keep their form."""
     array = data.lstrip().startswith(b"[")
     items = json.loads(data) if array else [json.loads(x) for x in data.split(b"\n") if x.strip()]
     lines = [
@@ -228,15 +230,15 @@ def _plain(data: bytes, of_item: Sequence[str]) -> bytes:
 
 
 def uses_of(path: str | Path) -> list[held_out.Use]:
-    """What the held-out part of a golden set was used for, the first use first.
+    """Uses of the held-out part of a golden set, oldest first.
 
     Args:
         path: Its file or folder; for ``karat.toml``, the uses of all golden sets of the workspace.
 
     Raises:
-        InputError: there is no such file, or the ledger is damaged.
+        InputError: the file does not exist, or the ledger is damaged.
     """
     if not Path(path).exists():
         raise InputError("there is no such file", file=str(path))
-    found, name = held_out.uses(held_out.place(path)), held_out.called(path)
-    return [use for use in found if name in (use.golden, WORKSPACE)]
+    uses, name = held_out.uses(held_out.place(path)), held_out.called(path)
+    return [use for use in uses if name in (use.golden, WORKSPACE)]

@@ -1,4 +1,4 @@
-"""Report: what was found, as one HTML file or one picture."""
+"""Report: results as one HTML file or one picture."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from karat.workflows.workspace.fingerprints import fingerprint
 _DEEPEST = 100  # ranks side by side
 _FEWEST = 20  # queries side by side, however deep
 _TITLE = 120  # characters of a document
-_LARGEST = 200_000_000  # bytes of a corpus that is read for its titles unasked
+_LARGEST = 200_000_000  # bytes of a corpus that is read for titles by default
 
 
 def write_report(
@@ -51,24 +51,26 @@ def write_report(
     compat: str | None = None,
     scale: str | tuple[float, float] | None = None,
 ) -> None:
-    """Write one HTML file that shows what was found, query by query; it needs no network.
+    """Write results, query by query, as one self-contained HTML file.
+
+    All arguments after ``runs`` are those of the call that produced the results.
 
     Args:
         path: The file; ``.gz``, ``.zst`` and ``.bz2`` compress it.
-        found: What ``evaluate``, ``compare`` or ``gate`` found.
-        runs: The runs it was found from, as they were given: the baseline first.
-        qrels: Their judgments; so the following, as they were given.
-        queries: With their texts, to show them.
-        documents: With titles or texts, to show them.
-        comparison: To a gate, the comparison of the same two runs.
-        rel: As in ``evaluate`` and ``compare``; so the following.
-        complete: Every query of the qrels counts.
-        depth: Cut rankings after so many documents.
+        found: Results of ``evaluate``, ``compare`` or ``gate``.
+        runs: Its runs, the baseline first.
+        qrels: Judgments.
+        queries: Queries; their texts are shown.
+        documents: Documents; their titles or texts are shown.
+        comparison: For a gate, the comparison of the same two runs.
+        rel: Lowest relevant grade.
+        complete: Count every query of the qrels.
+        depth: Cut rankings at this rank.
         judged_only: Drop unjudged documents.
         fully_judged: Documents without a judgment are declared not relevant.
-        collapse: Fold chunks into the document named in this column of ``documents``.
+        collapse: Column of ``documents`` that names the document of each chunk.
         compat: trec_eval-9 | trec_eval-10.
-        scale: Lowest and highest grade that a judgment can give.
+        scale: Lowest and highest grade.
 
     Raises:
         MissingExtra: Jinja2, Altair or vl-convert is not installed.
@@ -76,7 +78,9 @@ def write_report(
         InputError: the file cannot be written.
     """
     if str(path) == "-":
-        raise UsageError("a report is a file, and - is none", fix="--report report.html")
+        raise UsageError(
+            "a report cannot be written to standard output", fix="--report report.html"
+        )
     gate = found if isinstance(found, Gate) else None
     against = found if isinstance(found, Comparison) else comparison
     rules: dict[str, Any] = {
@@ -89,32 +93,41 @@ def write_report(
         "compat": compat,
         "scale": scale,
     }
-    held = inputs.documents(documents)
-    about = inputs.about(queries, qrels)
-    judgments, whole = inputs.qrels(qrels), list(runs)
-    sources = list(_sources(judgments, about, _named(whole, against), gate))
-    judgments, about, counting = without(known_ids(gate), judgments, about, whole)
+    document_table = inputs.documents(documents)
+    query_table = inputs.about(queries, qrels)
+    judgments, all_runs = inputs.qrels(qrels), list(runs)
+    sources = list(_sources(judgments, query_table, _named(all_runs, against), gate))
+    judgments, query_table, counting = without(known_ids(gate), judgments, query_table, all_runs)
     _refuse_others(gate, against)
     systems = _named(counting, against)
     names = _measures(found, against)
-    asked = settle(judgments, systems, names[:1], queries=about, documents=held, **rules)
-    again = {"queries": about, "documents": held, "per_query": True, **rules}
-    if isinstance(found, Results):
-        results = found
-        if not found.per_query:
-            values = evaluate(judgments, systems, names, interval="none", bounds=False, **again)
-            results = replace(found, per_query=values.per_query)
-    else:
-        results = evaluate(judgments, systems, names, **again)
-    content = _content(asked, results, against, gate, held)
-    content = replace(
-        content,
-        sources=sources,
-        rules=list(_rules(rules, against, gate)),
+    plan = settle(
+        judgments, systems, names[:1], queries=query_table, documents=document_table, **rules
     )
-    page = to_page(content)
+    shared_args = {"queries": query_table, "documents": document_table, **rules}
+    results = _with_values(found, judgments, systems, names, shared_args)
+    content = _content(plan, results, against, gate, document_table)
+    page = to_page(replace(content, sources=sources, rules=list(_rules(rules, against, gate))))
     with beside(Path(path)) as stream:
         stream.write(page.encode())
+
+
+def _with_values(
+    found: Results | Comparison | Gate,
+    qrels: Qrels,
+    runs: Sequence[Run],
+    measures: Sequence[str],
+    settings: Mapping[str, Any],
+) -> Results:
+    """The results, or an evaluation of the same runs, with the values of each query."""
+    if not isinstance(found, Results):
+        return evaluate(qrels, runs, measures, per_query=True, **settings)
+    if found.per_query:
+        return found
+    values = evaluate(
+        qrels, runs, measures, interval="none", bounds=False, per_query=True, **settings
+    )
+    return replace(found, per_query=values.per_query)
 
 
 def write_plot(path: str | Path, found: Results | Comparison) -> None:
@@ -122,17 +135,17 @@ def write_plot(path: str | Path, found: Results | Comparison) -> None:
 
     Args:
         path: A file that ends in ``.png`` or ``.svg``.
-        found: What ``evaluate`` or ``compare`` found.
+        found: Results of ``evaluate`` or ``compare``.
 
     Raises:
         MissingExtra: Altair or vl-convert is not installed.
-        UsageError: a name that ends otherwise.
+        UsageError: another extension.
         InputError: the file cannot be written.
     """
     ending = Path(path).suffix.lower()
     if ending not in {".png", ".svg"}:
         raise UsageError(
-            f"{Path(path).name} tells no kind of picture",
+            f"{Path(path).name} does not end in .png or .svg",
             nearest=nearest(ending, [".png", ".svg"]),
             fix="--plot plot.png or --plot plot.svg",
         )
@@ -143,7 +156,7 @@ def write_plot(path: str | Path, found: Results | Comparison) -> None:
 
 
 def titled(documents: Any, qrels: str | Path) -> Any:
-    """The documents given, or those of a BEIR folder of judgments if it is no large one."""
+    """The documents given; if None, those of a BEIR folder of judgments, unless it is large."""
     if documents is not None:
         return documents
     folder = Path(qrels)
@@ -152,24 +165,24 @@ def titled(documents: Any, qrels: str | Path) -> Any:
 
 
 def _refuse_others(gate: Gate | None, against: Comparison | None) -> None:
-    """Refuse a comparison that counts queries which its gate leaves out."""
+    """Refuse a comparison that counts queries that the gate excludes."""
     known = known_ids(gate)
     counted = [] if against is None else (row.query_id for row in against.queries)
     if (query := next((query for query in counted if query in known), None)) is not None:
         raise UsageError(
-            f"the comparison counts {query}, which the gate leaves out as a known failure",
+            f"the comparison counts {query}, which the gate excludes as a known failure",
             fix="compare without the known failures",
         )
 
 
 def _named(runs: Sequence[Run], against: Comparison | None) -> list[Run]:
-    """The runs under the names that the comparison has for them."""
+    """The runs under their names in the comparison."""
     if against is None:
         return list(runs)
     candidates = dict.fromkeys(row.candidate for row in against.differences)
     names = [against.baseline, *candidates]
     if len(names) != len(runs):
-        raise UsageError(f"the comparison is of {len(names)} runs, and {len(runs)} were given")
+        raise UsageError(f"expected the {len(names)} runs of the comparison, got {len(runs)}")
     return [run.named(name) for run, name in zip(runs, names, strict=True)]
 
 
@@ -184,41 +197,43 @@ def _measures(found: Results | Comparison | Gate, against: Comparison | None) ->
 
 
 def _content(
-    asked: EvaluationPlan,
+    plan: EvaluationPlan,
     results: Results,
     against: Comparison | None,
     gate: Gate | None,
     documents: Documents | None,
 ) -> Content:
-    measure, scored = asked.measures[0], asked.scored()
-    limits = [n for n in (measure.depth, asked.rules.depth, _DEEPEST) if n is not None]
+    measure, scored = plan.measures[0], plan.scored()
+    limits = [n for n in (measure.depth, plan.rules.depth, _DEEPEST) if n is not None]
     k = min(limits) if len(limits) > 1 else 10
-    rel = float(measure.settings.get("rel") or asked.rules.rel)
-    every = by_interest(results, against, measure)
-    beside = min(MOST_QUERIES, max(_FEWEST, MOST_ROWS // k))
-    queries = shown(asked, scored, results, against, every[:MOST_LISTED], beside, k, rel, documents)
+    rel = float(measure.settings.get("rel") or plan.rules.rel)
+    ordered = by_interest(results, against, measure)
+    side_by_side = min(MOST_QUERIES, max(_FEWEST, MOST_ROWS // k))
+    queries = shown(
+        plan, scored, results, against, ordered[:MOST_LISTED], side_by_side, k, rel, documents
+    )
     listed = {
         placed.doc_id
         for query in queries
         for ranking in query.rankings
         for placed in (*ranking.top, *ranking.below)
     }
-    zero_weight = asked.rules.zero_weight
+    zero_weight = plan.rules.zero_weight
     drawn = [row for row in results.per_query if row.query_id not in zero_weight]
     return Content(
         measure=str(measure),
         lower=frozenset(_lower(results)),
         k=k,
         rel=rel,
-        runs=[run.name for run in asked.runs],
+        runs=[run.name for run in plan.runs],
         results=replace(results, per_query=drawn),
         comparison=against,
         gate=gate,
         views=views(results, against),
         queries=queries,
-        queries_left=len(every) - len(queries),
+        queries_left=len(ordered) - len(queries),
         titles=_titles(documents, listed),
-        grades=asked.qrels.scale,
+        grades=plan.qrels.scale,
         sources=[],
         rules=[],
         version=metadata.version("karat"),
@@ -226,18 +241,18 @@ def _content(
 
 
 def _titles(documents: Documents | None, listed: set[str]) -> dict[str, str]:
-    """Titles of documents; where there is none, or it is the id, how their text begins."""
+    """Titles of documents; the beginning of the text if there is no title, or it is the id."""
     if documents is None or not listed:
         return {}
     frame = documents.frame
     columns = [name for name in ("title", "text") if name in frame.columns]
-    held = frame.filter(pl.col("doc_id").is_in(sorted(listed)))
+    listed_documents = frame.filter(pl.col("doc_id").is_in(sorted(listed)))
     out = {}
-    for row in held.select("doc_id", *columns).iter_rows(named=True):
+    for row in listed_documents.select("doc_id", *columns).iter_rows(named=True):
         for name in columns:
-            said = " ".join((row[name] or "").split())
-            if said and said != row["doc_id"]:
-                out[row["doc_id"]] = said if len(said) <= _TITLE else f"{said[: _TITLE - 1]}…"
+            title = " ".join((row[name] or "").split())
+            if title and title != row["doc_id"]:
+                out[row["doc_id"]] = title if len(title) <= _TITLE else f"{title[: _TITLE - 1]}…"
                 break
     return out
 
@@ -269,20 +284,23 @@ def _rules(
     rules: Mapping[str, Any], against: Comparison | None, gate: Gate | None
 ) -> Iterator[tuple[str, str]]:
     if against is not None:
-        made = against.settings
-        yield "p-values", f"{made.test}, {made.resamples:,} resamples, seed {made.seed}"
+        settings = against.settings
+        yield "p-values", f"{settings.test}, {settings.resamples:,} resamples, seed {settings.seed}"
         yield "corrected", "Holm over all measures and candidates; Benjamini and Hochberg in slices"
-        yield "intervals", {"t": "Student’s t, 95 %", "bca": "BCa bootstrap, 95 %"}[made.interval]
-        if made.margin is not None:
-            yield "margin", f"{made.margin:g}: smaller differences do not matter"
+        yield (
+            "intervals",
+            {"t": "Student’s t, 95 %", "bca": "BCa bootstrap, 95 %"}[settings.interval],
+        )
+        if settings.margin is not None:
+            yield "margin", f"{settings.margin:g}: smaller differences do not matter"
     if gate is not None:
         yield "policy", gate.policy
     yield "relevant", f"grade {rules['rel'] or 1:g} and more, unless a measure says otherwise"
     yield "order", "score descending, then document id descending by bytes"
     topics = "every query of the judgments" if rules["complete"] else "queries with a relevant "
     yield "queries", topics if rules["complete"] else f"{topics}document; unanswered ones score 0"
-    said = {"depth": "cut at", "collapse": "folded by", "compat": "as", "scale": "grades"}
-    for name, words in said.items():
+    labels = {"depth": "cut at", "collapse": "folded by", "compat": "as", "scale": "grades"}
+    for name, words in labels.items():
         if rules[name] is not None:
             yield words, str(rules[name])
     if rules["judged_only"]:

@@ -1,4 +1,4 @@
-"""The queries of a report: which are listed, in which order, and what is shown of each."""
+"""The queries of a report: which are listed, in what order, and with what details."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from karat.workflows.offline.evaluation_plan import EvaluationPlan
 
 
 def views(results: Results, against: Comparison | None) -> list[View]:
-    """What the list can show: every measure, of a comparison for every candidate."""
+    """Views of the list: every measure; in a comparison, for every candidate."""
     if against is None:
         return [View(measure) for measure in dict.fromkeys(r.measure for r in results.results)]
     return [View(row.measure, row.candidate) for row in against.differences]
 
 
 def by_interest(results: Results, against: Comparison | None, measure: Measure) -> list[str]:
-    """Queries that contribute most first, or those that score least; unanswered ones too.
+    """Queries by contribution to the difference, or lowest score first; unanswered ones included.
 
     Args:
-        results: With each query's values.
-        against: The comparison, if there is one.
+        results: Results with ``per_query`` values.
+        against: The comparison, if any.
         measure: The first measure.
     """
     rows = [
@@ -59,7 +59,7 @@ def by_interest(results: Results, against: Comparison | None, measure: Measure) 
 
 
 def shown(
-    asked: EvaluationPlan,
+    plan: EvaluationPlan,
     scored: Sequence[Scores],
     results: Results,
     against: Comparison | None,
@@ -69,37 +69,37 @@ def shown(
     rel: float,
     documents: Documents | None,
 ) -> list[ShownQuery]:
-    """What the list shows of each query.
+    """Details of each listed query.
 
     Args:
-        asked: What was measured.
-        scored: The runs under the first measure, at least.
-        results: With each query's values.
-        against: The comparison, if there is one.
+        plan: The evaluation plan.
+        scored: Scores of the runs under the first measure, at least.
+        results: Results with ``per_query`` values.
+        against: The comparison, if any.
         listed: The queries, in order.
-        beside: Of so many of them, the first, the rankings stand side by side.
-        k: To this rank.
-        rel: Lowest grade that counts as relevant.
+        beside: Number of queries, from the first, whose rankings are shown side by side.
+        k: Ranks shown.
+        rel: Lowest relevant grade.
         documents: For slices by documents.
     """
     chosen = list(listed[:beside])
-    rankings = _rankings(asked, scored, chosen, k, rel, compared=against is not None)
-    texts = asked.about.texts() if asked.about else {}
+    rankings = _rankings(plan, scored, chosen, k, rel, compared=against is not None)
+    texts = plan.about.texts() if plan.about else {}
     value_of = {(row.query_id, row.measure, row.run): row for row in results.per_query}
     columns = views(results, against)
     measures = list(dict.fromkeys(view.measure for view in columns))
     changes = _changes(against)
-    slices = _slices(asked, scored, results, against, documents)
-    relevant = asked.qrels.judged(chosen, rel)
-    found = pl.concat([run.top(chosen, asked.rules.depth) for run in asked.runs])
-    unfound = relevant.join(found, on=["query", "doc_id"], how="anti")
+    slices = _slices(plan, scored, results, against, documents)
+    relevant = plan.qrels.judged(chosen, rel)
+    retrieved = pl.concat([run.top(chosen, plan.rules.depth) for run in plan.runs])
+    unfound = relevant.join(retrieved, on=["query", "doc_id"], how="anti")
     counts, lacking = (
         np.bincount(rows["query"].to_numpy(), minlength=len(chosen)) for rows in (relevant, unfound)
     )
-    names = [run.name for run in asked.runs]
+    names = [run.name for run in plan.runs]
     out = []
     for index, query in enumerate(listed):
-        held = {
+        values_of_query = {
             measure: [
                 None if (v := value_of.get((query, measure, name))) is None else v.value
                 for name in names
@@ -116,7 +116,7 @@ def shown(
                 query_id=query,
                 text=texts.get(query),
                 rankings=rankings[index] if ranked else [],
-                values=held,
+                values=values_of_query,
                 states=states,
                 changes=[changes.get((query, view)) for view in columns],
                 unfound=int(lacking[index]) if ranked else 0,
@@ -137,33 +137,33 @@ def _changes(against: Comparison | None) -> Mapping[tuple[str, View], Change]:
 
 
 def _slices(
-    asked: EvaluationPlan,
+    plan: EvaluationPlan,
     scored: Sequence[Scores],
     results: Results,
     against: Comparison | None,
     documents: Documents | None,
 ) -> Mapping[str, dict[tuple[str | None, str], list[str]]]:
-    """Query by query the slices it is in, as they were sliced."""
+    """The slices of each query."""
     out: dict[str, dict[tuple[str | None, str], list[str]]] = {}
     if against is not None:
         first = against.differences[0].measure
         for row in against.queries:
             if row.measure == first:
                 of_query = out.setdefault(row.query_id, {})
-                of_query |= {(row.candidate, name): held for name, held in row.slices.items()}
+                of_query |= {(row.candidate, name): values for name, values in row.slices.items()}
         return out
     ids = scored[0].evidence.query_ids
     for attribute in dict.fromkeys(str(row.attribute) for row in results.slices):
-        # What it was sliced by may not have been handed on; then no query says its slices.
+        # The documents it was sliced by may be missing here; then no slices are shown.
         with suppress(UsageError):
-            for value, chosen in slices_of(asked.about, attribute, scored, documents, asked.qrels):
+            for value, chosen in slices_of(plan.about, attribute, scored, documents, plan.qrels):
                 for place in np.flatnonzero(chosen).tolist():
                     out.setdefault(ids[place], {}).setdefault((None, attribute), []).append(value)
     return out
 
 
 def _rankings(
-    asked: EvaluationPlan,
+    plan: EvaluationPlan,
     scored: Sequence[Scores],
     chosen: Sequence[str],
     k: int,
@@ -171,7 +171,7 @@ def _rankings(
     *,
     compared: bool,
 ) -> list[list[Ranking]]:
-    """Query by query, a ranking of each run."""
+    """For each query, the ranking of each run."""
     first = scored[0]
     place = {query: index for index, query in enumerate(first.evidence.query_ids)}
     queries = [place[query] for query in chosen]
@@ -179,16 +179,16 @@ def _rankings(
     for scores in scored[1:] if compared else scored:
         if compared:
             of_both = first.evidence, scores.evidence
-            pair = Pair(first.run, scores.run, asked.qrels, *of_both, asked.rules.depth)
+            pair = Pair(first.run, scores.run, plan.qrels, *of_both, plan.rules.depth)
         else:
-            pair = alone(scores.run, asked.qrels, scores.evidence, asked.rules.depth)
+            pair = alone(scores.run, plan.qrels, scores.evidence, plan.rules.depth)
         both = side_by_side(
-            asked.measures[0],
+            plan.measures[0],
             pair,
             queries,
             k,
             rel,
-            condensed=asked.rules.judged_only,
+            condensed=plan.rules.judged_only,
             most=20 if compared else 5,
         )
         if compared and not columns:

@@ -1,4 +1,4 @@
-"""Answers: what became of the queries of a run, for a gate to judge its health by."""
+"""Run health: how a run answered its queries, for the health checks of a gate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from karat.workflows.offline.foreign_ids import foreign_ids
 from karat.workflows.release.baseline import states, times_of
 
 DEPTH = 10
-"""Documents whose judgments are asked for where no measure has a cutoff."""
+"""Depth of the judged share if no measure has a cutoff."""
 
 
 def answers_of(
@@ -32,14 +32,14 @@ def answers_of(
     measures: Iterable[Measure],
     weighing: Weighing,
 ) -> Answers:
-    """What became of the queries of a run.
+    """How a run answered its queries.
 
     Args:
-        scores: Of the run.
+        scores: Scores of the run.
         qrels: The judgments.
-        known: Queries that are known to fail, and do not count; shape (n,).
-        measures: Those of the policy, for their cutoffs.
-        weighing: What each judged query counts for.
+        known: Known failures, which are excluded; shape (n,).
+        measures: Measures of the policy, for their cutoffs.
+        weighing: Weights of the judged queries.
     """
     run, latency = scores.run, latency_of(scores.run)
     counting = scores.topics & scores.overall & ~known
@@ -75,21 +75,21 @@ def answers_of(
 
 
 def repeated_in(run: Run) -> set[str]:
-    """Queries whose answer held a document more than once, as far as the run knows."""
+    """Queries whose answer contained duplicate documents, as recorded in the run."""
     if "repeated" not in run.answers.columns:
         return set()
     return set(run.answers.filter(pl.col("repeated") > 0)["query_id"])
 
 
 def _errors(run: Run, failed: set[str]) -> dict[str, int]:
-    """Why queries failed, and how many did; empty if nobody knows."""
+    """Number of failed queries by reason; empty if no reasons were recorded."""
     if "error" not in run.answers.columns or not failed:
         return {}
-    told = dict(run.answers.select("query_id", "error").iter_rows())
+    errors = dict(run.answers.select("query_id", "error").iter_rows())
     return dict(
         Counter(
-            common_reason(told[query])
+            common_reason(errors[query])
             for query in run.answers["query_id"]
-            if query in failed and told[query]
+            if query in failed and errors[query]
         )
     )

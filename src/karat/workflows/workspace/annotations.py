@@ -1,4 +1,4 @@
-"""Marking: what happened to a search and when, said by people, drawn into its trends."""
+"""Annotations: events in the life of a search, such as releases, shown in its trends."""
 
 from __future__ import annotations
 
@@ -12,86 +12,90 @@ from karat.store.sql import audit, golden_sets
 from karat.workflows.workspace.workspace import Workspace
 
 KINDS = ("release", "corpus", "other")
-"""What a mark can be: a version of the search went live, its documents changed, or another."""
+"""Kinds of annotation: a new version of the search, changed documents, or anything else."""
 TWICE_US = 60_000_000
-"""Within this time the same mark of now is meant once, as where a form is sent twice."""
+"""Within this time, a repeated annotation without a time is a double submit."""
 LONGEST = 500
-"""Characters of a mark's text."""
-_SHOWN = 80  # of these, those that the audit shows
+"""Maximum length of an annotation, in characters."""
+_SHOWN = 80  # characters shown in the audit
 
 
 def marks_of(opened: Workspace) -> pl.DataFrame:
-    """Every mark of the workspace, as ``marks.SCHEMA`` says, the earliest first."""
+    """All annotations of the workspace, oldest first; columns as in ``marks.SCHEMA``."""
     with opened.store.read() as connection:
         return marks.frame(connection)
 
 
 def add_mark(opened: Workspace, *, time: str, kind: str, text: str, person: str, now: int) -> int:
-    """Mark what happened, and note who did so.
+    """Add an annotation; audited. Returns its id.
 
     Args:
         opened: The workspace.
-        time: When, in UTC unless it says otherwise: ``2026-03-01``, ``2026-03-01T02:00``,
-            ``2026-03-01T02:00:00+01:00``; now if empty, and what was marked so within
-            ``TWICE_US`` by the same person in the same words is not marked again.
+        time: ISO 8601, UTC if it has no zone: ``2026-03-01``, ``2026-03-01T02:00``,
+            ``2026-03-01T02:00:00+01:00``; now if empty. The same text by the same user without a
+            time, within ``TWICE_US``, is not added again.
         kind: One of ``KINDS``.
-        text: What, up to ``LONGEST`` characters.
-        person: Who marks it.
+        text: Up to ``LONGEST`` characters.
+        person: The user who adds it.
         now: Microseconds UTC.
 
-    Returns:
-        The mark's number.
-
     Raises:
-        UsageError: an unknown kind, no text or too long a one, or no such time.
+        UsageError: an unknown kind, an invalid time, or a text that is empty or too long.
     """
     if kind not in KINDS:
-        raise UsageError(f"a mark is no {kind!r}", nearest=nearest(kind, KINDS) or list(KINDS))
-    said = " ".join(text.split())
-    if not said:
-        raise UsageError("a mark says what happened", fix="write a few words")
-    if len(said) > LONGEST:
-        raise UsageError(f"a mark has up to {LONGEST} characters, and this has {len(said):,}")
+        raise UsageError(
+            f"unknown kind of annotation {kind!r}", nearest=nearest(kind, KINDS) or list(KINDS)
+        )
+    message = " ".join(text.split())
+    if not message:
+        raise UsageError("the annotation has no text", fix="write a few words")
+    if len(message) > LONGEST:
+        raise UsageError(
+            f"an annotation has at most {LONGEST} characters, and this one has {len(message):,}"
+        )
     time_us = time_of(time) if time.strip() else now
     with opened.store.begin() as connection:
-        golden_sets.hold(connection, opened.golden.id)  # a second click waits for the first
-        there = marks.frame(connection)
-        before = there["id"].to_list()
+        golden_sets.hold(connection, opened.golden.id)  # serialises double clicks
+        existing = marks.frame(connection)
+        existing_ids = existing["id"].to_list()
         if not time.strip():
-            same = there.filter(kind=kind, text=said, made_by=person)
-            # Such a mark is of the moment at which it was made.
-            same = same.filter(pl.col("time_us") == pl.col("created_us"))
-            near = same.filter((pl.col("time_us") - now).abs() < TWICE_US)
-            time_us = next(iter(near["time_us"].to_list()), now)
-        made = marks.add(connection, time_us=time_us, kind=kind, text=said, made_by=person, now=now)
-        if made not in before:
-            about = {"mark": made, "kind": kind, "time": _moment(time_us)}
-            audit.note(connection, person, "add mark", said[:_SHOWN], now, about)
-    return made
+            repeated = existing.filter(kind=kind, text=message, made_by=person)
+            # An annotation without a time has that of its creation.
+            repeated = repeated.filter(pl.col("time_us") == pl.col("created_us"))
+            recent = repeated.filter((pl.col("time_us") - now).abs() < TWICE_US)
+            time_us = next(iter(recent["time_us"].to_list()), now)
+        mark_id = marks.add(
+            connection, time_us=time_us, kind=kind, text=message, made_by=person, now=now
+        )
+        if mark_id not in existing_ids:
+            about = {"mark": mark_id, "kind": kind, "time": _moment(time_us)}
+            audit.note(connection, person, "add mark", message[:_SHOWN], now, about)
+    return mark_id
 
 
 def remove_mark(
     opened: Workspace, mark_id: int, *, person: str, now: int, of_anybody: bool = False
 ) -> None:
-    """Take away a mark, and note who did so.
+    """Delete an annotation; audited.
 
     Args:
         opened: The workspace.
-        mark_id: Which.
-        person: Who does so: whoever made it.
+        mark_id: Id of the annotation.
+        person: The user who deletes it.
         now: Microseconds UTC.
-        of_anybody: Whether it may be another's.
+        of_anybody: Whether the user may delete annotations of others.
 
     Raises:
-        UsageError: there is none, or it is another's.
+        UsageError: it does not exist, or belongs to another user.
     """
     with opened.store.begin() as connection:
         row = next(marks.frame(connection).filter(id=mark_id).iter_rows(named=True), None)
         if row is None:
-            raise UsageError("the mark is gone already", fix="reload the page")
+            raise UsageError("the annotation was already deleted", fix="reload the page")
         if row["made_by"] != person and not of_anybody:
             raise UsageError(
-                f"the mark is {row['made_by']}’s", fix=f"ask {row['made_by']}, or an owner"
+                f"the annotation belongs to {row['made_by']}",
+                fix=f"ask {row['made_by']}, or an owner",
             )
         marks.remove(connection, mark_id)
         about = {
@@ -103,20 +107,20 @@ def remove_mark(
         audit.note(connection, person, "remove mark", row["text"][:_SHOWN], now, about)
 
 
-def time_of(said: str) -> int:
-    """Microseconds UTC of a day or a time as ISO 8601 writes it.
+def time_of(text: str) -> int:
+    """Microseconds UTC of an ISO 8601 date or time.
 
     Raises:
-        UsageError: it is none, or lies outside the years 1970 to 2999.
+        UsageError: it is invalid, or outside the years 1970 to 2999.
     """
-    wrong = UsageError(f"{said!r} is no time", fix="2026-03-01, or 2026-03-01T14:30, in UTC")
+    invalid = UsageError(f"invalid time {text!r}", fix="2026-03-01, or 2026-03-01T14:30, in UTC")
     try:
-        found = dt.datetime.fromisoformat(said.strip())
-        utc = found.replace(tzinfo=dt.UTC) if found.tzinfo is None else found.astimezone(dt.UTC)
+        parsed = dt.datetime.fromisoformat(text.strip())
+        utc = parsed.replace(tzinfo=dt.UTC) if parsed.tzinfo is None else parsed.astimezone(dt.UTC)
     except (ValueError, OverflowError):
-        raise wrong from None
+        raise invalid from None
     if not 1970 <= utc.year < 3000:
-        raise wrong
+        raise invalid
     return round((utc - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) / dt.timedelta(microseconds=1))
 
 

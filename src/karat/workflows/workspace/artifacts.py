@@ -1,8 +1,8 @@
-"""Kept files: what took long to compute, in a folder of the workspace, whole or not at all.
+"""Artifacts: stored results of long computations, written atomically to a folder each.
 
-A folder holds one ``kept.json`` and Parquet files that it names with their SHA-256. These are
-written first, under names of their own; ``kept.json`` then takes its place in one step. A reader
-therefore has all of one computation, whoever writes at the same time.
+A folder has one ``kept.json`` and the Parquet files that it names with their SHA-256. Those are
+written first, under new names; ``kept.json`` is then replaced in one step. A reader therefore never
+sees a mix of two computations.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from karat.workflows.workspace.display_names import told_as
 
 HEAD = "kept.json"
 GRACE_S = 600.0
-"""How long files stay that a newer ``kept.json`` does not name: somebody may be reading them."""
+"""How long replaced files stay, as they may still be read."""
 _VERSION = 2
-_ROWS = 20_000  # of a group: to read one query, one group is unpacked
+_ROWS = 20_000  # per row group: reading one query unpacks one group
 
 
 @dataclass(frozen=True)
 class ArtifactFiles:
-    """What was read of a folder.
+    """An artifact as read from its folder.
 
     Attributes:
-        head: The object of ``kept.json``.
-        tables: By name, the Parquet files, whose checksums were right.
+        head: The object in ``kept.json``.
+        tables: Parquet files by name, with verified checksums.
         stamp: Changes when the folder is written again.
-        spoilt: Set when a table could not be read after all.
+        spoilt: Set when a table could not be read later.
     """
 
     head: Mapping[str, Any]
@@ -50,24 +50,23 @@ class ArtifactFiles:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Read tables in the block.
+        """Context in which tables are read.
 
         Raises:
-            ArtifactCorrupted: one is gone or damaged; ``ArtifactCache`` forgets what was read of
-                the folder.
+            ArtifactCorrupted: a table is missing or damaged; ``ArtifactCache`` drops the artifact.
         """
         try:
             yield
         except (OSError, pl.exceptions.PolarsError):
             self.spoilt.set()
             raise ArtifactCorrupted(
-                "the numbers that were kept are gone or damaged\n"
-                "  fix: look again, and they are computed again"
+                "the stored numbers are missing or damaged\n"
+                "  fix: reload, and they are computed again"
             ) from None
 
 
 class ArtifactCorrupted(KaratError):
-    """Kept files went, or were damaged, after they were found."""
+    """Files of an artifact were deleted or damaged after it was opened."""
 
 
 class _Kept(Protocol):
@@ -79,11 +78,11 @@ _K = TypeVar("_K", bound=_Kept)
 
 
 class ArtifactCache(Generic[_K]):
-    """What a process read of kept files, at hand until they are written again, go or spoil.
+    """LRU cache of artifacts; entries are dropped when their files change, vanish or are damaged.
 
     Args:
-        most: So many folders, those that were looked at last.
-        read: Reads a folder; None where it holds nothing whole, which is not remembered.
+        most: Maximum number of artifacts.
+        read: Reads a folder; None, which is not cached, if there is no complete artifact.
     """
 
     def __init__(self, most: int, read: Callable[[Path], _K | None]) -> None:
@@ -92,30 +91,30 @@ class ArtifactCache(Generic[_K]):
         self._held: OrderedDict[Path, _K] = OrderedDict()
 
     def get(self, folder: Path) -> _K | None:
-        """What a folder holds; None if that is nothing, or any of it is damaged."""
+        """The artifact of a folder; None if there is none, or it is damaged."""
         with self._lock:
-            held = self._held.pop(folder, None)
-            if held is not None and _whole(held.files, folder):
-                self._held[folder] = held
-                return held
-        found = None
+            cached = self._held.pop(folder, None)
+            if cached is not None and _whole(cached.files, folder):
+                self._held[folder] = cached
+                return cached
+        artifact = None
         with suppress(OSError, pl.exceptions.PolarsError, ArtifactCorrupted):
-            found = self._read(folder)
-        if found is not None:
+            artifact = self._read(folder)
+        if artifact is not None:
             with self._lock:
-                self._held[folder] = found
+                self._held[folder] = artifact
                 while len(self._held) > self._most:
                     self._held.popitem(last=False)
-        return found
+        return artifact
 
     def clear(self) -> None:
-        """Forget everything, as a restart does."""
+        """Empty the cache."""
         with self._lock:
             self._held.clear()
 
 
 def _whole(files: ArtifactFiles, folder: Path) -> bool:
-    """Whether what was read of a folder is what it holds, as far as that is cheap to see."""
+    """Whether a cached artifact is still current and complete, by cheap checks."""
     if files.spoilt.is_set() or files.stamp != stamp_of(folder):
         return False
     return all(path.is_file() for path in files.tables.values())
@@ -124,47 +123,43 @@ def _whole(files: ArtifactFiles, folder: Path) -> bool:
 def write_artifact(
     folder: Path, head: Mapping[str, Any], tables: Mapping[str, pl.DataFrame]
 ) -> None:
-    """Write a folder anew; what it held before goes when it is written again later.
+    """Write an artifact; replaced files are deleted by later writes.
 
     Args:
-        folder: Made if absent.
-        head: What JSON can hold, without NaN.
-        tables: Frames, by name.
+        folder: Its folder, made if absent.
+        head: JSON-serialisable values, without NaN.
+        tables: Data frames by name.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: the folder cannot be written.
     """
     with told_as(folder, f"{folder.parent.name}/{folder.name}"):
         _keep(folder, head, tables)
 
 
 def _keep(folder: Path, head: Mapping[str, Any], tables: Mapping[str, pl.DataFrame]) -> None:
-    before = _read_head(folder)
-    mark = secrets.token_hex(4)
+    previous = _read_head(folder)
+    suffix = secrets.token_hex(4)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"nothing can be kept there: {error.strerror}", file=str(folder)) from None
+        raise InputError(f"cannot write the folder: {error.strerror}", file=str(folder)) from None
     files = {}
     for name, frame in tables.items():
-        path = folder / f"{name}-{mark}.parquet"
+        path = folder / f"{name}-{suffix}.parquet"
         with beside(path) as stream:
             frame.write_parquet(stream, compression="zstd", row_group_size=_ROWS)
         files[name] = {"file": path.name, "sha256": _sha256(path)}
     body = json.dumps({"head": dict(head), "files": files}, allow_nan=False, ensure_ascii=False)
     digest = hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
-    whole = {"karat_kept": _VERSION, "sha256": digest, "body": body}
+    document = {"karat_kept": _VERSION, "sha256": digest, "body": body}
     with beside(folder / HEAD) as stream:
-        stream.write(json.dumps(whole).encode())
-    _clear(folder, {file["file"] for file in files.values()}, before or {})
+        stream.write(json.dumps(document).encode())
+    _clear(folder, {file["file"] for file in files.values()}, previous or {})
 
 
 def read_artifact(folder: Path) -> ArtifactFiles | None:
-    """What a folder holds; None if there is nothing, or any of it is damaged.
-
-    Args:
-        folder: As ``write_artifact`` wrote it.
-    """
+    """Read an artifact; None if there is none, or it is damaged."""
     for _ in range(2):  # it may be written anew while it is read
         stamp, body = stamp_of(folder), _read_head(folder)
         if body is None:
@@ -181,33 +176,25 @@ def read_artifact(folder: Path) -> ArtifactFiles | None:
 
 
 def artifact_head(folder: Path) -> Mapping[str, Any] | None:
-    """The object of ``kept.json`` alone, its checksum right; None if there is none.
-
-    Args:
-        folder: As ``write_artifact`` wrote it.
-    """
+    """Only the object in ``kept.json``, its checksum verified; None if there is none."""
     body = _read_head(folder)
     return None if body is None else body["head"]
 
 
 def stamp_of(folder: Path) -> str:
-    """Changes when the folder is written again; empty if there is none. It costs next to nothing.
-
-    Args:
-        folder: As ``write_artifact`` wrote it.
-    """
+    """A cheap stamp that changes when the folder is written again; empty if there is none."""
     try:
-        found = (folder / HEAD).stat()
+        stat = (folder / HEAD).stat()
     except OSError:
         return ""
-    return f"{found.st_mtime_ns}-{found.st_size}-{found.st_ino}"
+    return f"{stat.st_mtime_ns}-{stat.st_size}-{stat.st_ino}"
 
 
-def _clear(folder: Path, new: set[str], before: Mapping[str, Any]) -> None:
-    """Take files away that no ``kept.json`` has named for a while; note which are so from now."""
-    replaced = {str(file["file"]) for file in before.get("files", {}).values()}
+def _clear(folder: Path, new: set[str], previous: Mapping[str, Any]) -> None:
+    """Delete files replaced more than ``GRACE_S`` ago; restart that time for those replaced now."""
+    replaced = {str(file["file"]) for file in previous.get("files", {}).values()}
     with suppress(OSError):
-        now = (folder / HEAD).stat().st_mtime  # by the clock that stamps the others
+        now = (folder / HEAD).stat().st_mtime  # the clock of the file system
         for path in folder.glob("*.parquet"):
             with suppress(OSError):
                 if path.name in new:
@@ -220,15 +207,15 @@ def _clear(folder: Path, new: set[str], before: Mapping[str, Any]) -> None:
 
 def _read_head(folder: Path) -> dict[str, Any] | None:
     try:
-        whole = json.loads((folder / HEAD).read_bytes())
-        body = str(whole["body"])
+        document = json.loads((folder / HEAD).read_bytes())
+        body = str(document["body"])
         digest = hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
-        if whole["karat_kept"] != _VERSION or whole["sha256"] != digest:
+        if document["karat_kept"] != _VERSION or document["sha256"] != digest:
             return None
-        found: dict[str, Any] = json.loads(body)
+        parsed: dict[str, Any] = json.loads(body)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    return found
+    return parsed
 
 
 def _sha256(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Backup of a workspace into one file, and a workspace made of one, whatever the database."""
+"""Backup: a workspace in one file, restored to SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from karat.workflows.workspace.workspace import Workspace
 
 _TABLES, _FILES = "tables/", "workspace/"
 POLICY = "gate.toml"
-"""The policy of the gate, where it lies beside ``karat.toml`` under its usual name."""
+"""Default name of the gate's policy, next to ``karat.toml``."""
 _SQLITE = "sqlite:///karat.db"
 
 
 @dataclass(frozen=True)
 class Backup:
-    """What a backup holds.
+    """Contents of a backup.
 
     Attributes:
         path: Its file.
-        rows: Rows of each table.
-        files: Files of the workspace: ``karat.toml``, the guideline, ``gate.toml``, the ledger of
-            the held-out part, histories and runs.
-        notes: What is to be known, in sentences.
+        rows: Number of rows by table.
+        files: Number of workspace files: ``karat.toml``, the guideline, ``gate.toml``, the ledger
+            of the held-out part, histories and runs.
+        notes: Notes for the user.
     """
 
     path: Path
@@ -48,10 +48,10 @@ class Backup:
 
 
 def back_up(opened: Workspace, path: Path, *, now: int) -> Backup:
-    """Write a backup while others go on: all tables as of one moment, the settings and the runs.
+    """Write an online backup: a consistent snapshot of all tables, the settings and the runs.
 
-    The hashes of passwords and of API tokens are in it; sessions and one-time links are not.
-    Kept comparisons are, but for their numbers, which are computed again when somebody looks.
+    It includes the hashes of passwords and API tokens, but no sessions or one-time links. Numbers
+    of stored comparisons are not included; they are computed again on demand.
 
     Args:
         opened: The workspace.
@@ -59,29 +59,29 @@ def back_up(opened: Workspace, path: Path, *, now: int) -> Backup:
         now: Microseconds UTC.
 
     Raises:
-        UsageError: the file is there already, or its name ends otherwise.
+        UsageError: the file exists, or has another extension.
         InputError: it cannot be written, or a file cannot be read.
     """
     rows: dict[str, int] = {}
-    about = {
+    header = {
         "made": datetime.fromtimestamp(now / 1e6, UTC).isoformat(timespec="seconds"),
         "schema": VERSIONS[-1],
         "store": opened.store.engine.dialect.name,
         "golden": opened.golden.name,
         "rows": rows,
     }
-    with bundle.writing(path, about) as made:
+    with bundle.writing(path, header) as archive:
         with opened.store.read() as connection:
             for name in copying.TABLES:
-                # Without a name: rows hold hashes, and nothing cleans up behind a kill.
+                # An unnamed file: rows contain hashes, and must not survive a killed process.
                 with tempfile.TemporaryFile() as stream:
                     rows[name] = _write(copying.rows(connection, name), stream)
                     stream.seek(0)
-                    made.put(f"{_TABLES}{name}.jsonl", stream)
-        # Behind the tables: a run's file is there before the table names it.
+                    archive.put(f"{_TABLES}{name}.jsonl", stream)
+        # After the tables: a run's file is written before its row.
         files = dict(_files(opened.workspace))
         for name, file in files.items():
-            made.add(_FILES + name, file)
+            archive.add(_FILES + name, file)
     return Backup(path, rows, len(files), tuple(_notes(opened)))
 
 
@@ -92,45 +92,42 @@ def restore(
     store: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[Backup, WorkspaceConfig]:
-    """Make a workspace and its store of a backup; of either engine, whichever it was made from.
+    """Restore a workspace and its store from a backup of either database engine.
 
     Args:
-        path: The file that ``back_up`` wrote.
-        root: The workspace's folder; made if absent, else empty.
-        store: URL of an empty database; if None the one that the backup's ``karat.toml`` names.
-        environment: Where ``KARAT_STORE`` is looked up; that of the process if None.
-
-    Returns:
-        What was in it, and the workspace.
+        path: A file that ``back_up`` wrote.
+        root: The workspace's folder: new, or empty.
+        store: URL of an empty database; if None, that of the backup's ``karat.toml``.
+        environment: Environment with ``KARAT_STORE``; that of the process if None.
 
     Raises:
-        InputError: the file is no backup or damaged, or the store cannot be reached; nothing was
-            made.
-        UsageError: the folder or the store is not empty, or the backup is of a newer karat.
+        InputError: the file is not a backup or damaged, or the store cannot be reached; nothing
+            was made.
+        UsageError: the folder or the store is not empty, or the backup is from a newer karat.
     """
-    about = bundle.checked(path)
-    version, rows = str(about.get("schema")), about.get("rows")
-    if not isinstance(rows, dict) or f"{_FILES}{NAME}" not in about["files"]:
-        raise InputError("it is no backup of a workspace", file=str(path))
+    header = bundle.checked(path)
+    version, rows = str(header.get("schema")), header.get("rows")
+    if not isinstance(rows, dict) or f"{_FILES}{NAME}" not in header["files"]:
+        raise InputError("this is not a backup of a workspace", file=str(path))
     if version not in VERSIONS:
         raise UsageError(
-            f"the backup is of version {version}, made by a newer karat than this one",
+            f"the backup has schema version {version}, made by a newer karat than this one",
             fix="pip install --upgrade karat",
         )
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise UsageError(f"{root} is there, and not empty", fix="name a new folder")
-    there = root.exists()
+        raise UsageError(f"{root} exists and is not empty", fix="name a new folder")
+    existed = root.exists()
     try:
         root.mkdir(parents=True, exist_ok=True)
         workspace = _made(path, root, version, store, environment)
     except BaseException:
         for each in list(root.iterdir()) if root.is_dir() else ():
             shutil.rmtree(each) if each.is_dir() else each.unlink()
-        if not there:
+        if not existed:
             with suppress(OSError):
                 root.rmdir()
         raise
-    count = sum(name.startswith(_FILES) for name in about["files"])
+    count = sum(name.startswith(_FILES) for name in header["files"])
     return Backup(path, rows, count), workspace
 
 
@@ -176,11 +173,11 @@ def _fill(store: Store, path: Path, version: str) -> None:
         older = None if version == VERSIONS[-1] else copying.Older(Path(folder) / "old.db", version)
         try:
             with store.begin() as connection:
-                for name, given in _tables(path):
+                for name, rows in _tables(path):
                     if older is None:
-                        copying.put(connection, name, given)
+                        copying.put(connection, name, rows)
                     else:
-                        older.put(name, given)
+                        older.put(name, rows)
                 if older is not None:
                     older.brought_up()
                     for name in copying.TABLES:
@@ -197,7 +194,7 @@ def _tables(path: Path) -> Iterator[tuple[str, Iterator[dict[str, Any]]]]:
             continue
         table = name.removeprefix(_TABLES).removesuffix(".jsonl")
         if table not in copying.TABLES:
-            raise InputError(f"there is no table {table}", file=str(path))
+            raise InputError(f"unknown table {table}", file=str(path))
         yield table, _read(stream, path, name)
 
 
@@ -208,13 +205,13 @@ def _read(stream: IO[bytes], path: Path, name: str) -> Iterator[dict[str, Any]]:
         except (ValueError, RecursionError):
             row = None
         if not isinstance(row, dict):
-            raise InputError(f"{name}: this is no row of a table", file=str(path), line=number)
+            raise InputError(f"{name}: this is not a row of a table", file=str(path), line=number)
         yield row
 
 
-def _write(found: Iterator[dict[str, Any]], stream: IO[bytes]) -> int:
+def _write(rows: Iterator[dict[str, Any]], stream: IO[bytes]) -> int:
     count = 0
-    for row in found:
+    for row in rows:
         stream.write(json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n")
         count += 1
     stream.flush()
@@ -222,7 +219,7 @@ def _write(found: Iterator[dict[str, Any]], stream: IO[bytes]) -> int:
 
 
 def _files(workspace: WorkspaceConfig) -> Iterator[tuple[str, Path]]:
-    """Name in the backup and place of each file of the workspace."""
+    """Each file of the workspace: its name in the backup, and its path."""
     root = workspace.root
     yield NAME, root / NAME
     for path in (workspace.guideline, root / POLICY, root / held_out.NAME):
@@ -242,7 +239,7 @@ def _files(workspace: WorkspaceConfig) -> Iterator[tuple[str, Path]]:
 def _notes(opened: Workspace) -> Iterator[str]:
     for history in opened.workspace.histories:
         if history.is_file() and not history.is_relative_to(opened.workspace.root):
-            yield f"{history} lies outside the workspace and is not in the backup"
+            yield f"{history} is outside the workspace and not in the backup"
 
 
 def _extract(stream: IO[bytes], path: Path) -> None:
@@ -252,24 +249,24 @@ def _extract(stream: IO[bytes], path: Path) -> None:
 
 
 def _inside(workspace: WorkspaceConfig, root: Path) -> None:
-    """A file's ``karat.toml`` must not make a database where nobody looks for one."""
+    """Refuse a SQLite database outside the restored workspace."""
     if not workspace.store.startswith("sqlite:"):
         return
     place = Path(workspace.store.removeprefix("sqlite:///")).resolve()
     if not place.is_relative_to(root.resolve()):
         raise UsageError(
-            f"the backup's store is {place}, outside of {root}",
-            fix=f"say where the store is to be: --store {_SQLITE}, in the workspace",
+            f"the backup's store is {place}, outside {root}",
+            fix=f"name the store: --store {_SQLITE}, in the workspace",
         )
 
 
-def _need_new(store: str, given: str | None) -> None:
+def _need_new(store: str, url: str | None) -> None:
     if not store.startswith("sqlite:"):
         return
     place = Path(store.removeprefix("sqlite:///"))
     if place.exists():
-        fix = "name another" if given else f"say where it is to be: --store {_SQLITE}"
-        raise UsageError(f"there is a file {place} already", fix=fix)
+        fix = "name another" if url else f"name the store: --store {_SQLITE}"
+        raise UsageError(f"the file {place} already exists", fix=fix)
     place.parent.mkdir(parents=True, exist_ok=True)
 
 
@@ -282,23 +279,23 @@ def _remove(store: str) -> None:
 
 
 def _with(text: str, key: str, value: str) -> str:
-    """``karat.toml`` with another value of ``[workspace]``; the rest stays as somebody wrote it."""
+    """``karat.toml`` with one value of ``[workspace]`` replaced, and the rest unchanged."""
     line = f"{key} = {json.dumps(value, ensure_ascii=False)}"
     lines = text.splitlines()
     heads = [place for place, each in enumerate(lines) if re.match(r"\s*\[", each)]
-    begin = next((at for at in heads if re.match(r"\s*\[\s*workspace\s*\]", lines[at])), None)
-    if begin is None:
+    start = next((at for at in heads if re.match(r"\s*\[\s*workspace\s*\]", lines[at])), None)
+    if start is None:
         lines[:0] = ["[workspace]", line, ""]
     else:
-        end = next((at for at in heads if at > begin), len(lines))
-        own = re.compile(rf"\s*{key}\s*=")
-        at = next((at for at in range(begin + 1, end) if own.match(lines[at])), None)
-        lines[begin + 1 if at is None else at : begin + 1 if at is None else at + 1] = [line]
-    changed = "\n".join(lines) + "\n"
+        end = next((at for at in heads if at > start), len(lines))
+        pattern = re.compile(rf"\s*{key}\s*=")
+        at = next((at for at in range(start + 1, end) if pattern.match(lines[at])), None)
+        lines[start + 1 if at is None else at : start + 1 if at is None else at + 1] = [line]
+    edited = "\n".join(lines) + "\n"
     try:
-        right = toml.table(changed.encode())["workspace"][key] == value
+        applied = toml.table(edited.encode())["workspace"][key] == value
     except (toml.NotToml, KeyError):
-        right = False
-    if not right:
-        raise InputError(f"{NAME} is written in a way that karat cannot change: {key}", file=NAME)
-    return changed
+        applied = False
+    if not applied:
+        raise InputError(f"{NAME} has a form in which karat cannot change {key}", file=NAME)
+    return edited

@@ -1,4 +1,4 @@
-"""What changed since comparisons were computed: judgments, queries, documents."""
+"""Comparison changes: judgments, queries and documents that changed since a comparison."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ from karat.workflows.workspace.workspace import Workspace
 
 @dataclass(frozen=True)
 class Older:
-    """How far a comparison is behind.
+    """How stale a comparison is.
 
     Attributes:
-        judgments: Judgments that were given since, and count; of those that took the place of
-            another, the last; none that was taken back.
-        changed: Whether these, queries or documents are others since: its numbers may be too.
+        judgments: Number of judgments since that count: the last of each pair, without undone ones.
+        changed: Whether judgments, queries or documents changed, so its numbers may change.
     """
 
     judgments: int = 0
@@ -32,7 +31,7 @@ class Older:
 
     @property
     def told(self) -> str:
-        """What changed, in words; empty if nothing did."""
+        """What changed, as a phrase; empty if nothing did."""
         if not self.changed:
             return ""
         if not self.judgments:
@@ -42,40 +41,42 @@ class Older:
 
     @property
     def said(self) -> str:
-        """What changed since it was computed, in a sentence; empty if nothing did."""
+        """What changed, as a sentence; empty if nothing did."""
         return f"{self.told[:1].upper()}{self.told[1:]} this was computed." if self.changed else ""
 
 
 class Since:
-    """What changed since comparisons of one golden set were computed; looked up once for many.
+    """Changes since comparisons of one golden set were computed, with shared look-ups.
 
     Args:
         opened: The workspace, with the golden set.
-        rows: Comparisons that will be asked for, so that judgments are looked up once for all.
+        rows: Comparisons to be checked; their judgments are looked up together.
     """
 
     def __init__(self, opened: Workspace, rows: Sequence[ComparisonRow] = ()) -> None:
         self._opened = opened
         self._clocks: dict[tuple[bool, bool], str] = {}
-        known = [row.judgment_id for row in rows if row.settings["edition"] == NOW]
-        self._first = min((each for each in known if each is not None), default=None)
+        judgment_ids = [row.judgment_id for row in rows if row.settings["edition"] == NOW]
+        self._first = min(
+            (judgment_id for judgment_id in judgment_ids if judgment_id is not None), default=None
+        )
         self._given: list[int] | None = None
 
     def older(self, row: ComparisonRow, wanted: Sequence[RunRow] | None = None) -> Older:
-        """How far a comparison is behind; not at all before it is computed.
+        """How stale a comparison is; not at all before it is computed.
 
         Args:
             row: The comparison.
-            wanted: Its runs, where they are known already.
+            wanted: Its runs, if already known.
         """
         if row.judgment_id is None:
             return Older()
         edition = row.settings["edition"]
-        head = in_short(self._opened, row, wanted)
-        known = None if head is None else head["clock"]
-        if known is not None:
-            changed = known != self._clock(edition, of_documents(row.settings["by"]))
-        else:  # nothing was kept of it but the newest judgment
+        summary = in_short(self._opened, row, wanted)
+        stored = None if summary is None else summary["clock"]
+        if stored is not None:
+            changed = stored != self._clock(edition, of_documents(row.settings["by"]))
+        else:  # only the newest judgment was stored
             with self._opened.store.read() as connection:
                 newest = comparisons.newest_judgment(connection, self._opened.golden.id)
             changed = edition == NOW and newest != row.judgment_id
@@ -100,19 +101,15 @@ class Since:
 
 
 def turning(opened: Workspace) -> list[tuple[ComparisonRow, Mapping[str, Any], Older]]:
-    """Comparisons whose sign pairs that nobody judged could flip.
-
-    Returns:
-        Each with what ``in_short`` tells of it, and how far that is behind.
-    """
+    """Comparisons whose sign unjudged pairs could flip, each with its summary and staleness."""
     with opened.store.read() as connection:
         rows = comparisons.comparisons(connection, opened.golden.id)
-        known = {row.id: row for row in runs.runs(connection, opened.golden.id)}
-    since, held = Since(opened, rows), []
+        runs_by_id = {row.id: row for row in runs.runs(connection, opened.golden.id)}
+    since, flippable = Since(opened, rows), []
     for row in rows:
         if row.state == "done":
-            own = [known[each] for each in row.runs if each in known]
-            head = in_short(opened, row, own)
-            if head is not None and head["turns"]:
-                held.append((row, head, since.older(row, own)))
-    return held
+            its_runs = [runs_by_id[run_id] for run_id in row.runs if run_id in runs_by_id]
+            summary = in_short(opened, row, its_runs)
+            if summary is not None and summary["turns"]:
+                flippable.append((row, summary, since.older(row, its_runs)))
+    return flippable

@@ -1,4 +1,4 @@
-"""Comparisons in short, for lists: what one says, and whether that could turn."""
+"""Comparison summaries, for lists: the verdict, and whether unjudged pairs could reverse it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _DECIDED = ("better", "worse")
 def verdict_of(
     opened: Workspace, row: ComparisonRow, wanted: Sequence[RunRow] | None = None
 ) -> str | None:
-    """What may be said under the first measure, in a few words; None before it is computed.
+    """The verdict under the first measure, in a few words; None before it is computed.
 
     Args:
         opened: The workspace.
         row: The comparison.
-        wanted: Its runs, where they are known already.
+        wanted: Its runs, if already known.
     """
     head = in_short(opened, row, wanted)
     return None if head is None else head["said"]
@@ -34,12 +34,12 @@ def verdict_of(
 def in_short(
     opened: Workspace, row: ComparisonRow, wanted: Sequence[RunRow] | None = None
 ) -> Mapping[str, Any] | None:
-    """What a list says of a comparison; None before it is computed.
+    """The summary of a comparison; None before it is computed.
 
     Returns:
-        ``said`` (the verdict in a few words), ``turns`` (measures whose sign pairs that nobody
-        judged could flip: the first, and others that say better or worse), ``next`` (pairs to judge
-        that it names) and ``clock`` (of what it was computed from; None where that was not kept).
+        ``said`` (the verdict in a few words), ``turns`` (measures whose sign unjudged pairs could
+        flip: the first, and others with a verdict of better or worse), ``next`` (number of pairs to
+        judge next) and ``clock`` (hash of its inputs; None if it was not stored).
     """
     folder = folder_of(opened, row.id)
     head = _head(str(folder), stamp_of(folder))
@@ -48,23 +48,23 @@ def in_short(
 
 @lru_cache(512)
 def _head(folder: str, _stamp: str) -> Mapping[str, Any]:
-    """``of``, ``attempt`` and what ``in_short`` gives; empty if there is nothing."""
+    """``of``, ``attempt`` and the fields of ``in_short``; empty if there is no artifact."""
     head = artifact_head(Path(folder))
     if head is None:
         return {}
     rows = head["comparison"]["differences"]
-    own = [row for row in rows if row["measure"] == rows[0]["measure"]]
-    if len(own) == 1:
-        said = f"{own[0]['verdict']} by {own[0]['measure']}"
+    first_measure = [row for row in rows if row["measure"] == rows[0]["measure"]]
+    if len(first_measure) == 1:
+        verdict = f"{first_measure[0]['verdict']} by {first_measure[0]['measure']}"
     else:
-        each = ", ".join(f"{row['candidate']} {row['verdict']}" for row in own)
-        said = f"{each}, by {own[0]['measure']}"
-    every = [Difference(**row) for row in rows]
-    turns = [row for row in every if row.sign_could_flip]
-    turns = [r for r in turns if r.measure == rows[0]["measure"] or r.verdict in _DECIDED]
+        verdicts = ", ".join(f"{row['candidate']} {row['verdict']}" for row in first_measure)
+        verdict = f"{verdicts}, by {first_measure[0]['measure']}"
+    differences = [Difference(**row) for row in rows]
+    flippable = [row for row in differences if row.sign_could_flip]
+    flippable = [r for r in flippable if r.measure == rows[0]["measure"] or r.verdict in _DECIDED]
     return {
         **{name: head.get(name) for name in ("of", "attempt", "clock")},
-        "said": said,
-        "turns": list(dict.fromkeys(row.measure for row in turns)),
+        "said": verdict,
+        "turns": list(dict.fromkeys(row.measure for row in flippable)),
         "next": len(head["comparison"]["judge_next"]),
     }

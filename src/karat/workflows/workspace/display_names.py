@@ -1,4 +1,4 @@
-"""Naming: errors that speak of a file as its owner calls it, and not of where it lies."""
+"""Display names: errors that name a file as the user does, without the server's paths."""
 
 from __future__ import annotations
 
@@ -9,52 +9,52 @@ from pathlib import Path
 
 from karat.errors import Advice, InputError, UsageError
 
-_ENDS = r"(?![\w-]|\.\w)"  # where a name ends: /w/x is not in /w/xy, and is in "see /w/x."
+_ENDS = r"(?![\w-]|\.\w)"  # end of a name: /w/x does not match /w/xy, but "see /w/x."
 
 
 @contextmanager
 def told_as(path: Path, called: str, *folders: Path) -> Iterator[None]:
-    """Let errors speak of a file by the name that its owner knows, not of where it lies.
+    """Replace the path of a file in errors by the name that the user knows.
 
     Args:
-        path: Where it lies.
-        called: What its owner calls it.
-        folders: Others whose place is nobody's business.
+        path: Path of the file.
+        called: The user's name of the file.
+        folders: Further folders whose paths are not shown.
     """
-    own = {str(path), str(path.resolve())}
-    around = {f"{each}" for folder in (path.parent, *folders) if folder.is_absolute()
+    paths = {str(path), str(path.resolve())}
+    folder_paths = {f"{each}" for folder in (path.parent, *folders) if folder.is_absolute()
               for each in (folder, folder.resolve())} - {"/"}  # fmt: skip
-    plainly = called.replace("\\", r"\\")  # for re.sub, which reads backslashes
-    instead = [(_begins(name) + _ENDS, plainly) for name in _longest(own)]
-    for folder in _longest(around):
-        instead += [(f"{_begins(folder)}/", ""), (_begins(folder) + _ENDS, "the folder")]
+    replacement = called.replace("\\", r"\\")  # for re.sub, which reads backslashes
+    substitutions = [(_begins(name) + _ENDS, replacement) for name in _longest(paths)]
+    for folder in _longest(folder_paths):
+        substitutions += [(f"{_begins(folder)}/", ""), (_begins(folder) + _ENDS, "the folder")]
 
-    def told(text: str) -> str:
+    def renamed(text: str) -> str:
         if isinstance(text, Advice):
-            return Advice(told(str(text)), page=told(text.page))
-        for place, name in instead:
+            return Advice(renamed(str(text)), page=renamed(text.page))
+        for place, name in substitutions:
             text = re.sub(place, name, text)
         return text
 
     try:
         yield
     except InputError as error:
-        file = error.file and told(error.file)
-        # Readers may say which part of a file: then it is still the file.
+        file = error.file and renamed(error.file)
+        # Readers may name a part of the file.
         part = error.file and re.search(_begins(path.name) + _ENDS, error.file)
         raise InputError(
-            told(error.what),
+            renamed(error.what),
             file=called if part else file,
             line=error.line,
             query=error.query,
             doc_id=error.doc_id,
-            fix=None if error.fix is None else told(error.fix),
+            fix=None if error.fix is None else renamed(error.fix),
         ) from None
     except UsageError as error:
-        if told(str(error)) == str(error):
-            raise  # of whatever kind it is
-        fix = None if error.fix is None else told(error.fix)
-        raise UsageError(told(error.what), nearest=error.nearest, fix=fix) from None
+        if renamed(str(error)) == str(error):
+            raise  # the original, as it may be of a subclass
+        fix = None if error.fix is None else renamed(error.fix)
+        raise UsageError(renamed(error.what), nearest=error.nearest, fix=fix) from None
 
 
 def _longest(names: set[str]) -> list[str]:
@@ -62,5 +62,5 @@ def _longest(names: set[str]) -> list[str]:
 
 
 def _begins(name: str) -> str:
-    """A name as a pattern that does not match within another: x.csv is not in max.csv."""
+    """A pattern for a name that does not match within another: x.csv, but not max.csv."""
     return rf"(?<![\w.-]){re.escape(name)}"

@@ -1,4 +1,4 @@
-"""Over kept runs: what the command line does with files, done with what a workspace keeps."""
+"""Evaluate, explain, gate and pool stored runs, as the command line does with files."""
 
 from __future__ import annotations
 
@@ -30,42 +30,42 @@ _PARQUET = b"PAR1"  # how a file of this format begins, and how it ends
 
 
 def find_runs(opened: Workspace, wanted: Sequence[int | str]) -> list[RunRow]:
-    """Kept runs, by number or by name: of a name the newest; digits that are no name are a number.
+    """Stored runs by id or name (the newest of that name); digits are an id unless a name matches.
 
     Raises:
-        UsageError: there is none, or one is named twice.
+        UsageError: an unknown run, or a duplicate.
     """
     with opened.store.read() as connection:
         rows = runs.runs(connection, opened.golden.id)
     by_id, by_name = {row.id: row for row in rows}, runs.by_name(rows)
-    out: list[RunRow] = []
-    for each in wanted:
-        found = by_name.get(each) if isinstance(each, str) else by_id.get(each)
-        if found is None and isinstance(each, str) and each.isascii() and each.isdigit():
-            found = by_id.get(int(each)) if len(each) < 19 else None
-        if found is None:
+    found: list[RunRow] = []
+    for run in wanted:
+        row = by_name.get(run) if isinstance(run, str) else by_id.get(run)
+        if row is None and isinstance(run, str) and run.isascii() and run.isdigit():
+            row = by_id.get(int(run)) if len(run) < 19 else None
+        if row is None:
             names = list(by_name)
             raise UsageError(
-                f"the workspace has no run {each!r}",
-                nearest=nearest(str(each), names, 1),
+                f"the workspace has no run {run!r}",
+                nearest=nearest(str(run), names, 1),
                 fix=f"the newest are {', '.join(names[-8:])}" if names else "upload one",
             )
-        # The same content under two names is two runs to whoever named them so.
-        if (found.id, found.name) in {(row.id, row.name) for row in out}:
-            raise UsageError(f"the run {found.name!r} is named twice", fix="name each once")
-        out.append(found)
-    return out
+        # The same content under two names counts as two runs.
+        if (row.id, row.name) in {(row.id, row.name) for row in found}:
+            raise UsageError(f"the run {row.name!r} is named twice", fix="name each once")
+        found.append(row)
+    return found
 
 
 def spoilt_runs(opened: Workspace) -> list[tuple[RunRow, str]]:
-    """Kept runs whose file is gone or damaged, the newest first, each with which of both.
+    """Stored runs whose file is ``gone`` or ``damaged``, newest first.
 
-    Only how a file begins and ends is looked at, so that this is quick.
+    Only the first and last bytes of a file are checked.
     """
     with opened.store.read() as connection:
         rows = runs.runs(connection, opened.golden.id)[::-1]
-    told = ((row, _ails(file_of(opened, row))) for row in rows)
-    return [(row, what) for row, what in told if what is not None]
+    problems = ((row, _ails(file_of(opened, row))) for row in rows)
+    return [(row, problem) for row, problem in problems if problem is not None]
 
 
 def _ails(path: Path) -> str | None:
@@ -83,35 +83,35 @@ def _ails(path: Path) -> str | None:
 def evaluate_kept(
     opened: Workspace, wanted: Sequence[int | str], measures: Sequence[str], **settings: Any
 ) -> Results:
-    """Evaluate kept runs, with the golden set as it stands or an edition of it.
+    """Evaluate stored runs with the current golden set or an edition of it.
 
     Args:
         opened: The workspace.
-        wanted: Runs, as ``find_runs`` takes them.
-        measures: Names of measures; the usual ones if empty.
-        settings: ``edition``, and what ``evaluate`` takes.
+        wanted: Runs by id or name.
+        measures: Names of measures; the default ones if empty.
+        settings: ``edition``, and arguments of ``evaluate``.
 
     Raises:
-        UsageError: no such run, edition, measure or attribute.
+        UsageError: an unknown run, edition, measure or attribute.
         InputError: nothing is judged yet, or a run cannot be read.
     """
     rows = find_runs(opened, wanted)
     if not rows:
-        raise UsageError("no run is named", fix="name one or more")
-    given = _judged(opened, settings.pop("edition", NOW), settings)
-    shared: dict[str, Any] = {"queries": given.queries, "documents": given.documents}
+        raise UsageError("expected at least one run, got none", fix="name one or more")
+    judgments = _judged(opened, settings.pop("edition", NOW), settings)
+    shared: dict[str, Any] = {"queries": judgments.queries, "documents": judgments.documents}
     return evaluate(
-        given.qrels, read_kept(opened, rows), list(measures) or None, **shared, **settings
+        judgments.qrels, read_kept(opened, rows), list(measures) or None, **shared, **settings
     )
 
 
 def explain_kept(
     opened: Workspace, wanted: int | str, query_id: str, measure: str, edition: str = NOW
 ) -> Explanation:
-    """Explain one value of a kept run, as ``explain``."""
-    given = judged(opened, edition)
+    """Explain one value of a stored run, as ``explain`` does."""
+    judgments = judged(opened, edition)
     [run] = read_kept(opened, find_runs(opened, [wanted]))
-    return explain(given.qrels, run, query_id, measure, queries=given.queries)
+    return explain(judgments.qrels, run, query_id, measure, queries=judgments.queries)
 
 
 def gate_kept(
@@ -123,22 +123,22 @@ def gate_kept(
     edition: str = NOW,
     **settings: Any,
 ) -> Gate:
-    """Hold a kept run against a policy, as ``gate``.
+    """Check a stored run against a policy, as ``gate`` does.
 
     Raises:
-        UsageError: no such run or edition, or a rule needs a baseline and there is none.
+        UsageError: an unknown run or edition, or a rule needs a baseline and there is none.
         InputError: nothing is judged yet, or a run cannot be read.
     """
     wanted = [candidate] if baseline is None else [candidate, baseline]
-    now, *before = read_kept(opened, [find_runs(opened, [each])[0] for each in wanted])
-    given = _judged(opened, edition, settings | {"by": policy.attributes})
+    now, *before = read_kept(opened, [find_runs(opened, [name])[0] for name in wanted])
+    judgments = _judged(opened, edition, settings | {"by": policy.attributes})
     return gate(
         policy,
-        given.qrels,
+        judgments.qrels,
         before[0] if before else None,
         now,
-        queries=given.queries,
-        documents=given.documents,
+        queries=judgments.queries,
+        documents=judgments.documents,
         **settings,
     )
 
@@ -146,24 +146,24 @@ def gate_kept(
 def coverage_kept(
     opened: Workspace, wanted: Sequence[int | str], *, edition: str = NOW, k: int = 10
 ) -> Covered:
-    """How much of the top k of kept runs is judged, as ``editions.coverage``; nothing is kept anew.
+    """Share of the top k of stored runs that is judged, as in ``editions.coverage``.
 
     Raises:
-        UsageError: no such run or edition, or k is out of range.
+        UsageError: an unknown run or edition, or k is out of range.
     """
     rows = find_runs(opened, wanted)
     if not rows:
-        raise UsageError("no run is named", fix="name one or more")
-    found = content_of(opened, edition)
+        raise UsageError("expected at least one run, got none", fix="name one or more")
+    content = content_of(opened, edition)
     with opened.store.read() as connection:
         aliases = imports.aliases(connection, opened.golden.id)
-    where = "the golden set" if found.name == NOW else f"edition {found.name}"
-    known, systems, notes = set(found.queries["query_id"]), [], []
+    set_name = "the golden set" if content.name == NOW else f"edition {content.name}"
+    query_ids, systems, notes = set(content.queries["query_id"]), [], []
     for run in read_kept(opened, rows):
-        system, said = following(run, known, aliases)
+        system, run_notes = following(run, query_ids, aliases)
         systems.append(system)
-        notes += [*said, *lacking(system, known, where)]
-    covered = covering.coverage(found.queries, found.grades, systems, k)
+        notes += [*run_notes, *lacking(system, query_ids, set_name)]
+    covered = covering.coverage(content.queries, content.grades, systems, k)
     return Covered(covered.k, covered.runs, covered.queries, covered.unjudged, notes)
 
 
@@ -176,33 +176,33 @@ def pool_kept(
     method: str = "depth",
     **settings: Any,
 ) -> Pooled:
-    """Choose pairs from kept runs, as ``pool.pool``, and note who chose.
+    """Queue pairs from stored runs, as ``pooling.pool`` does; audited.
 
     Raises:
-        UsageError: no such run or method, or a number out of range.
+        UsageError: an unknown run or method, or a number out of range.
     """
-    known = next((each for each in METHODS if each == method), None)
-    if known is None:
-        raise UsageError(f"pairs are not chosen by {method!r}", nearest=nearest(method, METHODS, 1))
+    pooling_method = next((each for each in METHODS if each == method), None)
+    if pooling_method is None:
+        raise UsageError(f"unknown pooling method {method!r}", nearest=nearest(method, METHODS, 1))
     rows = find_runs(opened, wanted)
-    done = pool(opened, read_kept(opened, rows), now=now, method=known, **settings)
-    named = ", ".join(row.name for row in rows)
-    about = {"runs": named, "method": method, "depth": settings.get("k", 10), "new": done.added}
+    pooled = pool(opened, read_kept(opened, rows), now=now, method=pooling_method, **settings)
+    names = ", ".join(row.name for row in rows)
+    about = {"runs": names, "method": method, "depth": settings.get("k", 10), "new": pooled.added}
     _note(opened, person, "choose pairs", now, about)
-    return done
+    return pooled
 
 
 def enqueue_upload(opened: Workspace, path: Path, called: str, *, person: str, now: int) -> Pooled:
-    """Put the pairs of a file that somebody sent into the queue, as ``pool.enqueue``; noted."""
-    done = enqueue(opened, path, now=now)
-    _note(opened, person, "queue pairs", now, {"file": called, "new": done.added})
-    return done
+    """Queue the pairs of an uploaded file, as ``pooling.enqueue`` does; audited."""
+    pooled = enqueue(opened, path, now=now)
+    _note(opened, person, "queue pairs", now, {"file": called, "new": pooled.added})
+    return pooled
 
 
 def _judged(opened: Workspace, edition: str, settings: Mapping[str, Any]) -> Judged:
     by = list(settings.get("by", ()))
-    wanted = bool(of_documents(by)) or settings.get("collapse") is not None
-    return judged(opened, edition, with_documents=wanted)
+    with_documents = bool(of_documents(by)) or settings.get("collapse") is not None
+    return judged(opened, edition, with_documents=with_documents)
 
 
 def _note(opened: Workspace, person: str, action: str, now: int, about: dict[str, Any]) -> None:

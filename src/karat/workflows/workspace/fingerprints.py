@@ -1,4 +1,4 @@
-"""Fingerprints: SHA-256 of what a number was computed from, the same for the same content."""
+"""Fingerprints: SHA-256 of the content of tables."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from karat.tables import Qrels, Queries, Run
 
 
 def fingerprint(table: Qrels | Queries | Run | None) -> str | None:
-    """SHA-256 of a table, whatever file or order it came in; None for none.
+    """SHA-256 of a table, independent of file format and row order; None for None.
 
-    Judgments count with their scale and with the queries that have no relevant document, queries
-    with all their columns, runs with their ranking and with how each query was answered (documents
-    returned twice included), not with how long that took.
+    It covers, of judgments, the scale and the queries without relevant documents; of queries, all
+    columns; of runs, the rankings and how each query was answered, with duplicate documents but
+    without latencies.
     """
     if table is None:
         return None
@@ -24,12 +24,12 @@ def fingerprint(table: Qrels | Queries | Run | None) -> str | None:
         _add(digest, table.frame().select("query_id", "doc_id", "score"))
         _add(digest, table.answers.select("query_id", "state"))
         twice = _repeated(table)
-        if twice.height:  # any other run keeps the hash that saved baselines have of it
+        if twice.height:  # other runs keep the hash stored in older baselines
             _add(digest, twice)
     elif isinstance(table, Qrels):
         digest.update(repr(tuple(map(float, table.scale))).encode())
         _add(digest, table.rows)
-        if table.without:  # any other judgments keep the hash that saved baselines have of them
+        if table.without:  # other judgments keep the hash stored in older baselines
             digest.update(repr(sorted(table.without)).encode())
     else:
         _add(digest, table.frame.select(sorted(table.frame.columns)))
@@ -37,7 +37,7 @@ def fingerprint(table: Qrels | Queries | Run | None) -> str | None:
 
 
 def _repeated(run: Run) -> pl.DataFrame:
-    """The queries that got a document more than once, and how many were left out."""
+    """Queries with duplicate documents, and their number."""
     if "repeated" not in run.answers.columns:
         return pl.DataFrame()
     return run.answers.filter(pl.col("repeated") > 0).select("query_id", "repeated")

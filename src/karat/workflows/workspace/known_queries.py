@@ -1,4 +1,4 @@
-"""Queries that a golden set has already, told by what was typed, and what is known of them."""
+"""Known queries: matches imported queries with those of a golden set, by text or id."""
 
 from __future__ import annotations
 
@@ -11,31 +11,30 @@ from karat.formats.exchange.import_ import counted
 from karat.golden.traffic import folded
 from karat.tables import Run
 
-_SHOWN = 3  # texts that several queries have, and ids of anything
+_SHOWN = 3  # ids and texts listed in a message
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def same_queries(
     there: pl.DataFrame, asked: pl.DataFrame, aliases: Mapping[str, str] = _NONE
 ) -> dict[str, str]:
-    """The id in the golden set of each query of a file or a log; no two have one.
+    """The golden set's id of each query of a file or log; ids are unique.
 
-    A query whose text the golden set has, whatever its case and white space, is that query; one
-    whose id is another query's there gets a new id. Of several queries with one text each is one
-    of those that the golden set has with it: the one of its id, or the next that is free; what is
-    left stays a query of its own. One without text is that of its id; if the golden set has none
-    of this id, the one that had it in a file that was imported.
+    A query with the text of a query in the golden set, ignoring case and white space, is that
+    query. A new query whose id is taken gets another id. Several queries with the same text match
+    those of the golden set with that text one to one: by id if possible, otherwise in order; the
+    rest are new queries. A query without text matches by its id, or by its id in an earlier import.
 
     Args:
         there: ``query_id`` and ``text`` of the golden set.
-        asked: ``query_id`` and perhaps ``text``.
-        aliases: Id in the golden set by id in files (``store.sql.imports.aliases``).
+        asked: ``query_id`` and optionally ``text`` of the file or log.
+        aliases: Ids in the golden set by ids in imported files (``store.sql.imports.aliases``).
     """
     keys = dict(zip(there["query_id"], _folded(there), strict=True))
     wanted = dict(zip(asked["query_id"], _folded(asked), strict=True))
     free: dict[str, list[str]] = {}
     for query, key in keys.items():
-        if key and wanted.get(query) not in ("", key):  # what has its own id there is that
+        if key and wanted.get(query) not in ("", key):  # the same id and text: the same query
             free.setdefault(key, []).append(query)
     taken, ids = {*keys, *wanted}, {}
     for query, key in wanted.items():
@@ -43,7 +42,7 @@ def same_queries(
         if keys.get(query) != key and free.get(key):
             new = free[key].pop(0)
         elif key and keys.get(query) not in {None, "", key}:
-            # The id is another query's here.
+            # Another query has this id.
             number = 2
             while f"{query}-{number}" in taken:
                 number += 1
@@ -60,32 +59,32 @@ def followed(
     aliases: Mapping[str, str],
     taken: Iterable[str] = (),
 ) -> dict[str, str]:
-    """Which queries of the golden set are meant by ids that it lacks; no two mean one.
+    """The golden set's ids of queries that were imported under other ids; one to one.
 
     Args:
-        ids: Of a file or a run.
-        known: Ids that the golden set has: they mean themselves.
-        aliases: Id in the golden set by id in files (``store.sql.imports.aliases``).
-        taken: Ids of the golden set that are meant already.
+        ids: Query ids of a file or a run.
+        known: Ids of the golden set; they are not mapped.
+        aliases: Ids in the golden set by ids in imported files (``store.sql.imports.aliases``).
+        taken: Ids of the golden set that are already matched.
     """
-    found, gone = {}, {*ids, *taken}
+    mapping, used = {}, {*ids, *taken}
     for query in ids:
-        meant = aliases.get(query)
-        if meant is not None and query not in known and meant in known and meant not in gone:
-            gone.add(meant)
-            found[query] = meant
-    return found
+        target = aliases.get(query)
+        if target is not None and query not in known and target in known and target not in used:
+            used.add(target)
+            mapping[query] = target
+    return mapping
 
 
 def following(
     run: Run, known: Collection[str], aliases: Mapping[str, str]
 ) -> tuple[Run, list[str]]:
-    """A run under the ids of the golden set, and what is to be said of that.
+    """A run with query ids replaced by those of the golden set, and notes on that.
 
     Args:
-        run: The run; what it lacks stays as it is.
-        known: Ids that the golden set has.
-        aliases: Id in the golden set by id in files (``store.sql.imports.aliases``).
+        run: The run; unknown query ids are kept.
+        known: Ids of the golden set.
+        aliases: Ids in the golden set by ids in imported files (``store.sql.imports.aliases``).
     """
     ids = followed(run.answers["query_id"].to_list(), known, aliases)
     if not ids:
@@ -100,12 +99,13 @@ def following(
 
 
 def lacking(run: Run, known: Collection[str], where: str = "the golden set") -> list[str]:
-    """What is to be said of queries of a run that a golden set or an edition lacks."""
-    held = set(known)
-    odd = [query for query in run.answers["query_id"] if query not in held]
-    if not odd:
+    """A note on queries of a run that are not in a golden set or an edition."""
+    known_ids = set(known)
+    unknown = [query for query in run.answers["query_id"] if query not in known_ids]
+    if not unknown:
         return []
-    return [f"run {run.name!r} has {counted(len(odd), 'query')} that {where} lacks: {_few(odd)}"]
+    queries = counted(len(unknown), "query")
+    return [f"run {run.name!r} has {queries} that {where} does not have: {_few(unknown)}"]
 
 
 _TEXT, _EARLIER = "by their text under other ids", "under other ids since an earlier import"
@@ -119,14 +119,14 @@ def told_ids(
     *,
     made: bool = False,
 ) -> list[str]:
-    """What is to be said of ids of a file that are not the golden set's, in sentences.
+    """Notes on query ids of a file that differ from those of the golden set.
 
     Args:
-        there: ``query_id`` of the golden set, as it was before.
-        asked: ``query_id`` and perhaps ``text``.
-        ids: The id of each in the golden set, of ``same_queries``.
-        aliases: As ``same_queries`` took them.
-        made: Whether the ids are made up, so that nobody knows the queries by them.
+        there: ``query_id`` of the golden set before the import.
+        asked: ``query_id`` and optionally ``text`` of the file.
+        ids: Result of ``same_queries``.
+        aliases: As given to ``same_queries``.
+        made: Whether the ids are generated, so users do not know them.
     """
     known = set(there["query_id"])
     texts = dict(zip(asked["query_id"], _folded(asked), strict=True))
@@ -140,29 +140,31 @@ def told_ids(
         if not text and query in known and aliases.get(query, query) != query
     }
     bare = [query for query, text in texts.items() if not text and ids[query] not in known]
-    told = []
+    notes = []
     if by_text:
-        told.append(_known_as(by_text, "the file", _TEXT))
+        notes.append(_known_as(by_text, "the file", _TEXT))
     if by_id:
-        told.append(_known_as(by_id, "the file", _EARLIER))
+        notes.append(_known_as(by_id, "the file", _EARLIER))
     if clash:
-        some = _are(len(clash), "query")
-        told.append(f"{some} given other ids: theirs are other queries' here, {_such(clash)}")
+        count_are = _are(len(clash), "query")
+        notes.append(
+            f"{count_are} given other ids, because other queries have theirs, {_such(clash)}"
+        )
     if own:
-        some = _are(len(own), "id")
-        told.append(
-            f"{some} taken for the golden set's own, though an earlier file called other queries "
-            f"so, {_such(own)}"
+        count_are = _are(len(own), "id")
+        notes.append(
+            f"{count_are} matched to the golden set's own, though an earlier file used "
+            f"{'it' if len(own) == 1 else 'them'} for other queries, {_such(own)}"
         )
     if bare:
-        have = "has no text: an id" if len(bare) == 1 else "have no text: ids"
-        some = counted(len(bare), "query")
-        told.append(f"{some} {have} that the golden set does not know: {_few(bare)}")
-    return told
+        has = "has no text and an id" if len(bare) == 1 else "have no text and ids"
+        count_are = counted(len(bare), "query")
+        notes.append(f"{count_are} {has} that the golden set does not have: {_few(bare)}")
+    return notes
 
 
 def _known_as(ids: Mapping[str, str], whose: str, how: str) -> str:
-    """How many queries have other ids here, and one of them."""
+    """How many queries have other ids here, with an example."""
     few = counted(len(ids), "query")
     if len(ids) == 1:
         how = how.replace("their", "its").replace("other ids", "another id")
@@ -175,75 +177,74 @@ def _such(ids: Mapping[str, str]) -> str:
     return f"such as {query} → {new}"
 
 
-def _are(count: int, what: str) -> str:
-    return f"{counted(count, what)} {'is' if count == 1 else 'are'}"
+def _are(count: int, noun: str) -> str:
+    return f"{counted(count, noun)} {'is' if count == 1 else 'are'}"
 
 
 def _few(names: Collection[str]) -> str:
-    """The first names, and whether there are more."""
+    """The first names, with an ellipsis if there are more."""
     return ", ".join([*list(names)[:_SHOWN], *(["…"] if len(names) > _SHOWN else [])])
 
 
 def changes(before: pl.DataFrame, after: pl.DataFrame, key: str, what: str) -> list[str]:
-    """What is to be said of rows that were there and are not as they were: which, and what of them.
+    """A note on existing rows that changed, with the names of their changed columns.
 
     Args:
-        before: Rows as they were.
-        after: Rows as they are; those that are new say nothing.
-        key: The column both share.
-        what: What a row is.
+        before: Rows before.
+        after: Rows after; new rows are ignored.
+        key: Id column of both.
+        what: What a row is, in the singular.
     """
-    old = {row[key]: row for row in before.iter_rows(named=True)}
-    told = []
+    before_by_id = {row[key]: row for row in before.iter_rows(named=True)}
+    changed = []
     for row in after.filter(pl.col(key).is_in(before[key].implode())).iter_rows(named=True):
-        was = old[row[key]]
-        names = [name for name in {**was, **row} if was.get(name) != row.get(name)]
+        row_before = before_by_id[row[key]]
+        names = [name for name in {**row_before, **row} if row_before.get(name) != row.get(name)]
         if names:
-            told.append(f"{row[key]} ({', '.join(names)})")
-    if not told:
+            changed.append(f"{row[key]} ({', '.join(names)})")
+    if not changed:
         return []
-    are = "that was there is" if len(told) == 1 else "that were there are"
-    return [f"{counted(len(told), what)} {are} changed: {_few(told)}"]
+    return [f"{counted(len(changed), what)} changed: {_few(changed)}"]
 
 
 def shared_texts(asked: pl.DataFrame, ids: Mapping[str, str]) -> list[str]:
-    """What is to be said of queries of a file that have one text, in sentences.
+    """Notes on queries of a file that have the same text.
 
     Args:
-        asked: ``query_id`` and perhaps ``text``.
-        ids: The id of each in the golden set, of ``same_queries``.
+        asked: ``query_id`` and optionally ``text`` of the file.
+        ids: Result of ``same_queries``.
     """
     sharing: dict[str, list[str]] = {}
     for query, key in zip(asked["query_id"], _folded(asked), strict=True):
         if key:
             sharing.setdefault(key, []).append(query)
-    several = [group for group in sharing.values() if len(group) > 1]
-    told = [
-        f"queries {' and '.join(map(repr, group))} have one text, but for case and white space: "
-        f"they stay apart, as {' and '.join(repr(ids[query]) for query in group)}; give them one "
-        "id if they are one"
-        for group in several[:_SHOWN]
+    shared = [group for group in sharing.values() if len(group) > 1]
+    notes = [
+        f"queries {' and '.join(map(repr, group))} have the same text, ignoring case and white "
+        f"space: they stay separate, as {' and '.join(repr(ids[query]) for query in group)}; give "
+        "them the same id if they are one query"
+        for group in shared[:_SHOWN]
     ]
-    if len(several) > _SHOWN:
-        told.append(f"and {len(several) - _SHOWN:,} more texts that several queries have")
-    return told
+    if len(shared) > _SHOWN:
+        notes.append(f"and {len(shared) - _SHOWN:,} more texts shared by several queries")
+    return notes
 
 
 def _folded(frame: pl.DataFrame) -> list[str]:
-    """The form of each query's text under which spellings are equal; empty without a text."""
+    """The normalised text of each query; empty without a text."""
     return folded(frame["text"].fill_null("") if "text" in frame.columns else [""] * frame.height)
 
 
 def over(there: pl.DataFrame, given: pl.DataFrame, key: str) -> pl.DataFrame:
-    """What is said now of each row given, over what was known of it.
+    """New values of rows merged over existing ones.
 
     Args:
-        there: What was known; rows that are not given are left out.
-        given: What is said; null where nothing is.
-        key: The column both share.
+        there: Existing rows; those not in ``given`` are left out.
+        given: New rows; null keeps the existing value.
+        key: Id column of both.
     """
     given = given.unique(key, keep="first", maintain_order=True)
     both = given.join(there, on=key, how="left", suffix="_there", maintain_order="left")
     shared = [name for name in given.columns if name != key and name in there.columns]
-    told = [pl.coalesce(name, f"{name}_there").alias(name) for name in shared]
-    return both.with_columns(told).drop(f"{name}_there" for name in shared)
+    merged = [pl.coalesce(name, f"{name}_there").alias(name) for name in shared]
+    return both.with_columns(merged).drop(f"{name}_there" for name in shared)

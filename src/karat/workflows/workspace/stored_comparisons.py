@@ -1,20 +1,25 @@
-"""Comparisons of a workspace: asked for once, computed once, looked at often."""
+"""Stored comparisons of a workspace: requested, computed once, and cached."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from karat.diagnosis.document_slices import of_documents
 from karat.errors import KaratError, UsageError, nearest, on_page
-from karat.measures import parse_all
+from karat.measures import DEFAULTS, lower_is_better, parse_all
+from karat.measures.difference import EXACT
 from karat.reports.html.content import Content
+from karat.stats.effects import TIED
 from karat.store.sql import audit, comparisons, golden_sets, pairs, runs
 from karat.store.sql.comparisons import ComparisonRow
 from karat.store.sql.runs import RunRow
@@ -27,23 +32,31 @@ from karat.tables.leaderboard import Order, Standing
 from karat.tables.names import check_name
 from karat.tables.results import Result
 from karat.workflows.golden.editions import NOW, list_editions
-from karat.workflows.workspace._comparison_numbers import OF_DIFFERENCES, computed
-from karat.workflows.workspace._heartbeat import beating
+from karat.workflows.offline.compare import compare
+from karat.workflows.offline.evaluate import evaluate
+from karat.workflows.offline.evaluation_plan import settle
 from karat.workflows.workspace.artifacts import (
     ArtifactCache,
     ArtifactFiles,
     read_artifact,
     write_artifact,
 )
-from karat.workflows.workspace.stored_views import Beside, Drawn, beside, content_of
+from karat.workflows.workspace.stored_inputs import (
+    heads,
+    judged,
+    memberships,
+    read_kept,
+    unanswered,
+)
+from karat.workflows.workspace.stored_views import Beside, Drawn, beside, content_of, drawn
 from karat.workflows.workspace.workspace import Workspace
 
 FOLDER = "comparisons"
 TWICE_US = 60_000_000
-"""Within this time the same that somebody asks for twice was meant once."""
+"""Within this time, a repeated request is a double submit."""
 _LONGEST = 200  # characters of a name
 _BEAT_S = 10.0
-_MEMORY = 8  # comparisons that a process keeps at hand
+_MEMORY = 8  # comparisons cached by a process
 _ROWS: dict[str, Any] = {
     "differences": tables.Difference,
     "slices": tables.Difference,
@@ -58,19 +71,37 @@ _ROWS: dict[str, Any] = {
     "answers": AnswerChange,
     "changes": AboutChange,
 }
+JUDGE_NEXT = 50
+"""Number of pairs stored whose grades say most about the sign of the difference."""
+QUERIES: dict[str, Any] = {
+    "candidate": pl.String,
+    "measure": pl.String,
+    "query_id": pl.String,
+    "text": pl.String,
+    "outcome": pl.String,
+    "baseline_value": pl.Float64,
+    "candidate_value": pl.Float64,
+    "difference": pl.Float64,
+    "share": pl.Float64,
+    "slices": pl.List(pl.String),
+    "counts": pl.Boolean,
+}
+"""Columns stored for each query; ``counts`` is false for zero-weight queries."""
+OF_DIFFERENCES = [name for name in QUERIES if name not in {"outcome", "slices", "counts"}]
+"""Those of these columns that are fields of ``QueryDifference``."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be compared.
+    """A request for a comparison.
 
     Attributes:
-        runs: Numbers of kept runs, the baseline's first.
-        measures: Names of measures; the usual ones if empty.
+        runs: Ids of stored runs, the baseline first.
+        measures: Names of measures; the default ones if empty.
         by: Attributes to slice by.
-        margin: Differences smaller than this do not matter; None if nobody says.
-        edition: Whose grades count, or ``now`` for the golden set as it stands.
-        name: What pages call it; made of the runs' names if empty.
+        margin: Smallest difference that matters; None if not set.
+        edition: Edition whose grades are used; ``now`` for the current golden set.
+        name: Name of the comparison; made of the runs' names if empty.
     """
 
     runs: Sequence[int]
@@ -83,18 +114,17 @@ class Asked:
 
 @dataclass(frozen=True)
 class KeptComparison:
-    """A comparison as it was computed.
+    """A computed comparison.
 
     Attributes:
-        comparison: Its numbers; ``queries`` and ``only_found`` are empty here.
-        results: Each run by itself.
+        comparison: The comparison; ``queries`` and ``only_found`` are empty here.
+        results: The evaluation of each run.
         drawn: Its charts.
-        frame: Every query under every measure (``outcome``: better, same, worse; ``slices`` as
-            ``lang=de``; ``counts``: whether it counts in numbers over all), the largest
-            contribution first.
-        states: ``run``, ``query_id``, ``state`` of queries that a run gave no plain answer to.
-        content: What the components of a report are given.
-        files: Where the rest stands.
+        frame: One row per query and measure (``outcome``: better, same, worse; ``slices`` as
+            ``lang=de``; ``counts``: false for zero-weight queries), the largest contribution first.
+        states: ``run``, ``query_id``, ``state`` of queries whose state is not ``ok``.
+        content: Input of the components of a report.
+        files: The artifact with the other tables.
     """
 
     comparison: Comparison
@@ -106,43 +136,42 @@ class KeptComparison:
     files: ArtifactFiles
 
     def to_dict(self) -> dict[str, Any]:
-        """What ``karat compare --format json`` says, but for the queries, which are a list."""
-        found = self.comparison.to_dict()
+        """As ``karat compare --format json``, without the queries, which have their own list."""
+        values = self.comparison.to_dict()
         with self.files.reading():
-            only = pl.read_parquet(self.files.tables["only_found"]).to_dicts()
-        return {name: value for name, value in found.items() if name != "queries"} | {
-            "only_found": only
+            only_found = pl.read_parquet(self.files.tables["only_found"]).to_dicts()
+        return {name: value for name, value in values.items() if name != "queries"} | {
+            "only_found": only_found
         }
 
 
 def ask(opened: Workspace, asked: Asked, *, by: str, now: int) -> int:
-    """Ask for a comparison; ``compute`` then computes it.
+    """Request a comparison, which ``compute`` then computes; audited. Returns its id.
 
-    What the same person asked within ``TWICE_US``, of the same judgments, is that: a form that was
-    sent twice, for example.
+    The same request by the same user within ``TWICE_US``, with the same judgments, returns the
+    existing comparison.
 
     Args:
         opened: The workspace.
-        asked: What is to be compared.
-        by: Who asks.
+        asked: The request.
+        by: The user.
         now: Microseconds UTC.
 
-    Returns:
-        Its number.
-
     Raises:
-        UsageError: an unknown run, measure or edition, fewer than two runs, a margin that is not
-            above 0, or a name that cannot be one (``check_name``).
+        UsageError: an unknown run, measure or edition, fewer than two runs, a margin of 0 or
+            below, or an invalid name (``check_name``).
     """
     if asked.name.strip():
         check_name(asked.name.strip()[:_LONGEST], "a comparison", longest=_LONGEST)
     if asked.margin is not None and not 0 < asked.margin < float("inf"):
-        raise UsageError(f"a margin of {asked.margin:g} is not above 0", fix="0.01, for example")
+        raise UsageError(
+            f"margin must be finite and above 0, got {asked.margin:g}", fix="0.01, for example"
+        )
     names = [str(measure) for measure in parse_all(list(asked.measures))] if asked.measures else []
     editions = [row.name for row in list_editions(opened)]
     if asked.edition != NOW and asked.edition not in editions:
         raise UsageError(
-            f"there is no edition {asked.edition!r}", nearest=nearest(asked.edition, editions, 1)
+            f"unknown edition {asked.edition!r}", nearest=nearest(asked.edition, editions, 1)
         )
     settings = {
         "measures": names,
@@ -151,21 +180,28 @@ def ask(opened: Workspace, asked: Asked, *, by: str, now: int) -> int:
         "edition": asked.edition,
     }
     with opened.store.begin() as connection:
-        golden_sets.hold(connection, opened.golden.id)  # nobody removes a run meanwhile
-        chosen = _chosen(runs.runs(connection, opened.golden.id), asked.runs)
-        first, *others = (each.name for each in chosen)
-        given, plain = asked.name.strip()[:_LONGEST], f"{', '.join(others)} against {first}"
-        ids = [each.id for each in chosen]
-        there = comparisons.comparisons(connection, opened.golden.id)
-        of = {None, comparisons.newest_judgment(connection, opened.golden.id)}
-        for row in there:
-            same = (ids, settings, by) == (list(row.runs), row.settings, row.made_by)
-            same &= row.name == given if given else row.name.startswith(plain[: _LONGEST // 2])
-            same &= row.state != "failed" and row.judgment_id in of
-            if same and abs(now - row.created_us) < TWICE_US:
+        golden_sets.hold(connection, opened.golden.id)  # no run is deleted meanwhile
+        chosen_runs = _chosen(runs.runs(connection, opened.golden.id), asked.runs)
+        first, *others = (each.name for each in chosen_runs)
+        given_name, default_name = (
+            asked.name.strip()[:_LONGEST],
+            f"{', '.join(others)} against {first}",
+        )
+        ids = [each.id for each in chosen_runs]
+        existing = comparisons.comparisons(connection, opened.golden.id)
+        judgment_ids = {None, comparisons.newest_judgment(connection, opened.golden.id)}
+        for row in existing:
+            repeated = (ids, settings, by) == (list(row.runs), row.settings, row.made_by)
+            repeated &= (
+                row.name == given_name
+                if given_name
+                else row.name.startswith(default_name[: _LONGEST // 2])
+            )
+            repeated &= row.state != "failed" and row.judgment_id in judgment_ids
+            if repeated and abs(now - row.created_us) < TWICE_US:
                 return row.id
-        name = given or _free(plain, settings, {row.name for row in there})
-        made = comparisons.put(
+        name = given_name or _free(default_name, settings, {row.name for row in existing})
+        comparison_id = comparisons.put(
             connection,
             opened.golden.id,
             name=name,
@@ -174,49 +210,49 @@ def ask(opened: Workspace, asked: Asked, *, by: str, now: int) -> int:
             made_by=by,
             now=now,
         )
-        audit.note(connection, by, "make comparison", name, now, {"comparison": made})
-    return made
+        audit.note(connection, by, "make comparison", name, now, {"comparison": comparison_id})
+    return comparison_id
 
 
-def _free(plain: str, settings: Mapping[str, Any], taken: Collection[str]) -> str:
-    """A name that no other comparison has: with what tells it apart, or else a number."""
+def _free(default_name: str, settings: Mapping[str, Any], taken: Collection[str]) -> str:
+    """A unique name for a comparison, with its settings or a number added if needed."""
     margin = [] if settings["margin"] is None else [f"margin {settings['margin']:g}"]
     edition = [] if settings["edition"] == NOW else [settings["edition"]]
-    told = [*settings["measures"], *(f"by {each}" for each in settings["by"]), *margin, *edition]
-    longer = ", ".join([plain, *told])
+    details = [*settings["measures"], *(f"by {name}" for name in settings["by"]), *margin, *edition]
+    longer = ", ".join([default_name, *details])
     numbered = (f"{longer[: _LONGEST - 10]} ({number})" for number in itertools.count(2))
-    names = itertools.chain([plain[:_LONGEST], longer[:_LONGEST]], numbered)
-    return next(each for each in names if each not in taken)
+    names = itertools.chain([default_name[:_LONGEST], longer[:_LONGEST]], numbered)
+    return next(name for name in names if name not in taken)
 
 
-def _chosen(there: Sequence[RunRow], wanted: Sequence[int]) -> list[RunRow]:
-    """The runs that are asked for, each once.
+def _chosen(rows: Sequence[RunRow], wanted: Sequence[int]) -> list[RunRow]:
+    """The requested runs, without duplicates.
 
     Raises:
-        UsageError: one is not there, or they are not two.
+        UsageError: an unknown run, or fewer than two runs.
     """
-    known = {row.id: row for row in there}
-    if not known.keys() >= set(wanted):
-        raise UsageError("there is no such run in the golden set", fix="choose among its runs")
-    chosen = [known[each] for each in dict.fromkeys(wanted)]
+    by_id = {row.id: row for row in rows}
+    if not by_id.keys() >= set(wanted):
+        raise UsageError("unknown run", fix="choose among the runs of the golden set")
+    chosen = [by_id[each] for each in dict.fromkeys(wanted)]
     if len(chosen) < 2 and len(wanted) > 1:
-        same = chosen[0]
-        besides = [repr(each) for each in runs.others(same, runs.by_name(there))]
-        also = f", which is also called {', '.join(besides)}" if besides else ""
+        run = chosen[0]
+        other_names = [repr(each) for each in runs.others(run, runs.by_name(rows))]
+        also = f", which is also called {', '.join(other_names)}" if other_names else ""
         raise UsageError(
-            f"a run is compared with another, and this is one: {same.name!r}{also}",
-            fix="choose a run of another content",
+            f"a comparison needs two different runs, got one: {run.name!r}{also}",
+            fix="choose a run with other content",
         )
     if len(chosen) < 2:
-        raise UsageError("a run is compared with another", fix="choose a second run")
+        raise UsageError("a comparison needs two runs, got one", fix="choose a second run")
     return chosen
 
 
 def ask_again(opened: Workspace, row: ComparisonRow, *, by: str, now: int) -> bool:
-    """Have a comparison computed again, with the grades of now.
+    """Request that a comparison is computed again, with the current grades; audited.
 
     Returns:
-        False if it is being computed already, or is about to be: then nothing is noted.
+        False, without an entry in the audit, if it is already queued or being computed.
     """
     with opened.store.begin() as connection:
         if not comparisons.again(connection, row.id):
@@ -226,27 +262,27 @@ def ask_again(opened: Workspace, row: ComparisonRow, *, by: str, now: int) -> bo
 
 
 def folder_of(opened: Workspace, comparison_id: int) -> Path:
-    """Where a comparison's numbers stand."""
+    """The folder of a comparison's artifact."""
     return opened.workspace.root / FOLDER / str(comparison_id)
 
 
 def runs_of(opened: Workspace, row: ComparisonRow) -> list[RunRow]:
     """The runs of a comparison, the baseline first."""
     with opened.store.read() as connection:
-        known = {each.id: each for each in runs.runs(connection, opened.golden.id)}
-    return [known[each] for each in row.runs if each in known]
+        by_id = {run.id: run for run in runs.runs(connection, opened.golden.id)}
+    return [by_id[run] for run in row.runs if run in by_id]
 
 
 def compute(opened: Workspace, comparison_id: int, clock: Callable[[], int]) -> bool:
-    """Compute a comparison that waits, or whose computer died, and write what came out.
+    """Compute a comparison that is waiting, or whose worker died, and store the result.
 
     Args:
         opened: The workspace, with the comparison's golden set.
-        comparison_id: Which.
-        clock: Gives microseconds UTC, now.
+        comparison_id: Id of the comparison.
+        clock: Returns the current time in microseconds UTC.
 
     Returns:
-        Whether it was computed here, or failed here: False if another does, or it was done.
+        Whether it was computed, or failed, here; False if another worker has it, or it was done.
     """
     with opened.store.begin() as connection:
         attempt = comparisons.start(connection, comparison_id, clock())
@@ -260,13 +296,15 @@ def compute(opened: Workspace, comparison_id: int, clock: Callable[[], int]) -> 
             return comparisons.alive(connection, comparison_id, attempt, clock())
 
     try:
-        with beating(alive, _BEAT_S):
+        with heartbeat(alive, _BEAT_S):
             of_runs = runs_of(opened, row)
-            found = computed(opened, row, of_runs)
-            if not alive():  # it took too long, and is another's now: so are its files
+            computed = _computed(opened, row, of_runs)
+            if not alive():  # it took too long: another worker has it now, and writes its files
                 return False
-            of_what = {"of": _digest(opened, row, of_runs), "attempt": attempt}
-            write_artifact(folder_of(opened, row.id), {**found.head, **of_what}, found.tables)
+            identity = {"of": _digest(opened, row, of_runs), "attempt": attempt}
+            write_artifact(
+                folder_of(opened, row.id), {**computed.head, **identity}, computed.tables
+            )
     except KaratError as error:
         with opened.store.begin() as connection:
             return comparisons.fail(connection, comparison_id, attempt, on_page(error), clock())
@@ -275,22 +313,22 @@ def compute(opened: Workspace, comparison_id: int, clock: Callable[[], int]) -> 
             comparisons.fail(connection, comparison_id, attempt, "this is a bug in karat", clock())
         raise
     with opened.store.begin() as connection:
-        return comparisons.finish(connection, comparison_id, attempt, found.newest, clock())
+        return comparisons.finish(connection, comparison_id, attempt, computed.newest, clock())
 
 
 def kept(opened: Workspace, row: ComparisonRow) -> KeptComparison | None:
-    """What was computed; None if nothing was yet, it failed, or its files are damaged.
+    """The computed comparison; None if it is not computed yet, failed, or its files are damaged.
 
-    While it is computed again, this is what came out before.
+    While it is computed again, this is the previous result.
     """
     if row.state == "failed":
         return None
-    found = AT_HAND.get(folder_of(opened, row.id))
-    return found if found is not None and is_of(opened, row, found.files.head) else None
+    stored = AT_HAND.get(folder_of(opened, row.id))
+    return stored if stored is not None and is_of(opened, row, stored.files.head) else None
 
 
 def to_compute(opened: Workspace, row: ComparisonRow, found: KeptComparison | None) -> bool:
-    """Whether a comparison waits for somebody to compute it; one whose files are gone does so."""
+    """Whether a comparison is to be computed; one whose files are missing is requested again."""
     if row.state == "done" and found is None:
         with opened.store.begin() as connection:
             comparisons.again(connection, row.id)
@@ -311,25 +349,30 @@ def side(
     states = found.states.filter(query_id=query_id)
     if not rows.height and not states.height:
         return None
-    own = [
+    differences = [
         tables.QueryDifference(
-            **{name: each[name] for name in OF_DIFFERENCES},
-            slices=_slices(each["slices"]),
+            **{name: difference[name] for name in OF_DIFFERENCES},
+            slices=_slices(difference["slices"]),
         )
-        for each in rows.iter_rows(named=True)
+        for difference in rows.iter_rows(named=True)
     ]
     state = dict(states.select("run", "state").iter_rows())
     base = found.comparison.baseline
     values: dict[tuple[str, str], QueryValue] = {}
-    for each in own:
-        for run, value in ((base, each.baseline_value), (each.candidate, each.candidate_value)):
-            said = state.get(run, "ok")
-            values[run, each.measure] = QueryValue(run, each.measure, query_id, value, said)
-    for run, said in state.items():
+    for difference in differences:
+        for run, value in (
+            (base, difference.baseline_value),
+            (difference.candidate, difference.candidate_value),
+        ):
+            its_state = state.get(run, "ok")
+            values[run, difference.measure] = QueryValue(
+                run, difference.measure, query_id, value, its_state
+            )
+    for run, its_state in state.items():
         for measure_of in dict.fromkeys(view.measure for view in found.content.views):
-            lacking = QueryValue(run, measure_of, query_id, None, said)
+            lacking = QueryValue(run, measure_of, query_id, None, its_state)
             values.setdefault((run, measure_of), lacking)
-    against = replace(found.comparison, queries=own)
+    against = replace(found.comparison, queries=differences)
     with found.files.reading():
         return beside(
             opened,
@@ -353,19 +396,18 @@ def returned(found: KeptComparison, query_id: str, doc_id: str) -> bool:
 def queue_next(
     opened: Workspace, row: ComparisonRow, found: KeptComparison, *, by: str, now: int
 ) -> pairs.Queued:
-    """Put the pairs whose grades could turn the sign into the queue, first of all.
+    """Queue the pairs whose grades could flip the sign, with top priority; audited.
 
-    Returns:
-        What became of them; pairs of queries that were dropped since are left out.
+    Pairs of queries that were dropped since are left out.
     """
-    wanted = [(each.query_id, each.doc_id) for each in found.comparison.judge_next]
+    unjudged = [(each.query_id, each.doc_id) for each in found.comparison.judge_next]
     with opened.store.begin() as connection:
-        there = comparisons.query_ids(connection, opened.golden.id)
-        chosen = [each for each in wanted if each[0] in there]
+        query_ids = comparisons.query_ids(connection, opened.golden.id)
+        chosen = [each for each in unjudged if each[0] in query_ids]
         frame = pl.DataFrame(
             chosen, schema={"query_id": pl.String, "doc_id": pl.String}, orient="row"
         )
-        put = pairs.put(
+        queued = pairs.put(
             connection,
             opened.golden.id,
             frame.with_columns(priority=pl.lit(1), chosen_by=pl.lit("comparison")),
@@ -374,14 +416,14 @@ def queue_next(
         )
         about = {"pairs": len(chosen), "comparison": row.id}
         audit.note(connection, by, "queue pairs", row.name, now, about)
-    return put
+    return queued
 
 
 def _digest(opened: Workspace, row: ComparisonRow, wanted: Sequence[RunRow]) -> str:
-    """What was asked, whatever its number: another store counts from 1 again."""
-    contents = [(each.id, each.sha256) for each in wanted]
-    asked = [opened.golden.salt, row.id, row.created_us, contents, row.settings]
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    """Hash of the request; ids alone are not enough, as another store may reuse them."""
+    contents = [(run.id, run.sha256) for run in wanted]
+    request = [opened.golden.salt, row.id, row.created_us, contents, row.settings]
+    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
 
 
 def is_of(
@@ -390,7 +432,7 @@ def is_of(
     head: Mapping[str, Any],
     wanted: Sequence[RunRow] | None = None,
 ) -> bool:
-    """Whether kept numbers are of this comparison; once it is done, of whoever ended last."""
+    """Whether stored numbers belong to this comparison and, once it is done, its last attempt."""
     if row.state == "failed" or (row.state == "done" and head.get("attempt") != row.attempt):
         return False
     return head.get("of") == _digest(opened, row, wanted or runs_of(opened, row))
@@ -401,11 +443,11 @@ def _read(folder: Path) -> KeptComparison | None:
     if files is None:
         return None
     head = files.head
-    held = dict(head["comparison"])
+    comparison_fields = dict(head["comparison"])
     for name, kind in _ROWS.items():
-        held[name] = [kind(**each) for each in held.get(name, ())]
-    held["settings"] = tables.Settings(**held["settings"])
-    comparison = Comparison(**held)
+        comparison_fields[name] = [kind(**each) for each in comparison_fields.get(name, ())]
+    comparison_fields["settings"] = tables.Settings(**comparison_fields["settings"])
+    comparison = Comparison(**comparison_fields)
     names = {field.name for field in fields(Result)}
     results = Results(
         [Result(**{k: v for k, v in each.items() if k in names}) for each in head["results"]]
@@ -424,12 +466,128 @@ def _read(folder: Path) -> KeptComparison | None:
 
 
 AT_HAND = ArtifactCache(_MEMORY, _read)
-"""Comparisons that this process read."""
+"""Comparisons cached by this process."""
 
 
-def _slices(held: Sequence[str]) -> dict[str, list[str]]:
-    out: dict[str, list[str]] = {}
-    for each in held:
-        attribute, _, value = each.partition("=")
-        out.setdefault(attribute, []).append(value)
-    return out
+def _slices(memberships: Sequence[str]) -> dict[str, list[str]]:
+    slices: dict[str, list[str]] = {}
+    for membership in memberships:
+        attribute, _, value = membership.partition("=")
+        slices.setdefault(attribute, []).append(value)
+    return slices
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """The numbers of a comparison, to be stored.
+
+    Attributes:
+        head: JSON-serialisable numbers.
+        tables: ``queries``, ``states``, ``grades``, ``heads`` and ``only_found``.
+        newest: Id of the newest judgment used.
+    """
+
+    head: Mapping[str, Any]
+    tables: Mapping[str, pl.DataFrame]
+    newest: int
+
+
+def _computed(opened: Workspace, row: ComparisonRow, wanted: Sequence[RunRow]) -> _Computed:
+    """Compute a comparison.
+
+    Args:
+        opened: The workspace.
+        row: The comparison.
+        wanted: Its runs, the baseline first.
+
+    Raises:
+        UsageError: a run was deleted, or an unknown edition, measure or attribute.
+        InputError: nothing is judged yet, or a run cannot be read.
+    """
+    settings = row.settings
+    by = list(settings["by"])
+    judgments = judged(opened, settings["edition"], with_documents=of_documents(by))
+    stored = [read_kept(opened, each) for each in wanted]
+    if len(stored) != len(row.runs):
+        raise UsageError("a run of the comparison was deleted")
+    shared: dict[str, Any] = {"queries": judgments.queries, "documents": judgments.documents}
+    first = parse_all(settings["measures"] or DEFAULTS)[0]  # not every measure can name pairs
+    comparison = compare(
+        judgments.qrels,
+        stored[0],
+        stored[1:],
+        settings["measures"] or None,
+        by=by,
+        margin=settings["margin"],
+        judge_next=JUDGE_NEXT if first.entry.symbol in EXACT and first.entry.ours else 0,
+        **shared,
+    )
+    names = list(dict.fromkeys(each.measure for each in comparison.differences))
+    run_names = [
+        comparison.baseline,
+        *dict.fromkeys(each.candidate for each in comparison.differences),
+    ]
+    stored = [run.named(name) for run, name in zip(stored, run_names, strict=True)]
+    results = evaluate(judgments.qrels, stored, names, per_query=True, **shared)
+    content = content_of(
+        results, comparison, run_names, comparison.settings.rel, opened.golden.scale
+    )
+    comparison_head = {
+        name: value for name, value in comparison.to_dict().items() if name != "queries"
+    }
+    only_found = pl.DataFrame(
+        [asdict(each) for each in comparison.only_found], infer_schema_length=None
+    )
+    head = {
+        "comparison": comparison_head | {"only_found": []},
+        "results": [asdict(each) for each in results.results],
+        "runs": run_names,
+        "drawn": drawn(content).to_dict(),
+        "scale": list(opened.golden.scale),
+        "clock": judgments.clock,
+    }
+    return _Computed(
+        head,
+        {
+            "queries": _queries(
+                comparison, settle(judgments.qrels, stored, names, **shared).rules.zero_weight
+            ),
+            "states": unanswered(results.per_query, names[0]),
+            "grades": judgments.qrels.frame.select("query_id", "doc_id", "grade").sort("query_id"),
+            "heads": heads(stored),
+            "only_found": only_found,
+        },
+        judgments.newest,
+    )
+
+
+def _queries(found: Comparison, zero_weight: Collection[str]) -> pl.DataFrame:
+    """The table with columns ``QUERIES``, the largest contributions first, zero weights last."""
+    rows = []
+    for difference in found.queries:
+        gain = difference.difference * (-1 if lower_is_better(difference.measure) else 1)
+        outcome = "better" if gain > TIED else "worse" if gain < -TIED else "same"
+        shared = {name: getattr(difference, name) for name in OF_DIFFERENCES}
+        derived = {"outcome": outcome, "slices": memberships(difference.slices)}
+        rows.append(shared | derived | {"counts": difference.query_id not in zero_weight})
+    frame = pl.DataFrame(rows, schema=QUERIES)
+    return frame.sort(pl.col("share").abs(), descending=True, maintain_order=True)
+
+
+@contextmanager
+def heartbeat(beat: Callable[[], object], every_s: float) -> Iterator[None]:
+    """Call ``beat`` every ``every_s`` seconds in a thread while the block runs, ignoring errors."""
+    ended = threading.Event()
+
+    def go_on() -> None:
+        while not ended.wait(every_s):
+            with suppress(KaratError):
+                beat()
+
+    thread = threading.Thread(target=go_on, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

@@ -1,4 +1,4 @@
-"""Evaluations of kept runs: computed when somebody looks, and again when the judgments change."""
+"""Stored evaluations of runs: computed on demand, and again when judgments change."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from karat.workflows.workspace.workspace import Workspace
 
 FOLDER = "evaluations"
 MOST = 200
-"""Evaluations that are kept; the oldest go."""
+"""Maximum number of stored evaluations; the oldest are deleted."""
 MOST_BY = 3
-"""Attributes that a run is sliced by at once."""
+"""Maximum number of attributes to slice by."""
 _MEMORY = 8
 _VALUES: dict[str, Any] = {
     "measure": pl.String,
@@ -60,9 +60,9 @@ class Rules:
     """How a run is evaluated.
 
     Attributes:
-        edition: Whose grades count, or ``now``.
+        edition: Edition whose grades are used; ``now`` for the current golden set.
         by: Attributes to slice by.
-        measures: Names of measures; the usual ones if empty.
+        measures: Names of measures; the default ones if empty.
     """
 
     edition: str = NOW
@@ -72,17 +72,17 @@ class Rules:
 
 @dataclass(frozen=True)
 class KeptEvaluation:
-    """An evaluation as it was computed.
+    """A computed evaluation.
 
     Attributes:
-        results: Its numbers, without those of each query.
+        results: Its numbers, without ``per_query`` values.
         drawn: Its charts.
-        frame: Every query under every measure, the worst first, those of weight 0 (``counts`` is
-            false) after all others; ``slices`` as ``lang=de``.
-        content: What the components of a report are given.
-        files: Where the rest stands.
-        clock: What it was computed from, as ``clock_of`` says.
-        rules: How it was made.
+        frame: One row per query and measure, worst first, zero-weight queries (``counts`` is
+            false) last; ``slices`` as ``lang=de``.
+        content: Input of the components of a report.
+        files: The artifact with the other tables.
+        clock: Hash of its inputs (``clock_of``).
+        rules: The rules of the evaluation.
     """
 
     results: Results
@@ -95,8 +95,8 @@ class KeptEvaluation:
 
 
 def folder_of(opened: Workspace, row: RunRow, rules: Rules) -> Path:
-    """Where the numbers of a run by some rules stand."""
-    asked = [
+    """The folder of the artifact of a run's evaluation."""
+    key = [
         opened.golden.salt,
         opened.golden.name,
         row.sha256,
@@ -105,22 +105,22 @@ def folder_of(opened: Workspace, row: RunRow, rules: Rules) -> Path:
         list(rules.by),
         list(rules.measures),
     ]
-    name = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:24]
+    name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:24]
     return opened.workspace.root / FOLDER / name
 
 
 def kept(opened: Workspace, row: RunRow, rules: Rules) -> KeptEvaluation | None:
-    """What was computed; None if nothing was yet, or its files are damaged."""
+    """The computed evaluation; None if it is not computed yet, or its files are damaged."""
     return AT_HAND.get(folder_of(opened, row, rules))
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What a list says of an evaluation.
+    """Summary of an evaluation, for lists.
 
     Attributes:
-        values: By measure.
-        clock: What they were computed from, as ``clock_of`` says.
+        values: Values by measure.
+        clock: Hash of its inputs (``clock_of``).
     """
 
     values: Mapping[str, float | None]
@@ -128,7 +128,7 @@ class Kept:
 
 
 def in_short(opened: Workspace, row: RunRow, rules: Rules) -> Kept | None:
-    """The values that were computed, without the rest; None if nothing was yet."""
+    """The summary of an evaluation; None if it is not computed yet."""
     folder = folder_of(opened, row, rules)
     return _in_short(str(folder), stamp_of(folder))
 
@@ -142,39 +142,39 @@ def _in_short(folder: str, _stamp: str) -> Kept | None:
 
 
 def is_older(opened: Workspace, found: KeptEvaluation) -> bool:
-    """Whether judgments, queries or documents changed since, that would count."""
+    """Whether judgments, queries or documents that matter to an evaluation changed since."""
     return clock(opened, found.rules) != found.clock
 
 
 def clock(opened: Workspace, rules: Rules) -> str:
-    """Another wherever an evaluation by these rules may come to other numbers."""
+    """Hash of the inputs of an evaluation; changes whenever its numbers may change."""
     return clock_of(opened, rules.edition, with_documents=of_documents(rules.by))
 
 
 def compute(opened: Workspace, row: RunRow, rules: Rules) -> None:
-    """Evaluate a run and write what came out.
+    """Evaluate a run and store the result.
 
     Raises:
-        UsageError: no such edition, measure or attribute.
+        UsageError: an unknown edition, measure or attribute.
         InputError: the run cannot be read, or nothing is judged yet.
     """
     by = list(dict.fromkeys(rules.by))
-    given = judged(opened, rules.edition, with_documents=of_documents(by))
+    judgments = judged(opened, rules.edition, with_documents=of_documents(by))
     run = read_kept(opened, row)
     names = list(rules.measures) or None
-    shared: dict[str, Any] = {"queries": given.queries, "documents": given.documents}
-    results = evaluate(given.qrels, run, names, by=by, per_query=True, **shared)
-    asked = settle(given.qrels, run, names, **shared)
-    scored = asked.scored()
+    shared: dict[str, Any] = {"queries": judgments.queries, "documents": judgments.documents}
+    results = evaluate(judgments.qrels, run, names, by=by, per_query=True, **shared)
+    plan = settle(judgments.qrels, run, names, **shared)
+    scored = plan.scored()
     within: dict[str, dict[str, list[str]]] = {}
     ids = scored[0].evidence.query_ids
     for attribute in by:
-        found = slices_of(asked.about, attribute, scored, given.documents, asked.qrels)
-        for value, chosen in found:
+        slices = slices_of(plan.about, attribute, scored, judgments.documents, plan.qrels)
+        for value, chosen in slices:
             for place in chosen.nonzero()[0].tolist():
                 within.setdefault(ids[place], {}).setdefault(attribute, []).append(str(value))
-    content = content_of(results, None, [run.name], asked.rules.rel, opened.golden.scale)
-    zero_weight = asked.rules.zero_weight
+    content = content_of(results, None, [run.name], plan.rules.rel, opened.golden.scale)
+    zero_weight = plan.rules.zero_weight
     counting = [each for each in results.per_query if each.query_id not in zero_weight]
     head = {
         "results": [asdict(each) for each in results.results],
@@ -182,13 +182,13 @@ def compute(opened: Workspace, row: RunRow, rules: Rules) -> None:
         "latency": [asdict(each) for each in results.latency],
         "notes": results.notes,
         "run": run.name,
-        "rel": asked.rules.rel,
+        "rel": plan.rules.rel,
         "drawn": drawn(replace(content, results=replace(results, per_query=counting))).to_dict(),
         "scale": list(opened.golden.scale),
-        "clock": given.clock,
+        "clock": judgments.clock,
         "rules": {"edition": rules.edition, "by": by, "measures": list(rules.measures)},
     }
-    texts = given.queries.texts()
+    texts = judgments.queries.texts()
     lower = content.lower
     rows = [
         {
@@ -208,21 +208,21 @@ def compute(opened: Workspace, row: RunRow, rules: Rules) -> None:
     values = values.sort(
         ~pl.col("counts"), unanswered, "worst", nulls_last=True, maintain_order=True
     ).drop("worst")
-    grades = given.qrels.frame.select("query_id", "doc_id", "grade").sort("query_id")
+    grades = judgments.qrels.frame.select("query_id", "doc_id", "grade").sort("query_id")
     tables = {"values": values, "grades": grades, "heads": heads([run])}
     write_artifact(folder_of(opened, row, rules), head, tables)
     _clear(opened.workspace.root / FOLDER)
 
 
 def _clear(folder: Path) -> None:
-    """Let the oldest go where there are too many."""
-    own = []
-    for each in folder.iterdir():
+    """Delete the oldest evaluations if there are more than ``MOST``."""
+    stored = []
+    for path in folder.iterdir():
         with suppress(OSError):
-            if re.fullmatch("[0-9a-f]{24}", each.name):
-                own.append((each.stat().st_mtime_ns, each))
-    for _, each in sorted(own, reverse=True)[MOST:]:
-        shutil.rmtree(each, ignore_errors=True)
+            if re.fullmatch("[0-9a-f]{24}", path.name):
+                stored.append((path.stat().st_mtime_ns, path))
+    for _, path in sorted(stored, reverse=True)[MOST:]:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def side(
@@ -250,48 +250,54 @@ def side(
 
 
 def attributes_of(opened: Workspace) -> list[str]:
-    """What a golden set's queries can be sliced by."""
+    """Attributes that the queries of a golden set can be sliced by."""
     from karat.store.sql import queries
 
     with opened.store.read() as connection:
-        held = queries.frame(connection, opened.golden.id)
+        frame = queries.frame(connection, opened.golden.id)
     fixed = {"query_id", "text", "need", "weight", "probability", "count", "no_answer", "origin"}
-    own = [name for name in held.columns if name not in fixed]
-    return list(dict.fromkeys([*own, *BUILT_IN]))
+    attributes = [name for name in frame.columns if name not in fixed]
+    return list(dict.fromkeys([*attributes, *BUILT_IN]))
 
 
 def checked(rules: Rules) -> Rules:
-    """The rules with measures under the names that numbers have.
+    """The rules with canonical names of measures.
 
     Raises:
-        UsageError: there is no such measure.
+        UsageError: an unknown measure.
     """
     if not rules.measures:
         return rules
-    return replace(rules, measures=[str(each) for each in parse_all(list(rules.measures))])
+    return replace(rules, measures=[str(measure) for measure in parse_all(list(rules.measures))])
 
 
 def known(opened: Workspace, rules: Rules) -> Rules:
-    """The rules in one order, whoever asks, so that each is kept once.
+    """The rules in canonical order, so that equal rules share one stored evaluation.
 
     Raises:
-        UsageError: there is no such edition or attribute, or there are too many of these.
+        UsageError: an unknown edition or attribute, or too many attributes.
     """
-    editions = [NOW, *(each.name for each in list_editions(opened))]
+    editions = [NOW, *(attribute.name for attribute in list_editions(opened))]
     if rules.edition not in editions:
         raise UsageError(
-            f"there is no edition {rules.edition!r}", nearest=nearest(rules.edition, editions, 1)
+            f"unknown edition {rules.edition!r}", nearest=nearest(rules.edition, editions, 1)
         )
     by = sorted(set(rules.by))
     attributes = attributes_of(opened) if by else []
-    # Several in one are a combination of them; those of documents are looked up later.
-    parts = [p.strip() for each in by for p in ([each] if each in attributes else each.split(","))]
+    # Comma-separated attributes are a combination; document attributes are checked later.
+    parts = [
+        p.strip()
+        for attribute in by
+        for p in ([attribute] if attribute in attributes else attribute.split(","))
+    ]
     if len(parts) > MOST_BY:
-        raise UsageError(f"a run is sliced by {MOST_BY} attributes at most", fix="choose fewer")
-    for each in parts:
-        if each not in attributes and not of_documents([each]):
+        raise UsageError(
+            f"at most {MOST_BY} attributes to slice by, got {len(parts)}", fix="choose fewer"
+        )
+    for attribute in parts:
+        if attribute not in attributes and not of_documents([attribute]):
             raise UsageError(
-                f"no query has an attribute {each!r}", nearest=nearest(each, attributes, 1)
+                f"unknown query attribute {attribute!r}", nearest=nearest(attribute, attributes, 1)
             )
     return replace(rules, by=by)
 
@@ -320,4 +326,4 @@ def _read(folder: Path) -> KeptEvaluation | None:
 
 
 AT_HAND = ArtifactCache(_MEMORY, _read)
-"""Evaluations that this process read."""
+"""Evaluations cached by this process."""

@@ -1,4 +1,4 @@
-"""What kept numbers are computed from: a golden set now or an edition of it, and kept runs."""
+"""Inputs of stored evaluations and comparisons: judgments of a golden set, and stored runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from karat.workflows.workspace import stored_runs
 from karat.workflows.workspace.workspace import Workspace
 
 DEEPEST = 1_000
-"""Ranks of each ranking that are kept to be looked at."""
+"""Number of ranks stored of each ranking."""
 HEADS: dict[str, Any] = {
     "run": pl.Int64,
     "query_id": pl.String,
@@ -29,15 +29,15 @@ HEADS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Judged:
-    """Judgments to compute with.
+    """Judgments of a golden set.
 
     Attributes:
         qrels: The grades, on the golden set's scale.
-        queries: With texts, weights, attributes.
-        documents: For slices by documents; None if nobody slices by any.
-        newest: Number of the newest judgment there was.
+        queries: The queries, with texts, weights and attributes.
+        documents: For slices by documents; None unless requested.
+        newest: Id of the newest judgment.
         edition: Name of the edition, or ``now``.
-        clock: Of all of this, as ``clock_of`` gives it.
+        clock: Hash of all these (``clock_of``).
     """
 
     qrels: Qrels
@@ -49,26 +49,26 @@ class Judged:
 
 
 def judged(opened: Workspace, edition: str = NOW, *, with_documents: bool = False) -> Judged:
-    """A golden set as it stands, or an edition of it.
+    """Judgments of the current golden set, or of an edition of it.
 
     Raises:
-        UsageError: there is no such edition.
+        UsageError: an unknown edition.
         InputError: nothing is judged yet.
     """
-    known = None
+    document_table = None
     with opened.store.read() as connection:
         content = standing_in(connection, opened, edition)
         newest = comparisons.newest_judgment(connection, opened.golden.id)
         clock = _clock(connection, opened, edition, with_documents)
         if with_documents:
-            held = documents.frame(connection, opened.golden.id).drop("sha256")
-            known = Documents(held, "documents of the golden set")
+            rows = documents.frame(connection, opened.golden.id).drop("sha256")
+            document_table = Documents(rows, "documents of the golden set")
     if not content.grades.height:
         raise InputError("nothing is judged yet", fix="judge pairs first, or import judgments")
     return Judged(
         qrels_of(content, opened),
         Queries(weighed(content.queries)[0], f"golden set {opened.golden.name}"),
-        known,
+        document_table,
         newest,
         edition,
         clock,
@@ -76,7 +76,7 @@ def judged(opened: Workspace, edition: str = NOW, *, with_documents: bool = Fals
 
 
 def clock_of(opened: Workspace, edition: str = NOW, *, with_documents: bool = False) -> str:
-    """Another wherever ``judged`` gives something else: judgments, queries or documents changed."""
+    """Hash that changes whenever the result of ``judged`` would change."""
     with opened.store.read() as connection:
         return _clock(connection, opened, edition, with_documents)
 
@@ -94,20 +94,16 @@ def qrels_of(content: Standing, opened: Workspace) -> Qrels:
 
 
 def read_kept(opened: Workspace, row: RunRow) -> Run:
-    """A kept run, from a file of this workspace alone.
+    """A stored run, read only from a file within this workspace.
 
     Raises:
-        InputError: its file is gone or damaged.
+        InputError: its file is missing or damaged.
     """
     return stored_runs.read_kept(opened, [row])[0]
 
 
 def heads(runs: Sequence[Run]) -> pl.DataFrame:
-    """The tops of rankings, to be looked at query by query.
-
-    Returns:
-        ``HEADS``, by query, run (its place) and rank, no deeper than ``DEEPEST``.
-    """
+    """The top ``DEEPEST`` ranks of runs as ``HEADS``, sorted by query, index of run, and rank."""
     parts = [
         run.frame()
         .filter(pl.col("rank") <= DEEPEST)
@@ -120,12 +116,7 @@ def heads(runs: Sequence[Run]) -> pl.DataFrame:
 
 
 def unanswered(values: Iterable[Any], measure: str) -> pl.DataFrame:
-    """``run``, ``query_id`` and ``state`` of queries that a run gave no plain answer to.
-
-    Args:
-        values: Of each query (``Results.per_query``).
-        measure: The measure that is looked at.
-    """
+    """``run``, ``query_id`` and ``state`` of queries whose state under a measure is not ``ok``."""
     schema = {"run": pl.String, "query_id": pl.String, "state": pl.String}
     rows = [
         (row.run, row.query_id, row.state)
@@ -136,5 +127,5 @@ def unanswered(values: Iterable[Any], measure: str) -> pl.DataFrame:
 
 
 def memberships(slices: Mapping[str, Sequence[str]]) -> list[str]:
-    """The slices a query is in, as addresses name them: ``lang=de``."""
+    """The slices of a query, as URLs name them: ``lang=de``."""
     return [f"{attribute}={value}" for attribute, values in slices.items() for value in values]

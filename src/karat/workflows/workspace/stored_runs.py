@@ -1,4 +1,4 @@
-"""Runs of a workspace: kept as Parquet by content, so that a pool can be looked at again."""
+"""Stored runs of a workspace: content-addressed Parquet files."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from karat.workflows.workspace.fingerprints import fingerprint
 from karat.workflows.workspace.workspace import Workspace
 
 LONGEST = 500
-"""Characters that the name of a run has at most."""
-_CHARACTERS, _BYTES = 60, 180  # of a name in the name of a file: with the hash, below 255 bytes
+"""Maximum length of the name of a run, in characters."""
+_CHARACTERS, _BYTES = 60, 180  # of the run's name in a file name; with the hash below 255 bytes
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Runs that were kept.
+    """Stored runs.
 
     Attributes:
-        runs: As they were given, in that order.
-        names: The name that each was given under, and by which it can be asked for.
-        notes: A sentence for each run whose content has another name too.
+        runs: The runs, in the order given.
+        names: Their names.
+        notes: A note for each run whose content was already stored under another name.
     """
 
     runs: list[Run]
@@ -45,7 +45,7 @@ class Kept:
 
 
 def keep_runs(opened: Workspace, given: Iterable[str | Path | Run], *, now: int) -> Kept:
-    """Read runs and keep them in the workspace; as ``keep_in``, in a transaction of its own.
+    """Read and store runs, as ``keep_in`` in its own transaction.
 
     Args:
         opened: The workspace.
@@ -53,10 +53,10 @@ def keep_runs(opened: Workspace, given: Iterable[str | Path | Run], *, now: int)
         now: Microseconds UTC.
 
     Raises:
-        InputError: a file cannot be read, or a run cannot be kept.
+        InputError: a file cannot be read, or a run cannot be stored.
     """
     read = [run if isinstance(run, Run) else read_run(run) for run in given]
-    hashed = [(run, hash_of(run)) for run in read]  # of large ones that takes long
+    hashed = [(run, hash_of(run)) for run in read]  # slow for large runs: outside the transaction
     with opened.store.begin() as connection:
         golden_sets.hold(connection, opened.golden.id)
         before = runs.runs(connection, opened.golden.id)
@@ -66,10 +66,11 @@ def keep_runs(opened: Workspace, given: Iterable[str | Path | Run], *, now: int)
 def keep_in(
     connection: sa.Connection, opened: Workspace, given: Iterable[Run], *, now: int
 ) -> Kept:
-    """Keep runs in a transaction that is open: their files first.
+    """Store runs in an open transaction, files first.
 
-    A run is its content: one that is kept under another name already is not kept again. One that
-    is given again stays as it is, with its first day, and its name means it from now on.
+    Runs are identified by content: a run already stored under another name is not stored again,
+    and gets the new name too. A run that is given again keeps its first date, and its name refers
+    to it from now on.
 
     Args:
         connection: A write transaction.
@@ -94,44 +95,44 @@ def keep_hashed(
     *,
     now: int,
 ) -> Kept:
-    """Keep runs whose ``hash_of`` is known; as ``keep_in``.
+    """Store runs whose ``hash_of`` is known, as ``keep_in``.
 
     Args:
         connection: A write transaction that holds the golden set (``golden_sets.hold``).
         opened: The workspace.
         given: The runs, each with its hash.
-        before: The runs that the golden set has.
+        before: The runs of the golden set so far.
         now: Microseconds UTC.
 
     Raises:
         InputError: a file cannot be written.
-        UsageError: a name that is new cannot be one (``check_name``).
+        UsageError: an invalid new name (``check_name``).
     """
     workspace, set_id = opened.workspace, opened.golden.id
     given = list(given)
     _refuse_names((run for run, _ in given), before)
-    there = {row.sha256: (row.name, _place(workspace, row.name, row.sha256, row.path))
+    stored = {row.sha256: (row.name, _place(workspace, row.name, row.sha256, row.path))
              for row in before}  # fmt: skip
-    # Each is later than all that were given before it, whatever the clock says.
+    # Times strictly increase, whatever the clock says.
     latest = max((at for row in before for at in row.names.values()), default=now - 1)
-    made = Kept([], [], [])
+    kept = Kept([], [], [])
     for run, sha256 in given:
         latest = max(now, latest + 1)
-        known = there.get(sha256)
-        own = shown(run.name)
-        first, path = known or (own, _place(workspace, own, sha256))
-        if first != own:
-            made.notes.append(
-                f"run {own!r} is the same as {first!r}: it is kept once, and has both names"
+        existing = stored.get(sha256)
+        name = shown(run.name)
+        first, path = existing or (name, _place(workspace, name, sha256))
+        if first != name:
+            kept.notes.append(
+                f"run {name!r} is the same as {first!r}: it is stored once, with both names"
             )
         if not path.is_file():
             _write(run, path)
-        if known is None:
+        if existing is None:
             root, own_about = workspace.root, facts(run.about)
             runs.put(
                 connection,
                 set_id,
-                name=own,
+                name=name,
                 sha256=sha256,
                 path=(path.relative_to(root) if path.is_relative_to(root) else path).as_posix(),
                 queries=len(run.query_ids),
@@ -140,16 +141,16 @@ def keep_hashed(
                 | ({"recorded": own_about} if own_about else {}),
                 now=latest,
             )
-            there[sha256] = (own, path)
+            stored[sha256] = (name, path)
         else:
-            runs.give(connection, set_id, sha256, own, latest)
-        made.runs.append(run)
-        made.names.append(own)
-    return made
+            runs.give(connection, set_id, sha256, name, latest)
+        kept.runs.append(run)
+        kept.names.append(name)
+    return kept
 
 
 def _refuse_names(given: Iterable[Run], before: Iterable[RunRow]) -> None:
-    """Refuse new names by the one rule; those that the golden set has stay good."""
+    """Refuse invalid new names; existing names stay valid."""
     known = {name for row in before for name in row.names}
     for run in given:
         if shown(run.name) not in known:
@@ -158,18 +159,18 @@ def _refuse_names(given: Iterable[Run], before: Iterable[RunRow]) -> None:
 
 
 def hash_of(run: Run) -> str:
-    """What a run is known by, whatever it is called: SHA-256 of its content."""
-    found = fingerprint(run)
-    assert found is not None
-    return found
+    """SHA-256 of a run's content, independent of its name."""
+    sha256 = fingerprint(run)
+    assert sha256 is not None
+    return sha256
 
 
 def stored_run_rows(opened: Workspace, names: Sequence[str] = ()) -> list[Run]:
-    """Runs of the workspace by name, the newest of each name; all if none are named.
+    """Stored runs by name, the newest of each name; all runs if no names are given.
 
     Raises:
-        UsageError: no such run.
-        InputError: its file is gone or damaged.
+        UsageError: an unknown run.
+        InputError: its file is missing or damaged.
     """
     with opened.store.read() as connection:
         rows = find_kept(connection, opened, names)
@@ -179,10 +180,10 @@ def stored_run_rows(opened: Workspace, names: Sequence[str] = ()) -> list[Run]:
 def find_kept(
     connection: sa.Connection, opened: Workspace, names: Sequence[str] = ()
 ) -> list[RunRow]:
-    """What is known of runs by name, the newest of each name; of all if none are named.
+    """Rows of stored runs by name, the newest of each name; all runs if no names are given.
 
     Raises:
-        UsageError: no such run.
+        UsageError: an unknown run.
     """
     rows = runs.runs(connection, opened.golden.id)
     newest = runs.by_name(rows)
@@ -192,22 +193,22 @@ def find_kept(
         raise UsageError(
             f"the workspace has no run {unknown!r}",
             nearest=nearest(unknown, list(newest), 1),
-            fix=f"the newest are {few}" if newest else "karat golden pool FILE… keeps runs",
+            fix=f"the newest are {few}" if newest else "karat golden pool FILE… stores runs",
         )
     return [newest[name] for name in dict.fromkeys(names) or _first_names(newest)]
 
 
 def read_kept(opened: Workspace, rows: Iterable[RunRow]) -> list[Run]:
-    """The runs that were found, read.
+    """The runs of rows.
 
     Raises:
-        InputError: a file is gone or damaged.
+        InputError: a file is missing or damaged.
     """
     return [_read(opened.workspace, row) for row in rows]
 
 
 def stored_run_names(opened: Workspace) -> list[str]:
-    """The names of the runs a workspace keeps, the oldest first; of one with several the first."""
+    """Names of the stored runs, oldest first; of a run with several names the first."""
     with opened.store.read() as connection:
         return _first_names(runs.by_name(runs.runs(connection, opened.golden.id)))
 
@@ -218,7 +219,7 @@ def file_of(opened: Workspace, row: RunRow) -> Path:
 
 
 def _first_names(newest: Mapping[str, RunRow]) -> list[str]:
-    """Names that mean different runs, so that no content is taken twice."""
+    """One name per run, so that no content is listed twice."""
     first: dict[int, str] = {}
     for name, row in newest.items():
         if row.id not in first or next(iter(row.names)) == name:
@@ -227,7 +228,7 @@ def _first_names(newest: Mapping[str, RunRow]) -> list[str]:
 
 
 def _read(workspace: WorkspaceConfig, row: RunRow) -> Run:
-    """A run; it and its errors speak of its file as the workspace has it, not this machine."""
+    """A run; its source and errors name the file relative to the workspace."""
     path = _place(workspace, row.name, row.sha256, row.path)
     inside = path.is_relative_to(workspace.root)
     called = path.relative_to(workspace.root).as_posix() if inside else path.name
@@ -238,21 +239,21 @@ def _read(workspace: WorkspaceConfig, row: RunRow) -> Run:
 
 
 def _place(workspace: WorkspaceConfig, name: str, sha256: str, noted: str | None = None) -> Path:
-    """Where the file of a run is, or is to be.
+    """The path of a run's file.
 
-    A store may be shared: the path in it may be of another workspace, and is followed only to a
-    file that is there and in this one.
+    As a store may be shared, the recorded path may be of another workspace: it is used only if it
+    is an existing file of this one.
     """
     root, folder = workspace.root, workspace.runs
-    own = folder / _file_name(name, sha256)
+    path = folder / _file_name(name, sha256)
     if noted is None:
-        return own
-    there = (root / noted).resolve()
-    inside = any(there.is_relative_to(each.resolve()) for each in (root, folder))
-    if inside and there.is_file():
+        return path
+    recorded = (root / noted).resolve()
+    inside = any(recorded.is_relative_to(each.resolve()) for each in (root, folder))
+    if inside and recorded.is_file():
         return root / noted
     moved = folder / Path(noted).name
-    return moved if moved.is_file() and not own.is_file() else own
+    return moved if moved.is_file() and not path.is_file() else path
 
 
 def _write(run: Run, path: Path) -> None:
@@ -260,7 +261,7 @@ def _write(run: Run, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"runs cannot be kept there: {error.strerror}", file=str(error.filename or path.parent)
+            f"cannot store runs: {error.strerror}", file=str(error.filename or path.parent)
         ) from None
     write_run(run, path)
 

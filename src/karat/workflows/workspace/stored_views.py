@@ -1,4 +1,4 @@
-"""What pages show of kept numbers: charts drawn once, and one query with its rankings."""
+"""Views of stored numbers: charts, and the rankings of one query."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _DEEPEST = 100  # ranks side by side
 
 @dataclass(frozen=True)
 class Drawn:
-    """The charts of a page, and where what is pointed at in them leads.
+    """The charts of a page, and the targets of their links.
 
     Attributes:
         measures: Every measure with its interval.
-        sliced: By candidate (empty without one) and attribute, the slices of the first measure.
-        spread: What each query adds, or how many have which value.
-        leads: By the mark that stands for it in a chart, what it is: measure and candidate,
-            attribute and value, or a query.
+        sliced: Slices of the first measure, by candidate (empty without one) and attribute.
+        spread: Contributions of queries, or the distribution of values.
+        leads: Link targets by the id of a chart element: measure and candidate, attribute and
+            value, or a query.
     """
 
     measures: list[Figure]
@@ -48,12 +48,12 @@ class Drawn:
     leads: dict[str, dict[str, str]]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """JSON-serialisable form."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, held: Mapping[str, Any]) -> Drawn:
-        """What ``to_dict`` made."""
+        """Inverse of ``to_dict``."""
         return cls(
             [Figure(**each) for each in held["measures"]],
             {name: Figure(**each) for name, each in held["sliced"].items()},
@@ -64,14 +64,14 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Beside:
-    """One query: its rankings side by side.
+    """One query with its rankings side by side.
 
     Attributes:
-        content: What the components of a report show of it.
-        query: The query, one of ``content``'s.
-        now: By measure the value of each run by the judgments of now, where these have changed
-            any grade of the query since the numbers were computed; else empty.
-        changed: How many of its grades are others now, or new.
+        content: Input of the components of a report.
+        query: The query in ``content``.
+        now: Values of each run by measure with the current judgments, if any grade of the query
+            changed since the numbers were computed; else empty.
+        changed: Number of its grades that changed or are new.
     """
 
     content: Content
@@ -83,7 +83,7 @@ class Beside:
 def content_of(
     results: Results, against: Comparison | None, runs: Sequence[str], rel: float, scale: Scale
 ) -> Content:
-    """What a report would show of numbers whose queries stand on pages."""
+    """Input of a report's components, for numbers whose queries are on pages of their own."""
     measure = results.results[0].measure
     if against is not None:
         measure = against.differences[0].measure
@@ -110,32 +110,32 @@ def content_of(
 
 
 def drawn(content: Content) -> Drawn:
-    """The charts; none where what draws them is not installed."""
-    out = Drawn([], {}, [], {})
+    """The charts; none if the charting libraries are not installed."""
+    charts = Drawn([], {}, [], {})
     marks: dict[str, str] = {}
 
     def mark(query_id: str) -> str:
         return marks.setdefault(query_id, f"q-{len(marks)}")
 
     with suppress(MissingExtra):
-        out.measures.extend(figures.of_measures(content))
+        charts.measures.extend(figures.of_measures(content))
         for view, name in figures.ids_of_views(content).items():
-            out.leads[name] = {"measure": view.measure, "candidate": view.candidate or ""}
+            charts.leads[name] = {"measure": view.measure, "candidate": view.candidate or ""}
         for part in figures.of_slices(content):
-            out.sliced[slice_key(part.subject, part.attribute)] = part.figure
+            charts.sliced[slice_key(part.subject, part.attribute)] = part.figure
             for value, name in part.ids.items():
-                said = {"slice": f"{part.attribute}={value}", "candidate": part.subject or ""}
-                out.leads[name] = said
+                target = {"slice": f"{part.attribute}={value}", "candidate": part.subject or ""}
+                charts.leads[name] = target
         if content.comparison is not None:
-            out.spread.extend(figures.of_queries(content.comparison, mark))
+            charts.spread.extend(figures.of_queries(content.comparison, mark))
         else:
-            out.spread.extend(figures.of_values(content))
-    out.leads.update({name: {"query": query_id} for query_id, name in marks.items()})
-    return out
+            charts.spread.extend(figures.of_values(content))
+    charts.leads.update({name: {"query": query_id} for query_id, name in marks.items()})
+    return charts
 
 
 def slice_key(candidate: str | None, attribute: str) -> str:
-    """By which ``Drawn.sliced`` has a chart."""
+    """The key of a chart in ``Drawn.sliced``."""
     return f"{candidate or ''}\n{attribute}"
 
 
@@ -150,54 +150,54 @@ def beside(
     edition: str,
     ranks: int = _DEEPEST,
 ) -> Beside | None:
-    """One query: kept numbers, rankings, and grades as they are now.
+    """One query: stored numbers, rankings, and current grades.
 
     Args:
         opened: The workspace.
-        content: Of all queries; its comparison's ``queries`` are those of this query alone.
+        content: Content for all queries; its comparison has the rows of this query only.
         query_id: The query.
-        measure: The measure that documents are said to add to.
-        values: The query's kept values.
-        tables: By name, Parquet files: ``grades`` and ``heads``.
-        ranks: So many documents of each ranking, at most, if the measure looks as deep.
-        edition: With ``now``, grades are those of this moment; else those of the edition.
+        measure: The measure whose contributions are shown.
+        values: The query's stored values.
+        tables: Parquet files by name: ``grades`` and ``heads``.
+        ranks: Maximum number of ranks, if the measure looks as deep.
+        edition: ``now`` for current grades; otherwise those of the edition.
 
     Returns:
-        None if neither a run nor a judgment knows the query.
+        None if neither a run nor a judgment has the query.
     """
-    kept = _of_query(tables["grades"], query_id)
-    held = _of_query(tables["heads"], query_id)
-    grades = _grades_now(opened, query_id) if edition == NOW else kept
-    changed = _changed(kept, grades)
-    runs = _runs(content, held, query_id, values)
-    if not held.height and not grades.height and not values:
+    stored_grades = _of_query(tables["grades"], query_id)
+    heads = _of_query(tables["heads"], query_id)
+    grades = _grades_now(opened, query_id) if edition == NOW else stored_grades
+    changed = _changed(stored_grades, grades)
+    runs = _runs(content, heads, query_id, values)
+    if not heads.height and not grades.height and not values:
         return None
     qrels = Qrels(grades, "the query").on_scale(content.grades)
-    found = parse_all([measure])[0]
-    rel = float(found.settings.get("rel") or 1.0)
-    k = min(found.depth or 10, ranks)
+    parsed = parse_all([measure])[0]
+    rel = float(parsed.settings.get("rel") or 1.0)
+    k = min(parsed.depth or 10, ranks)
     results = replace(content.results, per_query=list(values))
     names = _measures(content)
     if grades.height:
-        asked = settle(qrels, runs, [measure, *(n for n in names if n != measure)])
+        plan = settle(qrels, runs, [measure, *(n for n in names if n != measure)])
         ordered = _first(content.comparison, measure)
-        query = shown(asked, asked.scored(), results, ordered, [query_id], 1, k, rel, None)[0]
+        query = shown(plan, plan.scored(), results, ordered, [query_id], 1, k, rel, None)[0]
     else:
         query = _unjudged(runs, query_id, values, content, k)
-    now: dict[str, list[float | None]] = {}
+    current: dict[str, list[float | None]] = {}
     if changed and grades.height:
-        again = evaluate(
+        values_now = evaluate(
             qrels, runs, names, interval="none", bounds=False, per_query=True
         ).per_query
-        by_name = {(row.measure, row.run): row.value for row in again}
-        now = {name: [by_name.get((name, run.name)) for run in runs] for name in names}
+        by_name = {(row.measure, row.run): row.value for row in values_now}
+        current = {name: [by_name.get((name, run.name)) for run in runs] for name in names}
     ids = {one.doc_id for each in query.rankings for one in (*each.top, *each.below)}
     with opened.store.read() as connection:
         titles = comparisons.titles(connection, opened.golden.id, sorted(ids))
-    whole = replace(
+    one_query = replace(
         content, k=k, rel=rel, measure=measure, titles=titles, queries=[query], results=results
     )
-    return Beside(whole, query, now, changed)
+    return Beside(one_query, query, current, changed)
 
 
 def _measures(content: Content) -> list[str]:
@@ -213,33 +213,33 @@ def _first(against: Comparison | None, measure: str) -> Comparison | None:
 
 
 def _of_query(path: Any, query_id: str) -> pl.DataFrame:
-    """The rows of one query; only the groups that may hold it are unpacked."""
-    found: pl.DataFrame = pl.scan_parquet(path).filter(query_id=query_id).collect()
-    return found
+    """The rows of one query; only row groups that may contain it are read."""
+    rows: pl.DataFrame = pl.scan_parquet(path).filter(query_id=query_id).collect()
+    return rows
 
 
 def _grades_now(opened: Workspace, query_id: str) -> pl.DataFrame:
     with opened.store.read() as connection:
-        said = comparisons.judgments_of(connection, opened.golden.id, query_id)
-    nothing = pl.DataFrame(schema={"query_id": pl.String}), pl.DataFrame(schema=pairs.SCHEMA)
-    found = standing(Moment(nothing[0], said, said, nothing[1], opened.golden))
-    return found.grades.select("query_id", "doc_id", "grade")
+        judgments = comparisons.judgments_of(connection, opened.golden.id, query_id)
+    empty = pl.DataFrame(schema={"query_id": pl.String}), pl.DataFrame(schema=pairs.SCHEMA)
+    current = standing(Moment(empty[0], judgments, judgments, empty[1], opened.golden))
+    return current.grades.select("query_id", "doc_id", "grade")
 
 
-def _changed(kept: pl.DataFrame, grades: pl.DataFrame) -> int:
-    """How many documents have another grade now, one they had not, or none any more."""
-    both = kept.join(grades, on=["query_id", "doc_id"], how="full", coalesce=True, suffix="_now")
+def _changed(stored: pl.DataFrame, grades: pl.DataFrame) -> int:
+    """Number of documents whose grade changed, was added or was removed."""
+    both = stored.join(grades, on=["query_id", "doc_id"], how="full", coalesce=True, suffix="_now")
     return both.filter(pl.col("grade").ne_missing(pl.col("grade_now"))).height
 
 
 def _runs(
-    content: Content, held: pl.DataFrame, query_id: str, values: Sequence[QueryValue]
+    content: Content, heads: pl.DataFrame, query_id: str, values: Sequence[QueryValue]
 ) -> list[Run]:
-    """The runs, as far as this query goes."""
+    """The runs, restricted to this query."""
     states = {row.run: row.state for row in values}
     out = []
     for place, name in enumerate(content.runs):
-        rows = held.filter(run=place).select("query_id", "doc_id", "score")
+        rows = heads.filter(run=place).select("query_id", "doc_id", "score")
         answers = None
         if not rows.height and states.get(name) in {"failed", "empty"}:
             answers = pl.DataFrame({"query_id": [query_id], "state": [states[name]]})
@@ -254,7 +254,7 @@ def _unjudged(
     content: Content,
     k: int,
 ) -> ShownQuery:
-    """A query that nobody judged: its rankings, and nothing said of them."""
+    """An unjudged query: its rankings, without grades or values."""
     tops = [run.top([query_id], k)["doc_id"].to_list() for run in runs]
     rankings = []
     for place, (run, top) in enumerate(zip(runs, tops, strict=True)):
@@ -279,17 +279,17 @@ def _unjudged(
 def with_leads(
     svg: str, leads: Mapping[str, Mapping[str, str]], address: Callable[[Mapping[str, str]], str]
 ) -> str:
-    """A chart whose marks lead to addresses.
+    """A chart with links.
 
     Args:
-        svg: As it was drawn, with marks as ``#by-0``.
-        leads: What each mark stands for.
-        address: Of what it stands for, safe within quotes.
+        svg: The chart, with element ids such as ``#by-0`` as links.
+        leads: Link targets by id.
+        address: URL of a target, safe within quotes.
     """
     parts = svg.split('href="#')
-    out = [parts[0]]
+    linked = [parts[0]]
     for part in parts[1:]:
         mark, _, rest = part.partition('"')
-        said = leads.get(mark)
-        out.append(f'href="{address(said)}"{rest}' if said else f'href="#{mark}"{rest}')
-    return "".join(out)
+        target = leads.get(mark)
+        linked.append(f'href="{address(target)}"{rest}' if target else f'href="#{mark}"{rest}')
+    return "".join(linked)

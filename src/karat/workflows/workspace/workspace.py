@@ -1,4 +1,4 @@
-"""Workspace: made, and opened for a command with its store and golden set."""
+"""Workspace: create, upgrade and open a workspace with its store and golden set."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from karat.tables.workspace import WorkspaceConfig
 
 @dataclass(frozen=True)
 class Workspace:
-    """A workspace with its store open.
+    """A workspace with an open store.
 
     Attributes:
-        workspace: What ``karat.toml`` says, and in its notes what became of an edit.
+        workspace: Settings of ``karat.toml``; its notes report edits.
         store: The store.
-        golden: The golden set, as the store has it now.
+        golden: The golden set, as in the store.
     """
 
     workspace: WorkspaceConfig = field(repr=False)
@@ -43,34 +43,32 @@ def make_workspace(
     raters: int = 2,
     environment: Mapping[str, str] | None = None,
 ) -> WorkspaceConfig:
-    """Make a workspace: ``karat.toml``, a guideline, the store, and a golden set in it.
+    """Create a workspace: ``karat.toml``, a guideline, the store, and a golden set in it.
 
     Args:
-        root: Its folder; made if absent.
+        root: Its folder, made if absent.
         now: Microseconds UTC.
         store: URL of the database.
-        name: Of the golden set.
+        name: Name of the golden set.
         scale: Lowest and highest grade, as in ``0-3``.
-        raters: Raters for each pair.
-        environment: Where ``KARAT_STORE`` is looked up; that of the process if None.
+        raters: Raters per pair.
+        environment: Environment with ``KARAT_STORE``; that of the process if None.
 
     Raises:
-        UsageError: there is a workspace, the store has a golden set of this name, or the store or
-            the scale is none.
+        UsageError: the folder has a workspace, the store has a golden set of this name, or the
+            store or scale is invalid.
         InputError: the store cannot be reached.
     """
     before = {path for path in (root, root / "guideline.md") if path.exists()}
     workspace = write_workspace(root, store=store, name=name, scale=scale, raters=raters)
     try:
-        workspace = read_workspace(
-            root / NAME, environment
-        )  # the environment stands above the URL in it
+        workspace = read_workspace(root / NAME, environment)  # KARAT_STORE overrides its URL
         opened_store = open_store(workspace.store, make=True)
         try:
             with opened_store.read() as connection:
                 if name in golden_sets.names(connection):
                     raise UsageError(
-                        f"the store has a golden set {name!r} already",
+                        f"the store already has a golden set {name!r}",
                         fix="--name another; to join it, copy karat.toml and guideline.md from "
                         "the workspace it was made in",
                     )
@@ -78,7 +76,7 @@ def make_workspace(
         finally:
             opened_store.dispose()
     except BaseException:
-        # Else the next try would be told that there is a workspace already.
+        # Otherwise the next attempt would find a workspace.
         (workspace.root / NAME).unlink(missing_ok=True)
         if workspace.guideline not in {path.resolve() for path in before}:
             workspace.guideline.unlink(missing_ok=True)
@@ -92,27 +90,27 @@ def make_workspace(
 def upgrade_workspace(
     start: Path, *, environment: Mapping[str, str] | None = None
 ) -> WorkspaceConfig:
-    """Bring the store of a workspace up to date: with this karat, and with its ``karat.toml``.
+    """Upgrade the store of a workspace to this version, and apply its ``karat.toml``.
 
     Args:
         start: The folder, or one below it.
         environment: As in ``make_workspace``.
 
     Returns:
-        The workspace; its notes say what of ``karat.toml`` holds from now on.
+        The workspace; its notes say which settings of ``karat.toml`` were applied.
 
     Raises:
-        UsageError: there is no workspace here, its store is newer than this karat, or the scale is
-            another.
+        UsageError: no workspace was found, its store is newer than this karat, or the scale
+            differs.
         InputError: the store cannot be reached.
     """
     workspace = read_workspace(find_workspace(start), environment)
     store = open_store(workspace.store, make=True)
     try:
         with store.read() as connection:
-            there = workspace.golden in golden_sets.names(connection)
-            found = golden_sets.find(connection, workspace.golden) if there else None
-        return workspace if found is None else _edited(store, found, workspace, change=True)
+            exists = workspace.golden in golden_sets.names(connection)
+            golden = golden_sets.find(connection, workspace.golden) if exists else None
+        return workspace if golden is None else _edited(store, golden, workspace, change=True)
     finally:
         store.dispose()
 
@@ -123,10 +121,9 @@ def open_workspace(
 ) -> Iterator[Workspace]:
     """The workspace of a folder, or of the nearest one above it.
 
-    What was changed since in ``karat.toml`` holds from now on, which a note says. But a PostgreSQL
-    is shared, and nobody knows whose file is the newer: there the store's values stand, a note
-    says what differs, and ``upgrade_workspace`` puts the file's in force. A guideline with a text
-    that was never there is a new version, which judgments name.
+    Edits of ``karat.toml`` are applied, with a note. A PostgreSQL store, however, is shared by
+    several files: its values take precedence, a note says what differs, and ``upgrade_workspace``
+    applies the file's. A guideline with a new text becomes a new version, which judgments refer to.
 
     Args:
         start: The folder.
@@ -134,8 +131,8 @@ def open_workspace(
         environment: As in ``make_workspace``.
 
     Raises:
-        UsageError: there is no workspace or store, or it is of another version of karat.
-        InputError: ``karat.toml`` is wrong, or the store cannot be reached.
+        UsageError: no workspace or store was found, or it is of another version of karat.
+        InputError: ``karat.toml`` is invalid, or the store cannot be reached.
     """
     workspace = read_workspace(find_workspace(start), environment)
     store = open_store(workspace.store)
@@ -149,16 +146,16 @@ def open_workspace(
 def _golden_set(
     store: Store, workspace: WorkspaceConfig, *, now: int
 ) -> tuple[WorkspaceConfig, GoldenSetRow]:
-    """The golden set of the workspace, made if there is none; notes say what changed in it."""
+    """The golden set of the workspace, created if absent; notes say what changed."""
     text = None
     if workspace.guideline.is_file():
         with Source(workspace.guideline) as source:
             text = source.whole().decode("utf-8", "replace")
     with store.read() as connection:
-        there = workspace.golden in golden_sets.names(connection)
-        found = golden_sets.find(connection, workspace.golden) if there else None
-        told = golden_sets.guidelines(connection, found.id).values() if found else ()
-    if found is None:
+        exists = workspace.golden in golden_sets.names(connection)
+        golden = golden_sets.find(connection, workspace.golden) if exists else None
+        known_texts = golden_sets.guidelines(connection, golden.id).values() if golden else ()
+    if golden is None:
         with store.begin() as connection:
             golden_sets.make(
                 connection,
@@ -172,45 +169,47 @@ def _golden_set(
                 now=now,
             )
             return workspace, golden_sets.find(connection, workspace.golden)
-    workspace = _edited(store, found, workspace, change=not store.shared)
-    if text is not None and text not in told:
-        # One from before is no news: others who share the store have a newer text.
+    workspace = _edited(store, golden, workspace, change=not store.shared)
+    if text is not None and text not in known_texts:
+        # An earlier text is not new: others who share the store have a newer one.
         with store.begin() as connection:
-            version = golden_sets.new_guideline(connection, found.id, text, now)
-        note = f"guideline.md has a new text: judgments name it version {version} from now on"
+            version = golden_sets.new_guideline(connection, golden.id, text, now)
+        note = f"guideline.md has a new text: judgments refer to version {version} from now on"
         workspace = replace(workspace, notes=(*workspace.notes, note))
     with store.read() as connection:
-        return workspace, golden_sets.by_id(connection, found.id)
+        return workspace, golden_sets.by_id(connection, golden.id)
 
 
 def _edited(
-    store: Store, found: GoldenSetRow, workspace: WorkspaceConfig, *, change: bool
+    store: Store, golden: GoldenSetRow, workspace: WorkspaceConfig, *, change: bool
 ) -> WorkspaceConfig:
-    """The workspace, with a note if its file says other than the store; which is changed, or not.
+    """The workspace, with a note if its file differs from the store; ``change`` updates the store.
 
     Raises:
         UsageError: the scale differs.
     """
-    if found.scale != workspace.scale:
-        raise _other_scale(found, workspace)
+    if golden.scale != workspace.scale:
+        raise _other_scale(golden, workspace)
     signs = [
-        f"{each:g}"
-        for each, sign in workspace.grades.items()
-        if found.grades.get(each, sign) != sign
+        f"{grade:g}"
+        for grade, sign in workspace.grades.items()
+        if golden.grades.get(grade, sign) != sign
     ]
     differ = [
         f"{name} {new:g} (was {old:g})" if change else f"{name} {new:g} (the store: {old:g})"
         for name, new, old in (
-            ("raters", workspace.raters, found.raters),
-            ("repeats", workspace.repeats, found.repeats),
+            ("raters", workspace.raters, golden.raters),
+            ("repeats", workspace.repeats, golden.repeats),
         )
         if new != old
     ]
     if signs:
         differ.append(f"the sign of grade {', '.join(signs)}")
-    gone = [each for each in found.grades if each not in workspace.grades]
-    differ += [f"grade {each:g} is gone" for each in gone]
-    differ += [f"grade {each:g} is new" for each in workspace.grades if each not in found.grades]
+    gone = [grade for grade in golden.grades if grade not in workspace.grades]
+    differ += [f"grade {grade:g} is removed" for grade in gone]
+    differ += [
+        f"grade {grade:g} is new" for grade in workspace.grades if grade not in golden.grades
+    ]
     if not differ:
         return workspace
     what = ", ".join(differ)
@@ -218,27 +217,27 @@ def _edited(
         with store.begin() as connection:
             golden_sets.change(
                 connection,
-                found.id,
+                golden.id,
                 grades=workspace.grades,
                 raters=workspace.raters,
                 repeats=workspace.repeats,
             )
-        note = f"karat.toml was edited; this holds from now on: {what}"
+        note = f"karat.toml was edited; now in effect: {what}"
     else:
         note = (
-            f"karat.toml differs from the store, which stands: {what}; karat init --upgrade "
-            "puts the file's in force for all"
+            f"karat.toml differs from the store, which takes precedence: {what}; karat init "
+            "--upgrade applies the file for everyone"
         )
     return replace(workspace, notes=(*workspace.notes, note))
 
 
-def _other_scale(found: GoldenSetRow, workspace: WorkspaceConfig) -> UsageError:
-    (low, high), (least, most) = found.scale, workspace.scale
+def _other_scale(golden: GoldenSetRow, workspace: WorkspaceConfig) -> UsageError:
+    (low, high), (least, most) = golden.scale, workspace.scale
     return UsageError(
-        f"the golden set {found.name} is graded from {low:g} to {high:g}, and karat.toml says "
+        f"the golden set {golden.name} has the scale {low:g} to {high:g}, and karat.toml has "
         f"{least:g} to {most:g}",
-        fix="put the scale back, or name another golden set in karat.toml: the scale of one with "
-        "judgments is fixed",
+        fix="restore the scale, or name another golden set in karat.toml: the scale of a golden "
+        "set with judgments is fixed",
     )
 
 
@@ -246,7 +245,7 @@ def queries_in(opened: Workspace) -> Queries:
     """The queries of a workspace's golden set.
 
     Raises:
-        UsageError: it has none yet.
+        UsageError: it has no queries yet.
     """
     with opened.store.read() as connection:
         frame = queries.frame(connection, opened.golden.id)

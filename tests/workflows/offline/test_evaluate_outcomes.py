@@ -73,10 +73,10 @@ def test_what_is_lacking_has_a_reason() -> None:
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ("stars", "the outcome 'stars' is a column of the queries, and there are none"),
+        ("stars", "the outcome 'stars' is a column of the queries, and no queries were given"),
         ({"stars": {"q0": "maybe"}}, "of query q0 is 'maybe': neither a number nor yes or no"),
         ({"stars": {"q0": float("inf")}}, "neither a number nor yes or no"),
-        ({"stars": {"Q0": 1}}, "'stars' has a value for none of the judged queries"),
+        ({"stars": {"Q0": 1}}, "'stars' has no value for any judged query"),
     ],
 )
 def test_mistakes_are_told(asked: Any, says: str) -> None:

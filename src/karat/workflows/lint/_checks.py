@@ -1,13 +1,12 @@
-"""What is wrong with rankings: order, ties, duplicates, ranks, depth; query by query.
+"""Checks of rankings, judgments, queries and documents.
 
-Rows come piece by piece and whole queries are checked as soon as the next one begins, so a run
-of any length fits. A run whose queries are scattered over the file is gathered and checked once
-more as a whole.
+Runs are checked query by query in a stream, so they may be of any length. A run whose queries are
+not contiguous is checked again as a whole, grouped by query.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 import polars as pl
@@ -15,9 +14,7 @@ from numpy.typing import NDArray
 
 from karat.tables.ranking import mixed
 from karat.workflows.lint.tally import Tally
-from karat.workflows.lint.texts import absent
 
-# As in karat.tables.ranking: mixes the query into the hash of a document id.
 _MANY_TIES = 1.0  # percent of the documents
 _SELF_SHARE = 0.1  # of the queries, with themselves at the top
 _SHALLOW = range(5, 100)  # R@100 and AP look deeper
@@ -27,7 +24,7 @@ class Rankings:
     """Checks the rows of one run.
 
     Args:
-        documents: Sorted hashes of the ids of all documents, if they are known.
+        documents: Sorted hashes of all document ids, if known.
     """
 
     def __init__(self, documents: NDArray[np.uint64] | None = None) -> None:
@@ -50,17 +47,17 @@ class Rankings:
 
     @property
     def scattered(self) -> bool:
-        """Whether a query came back after others."""
+        """Whether the rows of a query are not contiguous."""
         return bool(self._back)
 
     def report_scattered(self, tally: Tally) -> None:
-        """Say which queries came back."""
+        """Report queries that are not contiguous."""
         if self._back:
             query = next(iter(self._back))
             tally.add("non-contiguous-query", list(self._back.values()), query=query)
 
     def finish(self) -> Tally:
-        """Everything else that was found."""
+        """All other findings."""
         self._report_ties()
         self._report_selves()
         self._report_depth()
@@ -156,7 +153,7 @@ class Rankings:
     def _duplicates(
         self, batch: pl.DataFrame, code: NDArray[np.int64], lines: NDArray[np.int64]
     ) -> None:
-        # Sorting 64-bit hashes is far cheaper than grouping strings; equal hashes are confirmed.
+        # Sorting 64-bit hashes is far cheaper than grouping strings; matches are then verified.
         key = mixed(batch["doc_id"].hash(), code.astype(np.uint32))
         key.sort()
         if not (key[1:] == key[:-1]).any():
@@ -167,14 +164,14 @@ class Rankings:
 
     def _dangling(self, batch: pl.DataFrame, lines: NDArray[np.int64]) -> None:
         if self._documents is not None:
-            lost = absent(batch["doc_id"], self._documents)
-            if lost.any():
-                self._add("dangling-document", batch, lost, lines)
+            missing = absent(batch["doc_id"], self._documents)
+            if missing.any():
+                self._add("dangling-document", batch, missing, lines)
 
     def _add(
-        self, code: str, batch: pl.DataFrame, held: NDArray[np.bool_], lines: NDArray[np.int64]
+        self, code: str, batch: pl.DataFrame, mask: NDArray[np.bool_], lines: NDArray[np.int64]
     ) -> None:
-        at = np.flatnonzero(held)
+        at = np.flatnonzero(mask)
         row = batch.row(int(at[0]), named=True)
         example = f"{row['query_id']} {row['doc_id']} {_number(row['score'])}"
         self.tally.add(code, lines[at], query=row["query_id"], example=example)
@@ -183,28 +180,28 @@ class Rankings:
         self, code: str, batch: pl.DataFrame, at: NDArray[np.int64], lines: NDArray[np.int64]
     ) -> None:
         row = batch.row(int(at[0]), named=True)
-        given = "" if row.get("rank") is None else f" rank {row['rank']}"
-        example = f"{row['query_id']} {row['doc_id']}{given} score {_number(row['score'])}"
+        rank = "" if row.get("rank") is None else f" rank {row['rank']}"
+        example = f"{row['query_id']} {row['doc_id']}{rank} score {_number(row['score'])}"
         self.tally.add(code, lines[at], query=row["query_id"], example=example)
 
     def _report_ties(self) -> None:
         if not self._tied:
             return
         share = 100 * self._tied / self.rows
-        said = "100" if self._tied == self.rows else f"{min(share, 99.99):.2g}"
+        percent = "100" if self._tied == self.rows else f"{min(share, 99.99):.2g}"
         if 99 < share < 100:
-            said = f"{min(share, 99.99):.2f}"
-        of = "1 query" if self._tied_queries == 1 else f"{self._tied_queries:,} queries"
+            percent = f"{min(share, 99.99):.2f}"
+        queries = "1 query" if self._tied_queries == 1 else f"{self._tied_queries:,} queries"
         self.tally.add(
             "tied-scores" if share >= _MANY_TIES else "rare-ties",
             sorted(self._tie_lines)[:5],
             count=self._tied,
             query=self._tie_query,
-            says=f"{said} % of the documents share their score with another, in {of}",
+            says=f"{percent} % of the documents have the same score as another, in {queries}",
         )
 
     def _report_selves(self) -> None:
-        # Numbered queries and numbered documents meet by chance, but not at the top.
+        # Numeric ids of queries and documents coincide by chance, but rarely at the top.
         named = any(not query.isdigit() for query, _ in self._self_found)
         often = self._self_tops >= max(2, _SELF_SHARE * len(self.first_line))
         if named or often:
@@ -228,7 +225,7 @@ class Rankings:
                 sorted(self.first_line[self._of_depth[i]] for i in few.tolist()),
                 query=query,
                 says=f"less than half as many documents as for most queries ({usual:,}); "
-                f"the least is {int(depth.min()):,}",
+                f"the fewest: {int(depth.min()):,}",
             )
         deepest = int(depth.max())
         full = int((depth == deepest).sum())
@@ -238,7 +235,7 @@ class Rankings:
 
 
 def whole_queries(pieces: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Cut pieces between queries: the last query of each waits for its next rows."""
+    """Regroup pieces so that each has whole queries."""
     waiting: list[pl.DataFrame] = []
     for piece in pieces:
         if not piece.height:
@@ -264,10 +261,132 @@ def _starts(code: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _first_of_each(code: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The first of the positions in each query; positions and codes ascend."""
-    found: NDArray[np.int64] = at[np.unique(code[at], return_index=True)[1]]
-    return found
+    """The first position in each query; positions and codes are ascending."""
+    firsts: NDArray[np.int64] = at[np.unique(code[at], return_index=True)[1]]
+    return firsts
 
 
 def _number(score: float | None) -> str:
     return "without a score" if score is None else f"{score:g}"
+
+
+def check_judgments(rows: pl.DataFrame, tally: Tally, silent: Collection[str] = ()) -> None:
+    """Check the judgments of one file.
+
+    Args:
+        rows: ``query_id``, ``doc_id``, ``grade``, ``line`` and perhaps ``subtopic``.
+        tally: Tally of the file.
+        silent: Queries marked ``no_answer``.
+    """
+    bad = rows.filter(~pl.col("grade").is_finite())
+    if bad.height:
+        _count(tally, "grade-not-a-number", bad)
+        rows = rows.filter(pl.col("grade").is_finite())
+    _count(tally, "negative-grade", rows.filter(pl.col("grade") < 0))
+    _count(tally, "fractional-grade", rows.filter(pl.col("grade") != pl.col("grade").floor()))
+    _duplicates(rows, tally)
+    _without_relevant(rows.filter(~pl.col("query_id").is_in(list(silent))), tally)
+
+
+def _duplicates(rows: pl.DataFrame, tally: Tally) -> None:
+    pair = ["query_id", "doc_id"]
+    if "subtopic" in rows.columns and rows["subtopic"].n_unique() > 1:
+        pair.append("subtopic")  # a constant subtopic is not one
+    if not rows.select(pair).is_duplicated().any():
+        return
+    several = rows.filter(rows.select(pair).is_duplicated())
+    grades = several.group_by(pair).agg(pl.col("grade").n_unique().alias("grades"))
+    later = several.filter(~pl.struct(pair).is_first_distinct()).join(
+        grades, on=pair, how="left", nulls_equal=True, maintain_order="left"
+    )
+    _count(tally, "duplicate-judgment", later.filter(pl.col("grades") == 1))
+    conflicting = later.filter(pl.col("grades") > 1)
+    if conflicting.height:
+        row = conflicting.row(0, named=True)
+        same = several.filter(pl.col(name).eq_missing(row[name]) for name in pair)
+        grades_text = " and ".join(f"{grade:g}" for grade in same["grade"].unique().sort())
+        example = f"{' '.join(str(row[name]) for name in pair)}: {grades_text}"
+        tally.add(
+            "conflicting-judgment",
+            conflicting["line"].to_numpy(),
+            query=row["query_id"],
+            example=example,
+        )
+
+
+def _without_relevant(rows: pl.DataFrame, tally: Tally) -> None:
+    if not rows.height:
+        return
+    best = rows.group_by("query_id", maintain_order=True).agg(
+        pl.col("grade").max(), pl.col("line").first()
+    )
+    if rows["grade"].max() < 1 and (rows["grade"] > 0).any():  # type: ignore[operator]
+        tally.add("no-grade-reaches-1", [], count=1)
+        return
+    bare = best.filter(pl.col("grade") < 1)
+    if bare.height:
+        tally.add("no-relevant-document", bare["line"].to_numpy(), query=bare["query_id"][0])
+
+
+def _count(tally: Tally, code: str, rows: pl.DataFrame) -> None:
+    if rows.height:
+        first = rows.row(0, named=True)
+        example = f"{first['query_id']} {first['doc_id']} {first['grade']:g}"
+        tally.add(code, rows["line"].to_numpy(), query=first["query_id"], example=example)
+
+
+_CODES = {
+    "queries": ("duplicate-query", "empty-query"),
+    "documents": ("duplicate-document", "empty-document"),
+}
+
+
+class Texts:
+    """Checks the rows of a queries or documents file in a stream.
+
+    Only a 64-bit hash of each document id is stored, so collections may be large.
+    """
+
+    def __init__(self, role: str) -> None:
+        self.role = role
+        self.ids: list[pl.DataFrame] = []  # of queries
+        self.silent: set[str] = set()  # queries marked no_answer
+        self._hashes: list[NDArray[np.uint64]] = []
+        self._lines: list[NDArray[np.int64]] = []
+
+    def see(self, rows: pl.DataFrame, tally: Tally) -> None:
+        """Check rows: ``id``, ``empty``, ``line`` and optionally ``no_answer``."""
+        empty = rows.filter("empty")
+        if empty.height:
+            first = empty["id"][0]
+            query = first if self.role == "queries" else None
+            tally.add(_CODES[self.role][1], empty["line"].to_numpy(), example=first, query=query)
+        self._hashes.append(rows["id"].hash().to_numpy())
+        self._lines.append(rows["line"].to_numpy())
+        if self.role == "queries":
+            self.ids.append(rows.select(pl.col("id").alias("query_id"), "line"))
+            if "no_answer" in rows.columns:
+                self.silent.update(rows.filter("no_answer")["id"])
+
+    def finish(self, tally: Tally) -> NDArray[np.uint64]:
+        """Report duplicate ids; returns the sorted hashes of all ids."""
+        if not self._hashes:
+            return np.empty(0, np.uint64)
+        hashes = np.concatenate(self._hashes)
+        order = np.argsort(hashes, kind="stable")
+        ordered = hashes[order]
+        again = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
+        if len(again):
+            lines = np.sort(np.concatenate(self._lines)[order[again]])
+            tally.add(_CODES[self.role][0], lines)
+        return np.unique(ordered)
+
+
+def absent(ids: pl.Series, known: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Mask of the ids whose hashes are not in the sorted ``known``."""
+    if not len(known):
+        return np.ones(len(ids), np.bool_)
+    hashes = ids.hash().to_numpy()
+    at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+    missing: NDArray[np.bool_] = known[at] != hashes
+    return missing

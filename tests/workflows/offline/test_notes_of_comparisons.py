@@ -43,13 +43,13 @@ def test_a_run_that_ends_before_the_measure() -> None:
     deep = {query: {f"d{i}": -float(i) for i in range(12)} for query in QUERIES}
     found = notes(deep, {"short": FIRST}, ["P@10", "P@3", "RR"])
     assert those(found, "deeper") == [
-        "short returns at most 3 documents to a query, and P@10, RR look deeper"
+        "short returns at most 3 documents per query, and P@10, RR look deeper"
     ]
     assert those(notes(deep, {"short": FIRST}, ["P@4"]), "deeper") == [
-        "short returns at most 3 documents to a query, and P@4 looks deeper"
+        "short returns at most 3 documents per query, and P@4 looks deeper"
     ]
     assert those(notes(ranked("good"), FIRST, ["P@2"]), "deeper") == [
-        "baseline returns at most 1 document to a query, and P@2 looks deeper"
+        "baseline returns at most 1 document per query, and P@2 looks deeper"
     ]
     assert those(notes(deep, FIRST, ["P@3"]), "deeper") == []
 
@@ -71,12 +71,12 @@ def test_ties_are_told_with_what_they_could_make() -> None:
     [told] = those(notes(LAST, {"tied": TIED}, ["RR", "P@1", "P@2"]), "tied in score")
     # Two of three documents; P@2 has both of them anyhow.
     assert told.startswith(
-        "tied: 67 % of the documents are tied in score; by another order of them "
+        "tied: 67 % of the documents are tied in score; in another order "
         "RR could be 0.500 to 1.000 (and 1 more measure"
     )
     # LAST has RR 1/3, below all orders of the ties.
-    assert those(notes(LAST, {"tied": TIED}, "RR"), "alone could turn") == []
-    assert those(notes(TIED, {"last": LAST}, "RR"), "alone could turn") == []  # nor if worse
+    assert those(notes(LAST, {"tied": TIED}, "RR"), "alone could reverse") == []
+    assert those(notes(TIED, {"last": LAST}, "RR"), "alone could reverse") == []  # nor if worse
     # Ties below the cutoff or that move no second digit are not worth a word.
     below = {query: {"good": 3.0, "bad": 2.0, "dull": 2.0} for query in QUERIES}
     assert those(notes(LAST, below, "RR"), "tied") == []
@@ -88,17 +88,17 @@ def test_ties_whose_order_alone_could_turn_a_verdict() -> None:
     found = compare(qrels(), middle, {"tied": TIED}, ["RR", "P@1"], test="t")
     told = [row.measure for row in found.differences if row.verdict in ("better", "worse")]
     assert told
-    assert those(found.notes, "alone could turn") == [
-        f"the order of tied documents alone could turn tied by {', '.join(told)}"
+    assert those(found.notes, "alone could reverse") == [
+        f"the order of tied documents alone could reverse tied by {', '.join(told)}"
     ]
     back = compare(qrels(), TIED, {"new": middle}, ["RR", "P@1"], test="t")
-    assert those(back.notes, "alone could turn") == [
-        f"the order of tied documents alone could turn new by {', '.join(told)}"
+    assert those(back.notes, "alone could reverse") == [
+        f"the order of tied documents alone could reverse new by {', '.join(told)}"
     ]
     # A verdict that is none cannot be turned.
     same = compare(qrels(), TIED, {"again": TIED}, "RR")
     assert same.differences[0].verdict == "identical"
-    assert those(same.notes, "alone could turn") == []
+    assert those(same.notes, "alone could reverse") == []
 
 
 # --- few queries, corrections, intervals ---
@@ -113,7 +113,7 @@ def test_few_queries(n: int, told: bool) -> None:
         ranked("bad", "good", queries=few),
         "RR",
     ).notes
-    expected = [f"fewer than 25 queries ({n}): intervals are not to be trusted"]
+    expected = [f"fewer than 25 queries ({n}): intervals are unreliable"]
     assert those(found, "fewer than 25") == (expected if told else [])
 
 
@@ -121,8 +121,8 @@ def test_corrections_are_told_where_there_are_some() -> None:
     # RR and P@1 differ, P@3 does not and is no comparison that chance could have won.
     found = notes(FIRST, LAST, ["RR", "P@1", "P@3"])
     [holm] = those(found, "Holm")
-    assert holm.endswith("differ from the baseline: corrected by Holm over 2 comparisons")
-    assert len(those(found, "intervals are of one difference alone")) == 1
+    assert holm.endswith("against the baseline, corrected by Holm over 2 comparisons")
+    assert len(those(found, "intervals are not corrected")) == 1
     assert those(notes(FIRST, LAST, ["RR", "P@3"]), "Holm") == []
     assert those(found, "Benjamini") == []
     about = Queries(
@@ -142,18 +142,18 @@ def test_bca_intervals_name_their_resamples_and_seed() -> None:
 
 
 def test_what_the_unjudged_are_taken_to_be() -> None:
-    [told] = those(notes(FIRST, LAST, "RR", scale=(0, 3)), "what the unjudged could do")
-    assert "over all grades from 0 to 3 of documents in either run" in told
-    # Nobody knows bounds of infAP, and condensed runs have no unjudged.
-    assert those(notes(FIRST, LAST, "infAP"), "what the unjudged could do") == []
-    assert those(notes(FIRST, LAST, "RR", judged_only=True), "what the unjudged could do") == []
+    [told] = those(notes(FIRST, LAST, "RR", scale=(0, 3)), "unjudged bounds cover")
+    assert "all grades from 0 to 3 of documents that either run returned" in told
+    # Bounds of infAP are not known, and condensed runs have no unjudged.
+    assert those(notes(FIRST, LAST, "infAP"), "unjudged bounds cover") == []
+    assert those(notes(FIRST, LAST, "RR", judged_only=True), "unjudged bounds cover") == []
 
 
 def test_nothing_to_judge_next_is_said_first() -> None:
     # Every document is judged.
     found = notes(FIRST, LAST, "RR", judge_next=3)
     assert found[0].startswith(
-        "no grade of an unjudged document would move RR, so there is nothing to judge next"
+        "no grade of an unjudged document would change RR, so there is nothing to judge next"
     )
     assert those(notes(FIRST, LAST, "RR"), "judge next") == []
     unknown = ranked("new", "good")
