@@ -171,7 +171,7 @@ def test_later_comes_later(rita: Any, opened: Workspace, clock: Any) -> None:
         assert query_on(page) != put_off
         page = rita.post(WHERE, data=hidden(page) | {"grade": "1"}, headers=PART).text
     assert "You judged 3 pairs" in page
-    assert "1 that you put off comes back" in page
+    assert "1 that you put off returns" in page
     clock.pass_by(3601)
     assert query_on(rita.get(WHERE).text) == put_off
 
@@ -311,7 +311,7 @@ def test_an_adjudicator_sees_reasons_and_no_names(
     with opened.store.begin() as c:
         queue.open_adjudications(c, 1, apart, clock())
     for who in (rita, egon):
-        assert "Nothing waits" in who.get(f"{WHERE}/adjudicate").text
+        assert "Nothing to settle" in who.get(f"{WHERE}/adjudicate").text
     page = olga.get(f"{WHERE}/adjudicate").text
     assert "a boot" in page
     assert "a shoe after all" in page

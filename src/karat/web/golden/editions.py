@@ -71,9 +71,7 @@ class EditionPage(GoldenPage):
 
     Attributes:
         sha256: Hash of its content.
-        queries: Number of its queries.
         about: Its metadata: name and value.
-        grades: A row per grade.
     """
 
     template: ClassVar[str] = "edition.html.j2"

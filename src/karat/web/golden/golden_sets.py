@@ -80,7 +80,6 @@ class Part:
     Attributes:
         value: The value; None if they have none.
         queries: Their number.
-        share: Their share of all queries.
         weight: Their share of the total weight; None without weights.
         where: Link to the list of them.
     """
@@ -137,13 +136,7 @@ def opened(site: AppState, name: str) -> Workspace:
 
 
 def address(name: str, *parts: str, **params: str) -> str:
-    """The address of a page of a golden set, without the base path.
-
-    Args:
-        name: Name of the golden set.
-        parts: More path segments, not yet percent-encoded.
-        params: Query parameters.
-    """
+    """The address of a page of a golden set, without the base path; it encodes ``parts``."""
     path = "/".join(quote(part, safe="") for part in (name, *parts))
     return f"/golden/{path}" + (f"?{urlencode(params)}" if params else "")
 

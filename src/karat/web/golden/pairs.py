@@ -60,7 +60,6 @@ class PairsPage(GoldenPage):
 
     Attributes:
         only: The filter in words, if the link comes from a confusion matrix; else None.
-        pairs: A row per pair.
         runs: Runs to pool from.
         pooled: Outcome of pooling; None if not requested.
         lacking: Queries for which no run returned anything: id and text.

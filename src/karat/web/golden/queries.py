@@ -82,7 +82,6 @@ class QueriesPage(GoldenPage):
     """The queries.
 
     Attributes:
-        queries: A row per query.
         typed: Fields of the sampling form.
         wrong: Why sampling was refused; None if it was not.
         placed: Outcome of adding a sample; None if none was added.
@@ -257,14 +256,7 @@ def query(request: Request, site: TheState, _asking: AReader, name: str, query_i
 
 
 def list_queries(frame: pl.DataFrame, attributes: Mapping[str, str], name: str, ask: Ask) -> Listed:
-    """Queries as a list.
-
-    Args:
-        frame: From ``queries_in``.
-        attributes: Heading of each attribute's column.
-        name: Name of the golden set.
-        ask: The list's parameters.
-    """
+    """Queries, from ``queries_in``, as a list; ``attributes`` has their columns' headings."""
     frame = frame.with_columns(text=pl.coalesce("text", "query_id"))
     present = set(frame.columns)
 

@@ -59,7 +59,6 @@ class Waiting:
     """Work of the rater in a golden set.
 
     Attributes:
-        name: Name of the golden set.
         left: Judgments to give.
         done: Judgments given.
         minutes: Estimated minutes for the rest; None if unknown.
@@ -87,12 +86,9 @@ class JudgePage(Page):
     """One card, or the finish.
 
     Attributes:
-        golden: Name of the golden set.
         adjudicate: Whether disagreements are settled, rather than pairs rated.
         card: The pair; None if none is left.
-        grades: The declared scale, lowest first.
         reasons: Reasons why a pair cannot be judged: key, code, text.
-        version: Version of the guideline.
         done: Judgments given.
         left: Judgments to give.
         later: Pairs put off.
@@ -128,7 +124,7 @@ class JudgePage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class JudgePart(JudgePage):
-    """The same without what stands around it, for a script that puts it in place."""
+    """The same without the frame of the page, for a script that inserts it."""
 
     template: ClassVar[str] = "judge_part.html.j2"
 
@@ -139,7 +135,6 @@ class Answer:
 
     Attributes:
         cannot: Why the pair cannot be judged, one of ``karat.golden.queue.REASONS``.
-        reason: The rater's comment.
         seconds: How long the card was visible, measured by the browser.
         ticket: The card's ticket, which identifies the card.
         do: ``later`` or ``undo``; empty for a judgment.

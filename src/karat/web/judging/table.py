@@ -50,8 +50,6 @@ class JudgeTablePage(Page):
 
     Attributes:
         found: The pairs, with the rater's own grades only.
-        grades: The declared scale, lowest first.
-        version: Version of the guideline.
         graded: Pairs just graded.
         corrected: Those whose first rating agreement continues to use.
         refused: Pairs that were not graded, and why.

@@ -53,7 +53,6 @@ class ComparisonsPage(Page):
     """The stored comparisons.
 
     Attributes:
-        golden: Name of the golden set.
         comparisons: Newest first.
         several: Whether there are at least two runs to compare.
     """
@@ -303,16 +302,7 @@ def list_of_queries(
     candidate: str,
     ask: Ask,
 ) -> Listed:
-    """A row per query: its change under one measure, and next to it under the others.
-
-    Args:
-        row: The comparison.
-        result: Its numbers.
-        rows: The rows of ``result.frame`` for the measure, the candidate and any slice.
-        measure: The measure of the list.
-        candidate: The candidate of the list.
-        ask: The list's parameters.
-    """
+    """A row per query: its change under one measure, and next to it under the others."""
     measures = axes(result.comparison)[0]
     plain = ["query_id", "text", "outcome", "baseline_value", "candidate_value", "difference"]
     frame = rows.select(*plain, "share", "counts")

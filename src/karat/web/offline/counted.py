@@ -13,22 +13,13 @@ _FEW = 5  # slices to suggest if none is similar
 
 
 def counts_in(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows that count: those of zero weight only if there are no others.
-
-    Args:
-        frame: Stored numbers of all queries or of a slice, with the column ``counts``.
-    """
+    """The rows that count: those of zero weight only if there are no others."""
     counting = frame.filter("counts")
     return counting if counting.height else frame
 
 
 def narrowed(lead: Mapping[str, str], frame: pl.DataFrame) -> dict[str, str]:
-    """The parameters of a link to exactly the queries that a number is over.
-
-    Args:
-        lead: What the number is of: a measure, or a slice, which has no queries of zero weight.
-        frame: Stored numbers, with the column ``counts``.
-    """
+    """The parameters of a link to exactly the queries that a number is over."""
     mixed = frame["counts"].any() and not frame["counts"].all()
     return {**lead, "counts": "yes"} if mixed and "slice" not in lead else dict(lead)
 
@@ -36,11 +27,11 @@ def narrowed(lead: Mapping[str, str], frame: pl.DataFrame) -> dict[str, str]:
 def in_slice(
     rows: pl.DataFrame, part: str, frame: pl.DataFrame, of: Iterable[tuple[str, str]]
 ) -> pl.DataFrame:
-    """The rows of a list that are in a slice; all rows if ``part`` is empty.
+    """The rows of a list that are in a slice, such as ``lang=de``; all rows if ``part`` is empty.
 
     Args:
         rows: The rows of the list.
-        part: The slice, as ``lang=de``.
+        part: The slice.
         frame: All stored numbers, with the column ``slices``.
         of: More known slices: attribute and value.
 
@@ -59,14 +50,7 @@ def in_slice(
 
 
 def tallies(frame: pl.DataFrame) -> Mapping[str, int]:
-    """Queries in a list by its filter ``counts`` (none, ``yes``, ``no``).
-
-    Args:
-        frame: Stored numbers, one row per query.
-
-    Returns:
-        Empty if all queries count, or none does.
-    """
+    """Queries by the filter ``counts`` (none, ``yes``, ``no``); empty if all or none count."""
     count = int(frame["counts"].sum())
     if count in {0, frame.height}:
         return {}
@@ -74,11 +58,7 @@ def tallies(frame: pl.DataFrame) -> Mapping[str, int]:
 
 
 def uncounted(frame: pl.DataFrame) -> str:
-    """How many queries do not count while others do, in a sentence; empty if all or none count.
-
-    Args:
-        frame: Stored numbers, with the columns ``query_id`` and ``counts``.
-    """
+    """How many queries do not count while others do, in a sentence; empty if all or none count."""
     zero_weight = frame.filter(~pl.col("counts"))["query_id"].n_unique()
     if not zero_weight or not frame["counts"].any():
         return ""

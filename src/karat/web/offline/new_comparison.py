@@ -63,7 +63,6 @@ class NewPage(Page):
         runs: Runs to choose from, newest first.
         baseline: Id of the selected baseline.
         candidates: Ids of the selected candidates.
-        measures: The default measures.
         attributes: Attributes to slice by.
         typed: The other fields.
         wrong: Why the form was refused; None if it was not.

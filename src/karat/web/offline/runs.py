@@ -148,7 +148,6 @@ class RunQueryPage(Page):
     Attributes:
         text: The query's text, if known.
         measure: The measure that contributions of documents are shown for.
-        where: Address of this page.
         ranks: Most ranks shown.
         query: Its values and its ranking.
         content: Data of the report components.
@@ -425,14 +424,7 @@ def _evaluated(workspace: Workspace, row: RunRow, rules: Rules) -> KeptEvaluatio
 def list_of_runs(
     workspace: Workspace, rows: Sequence[RunRow], who: Mapping[str, str], ask: Ask
 ) -> Listed:
-    """A row per run; missing and outdated values are computed in the background.
-
-    Args:
-        workspace: The workspace.
-        rows: The runs, newest first.
-        who: Who added each run, by its SHA-256.
-        ask: The list's parameters.
-    """
+    """A row per run, newest first; missing and outdated values are computed in the background."""
     inputs_digest = stored_evaluations.clock(workspace, Rules())
     runs_list = _listed(workspace, rows, who, ask, inputs_digest, ())
     by_id = {row.id: row for row in rows}
@@ -462,16 +454,7 @@ def list_of_queries(
     measures: Sequence[str],
     ask: Ask,
 ) -> Listed:
-    """A row per query of a run: its value under one measure, and next to it under the others.
-
-    Args:
-        row: The run.
-        result: Its numbers.
-        rows: The rows of ``result.frame`` for the measure and any slice.
-        measure: The measure of the list.
-        measures: All measures; the default first.
-        ask: The list's parameters.
-    """
+    """A row per query of a run: its value under one measure, and next to it under the others."""
     frame = rows.select("query_id", "text", "value", "state", "counts")
     frame = frame.with_columns(query=pl.coalesce("text", "query_id"))
     others = [name for name in measures if name != measure]
@@ -503,12 +486,7 @@ def compute_run(
 ) -> bool:
     """Compute the numbers of a run in the background; return whether it finished within the wait.
 
-    Args:
-        workspace: The workspace.
-        row: The run.
-        rules: How it is evaluated.
-        inputs_digest: As ``stored_evaluations.clock``: a failure is retried when it changes.
-        wait_s: Longest wait, in seconds.
+    A failure is retried once ``inputs_digest`` changes.
 
     Raises:
         KaratError: it failed, now or recently.

@@ -49,7 +49,6 @@ class SidePage(Page):
         since: What changed since the comparison was computed, in a sentence; empty if nothing did.
         text: The query's text, if known.
         measure: The measure that contributions of documents are shown for.
-        where: Address of this page.
         ranks: Most ranks shown.
         changes: By candidate and measure: both values, the difference, and the contribution.
         counts: Whether the query counts in numbers over all queries.

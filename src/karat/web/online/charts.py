@@ -52,7 +52,7 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class Mark:
+class Annotation:
     """An annotation in the period.
 
     Attributes:
@@ -72,7 +72,6 @@ class Axis:
     """The time steps of charts.
 
     Attributes:
-        days: The days.
         hourly: Whether a step is an hour; else a day.
     """
 
@@ -135,19 +134,21 @@ class Axis:
         return rows_address(metric, (day, day), [*hour, *parts], "yes")
 
 
-def marks_within(
+def annotations_within(
     rows: Iterable[Mapping[str, object]], axis: Axis, log: EventLog
-) -> tuple[list[Mark], list[Upright]]:
+) -> tuple[list[Annotation], list[Upright]]:
     """The annotations of a period, numbered, and their positions in its charts."""
-    marks: list[Mark] = []
+    annotations: list[Annotation] = []
     uprights: list[Upright] = []
     for row in rows:
         time_us = int(str(row["time_us"]))
         at = axis.moment(time_us, log.timezone)
         if at is not None:
-            marks.append(Mark(len(marks) + 1, time_us, str(row["kind"]), str(row["text"])))
-            uprights.append(Upright(at, str(len(marks))))
-    return marks, uprights
+            annotations.append(
+                Annotation(len(annotations) + 1, time_us, str(row["kind"]), str(row["text"]))
+            )
+            uprights.append(Upright(at, str(len(annotations))))
+    return annotations, uprights
 
 
 def chart_of(
@@ -157,7 +158,7 @@ def chart_of(
     by: Dimension,
     values: Sequence[str],
     looks: Mapping[str, int],
-    marks: Sequence[Mark],
+    annotations: Sequence[Annotation],
     uprights: Sequence[Upright],
     where: str,
     *,
@@ -172,7 +173,7 @@ def chart_of(
         by: The dimension of the lines; ``slices.NOTHING`` for one line.
         values: Values of the dimension to draw.
         looks: Line style of each value.
-        marks: Annotations of the period.
+        annotations: Annotations of the period.
         uprights: Their positions.
         where: Link to the page of this metric alone.
         large: Draw a wide and a narrow chart.
@@ -213,7 +214,7 @@ def chart_of(
         key = f"at-{step}"
         links[key] = axis.where(metric.name, step, only)
         places.append(Place(axis.label(step), f"{axis.name(step)}: {text or NO_RESULT}", key))
-    described = _description(metric, lines, axis, marks)
+    described = _description(metric, lines, axis, annotations)
     sizes = (drawing.WIDE, drawing.NARROW) if large else (drawing.SMALL,)
     drawn = [
         drawing.over_time(
@@ -279,7 +280,9 @@ def _result_text(row: OnlineResult | None, metric: Metric, label: str) -> str:
     return f"{before}{figure(metric, row.value)}{interval}{of}"
 
 
-def _description(metric: Metric, lines: Sequence[Line], axis: Axis, marks: Sequence[Mark]) -> str:
+def _description(
+    metric: Metric, lines: Sequence[Line], axis: Axis, annotations: Sequence[Annotation]
+) -> str:
     first, last = axis.days.period
     step = "hour" if axis.hourly else "day"
     texts = [f"{metric.name}, {metric.title}, by {step} from {first} to {last}"]
@@ -291,7 +294,9 @@ def _description(metric: Metric, lines: Sequence[Line], axis: Axis, marks: Seque
             continue
         ends = (figure(metric, each) for each in (min(values), max(values), values[-1]))
         texts.append("{}lowest {}, highest {}, last {}".format(name, *ends))
-    texts += [f"annotation {mark.number}: {mark.text}" for mark in marks[-5:]]
+    texts += [
+        f"annotation {annotation.number}: {annotation.text}" for annotation in annotations[-5:]
+    ]
     return "; ".join(texts) + "."
 
 

@@ -29,7 +29,7 @@ from karat.web.framework.pages import Page, show
 from karat.web.framework.state import AppState, TheState
 from karat.web.online import charts as online_charts
 from karat.web.online import figures
-from karat.web.online.charts import Axis, Chart, Mark
+from karat.web.online.charts import Annotation, Axis, Chart
 from karat.web.online.figures import Cell, Headline
 from karat.web.online.log import (
     ANY_DAYS,
@@ -154,7 +154,7 @@ class OnlinePage(LogPage):
     undrawn: str = field(default="", repr=False)
     unknown: Sequence[tuple[str, str]] = ()
     positions: Sequence[tuple[str, float, int]] = ()
-    marks: Sequence[Mark] = ()
+    marks: Sequence[Annotation] = ()
     metric: Mapping[str, Any] | None = None
     choices: Mapping[str, Any] = field(default_factory=dict, repr=False)
     periods: Sequence[tuple[str, str, bool]] = field(default=(), repr=False)
@@ -167,10 +167,7 @@ class Asked:
     """The parameters of the dashboard.
 
     Attributes:
-        metrics: The metrics.
         chosen: Those named in the address; empty for the default ones.
-        days: The days.
-        by: The dimension.
         only: The one value shown; None for all.
     """
 
@@ -337,7 +334,7 @@ def _shown(
     by_metric: dict[str, list[OnlineResult]] = {}
     for row in results.results:
         by_metric.setdefault(row.metric, []).append(row)
-    marks, uprights = online_charts.marks_within(
+    annotations, uprights = online_charts.annotations_within(
         marks_of(site.workspace).iter_rows(named=True), axis, log
     )
     headlines, charts, unknown, undrawn = [], [], [], ""
@@ -354,7 +351,7 @@ def _shown(
             continue
         try:
             chart, links = online_charts.chart_of(
-                metric, rows, axis, asked.by, drawn, looks, marks, uprights,
+                metric, rows, axis, asked.by, drawn, looks, annotations, uprights,
                 asked.address(metrics=metric.name), large=len(asked.metrics) == 1,
             )  # fmt: skip
         except MissingExtra as error:
@@ -377,7 +374,7 @@ def _shown(
         "undrawn": undrawn,
         "unknown": unknown,
         "positions": _positions(by_metric.get(_POSITIONS, [])),
-        "marks": marks,
+        "marks": annotations,
         "metric": _about(asked.metrics[0]) if len(asked.metrics) == 1 else None,
     }
 
@@ -419,7 +416,7 @@ def _headline(
 
 def _led(chart: Chart, links: Mapping[str, str], base: str) -> Chart:
     """A chart whose steps link to their rows."""
-    where = {mark: {"where": address} for mark, address in links.items()}
+    where = {point_id: {"where": address} for point_id, address in links.items()}
 
     def with_links(svg: str) -> str:
         return with_leads(svg, where, lambda link: html.escape(f"{base}{link['where']}"))

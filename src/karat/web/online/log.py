@@ -178,11 +178,7 @@ def find_or_compute(
 ) -> Any | None:
     """The cached answer to a question; else it is computed in the background, with a short wait.
 
-    Args:
-        request: A program (``format=json`` or ``csv``) waits longer.
-        log: The log.
-        question: As in ``stored_results.find``.
-        make: Computes the answer, as JSON.
+    A program (``format=json`` or ``csv``) waits longer. ``make`` returns the answer as JSON.
 
     Returns:
         None while it is being computed.
@@ -249,11 +245,7 @@ def _ask(
 
 
 class Lenient:
-    """Parses parameters of a page: invalid ones are collected instead of raised.
-
-    Args:
-        request: For a program (``format=json`` or ``csv``), invalid parameters are raised.
-    """
+    """Parses parameters of a page: collects errors, but raises them for a program."""
 
     def __init__(self, request: Request) -> None:
         self.program = is_program(request)

@@ -74,11 +74,8 @@ class AgainstPage(LogPage):
     Attributes:
         run: Name of the run; empty without stored runs.
         run_id: Its id; None likewise.
-        measure: The offline measure.
-        metric: The online metric.
         by: Attribute of queries to slice by; empty for none.
         lead: The conclusion, in sentences.
-        concord: Rank correlations.
         of_few: Warning about correlations over few queries; empty if there are none.
         discord: Queries with the largest disagreement, with links to searches and ranking.
         discord_slices: Slices with a disagreement.
@@ -87,10 +84,6 @@ class AgainstPage(LogPage):
         scatter: Chart of the queries; None without any.
         undrawn: Why there is no chart; empty if there is.
         counts: Numbers of queries with one measurement only, in sentences.
-        runs: Runs to choose from, and whether selected.
-        measures: Measures, likewise.
-        metrics: Metrics, likewise.
-        attributes: Attributes, likewise.
     """
 
     template: ClassVar[str] = "online_against.html.j2"
@@ -348,7 +341,6 @@ class SliceRow:
 
     Attributes:
         name: Value of the attribute; None for all queries.
-        queries: Number of its queries.
         searches: Number of their searches.
         offline: The measure, averaged over queries.
         weighted: The measure, averaged over searches.
@@ -371,7 +363,6 @@ class Sides:
 
     Attributes:
         by: Attribute of queries; empty for none.
-        days: The period.
         clock: Digest of the golden set's grades and queries.
     """
 

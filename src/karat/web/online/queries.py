@@ -82,7 +82,6 @@ class WorstPage(LogPage):
         groups: Loss of each slice: value, queries, searches, failed, share, link.
         hidden: Number of queries that are not listed.
         added: Outcome of adding queries to the golden set, shown once; None if none were added.
-        golden: Name of the golden set.
         slices: Dimensions: name, label, whether selected.
         carried: Hidden fields of the form that adds queries.
     """

@@ -177,8 +177,6 @@ class Behind:
         table: The table of facts.
         metric: The metric; None for all rows of the table.
         counts: As in ``RowsPage``.
-        days: The period.
-        slices: The slices they are in.
     """
 
     table: Table
@@ -495,12 +493,6 @@ def pseudonym(user_key: int, salt: str) -> str:
 
 def for_eyes(frame: pl.DataFrame, log: EventLog, table: Table, salt: str) -> pl.DataFrame:
     """Facts for pages and programs.
-
-    Args:
-        frame: Rows of the table, from ``facts.look``.
-        log: Their log.
-        table: The table of facts.
-        salt: The workspace's salt, for pseudonyms.
 
     Returns:
         The rows with ``user`` (a pseudonym), ``when`` and ``session_began`` (in the log's time

@@ -65,13 +65,7 @@ def dimensions(site: AppState, log: EventLog) -> list[Dimension]:
 
 
 def dimension(site: AppState, log: EventLog, name: str, besides: Sequence[str] = ()) -> Dimension:
-    """The dimension that an address names.
-
-    Args:
-        site: The site.
-        log: The log.
-        name: The name; empty for none.
-        besides: Other valid names, for the error.
+    """The dimension that an address names; ``besides`` are other valid names, for the error.
 
     Raises:
         UsageError: unknown dimension; the error names the nearest.

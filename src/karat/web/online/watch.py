@@ -76,7 +76,6 @@ class Movement:
     """A metric that got worse or better in a slice.
 
     Attributes:
-        metric: Its name.
         verdict: ``worse`` or ``better``.
         sentence: Its current and its earlier value.
         queries: The largest contributions.
@@ -97,7 +96,6 @@ class WatchPage(LogPage):
     """A day compared with its history.
 
     Attributes:
-        day: The day.
         by: Dimension in the address; empty for all in the log.
         slices: Dimensions: name, label, whether selected.
         verdict: ``unhealthy`` | ``worse`` | ``cannot_tell`` | ``fine``.

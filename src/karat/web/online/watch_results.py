@@ -118,10 +118,7 @@ class Glance:
 def glance(site: AppState, log: EventLog, last: int) -> Glance | None:
     """The watch of a day in short, if computed; else start to compute it, without waiting.
 
-    Args:
-        site: The site.
-        log: The log.
-        last: The last day shown; an earlier one is used if the log ends within it.
+    The day is ``last``, or an earlier one if the log ends within it.
 
     Returns:
         None if nothing could be compared, for example with too few weeks before that day.
@@ -151,13 +148,9 @@ def glance(site: AppState, log: EventLog, last: int) -> Glance | None:
 
 
 def watching_of(site: AppState, log: EventLog, day: int, by: str) -> tuple[Watching, list[str]]:
-    """The parameters of the watch of a day, and notes on its slices.
+    """The parameters of the watch of a day (since 1970-01-01), and notes on its slices.
 
-    Args:
-        site: The site.
-        log: The log.
-        day: In days since 1970-01-01.
-        by: Dimension to slice by; empty for those in the log, up to ``MOST_CUTS``.
+    Without ``by``, it is sliced by the first ``MOST_CUTS`` attributes of the log.
     """
     notes: list[str] = []
     if by:

@@ -124,9 +124,7 @@ class TrendsPage(Page):
         said: Number of series, and their problems.
         alarms: Whether there are problems.
         series: Worst problem first.
-        marks: The annotations.
         every: Whether the user may remove others' annotations.
-        notes: Notes on each history.
         wrong: Why an annotation was refused; None if none was.
         typed: Fields of the refused form: ``time``, ``kind``, ``text``, and ``back``, the page
             it was on.
@@ -159,15 +157,12 @@ class TrendPage(Page):
         interval: Its interval in words; empty without one.
         time_us: Time of the newest point.
         points: Newest first.
-        notes: Notes on the history.
-        marks: The annotations.
         numbers: Number in the chart of each annotation id.
         drawn: The chart and its texts; None if it cannot be drawn.
         undrawn: Why it cannot be drawn.
         others: Related series by what differs: name, address, whether selected.
         lengths: Numbers of points for the chart: name, address, whether selected.
         n_runs: Number of runs in the history.
-        address: Address of this page.
         every: Whether the user may remove others' annotations.
     """
 
