@@ -47,7 +47,7 @@ LONGER = {
     "reports/release/trend_page.py _chart": 90,
     "store/sql/judgments.py submit": 94,
     "web/framework/lists.py listed": 81,
-    "web/offline/comparisons.py _comparison_page": 108,
+    "web/offline/comparisons.py _comparison_page": 96,
     "web/offline/runs.py _run_page": 76,
     "web/offline/side_by_side.py _page": 64,
     "web/online/charts.py chart_of": 67,
