@@ -51,7 +51,7 @@ from karat.tables.accounts.people import Role
                 'name="time" value="2026-13-01T00:00"',
                 'value="corpus" selected',
                 'name="text" value="A &lt;b&gt;"',
-                "<details open><summary>Add a mark",
+                "<details open><summary>Add an annotation",
             ],
             id="mark",
         ),

@@ -213,7 +213,7 @@ def compare(page: Any) -> None:
     page.locator("input[type=file]").set_input_files(run)
     page.get_by_role("button", name="Add the run").click()
     page.get_by_role("heading", name="next").wait_for()
-    page.get_by_role("link", name="Compare it").click()
+    page.get_by_role("link", name="Compare").click()
     page.locator("[name=baseline][value='1']").check()
     assert page.locator("[name=candidate]:checked").count() == 1
     page.get_by_role("button", name="Compare", exact=True).click()

@@ -247,7 +247,7 @@ def test_alone_there_are_no_accounts(app: FastAPI, client_of: ClientOf) -> None:
     for path in ("/people", "/people/1", f"/invited/{secret}"):
         answer = browser.get(path)
         assert answer.status_code == 404, path
-        assert "What helps:" in answer.text
+        assert "Fix:" in answer.text
     assert browser.fill("/people/invitations", name="eve").status_code == 404
     assert sign_in(Browser(app)).status_code == 404
     page = browser.get("/account")

@@ -275,7 +275,7 @@ def test_what_no_store_can_hold_is_refused_in_one_place(client_of: ClientOf, app
     for half in ('["\\ud800","x"]', '["q1","x\\u0000"]'):
         answer = browser.fill("/golden/shop/disagreements", pair=half)
         assert answer.status_code == 400
-        assert "a pair is chosen by query and document" in answer.text.casefold()
+        assert "a pair must be a json list of query id and document id" in answer.text.casefold()
     fields = {"name": "a\0b", "password": "x"}
     assert Browser(app).post("/sign-in", data=fields).status_code == 400
 

@@ -29,7 +29,7 @@ def test_the_chosen_go_before_an_adjudicator(client_of: ClientOf) -> None:
     waits = {key for key, state in asked(browser).items() if state == "waits"}
     assert waits == {("q1", "d1"), ("q2", "d3")}
     again = browser.fill("/golden/shop/disagreements", pair=chosen)
-    assert "These were sent to adjudication before." in again.text  # type: ignore[attr-defined]
+    assert "These pairs were already sent to adjudication." in again.text  # type: ignore[attr-defined]
     browser.fill("/golden/shop/disagreements", every="true")
     assert set(asked(browser).values()) == {"waits"}
     with browser.site.workspace.store.read() as c:

@@ -16,7 +16,7 @@ from karat.workflows.golden.queries import pairs_in
 
 def test_an_edition_is_made_once_and_noted(client_of: ClientOf) -> None:
     browser = client_of("engineer")
-    assert "It would hold 4 queries and 16 grades." in browser.get("/golden/shop/editions").text
+    assert "It would contain 4 queries and 16 grades." in browser.get("/golden/shop/editions").text
     answer = browser.fill("/golden/shop/editions", edition=" 2026/03 ")
     assert answer.status_code == 303  # type: ignore[attr-defined]
     where = answer.headers["location"]  # type: ignore[attr-defined]
@@ -50,7 +50,7 @@ def test_the_policy_refuses(client_of: ClientOf) -> None:
     strict = replace(site, workspace=replace(site.workspace, workspace=policy))
     browser.app.state.site = strict  # type: ignore[attr-defined]
     page = browser.get("/golden/shop/editions").text
-    assert "Raters do not agree enough, and the policy refuses" in page
+    assert "Raters do not agree enough; the policy does not allow an edition" in page
     answer = browser.fill("/golden/shop/editions", edition="first")
     assert answer.status_code == 400  # type: ignore[attr-defined]
     assert "judge more, or settle what" in answer.text  # type: ignore[attr-defined]

@@ -18,7 +18,7 @@ def test_people_freeze_and_export_by_clicking(
 ) -> None:
     with page_of("egon", "engineer", **size) as page:
         page.goto("/golden/shop/disagreements")
-        page.get_by_label("All rows of this page").check()
+        page.get_by_label("All rows on this page").check()
         sound(page)
         page.get_by_role("button", name="Send selected").click()
         page.get_by_text("16 pairs sent to adjudication.").wait_for()

@@ -60,7 +60,7 @@ def test_a_file_comes_in_and_is_noted(client_of: ClientOf) -> None:
     browser = client_of("engineer")
     status, text = send(browser, "C:\\ann\\<b>ratings</b>.csv", CSV)
     assert status == 200, text
-    assert "(csv) was taken in: 1 new query, 0 new documents, 2 new judgments" in text
+    assert "(csv) was imported: 1 new query, 0 new documents, 2 new judgments" in text
     assert "Kept" in text
     assert "Lost" in text
     assert held(browser) == (5, 50)
@@ -78,7 +78,7 @@ def test_a_golden_set_with_queries_to_judge_comes_in(client_of: ClientOf) -> Non
     items = b'[{"query": "brand new", "relevant_docs": {"d1": 2}}, {"query": "to be judged"}]'
     status, text = send(browser, "golden.json", items)
     assert status == 200, text
-    assert "(golden-list) was taken in: 2 new queries" in text
+    assert "(golden-list) was imported: 2 new queries" in text
     assert "1 of the queries: not judged yet" in text
     assert held(browser) == (queries + 2, judged + 1)
 
@@ -122,7 +122,7 @@ def test_what_cannot_come_in_leaves_nothing_behind(
     status, text = send(browser, name, data, name_of_format=named)
     assert status == 400, text
     assert said.casefold() in text.casefold()
-    assert f"Nothing of {name} was taken in." in text.replace("<bdi>", "").replace("</bdi>", "")
+    assert f"Nothing of {name} was imported." in text.replace("<bdi>", "").replace("</bdi>", "")
     assert "karat-" not in text  # where it lay is nobody's to know
     (wrong,) = re.findall(r'<div class="wrong".*?</div>', text, re.DOTALL)
     assert not re.search(r"--[a-z]|karat [a-z]|iconv|jq ", wrong)  # nobody can type it here
@@ -204,7 +204,7 @@ def test_every_format_that_is_written_is_downloaded(client_of: ClientOf) -> None
         assert answer.headers["content-type"] == "application/octet-stream"
         assert 'filename="shop-now' in answer.headers["content-disposition"]
         told = browser.get(f"/golden/shop/exchange?to={to}{runs}")
-        assert f"{to} would hold" in told.text
+        assert f"Content as {to}" in told.text
     assert "queries" in READ
     packed = browser.get("/golden/shop/exchange/file?to=beir").content
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
@@ -236,7 +236,7 @@ def test_the_form_of_the_export_is_nothing_that_the_list_of_imports_complains_of
     browser = client_of("engineer")
     send(browser, "x.csv", CSV)  # so that there is a list
     shown = browser.get("/golden/shop/exchange?to=csv&edition=&each_rater=true")
-    assert "csv would hold" in shown.text
+    assert "Content as csv" in shown.text
     assert 'class="wrong"' not in shown.text
     assert 'name="each_rater" value="true" checked' in shown.text
     wrong = unescape(browser.get("/golden/shop/exchange?to=trec&run=old&run=new").text)

@@ -142,5 +142,5 @@ def test_a_set_that_no_address_names_is_said_to_have_no_pages(client_of: ClientO
     with browser.site.workspace.store.begin() as c:
         c.exec_driver_sql("UPDATE golden_set SET name = 'a/<b>' WHERE name = 'shop'")
     text = unescape(browser.get("/golden").text)
-    assert "has no pages, for its name cannot stand in an address" in text
+    assert "has no pages: its name cannot be part of an address" in text
     assert "a%2F" not in text

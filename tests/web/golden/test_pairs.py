@@ -101,7 +101,7 @@ def test_pairs_are_chosen_from_kept_runs(client_of: ClientOf) -> None:
     assert noted["person"].to_list() == ["egon"]
     for fields, said in (
         ({"runs": ["older"]}, "no run &#39;older&#39;"),
-        ({}, "No run is chosen"),
+        ({}, "No run is selected"),
         ({"runs": ["old"], "budget": "many"}, "is not a number of pairs"),
         ({"runs": ["old"], "method": "magic"}, "are not chosen by"),
         ({"runs": ["old"], "k": 0}, 'role="alert"'),

@@ -106,10 +106,12 @@ def test_queries_are_chosen_from_a_log_after_a_look(client_of: ClientOf) -> None
     page = planned(browser)
     said = unescape(page.text).replace("<bdi>", "").replace("</bdi>", "")
     assert page.status_code == 200, said
-    assert "4 queries of march.csv: 3 new, 1 here already. Nothing has changed yet." in said
-    assert "The log holds 100 searches of 4 queries" in said
+    assert (
+        "4 queries of march.csv: 3 new, 1 already in the golden set. Nothing is saved yet." in said
+    )
+    assert "The log has 100 searches of 4 queries" in said
     assert "1 query with email" in said
-    assert "Raters would read it" in said
+    assert "Raters would see it" in said
     assert texts(browser) == before
     # Before, all queries count alike; the three judged ones that no log counted would not.
     assert "3 judged queries are not in this sample" in said
@@ -118,7 +120,7 @@ def test_queries_are_chosen_from_a_log_after_a_look(client_of: ClientOf) -> None
     assert "file of queries with weights" in refused.text
     assert texts(browser) == before
     done = put(browser, page, replace="true")
-    assert "3 queries are new, 1 stayed, 0 went" in done.text
+    assert "3 queries added, 1 unchanged, 0 removed" in done.text
     assert texts(browser) == before | {"blue door", "ann@example.org", "cap"}
     with browser.site.workspace.store.read() as c:
         noted = audit.frame(c).filter(pl.col("action") == "choose queries")
@@ -154,7 +156,7 @@ def test_most_of_a_sample_goes_only_if_that_is_said(client_of: ClientOf) -> None
     assert "not in the log any more" in other.text
     refused = put(browser, other)
     assert refused.status_code == 400
-    assert "--" not in "".join(re.findall("What helps: <code>(.*?)</code>", refused.text))
+    assert "--" not in "".join(re.findall("Fix: <code>(.*?)</code>", refused.text))
     assert "blue door" in texts(browser)
     assert put(browser, other, replace="true").status_code == 200
     assert {"grey wall", "green roof"} <= texts(browser)
@@ -167,8 +169,8 @@ def test_most_of_a_sample_goes_only_if_that_is_said(client_of: ClientOf) -> None
         (b"", {}, "empty"),
         (b"a,b\nx,y\nz,w\n", {}, "no column of queries"),
         (b"\x89PNG\x00\x00", {}, "binary"),
-        (LOG, {"size": "many"}, "is no number of queries"),
-        (LOG, {"size": "9999"}, "is no number of queries"),
+        (LOG, {"size": "many"}, "is not a number of queries"),
+        (LOG, {"size": "9999"}, "is not a number of queries"),
         (LOG, {"bands": "head"}, "has no '='"),
         (LOG, {"bands": "head=x"}, "is no share"),
         (LOG, {"quotas": "class=name"}, "names no number"),
@@ -185,7 +187,7 @@ def test_what_cannot_be_chosen_is_said_with_what_the_form_can_do(
     text = unescape(page.text)
     assert page.status_code == 400, text
     assert says.casefold() in text.casefold()
-    helps = "".join(re.findall("What helps: <code>(.*?)</code>", text))
+    helps = "".join(re.findall("Fix: <code>(.*?)</code>", text))
     assert not re.search("--[a-z]|karat |iconv", helps)
     assert "karat-" not in text  # where it lay is nobody's to know
     assert texts(browser) == before
@@ -203,7 +205,7 @@ def test_a_long_sample_comes_back_whole_or_is_refused_when_it_is_looked_at(
     monkeypatch.setattr(queries, "_MOST_HELD", 100)
     page = planned(browser)
     assert page.status_code == 400
-    assert "too long to be held by a page" in page.text
+    assert "too large for a page" in page.text
 
 
 def test_more_than_a_form_field_holds_is_put_in(client_of: ClientOf) -> None:

@@ -111,7 +111,7 @@ def test_undo_goes_back_to_the_first_and_an_undo_sent_twice_is_one(
     undo = hidden(page) | {"do": "undo"}
     page = rita.post(WHERE, data=undo, headers=PART).text
     assert query_on(page) == seen[2]
-    assert "Taken back: 2" in page
+    assert "Undone: 2" in page
     assert ">2</textarea>" in page  # its reason, to be kept
     rita.post(WHERE, data=undo, headers=PART)  # the browser did not see the answer
     assert said(opened.store)["grade"].to_list() == [0.0, 1.0]
@@ -137,7 +137,7 @@ def test_cannot_judge_wants_a_reason_that_is_known(rita: Any, opened: Workspace)
         assert refused.json()["error"]["message"]
     wordless = rita.fill(WHERE, **fields, cannot="other")
     assert wordless.headers["location"] == "/judge/shop?note=words"
-    assert "Another reason needs words" in rita.get("/judge/shop?note=words").text
+    assert "“Another reason” needs a comment" in rita.get("/judge/shop?note=words").text
     page = rita.post(WHERE, data=fields | {"cannot": "other", "reason": "torn"}, headers=PART).text
     rita.post(WHERE, data=hidden(page) | {"cannot": "language"}, headers=PART)
     found = said(opened.store)
@@ -171,7 +171,7 @@ def test_later_comes_later(rita: Any, opened: Workspace, clock: Any) -> None:
         assert query_on(page) != put_off
         page = rita.post(WHERE, data=hidden(page) | {"grade": "1"}, headers=PART).text
     assert "You judged 3 pairs" in page
-    assert "1 that you put off comes back" in page
+    assert "1 that you put off returns" in page
     clock.pass_by(3601)
     assert query_on(rita.get(WHERE).text) == put_off
 
@@ -190,7 +190,7 @@ def test_a_lost_lease_is_said_and_the_next_card_shows(
         other.post(WHERE, data=hidden(theirs) | {"grade": "1"}, headers=PART)
     lost = rita.post(WHERE, data=fields, headers=PART)
     assert lost.status_code == 409
-    assert "went to another rater" in lost.text
+    assert "another rater has it now" in lost.text
     form = rita.fill(WHERE, **fields)
     assert form.headers["location"] == "/judge/shop?note=lost"
     assert said(opened.store).is_empty()
@@ -222,7 +222,7 @@ def test_the_pace_and_the_finish_are_told(rita: Any, opened: Workspace, clock: A
         page = rita.post(WHERE, data=hidden(page) | {"grade": "1"}, headers=PART).text
     assert "Thank you, rita." in page
     assert "You judged 10 pairs" in page
-    assert "took you 20 seconds or less" in page
+    assert "Median time: 20 seconds" in page
     assert "Thank you" in rita.get(WHERE).text
     assert 'value="undo"' in page
 
@@ -311,7 +311,7 @@ def test_an_adjudicator_sees_reasons_and_no_names(
     with opened.store.begin() as c:
         queue.open_adjudications(c, 1, apart, clock())
     for who in (rita, egon):
-        assert "Nothing waits" in who.get(f"{WHERE}/adjudicate").text
+        assert "Nothing to settle" in who.get(f"{WHERE}/adjudicate").text
     page = olga.get(f"{WHERE}/adjudicate").text
     assert "a boot" in page
     assert "a shoe after all" in page

@@ -98,8 +98,8 @@ def test_twenty_pairs_by_keyboard_with_undo_and_reload(app: FastAPI, page_of: Pa
         for _ in range(3):
             press(page, "z")
         assert kept(app, "nora").height == 17
-        assert page.locator(".note").inner_text().startswith("Taken back: 1.")
-        assert page.locator("#told").inner_text().count("Taken back") == 1, "it is announced once"
+        assert page.locator(".note").inner_text().startswith("Undone: 1.")
+        assert page.locator("#told").inner_text().count("Undone") == 1, "it is announced once"
         for key in "333":
             press(page, key)
         assert kept(app, "nora")["grade"].to_list()[-3:] == [3, 3, 3]
@@ -142,7 +142,7 @@ def test_a_thumb_judges_too(app: FastAPI, page_of: PageOf) -> None:
         moved_on(page, first)
         page.locator("#cannot summary").tap()
         page.locator("[name=cannot][value=other]").tap()
-        assert "Say what it is" in page.locator("#failed").inner_text()
+        assert "Write the reason" in page.locator("#failed").inner_text()
         page.keyboard.type("blurred")
         press(page, "Enter")
         assert kept(app, "nora").select("grade", "reason").rows() == [
@@ -159,7 +159,7 @@ def test_without_a_script_forms_do_it(app: FastAPI, page_of: PageOf) -> None:
         page.locator("#cannot summary").click()
         page.locator("[name=cannot][value=query_unclear]").click()
         page.locator("[name=do][value=undo]").click()
-        assert "Taken back" in page.locator(".note").inner_text()
+        assert "Undone" in page.locator(".note").inner_text()
         assert kept(app, "nora")["grade"].to_list() == [2.0, 0.0]
 
 

@@ -75,7 +75,7 @@ def test_a_correction_after_others_rated_says_what_stays(
     )
     rate_pairs(opened, "ann", [("q1", "d5")], 0, now=clock())
     told = egon.fill(WHERE, pair=[pair("q1"), pair("q2")], grade="0").text
-    assert "1 of them corrects what you said" in told
+    assert "1 of them corrects a rating" in told
     assert grades(opened)["q1", "d5"] == 0.0
 
 
@@ -116,19 +116,19 @@ def test_nobody_else_s_grades_are_shown(egon: Any, opened: Workspace, clock: Any
 @pytest.mark.parametrize(
     ("fields", "what"),
     [
-        ({"grade": "2"}, "no row is chosen"),
+        ({"grade": "2"}, "no row is selected"),
         ({"grade": "7", "pair": pair("q1")}, "not on the scale"),
         ({"pair": pair("q1")}, "grade"),
-        ({"grade": "1", "pair": "x"}, "which pair"),
-        ({"grade": "1", "pair": '["q1"]'}, "which pair"),
-        ({"grade": "1", "pair": "7"}, "which pair"),
-        ({"grade": "1", "pair": "[" * 200_000}, "which pair"),
-        ({"grade": "1", "pair": '["q1\\u0000", "d5", null, "1"]'}, "which pair"),
-        ({"grade": "1", "pair": '["\\ud800", "d5", null, "1"]'}, "which pair"),
-        ({"grade": "1", "pair": '["q1", "d5", "\\udfff", "1"]'}, "which pair"),
-        ({"grade": "1", "pair": '[["q1"], "d5", null, "1"]'}, "which pair"),
-        ({"grade": "1", "pair": '["q1", "d5", null, null]'}, "which pair"),
-        ({"grade": "1", "pair": '["q1", "d5"]'}, "which pair"),
+        ({"grade": "1", "pair": "x"}, "a selected row is invalid"),
+        ({"grade": "1", "pair": '["q1"]'}, "a selected row is invalid"),
+        ({"grade": "1", "pair": "7"}, "a selected row is invalid"),
+        ({"grade": "1", "pair": "[" * 200_000}, "a selected row is invalid"),
+        ({"grade": "1", "pair": '["q1\\u0000", "d5", null, "1"]'}, "a selected row is invalid"),
+        ({"grade": "1", "pair": '["\\ud800", "d5", null, "1"]'}, "a selected row is invalid"),
+        ({"grade": "1", "pair": '["q1", "d5", "\\udfff", "1"]'}, "a selected row is invalid"),
+        ({"grade": "1", "pair": '[["q1"], "d5", null, "1"]'}, "a selected row is invalid"),
+        ({"grade": "1", "pair": '["q1", "d5", null, null]'}, "a selected row is invalid"),
+        ({"grade": "1", "pair": '["q1", "d5"]'}, "a selected row is invalid"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(

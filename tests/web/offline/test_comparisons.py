@@ -105,7 +105,7 @@ def test_a_slice_that_is_not_there_is_refused_with_the_nearest(egon: Browser) ->
     where = asked(egon, by=["query_length"])
     answer = egon.get(f"{where}?slice=query_length%3D2+wrods")
     assert answer.status_code == 400
-    assert "There is no slice &#39;query_length=2 wrods&#39;" in answer.text
+    assert "Unknown slice &#39;query_length=2 wrods&#39;" in answer.text
     assert "Did you mean query_length=2 words" in answer.text
     program = egon.get(f"{where}?slice=query_length%3D2+wrods&format=json", headers={"accept": ""})
     assert program.status_code == 400
@@ -166,16 +166,16 @@ def test_what_takes_long_is_waited_for_on_its_page(
     where = asked(egon)
     page = egon.get(where)
     assert page.status_code == 200
-    assert "It is being computed" in page.text
+    assert "The comparison is being computed" in page.text
     assert said(egon, where)["numbers"] is None
     monkeypatch.setattr(kept_comparisons, "compute", compute)
-    assert "It is being computed" not in egon.get(where).text
+    assert "The comparison is being computed" not in egon.get(where).text
 
 
 def test_what_fails_says_why_and_can_be_tried_again(egon: Browser) -> None:
     where = asked(egon, by=["colour"])
     page = egon.get(where).text
-    assert "could not be computed" in page
+    assert "The computation failed" in page
     assert "colour" in page
     assert f'action="{where}/again"' in page
     assert "could not be computed" in egon.get("/comparisons").text
@@ -268,7 +268,7 @@ def test_the_baseline_is_not_a_candidate(egon: Browser) -> None:
     answer: Any = egon.fill("/comparisons/new", baseline=1, candidate=[1])
     assert answer.status_code == 400
     assert "No candidate is selected." in answer.text
-    assert "select at least one run besides the baseline" in answer.text
+    assert "select at least one run other than the baseline" in answer.text
 
 
 def test_only_engineers_compare(client_of: ClientOf, egon: Browser) -> None:
@@ -320,7 +320,7 @@ def test_asking_again_while_it_is_computed_changes_nothing(egon: Browser) -> Non
         assert stored.start(c, number, NOW)
         noted = audit.frame(c).height
     assert egon.fill(f"{where}/again").status_code == 303  # type: ignore[attr-defined]
-    assert "It is being computed again" in egon.get(where).text
+    assert "The comparison is being recomputed" in egon.get(where).text
     with opened.store.read() as c:
         assert audit.frame(c).height == noted
 

@@ -38,7 +38,7 @@ def test_two_runs_are_compared_and_a_missing_grade_is_given(
         assert "Grade 3 is recorded for d5" in page.locator("#said").inner_text()
         assert "1 judgment was given since" in page.locator("#beside").inner_text()
         sound(page)
-        page.get_by_role("button", name="Compute it again").click()
+        page.get_by_role("button", name="Recompute").click()
         page.wait_for_selector("#queries")
         assert "given since" not in page.locator("main").inner_text()
 

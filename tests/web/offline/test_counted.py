@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from tests.web.conftest import Browser, ClientOf
 
 from karat.store.sql.schema import query
-from karat.web.offline import _run_lists, runs, stored_comparisons
+from karat.web.offline import runs, stored_comparisons
 from karat.web.offline.counted import counts_in, narrowed, tallies, uncounted
 
 ASIDE = {"q3", "q4"}
@@ -21,7 +21,7 @@ ASIDE = {"q3", "q4"}
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page waits for its numbers, however slow the machine."""
-    for module in (stored_comparisons, runs, _run_lists):
+    for module in (stored_comparisons, runs):
         monkeypatch.setattr(module, "WAIT_S", 60.0)
 
 
@@ -75,7 +75,7 @@ def test_each_count_of_a_comparison_leads_to_what_it_counts(egon: Browser) -> No
     of_slice = {at for at in links(page, "slice=") if "measure" not in at}
     assert {len(rows(egon, where + at)) for at in of_slice} == {2}
     text = re.sub(r"<[^>]*>", " ", page)
-    assert "2 queries have weight 0" in text
+    assert "2 queries have zero weight" in text
     for chip in ("all 4", "counted 2", "not counted 2"):
         assert chip in text
     assert {row["query_id"] for row in rows(egon, f"{where}?counts=no")} == ASIDE
@@ -85,11 +85,11 @@ def test_each_count_of_a_comparison_leads_to_what_it_counts(egon: Browser) -> No
 
 def test_the_side_of_a_query_that_does_not_count_says_so(egon: Browser) -> None:
     where = compared(egon)
-    assert "Not counted: it has weight 0" in egon.get(f"{where}/queries/q3").text
+    assert "Not counted: it has zero weight" in egon.get(f"{where}/queries/q3").text
     assert "to the mean" not in egon.get(f"{where}/queries/q3").text
     assert "Not counted" not in egon.get(f"{where}/queries/q1").text
     egon.get("/runs/1")
-    assert "Not counted: it has weight 0" in egon.get("/runs/1/queries/q3").text
+    assert "Not counted: it has zero weight" in egon.get("/runs/1/queries/q3").text
 
 
 def test_a_run_counts_and_draws_those_that_count(egon: Browser) -> None:
@@ -123,7 +123,7 @@ def test_without_weights_nothing_is_said_of_them(client_of: ClientOf) -> None:
     where = compared(browser)
     for page in (browser.get(where).text, browser.get("/runs/1").text):
         assert "counts=" not in page
-        assert "weight 0" not in page
+        assert "zero weight" not in page
 
 
 def test_where_all_are_alike_all_count() -> None:
@@ -132,7 +132,7 @@ def test_where_all_are_alike_all_count() -> None:
     assert narrowed({"slice": "k=hard"}, frame) == {"slice": "k=hard"}
     assert counts_in(frame)["query_id"].to_list() == ["a", "b"]
     assert tallies(frame) == {"": 4, "yes": 2, "no": 2}
-    assert uncounted(frame[1:3]).startswith("1 query has weight 0")
+    assert uncounted(frame[1:3]).startswith("1 query has zero weight")
     for alike in (frame[:2], frame[2:]):  # as a slice of hard queries alone
         assert narrowed({"measure": "AP"}, alike) == {"measure": "AP"}
         assert counts_in(alike).height == 2

@@ -67,8 +67,8 @@ def test_worst_queries_and_both_worlds(
         opened(page, "/online/queries")
         untaken(page)
         page.get_by_role("checkbox", name=EVIL).check()
-        page.get_by_role("button", name="Add the chosen ones").click()
-        page.wait_for_selector("[role=status] >> text=1 query is new in the golden set")
+        page.get_by_role("button", name="Add the selected queries").click()
+        page.wait_for_selector("[role=status] >> text=1 query was added to the golden set")
         untaken(page)
         opened(page, "/online/against?run=old")
         assert page.locator("figure svg:visible").count() == 1

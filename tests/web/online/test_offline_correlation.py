@@ -53,14 +53,14 @@ def test_each_query_stands_in_both_worlds(engineer: Browser) -> None:
 def test_it_is_drawn_told_and_leads_to_both_sides(engineer: Browser) -> None:
     page = engineer.get("/online/against?run=old").text
     said = html.unescape(page)
-    assert "nDCG@10, by judges" in said
+    assert "nDCG@10 (judges)" in said
     assert "red shoes: nDCG@10" in said  # what is said of a dot
     assert "48 searches" in said
     assert "/online/rows?metric=SAT&from=2027-01-10&to=2027-01-14&slice=query%3Dred+shoes" in said
     assert "/runs/1/queries/q1?measure=nDCG%4010" in said
     found = engineer.get("/online/against?run=old&format=json").json()
     # A hat has no SAT, which leaves three.
-    assert found["lead"][1] == "That is too few to mean much: it takes 10 queries at least."
+    assert found["lead"][1] == "These are too few for a conclusion: at least 10 are needed."
     assert found["of_few"] == "a rank correlation of fewer than 10 queries means little"
     assert "A rank correlation of fewer than 10 queries means little." in said
     assert found["concord"]
@@ -108,7 +108,7 @@ def test_without_a_run_it_says_what_is_lacking(engineer: Browser) -> None:
         engineer.fill(f"/runs/{number}/remove", sure="yes", seen=_sha(engineer, number))
     page = engineer.get("/online/against")
     assert page.status_code == 200
-    assert "No run is kept yet" in page.text
+    assert "There are no runs to compare" in page.text
 
 
 def _sha(engineer: Browser, number: int) -> str:

@@ -125,7 +125,7 @@ def test_it_is_filtered_sorted_and_sliced_on_the_server(engineer: Browser) -> No
     assert groups == {"b": 84, "a": 36}
     page = engineer.get("/online/queries?by=arm")
     assert page.status_code == 200
-    assert "What each slice loses" in page.text
+    assert "Failed searches by slice" in page.text
 
 
 def test_slices_by_the_golden_set_follow_its_changes(engineer: Browser) -> None:
@@ -154,7 +154,7 @@ def test_chosen_ones_go_to_the_golden_set_with_their_counts(
     answer = engineer.fill("/online/queries/golden", query=["snow shovel", "wool hat"])
     assert answer.status_code == 303  # type: ignore[attr-defined]
     done = engineer.get(answer.headers["location"])  # type: ignore[attr-defined]
-    assert "1 query is new in the golden set; 1 was there before." in done.text
+    assert "1 query was added to the golden set; 1 was already in it." in done.text
     opened = engineer.site.workspace
     with opened.store.read() as connection:
         frame = queries.frame(connection, opened.golden.id)
@@ -163,7 +163,7 @@ def test_chosen_ones_go_to_the_golden_set_with_their_counts(
     assert frame.height == 5
     again = engineer.fill("/online/queries/golden", query=["snow shovel"])
     assert "added" not in again.headers["location"]  # type: ignore[attr-defined]
-    assert "0 queries are new in the golden set; 1 was there before" in (
+    assert "0 queries were added to the golden set; 1 was already in it" in (
         engineer.get("/online/queries").text
     )
 
@@ -181,15 +181,15 @@ def test_adding_leads_back_to_where_one_was(engineer: Browser) -> None:
     }  # fmt: skip
     assert urlsplit(where).path == "/online/queries"
     back = engineer.get(where).text
-    assert "1 was there before" in back
+    assert "1 was already in it" in back
     assert "sort=-text" in back  # its lists go on from there
-    assert "was there before" not in engineer.get(where).text  # it is said once
+    assert "was already in it" not in engineer.get(where).text  # it is said once
 
 
 def test_nothing_chosen_is_said(engineer: Browser) -> None:
     answer = engineer.fill("/online/queries/golden")
     assert answer.status_code == 400  # type: ignore[attr-defined]
-    assert "No query is chosen" in answer.text  # type: ignore[attr-defined]
+    assert "No query is selected" in answer.text  # type: ignore[attr-defined]
 
 
 def test_a_strangers_query_is_text(engineer: Browser, workspace: Path) -> None:

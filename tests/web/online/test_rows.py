@@ -8,16 +8,22 @@ import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl
 
 import polars as pl
 import pytest
+from tests.event_stores import keep_events
 from tests.web.conftest import Browser, ClientOf
 from tests.web.online_log import put_users
 
+from karat.engines.frames.opening import open_engine
 from karat.store.sql import queries
+from karat.tables.online.events import EventLog
 from karat.web.online import rows as online_rows
+from karat.web.online.rows import for_eyes, pseudonym
 from karat.workflows.online import stored_results
+from karat.workflows.online.facts import Table, look
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +64,7 @@ def test_there_are_as_many_as_the_figure_says(engineer: Browser, asks: str, tota
     assert len(found["rows"]) == total
     page = engineer.get(f"/online/rows?{asks}")
     assert page.status_code == 200
-    assert f"{total:,} in all" in page.text or (total == 0 and "No such searches" in page.text)
+    assert f"{total:,} in all" in page.text or (total == 0 and "No searches match" in page.text)
 
 
 def test_a_row_says_what_became_of_it_and_who_is_a_pseudonym(engineer: Browser) -> None:
@@ -107,7 +113,7 @@ def test_a_value_that_no_search_has_is_said(engineer: Browser, asks: str, said: 
     page = engineer.get(f"/online/rows?{asks}")
     assert page.status_code == 200
     assert said in html.unescape(page.text)
-    assert "No such searches" not in page.text
+    assert "No searches match" not in page.text
     # To a program, no rows are the answer.
     answer = engineer.get(f"/online/rows?{asks}&format=csv")
     assert (answer.status_code, len(answer.text.splitlines())) == (200, 1)
@@ -118,7 +124,7 @@ def test_values_that_each_have_searches_but_not_at_once(engineer: Browser) -> No
     nobody = "from=2027-01-11&to=2027-01-11&slice=device%3Dphone"
     for each in (asks, nobody):
         page = engineer.get(f"/online/rows?{each}").text
-        assert "No such searches in these days." in page
+        assert "No searches match in these days." in page
         assert "as its" not in page
 
 
@@ -145,7 +151,7 @@ def test_when_a_session_began_is_short_in_the_table(engineer: Browser) -> None:
         (row["when"][11:], row["when"][11:]) for row in found
     }  # each search is a session
     page = engineer.get("/online/rows?slice=hour%3D9").text
-    assert '<td role="cell" data-head="session since" class="text"><bdi>09:11:00</bdi>' in page
+    assert '<td role="cell" data-head="session start" class="text"><bdi>09:11:00</bdi>' in page
     assert "session_began" not in engineer.get("/online/rows?table=sessions").text
     frame = pl.DataFrame(
         {"when": ["2027-01-11 00:03:00"], "session_began": ["2027-01-10 23:59:00"]}
@@ -158,8 +164,8 @@ def test_why_a_metric_is_unknown_stands_instead_of_its_rows(engineer: Browser, c
     asks = f"metric=Conversion&counts={counts}"
     page = engineer.get(f"/online/rows?{asks}")
     assert page.status_code == 200
-    assert "Conversion is unknown, and nothing is counted: the log holds no purchases." in page.text
-    assert "No such searches" not in page.text
+    assert "Conversion is not available: the log holds no purchases." in page.text
+    assert "No searches match" not in page.text
     assert 'id="rows"' not in page.text
     answer = engineer.get(f"/online/rows?{asks}&format=csv")
     assert answer.status_code == 400
@@ -176,7 +182,7 @@ def test_a_long_value_is_cut_where_it_is_shown(engineer: Browser) -> None:
 def test_a_nothing_found_says_so(engineer: Browser) -> None:
     asks = "metric=ZeroResults&counts=yes&format=json"
     rows = engineer.get(f"/online/rows?{asks}").json()["rows"]
-    assert {row["became"] for row in rows} == {"no results; abandoned, nothing found"}
+    assert {row["became"] for row in rows} == {"no results; abandoned, no results"}
 
 
 def test_more_than_a_page_holds_is_said(engineer: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +190,7 @@ def test_more_than_a_page_holds_is_said(engineer: Browser, monkeypatch: pytest.M
     found = engineer.get("/online/rows?format=json").json()
     assert (found["total"], len(found["rows"])) == (192, 30)
     page = engineer.get("/online/rows").text
-    assert "192 searches; here are the newest 30." in page
+    assert "192 searches; the newest 30 are shown." in page
     assert "The newest 30 of 192" in page
     assert "30 in all" not in page
     some = engineer.get(f"/online/rows?user={found['rows'][0]['user']}").text
@@ -220,3 +226,87 @@ def test_what_cannot_be_meant_is_said(engineer: Browser, asks: str, said: str) -
     answer = engineer.get(f"/online/rows?{asks}")
     assert answer.status_code == 400
     assert said in html.unescape(answer.text)
+
+
+SECOND = 1_000_000
+BEGIN = 1_800_000_000 * SECOND
+
+
+def event(kind: str, at: int, **more: Any) -> dict[str, Any]:
+    return {"user_id": "ada", "kind": kind, "time_us": BEGIN + at * SECOND, **more}
+
+
+SEARCHES = [
+    event("search", 0, query="rope", query_id="s1"),
+    event("search", 60, query="blue rope", query_id="s2"),
+]
+
+
+def seen(folder: Path, table: Table, rows: list[dict[str, Any]]) -> pl.DataFrame:
+    types = {"position": pl.Int32, "value": pl.Float64}
+    types = {name: kind for name, kind in types.items() if any(name in row for row in rows)}
+    frame = pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None)
+    log: EventLog = keep_events(folder / "events", frame)
+    with open_engine() as engine:
+        found, _ = look(log, engine, table, {})
+    return for_eyes(found, log, table, "salt")
+
+
+def test_a_log_of_searches_alone_knows_of_nothing_else(tmp_path: Path) -> None:
+    found = seen(tmp_path, "searches", SEARCHES)
+    assert found.height == 2
+    unknown = ("clicks", "clicked", "paul_5", "sat", "quick_back", "carts", "purchases", "revenue",
+               "answered", "abandoned", "error", "timeout")  # fmt: skip
+    assert {name: found[name].null_count() for name in unknown} == dict.fromkeys(unknown, 2)
+    assert found["reformulated"].to_list() == [0, 1]  # it has their texts
+    sessions = seen(tmp_path / "more", "sessions", SEARCHES)
+    assert sessions.select("searches", "tasks", "success").rows() == [(2, 1, None)]
+
+
+def test_what_the_log_says_may_be_0(tmp_path: Path) -> None:
+    click = event("click", 5, doc_id="d", position=1, query_id="s1")
+    sold = event("purchase", 9, doc_id="d", value=3.0, query_id="s1")
+    found = seen(tmp_path, "searches", [*SEARCHES, click, sold])
+    # The newest first: nothing came of it, as far as the log goes.
+    assert found["clicks"].to_list() == [0, 1]
+    assert found["carts"].null_count() == 2
+    assert found["purchases"].null_count() == 2  # one may still come, for a day
+
+
+def test_a_dwell_that_nothing_tells_is_none(tmp_path: Path) -> None:
+    clicks = [
+        event("click", 5, doc_id="d", position=1, query_id="s1"),  # until the next search
+        event("click", 70, doc_id="e", position=1, query_id="s2"),
+    ]
+    found = seen(tmp_path, "clicks", [*SEARCHES, *clicks])
+    assert found.select("doc_id", "dwell_us", "dwell_s", "became").rows() == [
+        ("e", None, None, None),
+        ("d", 55 * SECOND, 55.0, "satisfied"),
+    ]
+
+
+def test_a_heartbeat_tells_that_it_was_read_for_as_long(tmp_path: Path) -> None:
+    rows = [
+        *SEARCHES,
+        event("click", 70, doc_id="e", position=1, query_id="s2"),
+        event("heartbeat", 80, doc_id="e"),
+    ]
+    found = seen(tmp_path, "clicks", rows)
+    assert found.select("dwell_s", "became").rows() == [(10.0, "dwell cut off")]
+
+
+def test_a_session_has_a_beginning_and_no_number(tmp_path: Path) -> None:
+    found = seen(tmp_path, "searches", SEARCHES)
+    assert set(found["session_began"]) == {found["when"].min()}
+    assert not {"session", "session_us", "user_key", "user_bucket"} & set(found.columns)
+
+
+@pytest.mark.parametrize(("one", "other", "same"), [
+    ((7, "salt"), (7, "salt"), True),
+    ((7, "salt"), (7, "other"), False),
+    ((7, "salt"), (8, "salt"), False),
+])  # fmt: skip
+def test_no_pseudonym_is_the_same_in_another_workspace(
+    one: tuple[int, str], other: tuple[int, str], *, same: bool
+) -> None:
+    assert (pseudonym(*one) == pseudonym(*other)) == same

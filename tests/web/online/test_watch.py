@@ -170,7 +170,7 @@ def test_attributes_of_names_that_karat_has_are_left_out(
 ) -> None:
     put(workspace, [row | {f"attribute_{name}": "x"} for row in broken_on_friday()])
     found = engineer.get("/online/watch?day=2026-11-20&format=json").json()
-    assert f"nothing can be sliced by {name}: karat has the name" in found["notes"]
+    assert f"cannot slice by {name}: the name is reserved" in found["notes"]
     assert any(row["slice"] == "kind=code" for row in found["changes"])
     page = engineer.get(f"/online/watch?day=2026-11-20&by={name}")
     assert (page.status_code, 'name="day"' in page.text) == (200, True)  # the form is still there
@@ -200,7 +200,7 @@ def test_names_of_strangers_are_text(engineer: Browser, workspace: Path) -> None
 @pytest.mark.parametrize(
     ("asks", "said"),
     [("day=yesterday", "'yesterday' is not a date"), ("by=knid", "Did you mean kind?"),
-     ("day=2020-01-01", "The log has no such day")],
+     ("day=2020-01-01", "The period is outside the log")],
 )  # fmt: skip
 def test_what_cannot_be_is_said(engineer: Browser, workspace: Path, asks: str, said: str) -> None:
     put(workspace, broken_on_friday())

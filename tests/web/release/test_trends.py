@@ -23,7 +23,7 @@ from karat.store.sql import people, runs
 from karat.tables.release.history import Answered, Point, Value
 from karat.web.app import create_app
 from karat.web.framework.settings import Settings
-from karat.web.release import _trend_lists
+from karat.web.release import trends
 from karat.workflows.golden.editions import freeze, standing_in
 from karat.workflows.release.stored_trends import know_editions
 from karat.workflows.workspace.annotations import add_mark, marks_of
@@ -101,11 +101,11 @@ def test_what_is_told_apart_is_explained_where_that_stands(
     fell = [replace(each, values=(Value("AP", at, at - 0.01, at + 0.01, 30),))
             for each, at in zip(points(4), (0.9, 0.9, 0.9, 0.5), strict=True)]  # fmt: skip
     put(workspace, *fell, *points(3, run="dense"))
-    assert "told apart" not in texts(engineer.get("/trends").text)
+    assert "significant" not in texts(engineer.get("/trends").text)
     page = texts(engineer.get(address("AP")).text)
-    assert page.count("told apart") >= 2  # the column, and what it means
+    assert page.count("significant") >= 2  # the column, and what it means
     assert "told apart: by both intervals" in page
-    assert "told apart" not in texts(engineer.get(address(run="dense")).text)
+    assert "significant" not in texts(engineer.get(address(run="dense")).text)
 
 
 def test_good_points_are_shown_beside_a_damaged_line(engineer: Browser, workspace: Path) -> None:
@@ -116,8 +116,8 @@ def test_good_points_are_shown_beside_a_damaged_line(engineer: Browser, workspac
     assert {row["points"] for row in found["series"]} == {4}
     for where in ("/trends", address()):
         said = texts(engineer.get(where).text)
-        assert "1 line is damaged and left out: line 5: " in said
-        assert "To mend it: take the line out, or restore the file" in said
+        assert "1 line is damaged and skipped: line 5: " in said
+        assert "Fix: take the line out, or restore the file" in said
     [home] = [each for each in engineer.get("/?format=json").json()["attention"]
               if each["where"] == "/trends"]  # fmt: skip
     assert home["what"] == "The history history.jsonl has 1 damaged line"
@@ -186,7 +186,7 @@ def test_a_point_leads_to_what_it_was_computed_from(
         sleep(0.4)  # as the first time in a process, when modules are loaded too
         know_editions(opened)
 
-    monkeypatch.setattr(_trend_lists, "know_editions", slowly)
+    monkeypatch.setattr(trends, "know_editions", slowly)
     rows = engineer.get(address() + "&format=json").json()["points"]
     assert [row["kept_run"] for row in rows] == [kept.id, None, None]
     assert [row["graded"] for row in rows] == ["a/b", None, None]
@@ -208,12 +208,12 @@ def test_a_page_that_could_not_wait_for_a_column_says_so(
         known.wait(20)
         know_editions(opened)
 
-    monkeypatch.setattr(_trend_lists, "know_editions", slowly)
-    monkeypatch.setattr(_trend_lists, "_WAIT_S", 0.01)
-    assert _trend_lists.EDITIONS_WAIT in texts(engineer.get(address()).text)
+    monkeypatch.setattr(trends, "know_editions", slowly)
+    monkeypatch.setattr(trends, "_WAIT_S", 0.01)
+    assert trends.EDITIONS_WAIT in texts(engineer.get(address()).text)
     known.set()
-    monkeypatch.setattr(_trend_lists, "_WAIT_S", 20)
-    assert _trend_lists.EDITIONS_WAIT not in texts(engineer.get(address()).text)
+    monkeypatch.setattr(trends, "_WAIT_S", 20)
+    assert trends.EDITIONS_WAIT not in texts(engineer.get(address()).text)
 
 
 def test_what_is_wrong_with_a_history_is_said_and_the_others_are_shown(
@@ -231,7 +231,7 @@ def test_what_is_wrong_with_a_history_is_said_and_the_others_are_shown(
         secret = site.accounts.start_session(person, "b")
         client.cookies.set(site.cookie, secret, domain="127.0.0.1")
         said = texts(client.get("/trends").text)
-        damage = "1 line is damaged and left out: line 2: the line is no point of a history."
+        damage = "1 line is damaged and skipped: line 2: the line is no point of a history."
         assert f"broken.jsonl: {damage}" in said
         assert "empty.jsonl: it holds no points yet." in said
         assert "ci/none.jsonl: there is no such file yet." in said
@@ -308,7 +308,7 @@ def test_an_engineer_adds_a_mark_and_takes_it_away(engineer: Browser, workspace:
     assert "2026-03-05 10:00" in texts(engineer.get("/trends").text)
     made = engineer.get("/trends?format=json").json()["marks"][0]["id"]
     assert fill(f"/trends/marks/{made}/remove", back="/trends").status_code == 303
-    assert "Nothing is marked yet." in engineer.get("/trends").text
+    assert "No annotations yet." in engineer.get("/trends").text
     assert fill(f"/trends/marks/{made}/remove").status_code == 400
 
 

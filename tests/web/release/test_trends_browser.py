@@ -39,8 +39,8 @@ def test_a_series_is_found_looked_at_and_marked(
         page.wait_for_selector("#points")
         assert page.locator("figure svg:visible").count() == 1
         page.get_by_label("What happened").fill("<b>Release</b> 4")
-        page.get_by_label("When, in UTC").fill("2026-03-05T10:00")
-        page.get_by_role("button", name="Add the mark").click()
+        page.get_by_label("Time in UTC").fill("2026-03-05T10:00")
+        page.get_by_role("button", name="Add the annotation").click()
         page.wait_for_selector("#marks li")
         assert "<b>Release</b> 4" in page.locator("#marks").inner_text()
         assert "Numbered upright: a mark" in page.locator("figcaption").inner_text()

@@ -1,1 +1,1 @@
-"""Golden sets: queries, sampling, pools, agreement, editions: pages."""
+"""Pages of golden sets: queries, sampling, pools, agreement, editions."""

@@ -1,4 +1,4 @@
-"""Agreement: how far raters agree, how sure that is, and where they do not."""
+"""Agreement: how far raters agree, the uncertainty, and where they disagree."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ ROUTER = APIRouter()
 
 @dataclass(frozen=True)
 class Cell:
-    """How often two gave these grades to the same document.
+    """How often two raters gave these two grades to the same document.
 
     Attributes:
-        count: How often.
-        where: The pairs; None where there are none.
-        same: Whether the two grades are one.
+        where: Link to the pairs; None if there are none.
+        same: Whether the two grades are equal.
     """
 
     count: int
@@ -36,13 +35,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Which grades are taken for which.
+    """A confusion matrix of grades.
 
     Attributes:
-        first: Who is in the rows; None where every two ratings are counted both ways round.
-        second: Who is in the columns; None likewise.
-        grades: Of rows and columns.
-        rows: One for each grade of the first.
+        first: The rater in the rows; None if all pairs of ratings are counted, both ways round.
+        second: The rater in the columns; None likewise.
+        rows: Each grade of ``first`` with its cells.
     """
 
     first: str | None
@@ -56,14 +54,13 @@ class AgreementPage(GoldenPage):
     """How far raters agree.
 
     Attributes:
-        sentence: The headline, its interval, and what is still to be done.
-        agreement: All figures.
+        sentence: The headline, its interval, and what is still to do.
         by: The attribute whose classes are shown; None for none.
-        attributes: Those there are to choose from.
+        attributes: Attributes to choose from.
         matrix: Over all raters.
-        matrices: Of each two raters.
-        drifting: Raters whose later half differs from their first surely.
-        least: Where the axis of the drawings begins, 0 or −1.
+        matrices: For each two raters.
+        drifting: Raters whose second half differs significantly from their first.
+        least: Start of the axis of the drawings, 0 or −1.
     """
 
     template: ClassVar[str] = "agreement.html.j2"
@@ -82,47 +79,47 @@ class AgreementPage(GoldenPage):
 def agreement(
     request: Request, site: TheState, _asking: AReader, name: str, by: str | None = None
 ) -> Response:
-    """How far raters agree; with ``?by=`` an attribute of the queries, class by class."""
-    found = opened(site, name)
-    agreed = agreement_in(found, by or None)
-    drawn = [*agreed.figures, *agreed.classes, *(two.kappa for two in agreed.two_raters)]
+    """Show how far raters agree; with ``?by=``, also by class of an attribute of the queries."""
+    workspace = opened(site, name)
+    result = agreement_in(workspace, by or None)
+    figures = [*result.figures, *result.classes, *(two.kappa for two in result.two_raters)]
     page = AgreementPage(
         title=f"Agreement in {name}",
         crumbs=crumbs(name),
         golden=name,
-        sentence=_sentence(agreed.sentence),
-        agreement=agreed,
+        sentence=_sentence(result.sentence),
+        agreement=result,
         by=by or None,
-        attributes=classes_in(found),
-        matrix=_matrix(name, agreed.confusion),
-        matrices=[_matrix(name, two.confusion) for two in agreed.two_raters],
-        drifting=[drift for drift in agreed.drift if _left(drift.change)],
-        least=-1.0 if any((f.ci_low or f.value or 0) < 0 for f in drawn) else 0.0,
+        attributes=classes_in(workspace),
+        matrix=_matrix(name, result.confusion),
+        matrices=[_matrix(name, two.confusion) for two in result.two_raters],
+        drifting=[drift for drift in result.drift if _significant(drift.change)],
+        least=-1.0 if any((f.ci_low or f.value or 0) < 0 for f in figures) else 0.0,
     )
     return show(request, page)
 
 
-def _sentence(said: str) -> str:
-    """With a capital and a full stop; κ has no capital that anybody would know."""
-    return (said if said.startswith("κ") else said[:1].upper() + said[1:]) + "."
+def _sentence(text: str) -> str:
+    """With a capital letter and a full stop; κ stays as it is."""
+    return (text if text.startswith("κ") else text[:1].upper() + text[1:]) + "."
 
 
-def _left(change: Figure) -> bool:
-    """Whether a change is one surely: its interval leaves out 0."""
+def _significant(change: Figure) -> bool:
+    """Whether a change is significant: its interval excludes 0."""
     if change.ci_low is None or change.ci_high is None:
         return False
     return not change.ci_low <= 0 <= change.ci_high
 
 
-def _matrix(name: str, found: Confusion) -> Matrix:
+def _matrix(name: str, confusion: Confusion) -> Matrix:
     rows = []
-    for grade, counts in zip(found.grades, found.counts, strict=True):
+    for grade, counts in zip(confusion.grades, confusion.counts, strict=True):
         cells = []
-        for other, count in zip(found.grades, counts, strict=True):
-            asked = {"a_grade": f"{grade:g}", "b_grade": f"{other:g}"}
-            if found.first is not None and found.second is not None:
-                asked |= {"a": found.first, "b": found.second}
-            where = address(name, "pairs", **asked) if count else None
+        for other, count in zip(confusion.grades, counts, strict=True):
+            params = {"a_grade": f"{grade:g}", "b_grade": f"{other:g}"}
+            if confusion.first is not None and confusion.second is not None:
+                params |= {"a": confusion.first, "b": confusion.second}
+            where = address(name, "pairs", **params) if count else None
             cells.append(Cell(count, where, grade == other))
         rows.append((grade, cells))
-    return Matrix(found.first, found.second, found.grades, rows)
+    return Matrix(confusion.first, confusion.second, confusion.grades, rows)

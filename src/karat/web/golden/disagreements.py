@@ -1,4 +1,4 @@
-"""Disagreements: what raters see differently, and who is asked to settle it."""
+"""Disagreements between raters or with imported grades, and sending them to adjudication."""
 
 from __future__ import annotations
 
@@ -29,17 +29,16 @@ ROUTER = APIRouter()
 
 @dataclass(frozen=True, kw_only=True)
 class DisagreementsPage(GoldenPage):
-    """What nobody has settled yet.
+    """Unsettled disagreements.
 
     Attributes:
-        between: ``raters``, or ``import``: imported grades that raters contradict.
-        raters: Disagreements between raters.
-        imported: Imported grades that raters contradict.
-        unasked: Of those listed, how many no adjudicator was asked to settle.
-        sent: Of those listed, how many wait for an adjudicator.
-        found: One row for each.
-        done: What was just done, in a sentence; None for nothing.
-        wrong: Why something was not done; None if it was.
+        between: ``raters``, or ``import`` for imported grades that raters contradict.
+        raters: Number of disagreements between raters.
+        imported: Number of imported grades that raters contradict.
+        unasked: Listed disagreements that were not sent to adjudication.
+        sent: Listed disagreements that wait for an adjudicator.
+        done: Outcome of the form, in a sentence; None if none was sent.
+        wrong: Why the form was refused; None if it was not.
     """
 
     template: ClassVar[str] = "disagreements.html.j2"
@@ -58,11 +57,10 @@ class DisagreementsPage(GoldenPage):
 def disagreements(
     request: Request, site: TheState, _asking: AReader, name: str, between: str = RATERS
 ) -> Response:
-    """List what is not settled."""
+    """List unsettled disagreements."""
     if between not in (RATERS, IMPORT):
         near = nearest(between, (RATERS, IMPORT)) or [RATERS, IMPORT]
-        what = f"disagreements are between raters, or with an import, not {between[:50]!r}"
-        raise UsageError(what, nearest=near)
+        raise UsageError(f"unknown kind of disagreements {between[:50]!r}", nearest=near)
     return show(request, _page(opened(site, name), between, Ask.of(request)))
 
 
@@ -76,51 +74,53 @@ def ask_adjudicator(
     every: Annotated[bool, Form()] = False,
     between: Annotated[str, Form()] = RATERS,
 ) -> Response:
-    """Put some, or all, before an adjudicator."""
-    found = opened(site, name)
+    """Send some or all disagreements to adjudication."""
+    workspace = opened(site, name)
     ask = Ask(where={"between": between})
     try:
-        chosen = None if every else [_pair(text) for text in pair or []]
+        selected = None if every else [_pair(text) for text in pair or []]
         count = put_before_adjudicator(
-            found, chosen, person=asking.person.name, now=site.clock(), between=between
+            workspace, selected, person=asking.person.name, now=site.clock(), between=between
         )
     except KaratError as error:
         status, wrong = refused(error)
-        return show(request, _page(found, between, ask, wrong=wrong), status)
+        return show(request, _page(workspace, between, ask, wrong=wrong), status)
     if count:
         done = f"{counted(count, 'pair', 'pairs')} sent to adjudication."
     else:
-        done = "These were sent to adjudication before."
-    return show(request, _page(found, between, ask, done=done))
+        done = "These pairs were already sent to adjudication."
+    return show(request, _page(workspace, between, ask, done=done))
 
 
 def _pair(text: str) -> tuple[str, str]:
-    """Query and document, as the boxes of the list say them.
+    """Query id and document id, from a ticked box.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: the text is not such a pair.
     """
     try:
-        said = json.loads(text)
+        pair = json.loads(text)
     except (ValueError, RecursionError):
-        said = None
-    texts = isinstance(said, list) and [type(each) for each in said] == [str, str]
-    if texts and all(map(storable, said)):
-        return said[0], said[1]
-    raise UsageError("a pair is chosen by query and document", fix='["q1", "d1"]')
+        pair = None
+    texts = isinstance(pair, list) and [type(each) for each in pair] == [str, str]
+    if texts and all(map(storable, pair)):
+        return pair[0], pair[1]
+    raise UsageError(
+        "a pair must be a JSON list of query id and document id", fix='for example ["q1", "d1"]'
+    )
 
 
 def _page(
-    opened_set: Workspace,
+    workspace: Workspace,
     between: str,
     ask: Ask,
     *,
     done: str | None = None,
     wrong: Said | None = None,
 ) -> DisagreementsPage:
-    name = opened_set.golden.name
+    name = workspace.golden.name
     between = between if between in (RATERS, IMPORT) else RATERS
-    frame = disagreements_listed(opened_set)
+    frame = disagreements_listed(workspace)
     keys = [
         json.dumps(row, ensure_ascii=False) for row in frame.select("query_id", "doc_id").rows()
     ]
@@ -129,19 +129,19 @@ def _page(
         text=pl.coalesce("text", "query_id"),
         title=pl.coalesce("title", "doc_id"),
     )
-    chosen = frame.filter(pl.col("between") == between)
+    shown = frame.filter(pl.col("between") == between)
     columns = [
         Column("text", "Query", link=lambda row: address(name, "queries", row["query_id"])),
         Column("title", "Document", link=lambda row: pair_address(name, row)),
         Column("said", "Each rater"),
         Column("imported", "Imported", "grade", shown=between == IMPORT),
-        Column("spread", "Apart by", "grade"),
+        Column("spread", "Difference", "grade"),
         Column("why", "Reasons"),
         Column("asked", "Adjudicator", choices=True),
         Column("query_id", "Query id", shown=False),
         Column("doc_id", "Document id", shown=False),
     ]
-    if chosen["why"].null_count() == chosen.height:
+    if shown["why"].null_count() == shown.height:
         columns = [column for column in columns if column.name != "why"]
     return DisagreementsPage(
         title=f"Disagreements in {name}",
@@ -150,9 +150,9 @@ def _page(
         between=between,
         raters=frame.filter(pl.col("between") == RATERS).height,
         imported=frame.filter(pl.col("between") == IMPORT).height,
-        unasked=chosen["asked"].null_count(),
-        sent=chosen.filter(asked="waits").height,
-        found=listed(chosen, columns, ask, search=["text", "title", "said"]),
+        unasked=shown["asked"].null_count(),
+        sent=shown.filter(asked="waits").height,
+        found=listed(shown, columns, ask, search=["text", "title", "said"]),
         done=done,
         wrong=wrong,
     )

@@ -1,4 +1,4 @@
-"""Editions: a golden set frozen, looked at, and compared with another."""
+"""Editions: freezing a golden set, and viewing and comparing the frozen editions."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ _EDITIONS = {
 
 @dataclass(frozen=True, kw_only=True)
 class EditionsPage(GoldenPage):
-    """All editions, and what a new one would be.
+    """All editions, and a form for a new one.
 
     Attributes:
-        editions: One row for each, the newest first.
-        names: Their names, the newest first, and ``now``: what can be compared.
-        ready: What an edition made now would be; None while nothing is judged.
-        name: The name that was typed, or nothing.
-        longest: Characters that a name has at most.
-        wrong: Why none was made; None if nothing went wrong.
+        editions: Newest first.
+        names: Names to compare, newest first, and ``now``.
+        ready: Contents of an edition frozen now.
+        name: The name that was entered, if any.
+        longest: Longest name, in characters.
+        wrong: Why the form was refused; None if it was not.
     """
 
     template: ClassVar[str] = "editions.html.j2"
@@ -70,12 +70,8 @@ class EditionPage(GoldenPage):
     """One edition.
 
     Attributes:
-        name: Its name.
-        sha256: Of its content.
-        created_us: When it was made, microseconds UTC.
-        queries: How many it has.
-        about: What is said of it: name and value.
-        grades: One row for each.
+        sha256: Hash of its content.
+        about: Its metadata: name and value.
     """
 
     template: ClassVar[str] = "edition.html.j2"
@@ -90,15 +86,14 @@ class EditionPage(GoldenPage):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangesPage(GoldenPage):
-    """What changed from one edition to another.
+    """Changes from one edition to another.
 
     Attributes:
-        old: Name of the earlier; ``now`` for the golden set as it stands.
-        new: Name of the later, likewise.
-        names: What can be compared.
-        difference: What changed.
-        grades: Grades that changed, one row for each.
-        queries: Changes of queries, by what they are: added, removed, changed.
+        old: Name of the earlier edition; ``now`` for the current golden set.
+        new: Name of the later one, likewise.
+        names: Names to compare.
+        grades: A row per changed grade.
+        queries: Changes of queries by kind: added, removed, changed.
     """
 
     template: ClassVar[str] = "edition_changes.html.j2"
@@ -113,7 +108,7 @@ class ChangesPage(GoldenPage):
 
 @ROUTER.get("/golden/{name}/editions")
 def editions(request: Request, site: TheState, _asking: AReader, name: str) -> Response:
-    """List the editions; here a new one is made."""
+    """List the editions, with a form to freeze a new one."""
     return show(request, _page(opened(site, name), Ask.of(request)))
 
 
@@ -125,14 +120,14 @@ def freeze(
     name: str,
     edition: Annotated[str, Form()] = "",
 ) -> Response:
-    """Make an edition of the golden set as it stands, and show it."""
-    found = opened(site, name)
+    """Freeze an edition of the current golden set, and show it."""
+    workspace = opened(site, name)
     try:
-        made = freeze_noted(found, edition, person=asking.person.name, now=site.clock())
+        frozen = freeze_noted(workspace, edition, person=asking.person.name, now=site.clock())
     except KaratError as error:
         status, wrong = refused(error)
-        return show(request, _page(found, Ask(), name=edition, wrong=wrong), status)
-    where = address(name, "editions", made.name)
+        return show(request, _page(workspace, Ask(), name=edition, wrong=wrong), status)
+    where = address(name, "editions", frozen.name)
     return RedirectResponse(f"{site.settings.base}{where}", 303)
 
 
@@ -140,16 +135,16 @@ def freeze(
 def one_edition(
     request: Request, site: TheState, _asking: AReader, name: str, edition: str
 ) -> Response:
-    """One edition and its grades."""
-    found = opened(site, name)
-    row = next((each for each in list_editions(found) if each.name == edition), None)
+    """Show one edition and its grades."""
+    workspace = opened(site, name)
+    row = next((each for each in list_editions(workspace) if each.name == edition), None)
     if row is None:
         try:
-            content_of(found, edition)
+            content_of(workspace, edition)
         except UsageError as error:
             raise NotFound(error.what, nearest=error.nearest) from None
-        raise NotFound(f"no edition {edition!r}")
-    content = content_of(found, edition)
+        raise NotFound(f"unknown edition {edition!r}")
+    content = content_of(workspace, edition)
     texts = content.queries.select(
         "query_id",
         text=pl.coalesce("text", "query_id") if "text" in content.queries.columns else "query_id",
@@ -160,12 +155,12 @@ def one_edition(
         Column("name", "Document", link=lambda r: pair_address(name, r)),
         Column("grade", "Grade", "grade"),
         Column("votes", "Votes", "count"),
-        Column("rule", "Rule", choices=True),
+        Column("rule", "Aggregation", choices=True),
         Column("raters", "Raters"),
         Column("query_id", "Query id", shown=False),
         Column("doc_id", "Document id", shown=False),
     )
-    graded = named(found, graded.with_columns(raters=pl.col("raters").list.join(", ")))
+    graded = named(workspace, graded.with_columns(raters=pl.col("raters").list.join(", ")))
     page = EditionPage(
         title=edition,
         crumbs=crumbs(name, ("Editions", address(name, "editions"))),
@@ -174,7 +169,7 @@ def one_edition(
         sha256=row.sha256,
         created_us=row.created_us,
         queries=row.queries,
-        about=[(key, _said(value)) for key, value in row.about.items()],
+        about=[(key, _display(value)) for key, value in row.about.items()],
         grades=listed(
             graded, columns, Ask.of(request), search=["text", "name", "doc_id", "raters"]
         ),
@@ -191,9 +186,9 @@ def changes(
     old: str,
     new: str = NOW,
 ) -> Response:
-    """What changed from one edition to another, or to the golden set as it stands."""
-    found = opened(site, name)
-    changed = compare_editions(found, old, new)
+    """Show what changed from one edition to another, or to the current golden set."""
+    workspace = opened(site, name)
+    difference = compare_editions(workspace, old, new)
     columns = (
         Column("text", "Query", link=lambda r: address(name, "queries", r["query_id"])),
         Column("name", "Document", link=lambda r: pair_address(name, r)),
@@ -203,17 +198,17 @@ def changes(
         Column("query_id", "Query id", shown=False),
         Column("doc_id", "Document id", shown=False),
     )
-    by_kind = {kind: changed.queries.filter(change=kind).to_dicts() for kind in _KINDS}
+    by_kind = {kind: difference.queries.filter(change=kind).to_dicts() for kind in _KINDS}
     page = ChangesPage(
         title=f"From {old} to {new}",
         crumbs=crumbs(name, ("Editions", address(name, "editions"))),
         golden=name,
         old=old,
         new=new,
-        names=_names(found),
-        difference=changed,
+        names=_names(workspace),
+        difference=difference,
         grades=listed(
-            named(found, changed.grades),
+            named(workspace, difference.grades),
             columns,
             Ask.of(request),
             search=["text", "name", "query_id", "doc_id"],
@@ -226,12 +221,14 @@ def changes(
 _KINDS = ("added", "removed", "changed")
 
 
-def _names(found: Workspace) -> list[str]:
-    return [*(row.name for row in reversed(list_editions(found))), NOW]
+def _names(workspace: Workspace) -> list[str]:
+    return [*(row.name for row in reversed(list_editions(workspace))), NOW]
 
 
-def _page(found: Workspace, ask: Ask, *, name: str = "", wrong: Said | None = None) -> EditionsPage:
-    golden = found.golden.name
+def _page(
+    workspace: Workspace, ask: Ask, *, name: str = "", wrong: Said | None = None
+) -> EditionsPage:
+    golden = workspace.golden.name
     rows = [
         {
             "name": row.name,
@@ -241,7 +238,7 @@ def _page(found: Workspace, ask: Ask, *, name: str = "", wrong: Said | None = No
             "agreement": row.about.get("agreement"),
             "sha256": row.sha256,
         }
-        for row in reversed(list_editions(found))
+        for row in reversed(list_editions(workspace))
     ]
     columns = (
         Column("name", "Edition", link=lambda row: address(golden, "editions", row["name"])),
@@ -256,12 +253,12 @@ def _page(found: Workspace, ask: Ask, *, name: str = "", wrong: Said | None = No
         crumbs=crumbs(golden),
         golden=golden,
         editions=listed(pl.DataFrame(rows, schema=_EDITIONS), columns, ask, search=["name"]),
-        names=_names(found),
-        ready=ready_in(found),
+        names=_names(workspace),
+        ready=ready_in(workspace),
         name=name,
         wrong=wrong,
     )
 
 
-def _said(value: Any) -> str:
+def _display(value: Any) -> str:
     return " to ".join(f"{each:g}" for each in value) if isinstance(value, list) else str(value)

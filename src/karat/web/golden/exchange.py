@@ -1,4 +1,4 @@
-"""Exchange: files of karat's formats and of other tools into a golden set, and out of it."""
+"""Import and export: files of karat's formats and of other tools."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ READ = {
     "beir": f"{EXCHANGES['beir'].what}, in a ZIP file",
 }
 WRITTEN = {peer.name: peer.what for peer in EXCHANGES.values() if peer.write is not None}
-"""What is read from an upload, and what can be downloaded: names and what they are."""
+"""Formats of uploads, and of downloads: name and description."""
 _ENDINGS = {"trec": ".qrels", "beir": ".zip", "quepid-ltr": ".txt"}
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be exported.
+    """The options of an export.
 
     Attributes:
         to: Name of the format.
-        edition: Name of the edition; empty for the golden set as it stands.
-        each_rater: Whether every rater's judgment is wanted, not the grade of all.
-        runs: Names of kept runs, for a format that holds runs.
+        edition: Name of the edition; empty for the current golden set.
+        each_rater: Export the judgments of each rater instead of aggregated grades.
+        runs: Names of stored runs, for formats that contain runs.
     """
 
     to: str = "beir"
@@ -71,33 +71,31 @@ def _wanted(
     each_rater: bool = False,
     run: Annotated[list[str] | None, Query()] = None,
 ) -> Wanted:
-    """What an address says is to be exported."""
     return Wanted(to, edition, each_rater, run or ())
 
 
 Asked = Annotated[Wanted, Depends(_wanted)]
-"""A parameter of a route; its list does not take what the address says of it for its own."""
+"""A route parameter: the export options in the address."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExchangePage(GoldenPage):
-    """Files in and out.
+    """Import and export.
 
     Attributes:
-        read: Formats that are read: name and what it is.
-        written: Formats that are written, likewise.
-        editions: Names of the editions, the newest first.
-        runs: Names of the kept runs.
-        wanted: What the form of the export says.
-        file: What the file that was sent is called; None if none was.
-        taken: What became of it; None if none was taken in.
-        leaving: What an export would keep, assume and lose; None if nobody asked.
-        download: Where that export is downloaded from, without the base path.
-        wrong_in: Why a file was not taken in; None if nothing went wrong.
-        typed: What was typed into the form of the import that was refused: ``name_of_format``,
-            ``rater`` and ``source``.
-        wrong_out: Why nothing was exported, likewise.
-        imports: Files that were taken in before, the newest first.
+        read: Formats of uploads: name and description.
+        written: Formats of downloads, likewise.
+        editions: Names of the editions, newest first.
+        runs: Names of the stored runs.
+        wanted: Options of the export form.
+        file: Name of the uploaded file; None without an upload.
+        taken: Outcome of the import; None if nothing was imported.
+        leaving: What an export would keep, assume and lose; None if not requested.
+        download: Link of that export, without the base path.
+        wrong_in: Why the import was refused; None if it was not.
+        wrong_out: Why the export was refused; None if it was not.
+        typed: Fields of the refused import form: ``name_of_format``, ``rater`` and ``source``.
+        imports: Earlier imports, newest first.
     """
 
     template: ClassVar[str] = "exchange.html.j2"
@@ -121,21 +119,21 @@ class ExchangePage(GoldenPage):
 def exchange(
     request: Request, site: TheState, _asking: AReader, name: str, wanted: Asked
 ) -> Response:
-    """Show the forms; with ``?to=`` what such an export would keep, assume and lose."""
-    found = opened(site, name)
+    """Show the forms; with ``?to=``, also what such an export would keep, assume and lose."""
+    workspace = opened(site, name)
     if "to" not in request.query_params:
-        return show(request, _page(found, request, wanted=wanted))
+        return show(request, _page(workspace, request, wanted=wanted))
     try:
-        with exported(found, wanted) as (_, made):
-            leaving = replace(made, lost=[on_page(each) for each in made.lost])
+        with exported(workspace, wanted) as (_, outcome):
+            leaving = replace(outcome, lost=[on_page(each) for each in outcome.lost])
     except KaratError as error:
         status, wrong = refused(error)
-        return show(request, _page(found, request, wanted=wanted, wrong_out=wrong), status)
-    asked = {"to": wanted.to, "edition": wanted.edition, "run": wanted.runs}
-    asked |= {"each_rater": "true"} if wanted.each_rater else {}
-    query = urlencode({key: value for key, value in asked.items() if value}, doseq=True)
+        return show(request, _page(workspace, request, wanted=wanted, wrong_out=wrong), status)
+    params = {"to": wanted.to, "edition": wanted.edition, "run": wanted.runs}
+    params |= {"each_rater": "true"} if wanted.each_rater else {}
+    query = urlencode({key: value for key, value in params.items() if value}, doseq=True)
     download = f"/golden/{quote(name, safe='')}/exchange/file?{query}"
-    page = _page(found, request, wanted=wanted, leaving=leaving, download=download)
+    page = _page(workspace, request, wanted=wanted, leaving=leaving, download=download)
     return show(request, page)
 
 
@@ -143,23 +141,25 @@ def exchange(
 def download(
     request: Request, site: TheState, _asking: AReader, name: str, wanted: Asked
 ) -> Response:
-    """The golden set, or an edition of it, as a file for another tool."""
-    found = opened(site, name)
+    """Download the golden set, or an edition of it, as a file for another tool."""
+    workspace = opened(site, name)
     folder = tempfile.mkdtemp(prefix="karat-")
     try:
-        with exported(found, wanted) as (made, _):
-            kept = Path(folder) / made.name
-            shutil.move(made, kept)
+        with exported(workspace, wanted) as (file, _):
+            download_path = Path(folder) / file.name
+            shutil.move(file, download_path)
     except KaratError as error:
         shutil.rmtree(folder, ignore_errors=True)
         status, wrong = refused(error)
-        return show(request, _page(found, request, wanted=wanted, wrong_out=wrong), status)
+        return show(request, _page(workspace, request, wanted=wanted, wrong_out=wrong), status)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    gone = BackgroundTask(shutil.rmtree, folder, ignore_errors=True)
-    kind = "application/octet-stream"  # whatever it holds, no browser is to run or show it
-    return FileResponse(kept, media_type=kind, filename=kept.name, background=gone)
+    cleanup = BackgroundTask(shutil.rmtree, folder, ignore_errors=True)
+    kind = "application/octet-stream"  # so that no browser runs or displays it
+    return FileResponse(
+        download_path, media_type=kind, filename=download_path.name, background=cleanup
+    )
 
 
 @ROUTER.post("/golden/{name}/exchange")
@@ -173,14 +173,14 @@ def upload(
     rater: Annotated[str, Form()] = "",
     source: Annotated[str, Form()] = "",
 ) -> Response:
-    """Take a file in, all of it or nothing, and say what was kept, assumed and lost."""
-    found, called = opened(site, name), None
+    """Import a whole file or nothing; report what was kept, assumed and lost."""
+    workspace, filename = opened(site, name), None
     try:
-        with uploaded(file) as (where, called):
-            taken = take_upload(
-                found,
-                where,
-                called,
+        with uploaded(file) as (path, filename):
+            imported = take_upload(
+                workspace,
+                path,
+                filename,
                 person=asking.person.name,
                 now=site.clock(),
                 format=name_of_format.strip(),
@@ -190,37 +190,37 @@ def upload(
     except KaratError as error:
         status, wrong = refused(error)
         typed = {"name_of_format": name_of_format, "rater": rater, "source": source}
-        page = _page(found, request, file=called, wrong_in=wrong, typed=typed)
+        page = _page(workspace, request, file=filename, wrong_in=wrong, typed=typed)
         return show(request, page, status)
-    return show(request, _page(found, request, file=called, taken=taken))
+    return show(request, _page(workspace, request, file=filename, taken=imported))
 
 
 @contextmanager
-def exported(found: Workspace, wanted: Wanted) -> Iterator[tuple[Path, Exchange]]:
-    """An export as one file, which is gone afterwards; of a folder a ZIP file."""
+def exported(workspace: Workspace, wanted: Wanted) -> Iterator[tuple[Path, Exchange]]:
+    """Export to one temporary file; a folder becomes a ZIP file."""
     with tempfile.TemporaryDirectory(prefix="karat-") as folder:
-        stem = file_name(f"{found.golden.name}-{wanted.edition or 'now'}")
+        stem = file_name(f"{workspace.golden.name}-{wanted.edition or 'now'}")
         ending = _ENDINGS.get(wanted.to, ".csv" if wanted.to.endswith("csv") else ".json")
-        where = Path(folder) / (stem if wanted.to == "beir" else f"{stem}{ending}")
-        leaving = export_golden_set(
-            found,
-            where,
+        path = Path(folder) / (stem if wanted.to == "beir" else f"{stem}{ending}")
+        outcome = export_golden_set(
+            workspace,
+            path,
             wanted.to,
             edition=wanted.edition or None,
             each_rater=wanted.each_rater,
             runs=wanted.runs,
         )
-        if where.is_dir():
-            packed = Path(folder) / f"{stem}.zip"
-            with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-                for each in sorted(where.rglob("*")):
-                    archive.write(each, f"{stem}/{each.relative_to(where).as_posix()}")
-            where = packed
-        yield where, leaving
+        if path.is_dir():
+            zip_path = Path(folder) / f"{stem}.zip"
+            with zipfile.ZipFile(zip_path, "w", zipfile.ZIP_DEFLATED) as archive:
+                for each in sorted(path.rglob("*")):
+                    archive.write(each, f"{stem}/{each.relative_to(path).as_posix()}")
+            path = zip_path
+        yield path, outcome
 
 
 def _page(
-    found: Workspace,
+    workspace: Workspace,
     request: Request,
     *,
     wanted: Wanted | None = None,
@@ -232,9 +232,9 @@ def _page(
     wrong_out: Said | None = None,
     typed: Mapping[str, str] | None = None,
 ) -> ExchangePage:
-    name = found.golden.name
-    frame = imports_in(found).with_columns(
-        pl.col("file").str.split("/").list.last().alias("file")  # not where it once lay
+    name = workspace.golden.name
+    frame = imports_in(workspace).with_columns(
+        pl.col("file").str.split("/").list.last().alias("file")  # without the folder
     )
     columns = (
         Column("file", "File"),
@@ -247,8 +247,8 @@ def _page(
         golden=name,
         read=list(READ.items()),
         written=list(WRITTEN.items()),
-        editions=[row.name for row in reversed(list_editions(found))],
-        runs=stored_run_names(found),
+        editions=[row.name for row in reversed(list_editions(workspace))],
+        runs=stored_run_names(workspace),
         wanted=wanted or Wanted(),
         file=file,
         taken=taken,

@@ -1,4 +1,4 @@
-"""Golden sets: all of them, and where one stands; what its other pages have in common."""
+"""Golden sets: their list and overviews; helpers of their other pages."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 Link = Callable[[Mapping[str, Any]], str | None]
-"""Where a row of a list leads."""
-_DONE_ON = (
+"""Link of a row."""
+_PAGE_OF = (
     ("karat golden choose", "queries#choose"),
     ("karat golden import", "exchange"),
     ("karat golden pool", "pairs#pool"),
@@ -33,7 +33,7 @@ _DONE_ON = (
     ("karat golden stale", "judgments?stale=yes"),
     ("karat golden freeze", "editions#freeze"),
 )
-"""Where what a command does is done by hand."""
+"""Pages that do what a command does."""
 _SCHEMA = {
     "name": pl.String(),
     "queries": pl.Int64(),
@@ -50,15 +50,11 @@ _SCHEMA = {
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenPage(Page):
-    """A page of one golden set.
-
-    Attributes:
-        golden: Its name.
-    """
+    """A page of one golden set; ``golden`` is its name."""
 
     section: ClassVar[str] = "golden"
     tab: ClassVar[str] = ""
-    """Which of the golden set's pages it is."""
+    """Key of the selected tab."""
     golden: str
 
 
@@ -67,8 +63,8 @@ class GoldenSetsPage(Page):
     """All golden sets.
 
     Attributes:
-        sets: One row for each.
-        hidden: Names of those that have no pages: their names cannot stand in an address.
+        sets: A row per golden set.
+        hidden: Names that cannot be part of an address: these golden sets have no pages.
     """
 
     template: ClassVar[str] = "golden_sets.html.j2"
@@ -79,14 +75,13 @@ class GoldenSetsPage(Page):
 
 @dataclass(frozen=True)
 class Part:
-    """What some of the queries have in common.
+    """Queries with the same value of an attribute.
 
     Attributes:
-        value: Of the attribute; None if they have none.
-        queries: How many they are.
-        share: Of all queries.
-        weight: Their share of the weight; None without weights.
-        where: The page that lists them.
+        value: The value; None if they have none.
+        queries: Their number.
+        weight: Their share of the total weight; None without weights.
+        where: Link to the list of them.
     """
 
     value: str | None
@@ -98,11 +93,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Step:
-    """What to do next.
+    """A next step.
 
     Attributes:
-        what: In words.
-        where: The page on which it is done.
+        what: The step in words.
+        where: Link to the page for it.
     """
 
     what: str
@@ -111,13 +106,13 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenSetPage(GoldenPage):
-    """Where a golden set stands.
+    """Overview of a golden set.
 
     Attributes:
         status: Its numbers.
-        made_of: What its queries are made of, by attribute.
-        warnings: What they lack.
-        steps: What to do next, the most urgent first.
+        made_of: Its composition, by attribute.
+        warnings: Problems of its composition.
+        steps: Next steps, most urgent first.
     """
 
     template: ClassVar[str] = "golden.html.j2"
@@ -132,7 +127,7 @@ def opened(site: AppState, name: str) -> Workspace:
     """The workspace with a golden set.
 
     Raises:
-        NotFound: there is none of that name.
+        NotFound: unknown golden set.
     """
     try:
         return site.opened(name)
@@ -140,107 +135,101 @@ def opened(site: AppState, name: str) -> Workspace:
         raise NotFound(error.what, nearest=error.nearest, fix=error.fix) from None
 
 
-def address(name: str, *parts: str, **asked: str) -> str:
-    """The address of a page of a golden set, without the base path.
-
-    Args:
-        name: Of the golden set.
-        parts: What follows, each percent-encoded here.
-        asked: Names and values of the query.
-    """
+def address(name: str, *parts: str, **params: str) -> str:
+    """The address of a page of a golden set, without the base path; it encodes ``parts``."""
     path = "/".join(quote(part, safe="") for part in (name, *parts))
-    return f"/golden/{path}" + (f"?{urlencode(asked)}" if asked else "")
+    return f"/golden/{path}" + (f"?{urlencode(params)}" if params else "")
 
 
 def crumbs(name: str, *more: tuple[str, str]) -> list[tuple[str, str]]:
-    """What stands above a page of a golden set."""
+    """The breadcrumbs of a page of a golden set."""
     return [("Golden sets", "/golden"), (name, address(name)), *more]
 
 
-def steps(name: str, found: Status) -> list[Step]:
-    """What to do next, and the page on which it is done."""
-    return [Step(what, place(name, command)) for what, command in found.todo]
+def steps(name: str, status: Status) -> list[Step]:
+    """Next steps, each with its page."""
+    return [Step(what, place(name, command)) for what, command in status.todo]
 
 
 def place(name: str, command: str) -> str:
-    """The page on which what a command of ``karat`` does is done."""
+    """The page that does what a command of ``karat`` does."""
     if command.startswith("karat judge"):
         rest = "/adjudicate" if "--adjudicate" in command else ""
         return f"/judge/{quote(name, safe='')}{rest}"
-    page = next((page for start, page in _DONE_ON if command.startswith(start)), "")
+    page = next((page for start, page in _PAGE_OF if command.startswith(start)), "")
     return f"{address(name)}/{page}" if page else address(name)
 
 
 @ROUTER.get("/golden")
 def all_of_them(request: Request, site: TheState, _asking: AReader) -> Response:
-    """List the golden sets, and how far each is."""
+    """List the golden sets with their progress."""
     rows = []
     for row in site.golden_sets():
-        found = STATUSES.get(site.opened(row.name), now=site.clock())
-        head = found.agreement.headline if found.agreement else None
-        todo = steps(row.name, found)
+        status = STATUSES.get(site.opened(row.name), now=site.clock())
+        headline = status.agreement.headline if status.agreement else None
+        todo = steps(row.name, status)
         rows.append(
             {
                 "name": row.name,
-                "queries": found.made_of.queries,
-                "judged": found.judged,
-                "grades": found.grades,
-                "waiting": found.waiting,
-                "kappa": head.value if head else None,
-                "interval": (head and span(head.ci_low, head.ci_high)) or None,
-                "edition": found.edition,
+                "queries": status.made_of.queries,
+                "judged": status.judged,
+                "grades": status.grades,
+                "waiting": status.waiting,
+                "kappa": headline.value if headline else None,
+                "interval": (headline and span(headline.ci_low, headline.ci_high)) or None,
+                "edition": status.edition,
                 "todo": todo[0].what if todo else None,
                 "todo_at": todo[0].where if todo and addressable(row.name) else None,
             }
         )
 
-    def at(*parts: str, **asked: str) -> Link:
+    def link_to(*parts: str, **params: str) -> Link:
         return lambda row: (
-            address(row["name"], *parts, **asked) if addressable(row["name"]) else None
+            address(row["name"], *parts, **params) if addressable(row["name"]) else None
         )
 
     columns = (
-        Column("name", "Golden set", link=at()),
-        Column("queries", "Queries", "count", link=at("queries")),
-        Column("judged", "Judged", "count", link=at("queries", graded=">=1")),
-        Column("grades", "Grades", "count", link=at("pairs")),
-        Column("waiting", "Waiting", "count", link=at("pairs", waiting=">=1")),
-        Column("kappa", "κ", "number", link=at("agreement")),
+        Column("name", "Golden set", link=link_to()),
+        Column("queries", "Queries", "count", link=link_to("queries")),
+        Column("judged", "Judged", "count", link=link_to("queries", graded=">=1")),
+        Column("grades", "Grades", "count", link=link_to("pairs")),
+        Column("waiting", "Waiting", "count", link=link_to("pairs", waiting=">=1")),
+        Column("kappa", "κ", "number", link=link_to("agreement")),
         Column("interval", "95 %"),
         Column(
             "edition",
             "Newest edition",
-            link=lambda row: row["edition"] and at("editions", row["edition"])(row),
+            link=lambda row: row["edition"] and link_to("editions", row["edition"])(row),
         ),
         Column("todo", "To do", link=lambda row: row["todo_at"]),
     )
     frame = pl.DataFrame(rows, schema=_SCHEMA)
-    found_sets = listed(frame, columns, Ask.of(request), search=["name"])
+    golden_sets = listed(frame, columns, Ask.of(request), search=["name"])
     hidden = [name for name in frame["name"] if not addressable(name)]
-    return show(request, GoldenSetsPage(title="Golden sets", sets=found_sets, hidden=hidden))
+    return show(request, GoldenSetsPage(title="Golden sets", sets=golden_sets, hidden=hidden))
 
 
 @ROUTER.get("/golden/{name}")
 def overview(request: Request, site: TheState, _asking: AReader, name: str) -> Response:
-    """Where a golden set stands, what it is made of, and what to do next."""
-    found = STATUSES.get(opened(site, name), now=site.clock())
+    """Show the status, composition and next steps of a golden set."""
+    status = STATUSES.get(opened(site, name), now=site.clock())
     page = GoldenSetPage(
         title=name,
         crumbs=[("Golden sets", "/golden")],
         golden=name,
-        status=found,
-        made_of=_made_of(name, found),
-        warnings=found.made_of.warnings,
-        steps=steps(name, found),
+        status=status,
+        made_of=_made_of(name, status),
+        warnings=status.made_of.warnings,
+        steps=steps(name, status),
     )
     return show(request, page)
 
 
-def _made_of(name: str, found: Status) -> list[tuple[str, list[Part]]]:
+def _made_of(name: str, status: Status) -> list[tuple[str, list[Part]]]:
     parts: dict[str, list[Part]] = {}
-    for row in found.made_of.frame.iter_rows(named=True):
-        own = row["attribute"] in ("band", "origin", "no_answer", "words")
-        column = row["attribute"] if own else column_of(row["attribute"], OWN)
+    for row in status.made_of.frame.iter_rows(named=True):
+        is_column = row["attribute"] in ("band", "origin", "no_answer", "words")
+        column = row["attribute"] if is_column else column_of(row["attribute"], OWN)
         value = row["value"]
         if column == "no_answer":
             value = {"true": "yes", "false": "no"}.get(value, value)

@@ -1,4 +1,4 @@
-"""Pairs and judgments of a golden set: their lists, and the history of one pair."""
+"""Pairs and judgments of a golden set, the history of one pair, and pooling from runs."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 Grade = Annotated[float | None, Query(allow_inf_nan=False)]
-"""A grade, as an address says it."""
+"""A route parameter: a grade in the address."""
 _NUMBER = re.compile("[0-9]{1,9}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Typed:
-    """What the form says that chooses pairs.
+    """Fields of the pooling form.
 
     Attributes:
-        runs: Names of the runs that are ticked; None for those that are ticked at first.
+        runs: Names of the ticked runs; None for the default.
         k: Documents of each ranking.
-        method: Which go first.
-        budget: How many pairs at most; empty for all.
+        method: Order in which pairs are chosen.
+        budget: Most pairs; empty for all.
     """
 
     runs: Sequence[str] | None = None
@@ -59,13 +59,11 @@ class PairsPage(GoldenPage):
     """Pairs of query and document that are queued or judged.
 
     Attributes:
-        only: Which of them, in words, if a cell of a confusion matrix led here; else None.
-        pairs: One row for each.
-        runs: Runs that more can be chosen from.
-        pooled: What became of choosing more; None if nobody did.
-        lacking: Queries for which no run returned anything then: id and text.
-        wrong: Why that did not work; None if it did.
-        typed: What the form says.
+        only: The filter in words, if the link comes from a confusion matrix; else None.
+        runs: Runs to pool from.
+        pooled: Outcome of pooling; None if not requested.
+        lacking: Queries for which no run returned anything: id and text.
+        wrong: Why pooling was refused; None if it was not.
     """
 
     template: ClassVar[str] = "golden_pairs.html.j2"
@@ -81,20 +79,18 @@ class PairsPage(GoldenPage):
 
 @dataclass(frozen=True, kw_only=True)
 class PairPage(GoldenPage):
-    """A pair, and everything that was ever said of it.
+    """A pair and all its judgments.
 
     Attributes:
-        query_id: Of the query.
-        query: Its text, or its id.
-        need: Its information need; None without.
-        doc_id: Of the document.
-        text: Of the document; None if it is not known.
-        url: Of the document, if it can be gone to by https or http.
-        about: What else is known of the document: name and value.
-        state: What the pair is (``browsing.STATES``); None if nothing of it counts.
-        grade: That counts; None without.
-        rule: That made it.
-        history: Every judgment, those among them that count no more.
+        query: The query's text, or its id.
+        need: The information need; None without one.
+        text: The document's text; None if unknown.
+        url: The document's http or https address, if any.
+        about: Other attributes of the document: name and value.
+        state: One of ``workflows.golden.queries.STATES``; None without a counting judgment.
+        grade: The aggregated grade; None without one.
+        rule: Its aggregation method.
+        history: Every judgment, including superseded ones.
     """
 
     template: ClassVar[str] = "golden_pair.html.j2"
@@ -114,11 +110,7 @@ class PairPage(GoldenPage):
 
 @dataclass(frozen=True, kw_only=True)
 class JudgmentsPage(GoldenPage):
-    """The judgments that count, the newest first.
-
-    Attributes:
-        judgments: One row for each.
-    """
+    """The judgments that count, newest first."""
 
     template: ClassVar[str] = "golden_judgments.html.j2"
     tab: ClassVar[str] = "judgments"
@@ -136,9 +128,9 @@ def pairs(
     b: str | None = None,
     b_grade: Grade = None,
 ) -> Response:
-    """List the pairs; with two grades (and raters) those that got both."""
-    said = [(r, g) for r, g in ((a, a_grade), (b, b_grade)) if g is not None]
-    return show(request, _page(opened(site, name), Ask.of(request), said))
+    """List the pairs; with two grades (and raters), only pairs that received both."""
+    given = [(r, g) for r, g in ((a, a_grade), (b, b_grade)) if g is not None]
+    return show(request, _page(opened(site, name), Ask.of(request), given))
 
 
 @ROUTER.post("/golden/{name}/pairs")
@@ -152,18 +144,18 @@ def pool(
     method: Annotated[str, Form()] = "depth",
     budget: Annotated[str, Form()] = "",
 ) -> Response:
-    """Put what runs return, and nobody judged, into the queue."""
-    found, ask = opened(site, name), Ask()
+    """Queue unjudged documents that the selected runs returned."""
+    workspace, ask = opened(site, name), Ask()
     try:
         if not runs:
-            raise UsageError("no run is chosen", fix="choose one or more")
+            raise UsageError("no run is selected", fix="select one or more")
         if budget.strip() and not _NUMBER.fullmatch(budget.strip()):
-            raise UsageError(f"a budget of {budget[:20]!r} is not a number of pairs")
+            raise UsageError(f"the budget {budget[:20]!r} is not a number of pairs")
         if not _NUMBER.fullmatch(k.strip()):
-            raise UsageError(f"a depth of {k[:20]!r} is not a number of documents", fix="10")
+            raise UsageError(f"the depth {k[:20]!r} is not a number of documents", fix="10")
         limit = int(budget) if budget.strip() else None
-        done = pool_kept(
-            found,
+        pooled = pool_kept(
+            workspace,
             runs,
             person=asking.person.name,
             now=site.clock(),
@@ -174,43 +166,43 @@ def pool(
     except KaratError as error:
         status, wrong = refused(error)
         typed = Typed(runs=runs or (), k=k, method=method, budget=budget)
-        return show(request, _page(found, ask, [], wrong=wrong, typed=typed), status)
-    return show(request, _page(found, ask, [], pooled=done))
+        return show(request, _page(workspace, ask, [], wrong=wrong, typed=typed), status)
+    return show(request, _page(workspace, ask, [], pooled=pooled))
 
 
 @ROUTER.get("/golden/{name}/pair")
 def pair(
     request: Request, site: TheState, _asking: AReader, name: str, query: str, document: str
 ) -> Response:
-    """One pair and its history."""
+    """Show one pair and its history."""
     try:
-        found = pair_in(opened(site, name), query, document)
+        result = pair_in(opened(site, name), query, document)
     except UsageError as error:
         raise NotFound(error.what, nearest=error.nearest, fix=error.fix) from None
-    shown = found.document or {}
-    url, row = shown.get("url"), found.pair or {}
-    about = dict(shown.get("attributes") or {})
+    document_row = result.document or {}
+    url, row = document_row.get("url"), result.pair or {}
+    about = dict(document_row.get("attributes") or {})
     if url and not url.startswith(("https://", "http://")):
         about, url = {"url": url, **about}, None
     page = PairPage(
-        title=shown.get("title") or document,
+        title=document_row.get("title") or document,
         crumbs=crumbs(
             name,
             ("Queries", address(name, "queries")),
-            (found.text or query, address(name, "queries", query)),
+            (result.text or query, address(name, "queries", query)),
         ),
         golden=name,
         query_id=query,
-        query=found.text or query,
-        need=found.need,
+        query=result.text or query,
+        need=result.need,
         doc_id=document,
-        text=shown.get("text"),
+        text=document_row.get("text"),
         url=url,
         about=list(about.items()),
         state=row.get("state"),
         grade=row.get("grade"),
         rule=row.get("rule"),
-        history=_history(found.history, Ask.of(request)),
+        history=_history(result.history, Ask.of(request)),
     )
     return show(request, page)
 
@@ -231,7 +223,7 @@ def judgments(request: Request, site: TheState, _asking: AReader, name: str) -> 
 
 
 def list_pairs(frame: pl.DataFrame, name: str, ask: Ask) -> Listed:
-    """Pairs, as ``browsing.pairs_in`` gives them, as a list."""
+    """Pairs, from ``pairs_in``, as a list."""
     columns = (
         Column("text", "Query", link=lambda row: address(name, "queries", row["query_id"])),
         Column("title", "Document", link=lambda row: pair_address(name, row)),
@@ -245,7 +237,7 @@ def list_pairs(frame: pl.DataFrame, name: str, ask: Ask) -> Listed:
         Column("gold_grade", "Gold", "grade", shown=False),
         Column("votes", "Votes", "count"),
         Column("waiting", "Waiting", "count"),
-        Column("rule", "Rule", shown=False, choices=True),
+        Column("rule", "Aggregation", shown=False, choices=True),
         Column("chosen_by", "Chosen by", shown=False, choices=True),
         Column("priority", "Priority", "count", shown=False),
     )
@@ -256,7 +248,7 @@ def list_pairs(frame: pl.DataFrame, name: str, ask: Ask) -> Listed:
 
 
 def list_judgments(frame: pl.DataFrame, name: str, ask: Ask) -> Listed:
-    """Judgments, as ``browsing.judgments_in`` gives them, as a list."""
+    """Judgments, from ``judgments_in``, as a list."""
     columns = (
         Column("text", "Query", link=lambda row: pair_address(name, row)),
         Column("title", "Document", link=lambda row: pair_address(name, row)),
@@ -278,42 +270,42 @@ def list_judgments(frame: pl.DataFrame, name: str, ask: Ask) -> Listed:
 
 
 def _page(
-    found: Workspace,
+    workspace: Workspace,
     ask: Ask,
-    said: Sequence[tuple[str | None, float]],
+    given: Sequence[tuple[str | None, float]],
     *,
     pooled: Pooled | None = None,
     wrong: Said | None = None,
     typed: Typed | None = None,
 ) -> PairsPage:
-    name, frame = found.golden.name, pairs_in(found)
+    name, frame = workspace.golden.name, pairs_in(workspace)
     only = None
-    if said:
-        known = set(frame["raters"].explode().drop_nulls())
-        for rater, _ in said:
-            if rater is not None and rater not in known:
-                near = nearest(rater, known)
-                raise UsageError(f"nothing was judged by {rater[:100]!r}", nearest=near)
-        frame = given_by(frame, *said)
-        only = " and ".join(f"{rater or 'a rater'} gave {grade:g}" for rater, grade in said)
+    if given:
+        raters = set(frame["raters"].explode().drop_nulls())
+        for rater, _ in given:
+            if rater is not None and rater not in raters:
+                near = nearest(rater, raters)
+                raise UsageError(f"unknown rater {rater[:100]!r}", nearest=near)
+        frame = given_by(frame, *given)
+        only = " and ".join(f"{rater or 'a rater'} gave {grade:g}" for rater, grade in given)
     return PairsPage(
         title=f"Pairs of {name}",
         crumbs=crumbs(name),
         golden=name,
         only=only,
         pairs=list_pairs(frame, name, ask),
-        runs=stored_run_names(found),
+        runs=stored_run_names(workspace),
         pooled=pooled,
-        lacking=_lacking(found, pooled),
+        lacking=_lacking(workspace, pooled),
         wrong=wrong,
         typed=typed or Typed(),
     )
 
 
-def _lacking(found: Workspace, pooled: Pooled | None) -> list[tuple[str, str]]:
+def _lacking(workspace: Workspace, pooled: Pooled | None) -> list[tuple[str, str]]:
     if pooled is None or not pooled.lacking:
         return []
-    texts = dict(queries_in(found, OWN)[0].select("query_id", "text").iter_rows())
+    texts = dict(queries_in(workspace, OWN)[0].select("query_id", "text").iter_rows())
     return [(query, texts.get(query) or query) for query in pooled.lacking]
 
 
@@ -332,5 +324,5 @@ def _history(frame: pl.DataFrame, ask: Ask) -> Listed:
         Column("judgment", "Number", "count", shown=False),
         Column("supersedes", "Supersedes", "count", shown=False),
     )
-    said = pl.col("state").str.replace("_", " ", literal=True)
-    return listed(frame.with_columns(state=said), columns, ask, search=["rater"], per_page=200)
+    state = pl.col("state").str.replace("_", " ", literal=True)
+    return listed(frame.with_columns(state=state), columns, ask, search=["rater"], per_page=200)

@@ -1,4 +1,4 @@
-"""Queries of a golden set: their list, and one with its documents and what was said of them."""
+"""Queries of a golden set: their list, one with its documents, and sampling from a log."""
 
 from __future__ import annotations
 
@@ -40,28 +40,32 @@ from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 MOST_QUERIES = 5_000
-"""Queries that a page draws: they go to the browser and come back with the form."""
+"""Largest sample: it goes to the browser and comes back with the form."""
 _MOST_HELD = 4 << 20
-"""Bytes of a sample, compressed, that go so."""
-_FIELD = 1 << 19  # characters: a form's fields hold twice as many, and no more
+"""Largest compressed sample, in bytes."""
+_FIELD = 1 << 19  # characters; a form field may have twice as many
 _SHOWN = 3
-"""Attributes that stand in the table; the others are in CSV and JSON."""
+"""Attributes in the table; CSV and JSON have all."""
 _FACTS = ("need", "weight", "count", "band", "stratum", "origin", "probability")
-_HEADS = {"need": "information need", "count": "times searched", "probability": "chance of draw"}
+_HEADS = {
+    "need": "information need",
+    "count": "times searched",
+    "probability": "sampling probability",
+}
 
 
 @dataclass(frozen=True)
 class Typed:
-    """What the form says that chooses queries from a log.
+    """Fields of the sampling form.
 
     Attributes:
         size: Queries to draw.
-        bands: ``NAME=SHARE``, a line each; empty for thirds.
-        quotas: ``ATTRIBUTE=VALUE:N``, a line each.
-        hard: Queries known to be hard, a line each.
-        text: The column of queries, if it has no usual name.
-        count: The column of counts, likewise.
-        mask: Whether what is personal is replaced.
+        bands: ``NAME=SHARE``, one per line; empty for thirds.
+        quotas: ``ATTRIBUTE=VALUE:N``, one per line.
+        hard: Queries known to be hard, one per line.
+        text: The column of queries; empty to detect it.
+        count: The column of counts; empty to detect it.
+        mask: Whether personal data is replaced.
     """
 
     size: str = "100"
@@ -78,10 +82,9 @@ class QueriesPage(GoldenPage):
     """The queries.
 
     Attributes:
-        queries: One row for each.
-        typed: What the form that chooses from a log says.
-        wrong: Why nothing was chosen from a log; None if nothing went wrong.
-        placed: What became of a sample that was put in; None if none was.
+        typed: Fields of the sampling form.
+        wrong: Why sampling was refused; None if it was not.
+        placed: Outcome of adding a sample; None if none was added.
     """
 
     template: ClassVar[str] = "golden_queries.html.j2"
@@ -94,16 +97,15 @@ class QueriesPage(GoldenPage):
 
 @dataclass(frozen=True, kw_only=True)
 class PlanPage(GoldenPage):
-    """A sample of a log, before it is put into the golden set.
+    """A sample of a log, before it is added to the golden set.
 
     Attributes:
-        file: What the log is called.
-        drawn: The sample, and what became of the log's rows; not in JSON, for it holds every
-            query of the log.
-        searches: In the log, without what was dropped.
-        plan: What would become of the golden set.
-        queries: The sample, most asked first.
-        sealed: The sample in parts, for the form that puts it in.
+        file: Name of the log.
+        drawn: The sample and a summary of the log; not in JSON: it has every query of the log.
+        searches: Searches in the log, without dropped rows.
+        plan: Changes that adding the sample would make.
+        queries: The sample, most searched first.
+        sealed: The sample in parts, signed, for the form that adds it.
     """
 
     template: ClassVar[str] = "golden_choose.html.j2"
@@ -121,12 +123,11 @@ class QueryPage(GoldenPage):
     """One query.
 
     Attributes:
-        query_id: Its id.
-        text: What was typed; None if nobody knows.
-        facts: What else is known of it: name and value.
+        text: None if unknown.
+        facts: Its attributes: name and value.
         no_answer: Whether no document answers it.
-        editions: Names of the editions that hold it.
-        documents: What was queued or judged for it, with what each rater said.
+        editions: Names of the editions that contain it.
+        documents: Documents queued or judged for it, with each rater's grade.
     """
 
     template: ClassVar[str] = "golden_query.html.j2"
@@ -141,7 +142,7 @@ class QueryPage(GoldenPage):
 
 @ROUTER.get("/golden/{name}/queries")
 def queries(request: Request, site: TheState, _asking: AReader, name: str) -> Response:
-    """List the queries; here they are chosen from a log."""
+    """List the queries, with a form to sample more from a log."""
     return show(request, _page(opened(site, name), Ask.of(request)))
 
 
@@ -160,7 +161,7 @@ async def plan(
     count: Annotated[str, Form()] = "",
     mask: Annotated[str, Form()] = "",
 ) -> Response:
-    """Draw queries from a log, and show what putting them in would do; nothing is kept of it."""
+    """Sample queries from a log, and show the effect of adding them; nothing is stored."""
     typed = Typed(size, bands, quotas, hard, text.strip(), count.strip(), bool(mask))
     return await in_turn(request, lambda: _planned(request, site, asking, name, log, typed))
 
@@ -173,12 +174,12 @@ def _planned(
     log: UploadFile | None,
     typed: Typed,
 ) -> Response:
-    found = opened(site, name)
+    workspace = opened(site, name)
     try:
-        with uploaded(log, "log") as (where, called), told_as(where, called):
+        with uploaded(log, "log") as (path, filename), told_as(path, filename):
             drawn = draw_queries(
-                found,
-                where,
+                workspace,
+                path,
                 _size(typed.size),
                 bands=read_bands(_lines(typed.bands)),
                 quotas=[read_quota(line) for line in _lines(typed.quotas)],
@@ -188,18 +189,18 @@ def _planned(
                 count=typed.count or None,
                 most=ON_SERVER,
             )
-        sealed = _seal(drawn.sample.queries, found, asking, site.settings.max_upload // 2)
+        sealed = _seal(drawn.sample.queries, workspace, asking, site.settings.max_upload // 2)
     except KaratError as error:
         status, wrong = refused(error)
-        return show(request, _page(found, Ask(), typed=typed, wrong=wrong), status)
+        return show(request, _page(workspace, Ask(), typed=typed, wrong=wrong), status)
     page = PlanPage(
         title="What would be chosen",
         crumbs=crumbs(name, ("Queries", address(name, "queries"))),
         golden=name,
-        file=called,
+        file=filename,
         drawn=drawn,
         searches=int(drawn.log.frame["count"].sum()),
-        plan=plan_queries(found, drawn),
+        plan=plan_queries(workspace, drawn),
         queries=drawn.sample.queries.select("text", "band", "count").to_dicts(),
         sealed=sealed,
     )
@@ -215,30 +216,30 @@ def choose(
     sample: Annotated[list[str] | None, Form()] = None,
     replace: Annotated[str, Form()] = "",
 ) -> Response:
-    """Put a sample in that was shown before."""
-    found = opened(site, name)
+    """Add a sample that was shown before."""
+    workspace = opened(site, name)
     try:
         placed = put_sample(
-            found,
-            _unseal("".join(sample or ()), found, asking),
+            workspace,
+            _unseal("".join(sample or ()), workspace, asking),
             now=site.clock(),
             replace=bool(replace),
             person=asking.person.name,
         )
     except KaratError as error:
         status, wrong = refused(error)
-        return show(request, _page(found, Ask(), wrong=wrong), status)
-    return show(request, _page(found, Ask(), placed=placed))
+        return show(request, _page(workspace, Ask(), wrong=wrong), status)
+    return show(request, _page(workspace, Ask(), placed=placed))
 
 
 @ROUTER.get("/golden/{name}/queries/{query_id:path}")
 def query(request: Request, site: TheState, _asking: AReader, name: str, query_id: str) -> Response:
-    """One query with its documents."""
+    """Show one query with its documents."""
     try:
-        found = query_in(opened(site, name), query_id)
+        result = query_in(opened(site, name), query_id)
     except UsageError as error:
         raise NotFound(error.what, nearest=error.nearest, fix=error.fix) from None
-    row = found.query
+    row = result.query
     others = [n for n in row if n not in {"query_id", "text", "no_answer", *_FACTS}]
     page = QueryPage(
         title=row.get("text") or query_id,
@@ -248,23 +249,16 @@ def query(request: Request, site: TheState, _asking: AReader, name: str, query_i
         text=row.get("text"),
         facts=[(_HEADS.get(n, n), row[n]) for n in (*_FACTS, *others) if n in row],
         no_answer=bool(row.get("no_answer")),
-        editions=found.editions,
-        documents=_documents(found.documents, name, Ask.of(request)),
+        editions=result.editions,
+        documents=_documents(result.documents, name, Ask.of(request)),
     )
     return show(request, page)
 
 
 def list_queries(frame: pl.DataFrame, attributes: Mapping[str, str], name: str, ask: Ask) -> Listed:
-    """Queries as a list.
-
-    Args:
-        frame: As ``browsing.queries_in`` gives it.
-        attributes: What its columns of attributes are called.
-        name: Of the golden set.
-        ask: What is asked of the list.
-    """
+    """Queries, from ``queries_in``, as a list; ``attributes`` has their columns' headings."""
     frame = frame.with_columns(text=pl.coalesce("text", "query_id"))
-    held = set(frame.columns)
+    present = set(frame.columns)
 
     def to_pairs(**where: str) -> Any:
         return lambda row: address(name, "pairs", query_id=row["query_id"], **where)
@@ -281,7 +275,7 @@ def list_queries(frame: pl.DataFrame, attributes: Mapping[str, str], name: str, 
         Column("no_answer", "No answer", "flag", choices=True, shown=False),
         Column("words", "Words", choices=True, shown=False),
     ]
-    # Of few values, for the rest would fill the screen; looked for no further than there is room.
+    # Only attributes of few values fit the screen.
     few = list(islice((c for c in attributes if frame[c].n_unique() <= 30), _SHOWN))
     for column in attributes:
         number = frame.schema[column].is_numeric()
@@ -302,16 +296,16 @@ def list_queries(frame: pl.DataFrame, attributes: Mapping[str, str], name: str, 
         Column("waiting", "Waiting", "count", link=to_pairs(waiting=">=1")),
         Column("editions", "Editions", "count", shown=False),
     ]
-    there = [column for column in columns if column.name in held]
-    search = [n for n in ("text", "need", "query_id") if n in held]
-    return listed(frame, there, ask, search=search)
+    available = [column for column in columns if column.name in present]
+    search = [n for n in ("text", "need", "query_id") if n in present]
+    return listed(frame, available, ask, search=search)
 
 
 def _documents(frame: pl.DataFrame, name: str, ask: Ask) -> Listed:
     columns = (
         Column("name", "Document", link=lambda row: pair_address(name, row)),
         Column("doc_id", "Id", shown=False),
-        Column("begins", "Begins", longest=160),
+        Column("begins", "Text", longest=160),
         Column("said", "Each rater"),
         Column("adjudicated", "Adjudicated", "grade"),
         Column("grade", "Grade", "grade"),
@@ -324,20 +318,20 @@ def _documents(frame: pl.DataFrame, name: str, ask: Ask) -> Listed:
 
 
 def pair_address(name: str, row: Mapping[str, Any]) -> str:
-    """The page of a pair of a golden set, without the base path."""
+    """The page of a pair, without the base path."""
     return address(name, "pair", query=row["query_id"], document=row["doc_id"])
 
 
 def _page(
-    found: Workspace,
+    workspace: Workspace,
     ask: Ask,
     *,
     typed: Typed | None = None,
     wrong: Said | None = None,
     placed: Placed | None = None,
 ) -> QueriesPage:
-    name = found.golden.name
-    frame, attributes = queries_in(found, OWN)
+    name = workspace.golden.name
+    frame, attributes = queries_in(workspace, OWN)
     return QueriesPage(
         title=f"Queries of {name}",
         crumbs=crumbs(name),
@@ -356,33 +350,31 @@ def _lines(text: str) -> list[str]:
 def _size(text: str) -> int:
     if not re.fullmatch("[0-9]{1,9}", text.strip()) or not 1 <= int(text) <= MOST_QUERIES:
         raise UsageError(
-            f"{text[:20]!r} is no number of queries from 1 to {MOST_QUERIES:,}", fix="such as 100"
+            f"{text[:20]!r} is not a number of queries from 1 to {MOST_QUERIES:,}", fix="100"
         )
     return int(text)
 
 
-def _seal(sample: pl.DataFrame, found: Workspace, asking: Principal, most: int) -> list[str]:
-    """A sample as its form holds it: so nothing of the log is kept here until it is put in."""
-    out = io.BytesIO()
-    sample.write_ipc(out, compression="zstd")
-    if out.tell() > min(_MOST_HELD, most // 2):  # base64 twice makes it 1.8 times as long
+def _seal(sample: pl.DataFrame, workspace: Workspace, asking: Principal, most: int) -> list[str]:
+    """A sample as signed form fields, so that the server stores nothing until it is added."""
+    buffer = io.BytesIO()
+    sample.write_ipc(buffer, compression="zstd")
+    if buffer.tell() > min(_MOST_HELD, most // 2):  # base64 twice: 1.8 times as long
         raise UsageError(
-            "these queries, with their attributes, are too long to be held by a page",
-            fix="draw fewer, or take columns that nobody needs out of the log",
+            "the sample with its attributes is too large for a page",
+            fix="draw fewer queries, or drop unneeded columns from the log",
         )
-    sealed = seal(base64.b64encode(out.getvalue()).decode(), *_about(found, asking))
+    sealed = seal(base64.b64encode(buffer.getvalue()).decode(), *_about(workspace, asking))
     return [sealed[at : at + _FIELD] for at in range(0, len(sealed), _FIELD)]
 
 
-def _unseal(text: str, found: Workspace, asking: Principal) -> pl.DataFrame:
-    plain = unseal(text, *_about(found, asking))
+def _unseal(text: str, workspace: Workspace, asking: Principal) -> pl.DataFrame:
+    plain = unseal(text, *_about(workspace, asking))
     if plain is None:
-        raise UsageError(
-            "this is no sample that was shown to you", fix="choose the log again, and look at it"
-        )
+        raise UsageError("the sample is not one that was shown to you", fix="upload the log again")
     return pl.read_ipc(io.BytesIO(base64.b64decode(plain)))
 
 
-def _about(found: Workspace, asking: Principal) -> tuple[str, tuple[object, ...]]:
-    """What a sample is sealed with: the key, and for whom and what it is good."""
-    return found.golden.salt, ("sample", found.golden.id, asking.person.name)
+def _about(workspace: Workspace, asking: Principal) -> tuple[str, tuple[object, ...]]:
+    """The key that signs a sample, and what the signature is bound to."""
+    return workspace.golden.salt, ("sample", workspace.golden.id, asking.person.name)

@@ -1,1 +1,1 @@
-"""Judging: queues, and what people rate: pages."""
+"""Pages for judging."""

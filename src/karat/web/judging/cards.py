@@ -1,8 +1,7 @@
-"""Cards: a query and a document as a rater sees them, by the workspace's card.
+"""Cards: a query and a document as a rater sees them.
 
-Of what is stored only what a rater may know: no rank, no system, no other rater, and not whether a
-pair is shown for the first time. Everything is text; the one address that becomes a link is checked
-here, and so is the one that becomes a picture.
+A card shows only what may not bias a rater: no rank, no system, no other rater, and not whether
+the pair is a repeat. All content is text; the one link and the one image are checked here.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from karat.web.framework import signed_values
 from karat.workflows.judging.queue import Card, Judging, Vote
 
 Pieces = Sequence[tuple[str, bool]]
-"""A text in pieces, each with whether it is a word of the query."""
+"""A text in pieces; True marks words of the query."""
 
 FIRST = 12_000
-"""Characters of a document that are shown at once; the rest is one key away."""
+"""Characters of a document shown at first; the rest is unfolded."""
 _OWN = ("title", "text", "url")
 _PICTURE = re.compile(r"data:image/(png|jpeg|gif|webp|avif);base64,[A-Za-z0-9+/=\s]+")
 _MOST_S = 86_400
@@ -40,10 +39,9 @@ class Grade:
     """A grade, as a button.
 
     Attributes:
-        value: The grade.
-        key: The key that gives it; None if there are more grades than keys.
-        word: What it is called.
-        sign: By what it is told, in one line; empty if nothing is declared.
+        key: Its keyboard shortcut; None if there are more grades than keys.
+        word: Its label.
+        sign: How to recognize it, in one line; empty if not declared.
     """
 
     value: float
@@ -54,11 +52,11 @@ class Grade:
 
 @dataclass(frozen=True)
 class Block:
-    """A piece of a guideline.
+    """A block of a guideline.
 
     Attributes:
         kind: ``heading`` | ``item`` | ``text``.
-        pieces: Its text in pieces, each with whether it is strong.
+        pieces: Its text in pieces; True marks bold ones.
     """
 
     kind: str
@@ -67,20 +65,20 @@ class Block:
 
 @dataclass(frozen=True)
 class Shown:
-    """What is on a card.
+    """The content of a card.
 
     Attributes:
-        query: What was typed.
-        need: What the person wanted; None if it is not known.
-        title: Of the document, the query's words marked.
-        body: How its text begins, likewise.
-        rest: How it goes on; empty if that is all.
-        more: Further attributes: name and value.
-        image: Address of its picture; None if there is none, or it may not be shown.
-        link: Where it lies, if a browser may be sent there.
-        address: Where it lies, as a text.
-        votes: In an adjudication what raters said, the lowest grade first; else empty.
-        ticket: What was shown and when, sealed by the server.
+        query: The query's text.
+        need: The information need; None if unknown.
+        title: Title of the document, with the query's words marked.
+        body: Start of its text, likewise.
+        rest: The rest of its text; empty if ``body`` is all.
+        more: More attributes: name and value.
+        image: Address of its image; None without one, or if its origin is not allowed.
+        link: Its address, if safe to open.
+        address: Its address, as text.
+        votes: In an adjudication, the raters' votes, lowest grade first; else empty.
+        ticket: What was shown and when, signed by the server.
     """
 
     query: str
@@ -97,19 +95,19 @@ class Shown:
 
 
 def dealt(card: Card, judging: Judging, origin: str) -> Shown:
-    """A card as its page shows it from now on to whom it was dealt; ``origin`` as in ``shown``."""
+    """A card as just leased to its rater, with a new ticket; ``origin`` as in ``shown``."""
     ticket = Ticket.of(card, judging.clock()).seal(*_good_for(judging))
     return shown(card, judging.opened.workspace, origin, ticket)
 
 
 def shown(card: Card, workspace: WorkspaceConfig, origin: str, ticket: str) -> Shown:
-    """A card as its page shows it.
+    """The content of a card.
 
     Args:
         card: The pair.
-        workspace: Whose ``card`` says which attribute is what, and ``images`` whence pictures come.
-        origin: Our own, as ``https://karat.example.org``.
-        ticket: As ``Ticket.seal`` gives it.
+        workspace: Its ``card`` maps attributes; its ``images`` lists allowed origins of images.
+        origin: The server's own origin, as ``https://karat.example.org``.
+        ticket: From ``Ticket.seal``.
     """
     claim, fields = card.claim, workspace.card
     query = claim.query_text or claim.query_id
@@ -136,16 +134,15 @@ def shown(card: Card, workspace: WorkspaceConfig, origin: str, ticket: str) -> S
 
 @dataclass(frozen=True)
 class Ticket:
-    """What a card showed, and when; it goes to the browser, sealed, and comes back with the answer.
+    """What a card showed, and when; signed, it goes to the browser and comes back with the answer.
 
     Attributes:
-        document_sha256: Hash of the document as it was shown.
-        guideline: Version of the guideline that was shown.
+        document_sha256: Hash of the document as shown.
+        guideline: Version of the guideline as shown.
         since_us: When it was shown, microseconds UTC.
-        slot: Number of the place that is judged. No rater may see it: those of hidden repeats and
-            gold items are made later than the rest, and so are greater.
-        token: Names this showing: what is sent twice counts once.
-        pair: What was shown, as ``pair_key`` has it: a slot that went may leave another its number.
+        slot: Id of the slot. Raters must not see it: hidden repeats and gold items have larger ids.
+        token: Id of this showing: an answer sent twice counts once.
+        pair: From ``pair_key``: a deleted slot's id may be reused for another pair.
     """
 
     document_sha256: str | None
@@ -157,92 +154,93 @@ class Ticket:
 
     @classmethod
     def of(cls, card: Card, now: int) -> Ticket:
-        """Of a card that is shown now, microseconds UTC."""
+        """A new ticket for a card shown at ``now``, microseconds UTC."""
         claim = card.claim
         pair = pair_key(claim.query_id, claim.doc_id)
         return cls(claim.document_sha256, claim.guideline, now, claim.slot_id, card.token, pair)
 
     def seal(self, key: str, *about: object) -> str:
-        """As a text that nobody else can make or read, and whose length tells no slot.
+        """As a text that only this server can create or read; its length does not reveal the slot.
 
         Args:
-            key: A secret of the server's.
-            about: What it is good for: whose, and at which desk.
+            key: A secret of the server.
+            about: What it is valid for: golden set, rater and kind of judging.
         """
         slot = f"{self.slot:020}"
-        said = [self.document_sha256, self.guideline, self.since_us, slot, self.token, self.pair]
-        return signed_values.seal(json.dumps(said), key, about)
+        fields = [self.document_sha256, self.guideline, self.since_us, slot, self.token, self.pair]
+        return signed_values.seal(json.dumps(fields), key, about)
 
     @classmethod
     def unseal(cls, text: str, key: str, *about: object) -> Ticket | None:
-        """What ``seal`` made; None if it did not make this."""
+        """Parse a text made by ``seal``; None if it is invalid."""
         plain = signed_values.unseal(text, key, about)
         if plain is None:
             return None
         document, guideline, since_us, slot, token, pair = json.loads(plain)
         return cls(document, guideline, since_us, int(slot), token, pair)
 
-    def seconds(self, now: int, said: float | None) -> float | None:
+    def seconds(self, now: int, reported: float | None) -> float | None:
         """How long the judgment took.
 
         Args:
             now: Microseconds UTC.
-            said: By the browser, which knows when its page was hidden; None if it did not say.
+            reported: Seconds reported by the browser, which excludes time hidden; None if missing.
 
         Returns:
-            What the browser said, unless it is impossible; else all the time since the card was
-            shown; None beyond a day.
+            ``reported`` if possible; else the time since the card was shown; None beyond a day.
         """
         since = (now - self.since_us) / 1e6
-        if said is not None and 0 <= said <= min(since + 1, _MOST_S):
-            return round(said, 1)
+        if reported is not None and 0 <= reported <= min(since + 1, _MOST_S):
+            return round(reported, 1)
         return round(since, 1) if 0 <= since <= _MOST_S else None
 
 
 @dataclass(frozen=True)
 class Door:
-    """How answers come in: a page or the API, each of which has its own way out of a mistake.
+    """An entry point of answers (page or API), with its advice for mistakes.
 
     Attributes:
-        no_answer: What to do where nothing is said of a card.
-        no_ticket: What to do where it is not said of which.
+        no_answer: Fix for an answer without grade and reason.
+        no_ticket: Fix for an answer without a valid ticket.
     """
 
     no_answer: str
     no_ticket: str
 
     def ticket(self, judging: Judging, sealed: str) -> Ticket:
-        """The card an answer is of.
+        """The ticket of an answer.
 
         Raises:
-            UsageError: it is a card of nobody's, of another's, or of another desk.
+            UsageError: it is invalid, or of another rater or kind of judging.
         """
-        found = Ticket.unseal(sealed, *_good_for(judging))
-        if found is None:
-            raise UsageError("the answer does not say which card it is of", fix=self.no_ticket)
-        return found
+        ticket = Ticket.unseal(sealed, *_good_for(judging))
+        if ticket is None:
+            raise UsageError("the answer has an invalid ticket", fix=self.no_ticket)
+        return ticket
 
-    def record(self, judging: Judging, said: Said) -> int:
-        """Record what was said of a card; returns the judgment's number.
+    def record(self, judging: Judging, answer: Said) -> int:
+        """Record an answer; return the judgment's id.
 
         Raises:
-            UsageError: there is no answer, or it is two; it is of no card (``ticket``), or cannot
-                be recorded (``Judging.record``).
+            UsageError: not exactly one of grade and reason, an invalid ticket, or refused by
+                ``Judging.record``.
         """
-        if said.grade is None and not said.cannot:
-            raise UsageError("there is no answer", fix=self.no_answer)
-        if said.grade is not None and said.cannot:
-            raise UsageError("there is a grade, and a reason why there can be none", fix="give one")
-        reason = said.reason.strip()
-        if said.cannot:
-            reason = f"{said.cannot}: {reason}" if reason else said.cannot
-        ticket = self.ticket(judging, said.ticket)
+        if answer.grade is None and not answer.cannot:
+            raise UsageError("the answer has neither a grade nor a reason", fix=self.no_answer)
+        if answer.grade is not None and answer.cannot:
+            raise UsageError(
+                "the answer has both a grade and a reason why it cannot be judged", fix="send one"
+            )
+        reason = answer.reason.strip()
+        if answer.cannot:
+            reason = f"{answer.cannot}: {reason}" if reason else answer.cannot
+        ticket = self.ticket(judging, answer.ticket)
         return judging.record(
             ticket.slot,
             ticket.token,
-            said.grade,
+            answer.grade,
             reason or None,
-            seconds=ticket.seconds(judging.clock(), said.seconds),
+            seconds=ticket.seconds(judging.clock(), answer.seconds),
             shown=ticket.document_sha256,
             guideline=ticket.guideline,
             pair_shown=ticket.pair,
@@ -250,7 +248,7 @@ class Door:
 
 
 class Said(Protocol):
-    """What somebody says of a card."""
+    """An answer to a card."""
 
     @property
     def grade(self) -> float | None:
@@ -262,19 +260,19 @@ class Said(Protocol):
 
     @property
     def reason(self) -> str:
-        """In words; may be empty."""
+        """A comment; may be empty."""
 
     @property
     def seconds(self) -> float | None:
-        """How long it took; None if that is not said."""
+        """How long it took; None if unknown."""
 
     @property
     def ticket(self) -> str:
-        """As the card had it."""
+        """The card's ticket."""
 
 
 def grades_of(golden: GoldenSetRow) -> list[Grade]:
-    """The declared scale, lowest first; every whole grade where none are declared."""
+    """The declared scale, lowest first; every whole grade if none are declared."""
     declared: Mapping[float, str] = golden.grades
     if not declared:
         low, high = golden.scale
@@ -283,64 +281,65 @@ def grades_of(golden: GoldenSetRow) -> list[Grade]:
     out = []
     for grade, text in declared.items():
         word, _, sign = (part.strip() for part in text.partition(":"))
-        word = "" if word == f"{grade:g}" else word  # as golden sets of earlier days have it
+        word = "" if word == f"{grade:g}" else word  # from older versions
         out.append(Grade(grade, keys.get(grade), word, sign))
     return out
 
 
 def reasons() -> list[tuple[str, str, str]]:
-    """Why a pair cannot be judged: key, code, and words."""
+    """Reasons why a pair cannot be judged: key, code, and text."""
     return [(str(place), code, text) for place, (code, text) in enumerate(REASONS.items(), 1)]
 
 
 def words_of(query: str) -> set[str]:
-    """The words of a query, case and accents folded."""
+    """The words of a query, with case and accents folded."""
     return {_folded(each[0]) for each in _word(query).finditer(query)}
 
 
 def marked(text: str, words: Iterable[str]) -> Pieces:
-    """A text in pieces: those that are words of a query, as a whole, and what lies between them."""
-    wanted = set(words)
+    """A text in pieces, with whole words of the query marked."""
+    targets = set(words)
     pieces: list[tuple[str, bool]] = []
     at = 0
-    for each in _word(text).finditer(text) if wanted else ():
-        if _folded(each[0]) in wanted:
-            if at < each.start():
-                pieces.append((text[at : each.start()], False))
-            pieces.append((each[0], True))
-            at = each.end()
+    for match in _word(text).finditer(text) if targets else ():
+        if _folded(match[0]) in targets:
+            if at < match.start():
+                pieces.append((text[at : match.start()], False))
+            pieces.append((match[0], True))
+            at = match.end()
     if at < len(text):
         pieces.append((text[at:], False))
     return pieces
 
 
 def guideline_blocks(text: str) -> list[Block]:
-    """A guideline in Markdown, as far as guidelines use it: headings, items, strong words."""
-    out: list[Block] = []
-    kind, held = "text", ""
+    """Parse the Markdown that guidelines use: headings, items, bold."""
+    blocks: list[Block] = []
+    kind, buffer = "text", ""
     for line in [*text.splitlines(), ""]:
-        bare = line.strip()
-        starts = re.match(r"(#+|[-*+]|\d+[.)])\s+(?=\S)", bare)
-        if held and (not bare or starts or kind == "heading"):
-            out.append(Block(kind, _strong(held)))
-            held = ""
-        if starts:
-            kind = "heading" if starts[1].startswith("#") else "item"
-            held = bare[starts.end() :] if kind == "heading" or not starts[1][0].isdigit() else bare
-        elif bare:
-            kind = kind if held else "text"
-            held = f"{held} {bare}".strip()
-    return out
+        stripped = line.strip()
+        marker = re.match(r"(#+|[-*+]|\d+[.)])\s+(?=\S)", stripped)
+        if buffer and (not stripped or marker or kind == "heading"):
+            blocks.append(Block(kind, _strong(buffer)))
+            buffer = ""
+        if marker:
+            kind = "heading" if marker[1].startswith("#") else "item"
+            numbered = kind == "item" and marker[1][0].isdigit()
+            buffer = stripped if numbered else stripped[marker.end() :]
+        elif stripped:
+            kind = kind if buffer else "text"
+            buffer = f"{buffer} {stripped}".strip()
+    return blocks
 
 
 def safe_link(address: str | None) -> str | None:
-    """An address that a browser may be sent to: of ``http`` or ``https``, and of a host."""
+    """The address if it is http or https with a host and no user; else None."""
     parts = _split(address)
     return address.strip() if address and parts and parts[0] in {"http", "https"} else None
 
 
 def safe_image(address: str | None, origins: Iterable[str]) -> str | None:
-    """An address that a picture may be loaded from: it is the picture, or of an origin given."""
+    """The address if it is an inline image, or of an allowed origin; else None."""
     if not address:
         return None
     if _PICTURE.fullmatch(address):
@@ -351,15 +350,15 @@ def safe_image(address: str | None, origins: Iterable[str]) -> str | None:
 
 
 def _good_for(judging: Judging) -> tuple[str, int, str, str]:
-    """What a ticket is sealed with: the key, and for whom and what it is good."""
+    """The key that seals a ticket, and what it is valid for."""
     golden = judging.opened.golden
     return golden.salt, golden.id, judging.rater, judging.kind
 
 
 def _split(address: str | None) -> tuple[str, str] | None:
-    """Scheme, and host with port; None if it is no such address, or names a user."""
+    """Scheme, and host with port; None if invalid or with a user name."""
     text = (address or "").strip()
-    # Browsers leave out what is not printable, and read \ as /: what they would see differs.
+    # Browsers drop unprintable characters and read \ as /: they would open another address.
     if not text.isprintable() or "\\" in text or " " in text:
         return None
     try:
@@ -393,15 +392,15 @@ def _words(value: Any) -> str:
 
 
 def _cut(text: str) -> int:
-    """Where a long text is cut: behind the last line, else word, of its first part."""
-    if len(text) <= FIRST * 5 // 4:  # not for a few words
+    """Where to fold a long text: after the last line, else word, of its first part."""
+    if len(text) <= FIRST * 5 // 4:  # do not fold a few words
         return len(text)
-    found = max(text.rfind("\n", FIRST // 2, FIRST), 0) or text.rfind(" ", FIRST // 2, FIRST)
-    return found + 1 if found > 0 else FIRST
+    cut = max(text.rfind("\n", FIRST // 2, FIRST), 0) or text.rfind(" ", FIRST // 2, FIRST)
+    return cut + 1 if cut > 0 else FIRST
 
 
 def _word(text: str) -> re.Pattern[str]:
-    """What a word is in a text: letters and digits, with the signs that lie on them."""
+    """A word: letters and digits with their combining marks."""
     signs = "".join(
         re.escape(c) for c in set(text) if c > "\x7f" and unicodedata.category(c)[0] == "M"
     )
@@ -411,8 +410,8 @@ def _word(text: str) -> re.Pattern[str]:
 def _folded(word: str) -> str:
     if word.isascii():
         return word.lower()
-    apart = unicodedata.normalize("NFKD", word.casefold())
-    return "".join(c for c in apart if not unicodedata.combining(c)).casefold()
+    decomposed = unicodedata.normalize("NFKD", word.casefold())
+    return "".join(c for c in decomposed if not unicodedata.combining(c)).casefold()
 
 
 def _strong(text: str) -> Pieces:

@@ -1,4 +1,4 @@
-"""Judging: one card at a time, saved before the next one shows; and settling disagreements."""
+"""Judging: one card at a time, each answer saved before the next card; and adjudication."""
 
 from __future__ import annotations
 
@@ -36,34 +36,33 @@ from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 NOTES = {
-    "lost": "That pair went to another rater meanwhile, so your answer was not recorded. "
-    "Here is the next one.",
-    "overtaken": "You have answered for that pair before, and have corrected it, taken it back or "
-    "judged another since, so this answer was not recorded. Undo goes back to it, one by one.",
-    "many": f"You have put {MOST_PUT_OFF} off already. Settle this one, or say why you cannot.",
+    "lost": "Your lease on this pair expired and another rater has it now, so your answer was not "
+    "recorded. Here is the next pair.",
+    "overtaken": "Your answer was not recorded: you have since corrected or undone your rating of "
+    "that pair, or judged another. Undo goes back to it, one pair at a time.",
+    "many": f"You have put off {MOST_PUT_OFF} pairs. Judge this one, or say why you cannot.",
     "gone": "There was nothing to undo.",
-    "words": "Another reason needs words: write them as the reason, then choose it again.",
+    "words": "“Another reason” needs a comment: write it, then choose the reason again.",
     "later": "Put off: it comes back in an hour.",
-    "undone": "Taken back. Here is the pair again.",
+    "undone": "Undone. Here is the pair again.",
 }
-"""What a page may say above a card; an address names one of them and says nothing else."""
-_DOOR = Door(
-    no_answer="give a grade, or say why you cannot", no_ticket="reload the page, and answer again"
+"""Notes above a card; an address names one by its key."""
+_ENTRY = Door(
+    no_answer="give a grade, or say why you cannot", no_ticket="reload the page and answer again"
 )
 _NOT_DONE = frozenset({"lost", "overtaken", "many"})
-"""Notes of a part that shows what comes next although what was sent was not done: status 409."""
+"""Notes of answers that were not recorded: the next card has status 409."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A golden set that may be judged.
+    """Work of the rater in a golden set.
 
     Attributes:
-        name: Of the golden set.
-        left: Judgments that wait for this rater.
-        done: Those given.
-        minutes: About how many minutes the rest takes; None if that is not known.
-        disagreements: Those that wait to be settled by this rater.
+        left: Judgments to give.
+        done: Judgments given.
+        minutes: Estimated minutes for the rest; None if unknown.
+        disagreements: Disagreements to settle.
     """
 
     name: str
@@ -75,11 +74,7 @@ class Waiting:
 
 @dataclass(frozen=True, kw_only=True)
 class ChoosePage(Page):
-    """What may be judged, where there is more than one thing.
-
-    Attributes:
-        waiting: Each golden set.
-    """
+    """A choice of golden sets to judge."""
 
     template: ClassVar[str] = "judge_choose.html.j2"
     section: ClassVar[str] = "judge"
@@ -88,26 +83,22 @@ class ChoosePage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class JudgePage(Page):
-    """One card, or the finish line.
+    """One card, or the finish.
 
     Attributes:
-        golden: Name of the golden set.
         adjudicate: Whether disagreements are settled, rather than pairs rated.
-        card: The pair; None if nothing waits.
-        grades: The declared scale, lowest first.
-        reasons: Why a pair cannot be judged: key, code, words.
-        guideline: The guideline.
-        version: Its version.
+        card: The pair; None if none is left.
+        reasons: Reasons why a pair cannot be judged: key, code, text.
         done: Judgments given.
         left: Judgments to give.
-        later: Pairs that were put off and come back.
-        minutes: About how many minutes the rest takes; None if that is not known.
-        typical: Median of the seconds that the newest judgments took; None if none was timed.
-        newest: Number of the judgment that an undo takes back; None if there is none.
-        disagreements: At the finish, disagreements that wait for this rater.
-        before: What was said of the card before it was taken back; None if it is new.
-        reason: The reason given then.
-        note: What to say above the card; None for nothing.
+        later: Pairs put off.
+        minutes: Estimated minutes for the rest; None if unknown.
+        typical: Median seconds of the newest judgments; None if none was timed.
+        newest: Id of the judgment that an undo reverts; None if there is none.
+        disagreements: At the finish, disagreements that the rater can settle.
+        before: The undone answer to this card; None if there is none.
+        reason: The comment of the undone answer.
+        note: Note above the card; None for none.
     """
 
     template: ClassVar[str] = "judge.html.j2"
@@ -133,23 +124,21 @@ class JudgePage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class JudgePart(JudgePage):
-    """The same without what stands around it, for a script that puts it in place."""
+    """The same without the frame of the page, for a script that inserts it."""
 
     template: ClassVar[str] = "judge_part.html.j2"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a form says of a card.
+    """The fields of an answer.
 
     Attributes:
-        grade: The grade.
-        cannot: Why it cannot be judged, one of ``karat.golden.queue.REASONS``.
-        reason: In the rater's words.
-        seconds: How long the card was looked at, by the browser.
-        ticket: As the card had it: nothing else says which card it is of.
+        cannot: Why the pair cannot be judged, one of ``karat.golden.queue.REASONS``.
+        seconds: How long the card was visible, measured by the browser.
+        ticket: The card's ticket, which identifies the card.
         do: ``later`` or ``undo``; empty for a judgment.
-        newest: For ``undo``, the judgment to take back.
+        newest: For ``undo``, id of the judgment to revert.
     """
 
     grade: float | None
@@ -171,15 +160,15 @@ def _answer(
     newest: Annotated[str, Form(pattern=r"^\d{0,18}$")] = "",
 ) -> Answer:
     took = _number(seconds)
-    given = _number(grade)
-    if grade.strip() and given is None:
-        raise UsageError(f"{grade!r} is no grade")
-    return Answer(given, cannot, reason, took, ticket, do, int(newest) if newest else None)
+    value = _number(grade)
+    if grade.strip() and value is None:
+        raise UsageError(f"{grade!r} is not a grade")
+    return Answer(value, cannot, reason, took, ticket, do, int(newest) if newest else None)
 
 
 @ROUTER.get("/judge")
 def choose(request: Request, site: TheState, asking: ARater) -> Response:
-    """What waits; straight on if that is one thing."""
+    """List the golden sets to judge; redirect if there is only one."""
     waiting = [_waiting(site.opened(row.name), asking, site) for row in site.golden_sets()]
     if len(waiting) == 1 and "format" not in request.query_params:
         only = waiting[0]
@@ -190,7 +179,7 @@ def choose(request: Request, site: TheState, asking: ARater) -> Response:
 
 @ROUTER.get("/judge/{name}")
 def card(request: Request, site: TheState, asking: ARater, name: str) -> Response:
-    """The next pair to rate; the same one again until it is dealt with."""
+    """Show the next pair to rate; it stays the same until answered."""
     judging = Judging(opened_of(site, name), asking.person.name, site.clock)
     return _shown(request, site, judging, asking)
 
@@ -201,18 +190,18 @@ def answer(
     site: TheState,
     asking: ARater,
     name: str,
-    said: Annotated[Answer, Depends(_answer)],
+    form: Annotated[Answer, Depends(_answer)],
 ) -> Response:
-    """Record a rating, put a pair off, or undo; then the next pair."""
+    """Record a rating, put a pair off, or undo; then show the next pair."""
     judging = Judging(opened_of(site, name), asking.person.name, site.clock)
-    return _done(request, site, judging, said)
+    return _done(request, site, judging, form)
 
 
 @ROUTER.get("/judge/{name}/adjudicate")
 def disagreement(request: Request, site: TheState, asking: ARater, name: str) -> Response:
-    """The next disagreement to settle, with what the raters said, and no names."""
-    opened = opened_of(site, name)
-    judging = Judging(opened, asking.person.name, site.clock, adjudicate=True)
+    """Show the next disagreement to settle, with the anonymous votes."""
+    workspace = opened_of(site, name)
+    judging = Judging(workspace, asking.person.name, site.clock, adjudicate=True)
     return _shown(request, site, judging, asking)
 
 
@@ -222,19 +211,19 @@ def settle(
     site: TheState,
     asking: ARater,
     name: str,
-    said: Annotated[Answer, Depends(_answer)],
+    form: Annotated[Answer, Depends(_answer)],
 ) -> Response:
-    """Record how a disagreement is settled; as for a rating."""
-    opened = opened_of(site, name)
-    judging = Judging(opened, asking.person.name, site.clock, adjudicate=True)
-    return _done(request, site, judging, said)
+    """Record how a disagreement is settled; as ``answer``."""
+    workspace = opened_of(site, name)
+    judging = Judging(workspace, asking.person.name, site.clock, adjudicate=True)
+    return _done(request, site, judging, form)
 
 
 def opened_of(site: AppState, name: str) -> Workspace:
-    """The workspace with a golden set that an address names.
+    """The workspace with a golden set.
 
     Raises:
-        NotFound: there is no such golden set.
+        NotFound: unknown golden set.
     """
     try:
         return site.opened(name)
@@ -243,55 +232,54 @@ def opened_of(site: AppState, name: str) -> Workspace:
 
 
 def _shown(request: Request, site: AppState, judging: Judging, asking: Principal) -> Response:
-    """The next card, which is dealt: so only to somebody who came for it.
+    """Show the next card, which leases it: so only if the user opened the page.
 
-    A browser tells where a request comes from. As a picture or a frame, on whatever page, it would
-    lease a pair unseen, or mark the votes of a disagreement as seen; and a link from elsewhere
-    leads to what waits, from where one step leads to the card.
+    Embedded as an image or a frame, a card would be leased unseen, or the votes of a disagreement
+    marked as seen. A link from another site leads to the overview, one click from the card.
     """
-    to = request.headers.get("sec-fetch-dest", "document")
-    if to != "document" and not (to == "empty" and "x-part" in request.headers):
-        raise Refused(403, "a card is shown as a page, and in nothing else")
+    destination = request.headers.get("sec-fetch-dest", "document")
+    if destination != "document" and not (destination == "empty" and "x-part" in request.headers):
+        raise Refused(403, "a card can only be opened as a page")
     if request.headers.get("sec-fetch-site") == "cross-site":
         waiting = [_waiting(judging.opened, asking, site)]
         return show(request, ChoosePage(title="Judge", waiting=waiting))
     note = NOTES.get(request.query_params.get("note", ""))
     was = request.query_params.get("was")
     if was in {"cannot judge", *(f"{each.value:g}" for each in grades_of(judging.opened.golden))}:
-        note = f"The pair before: corrected, it was {was}."
+        note = f"The previous pair was corrected from {was}."
     return show(request, _page(request, site, judging, judging.card(), JudgePage, note))
 
 
-def _done(request: Request, site: AppState, judging: Judging, said: Answer) -> Response:
-    """Do what the form says, which is in the store then, and show what comes next."""
-    note, was, taken = None, None, None
-    if said.do == "undo":
-        taken = judging.take_back(said.newest)
-        note = "gone" if taken is None else "undone"
-    elif said.do == "later":
-        note = _put_off(judging, _DOOR.ticket(judging, said.ticket))
+def _done(request: Request, site: AppState, judging: Judging, form: Answer) -> Response:
+    """Do what the form asks, and show what comes next."""
+    note, was, undone = None, None, None
+    if form.do == "undo":
+        undone = judging.take_back(form.newest)
+        note = "gone" if undone is None else "undone"
+    elif form.do == "later":
+        note = _put_off(judging, _ENTRY.ticket(judging, form.ticket))
     else:
         try:
-            was = judging.corrected(_DOOR.record(judging, said))
+            was = judging.corrected(_ENTRY.record(judging, form))
         except LeaseLost as error:
             note = "overtaken" if isinstance(error, Overtaken) else "lost"
         except UsageError:
-            wordless = said.cannot == "other" and not said.reason.strip()
-            if not wordless or "x-part" in request.headers:
+            lacks_comment = form.cannot == "other" and not form.reason.strip()
+            if not lacks_comment or "x-part" in request.headers:
                 raise
             note = "words"
-    if "x-part" not in request.headers:  # a form: no page that a reload would send again
+    if "x-part" not in request.headers:  # a form: redirect, so that a reload does not send it again
         adjudicate = judging.kind == "adjudication"
         return _go(site, judging.opened.golden.name, adjudicate=adjudicate, note=note, was=was)
-    following = judging.card() if taken is None else taken.card
-    words = NOTES[note] if note in {"gone", *_NOT_DONE} else None
-    words = words if was is None else f"The pair before: corrected, it was {was}."
-    page = _page(request, site, judging, following, JudgePart, words, taken)
+    next_card = judging.card() if undone is None else undone.card
+    message = NOTES[note] if note in {"gone", *_NOT_DONE} else None
+    message = message if was is None else f"The previous pair was corrected from {was}."
+    page = _page(request, site, judging, next_card, JudgePart, message, undone)
     return show(request, page, 409 if note in _NOT_DONE else 200)
 
 
 def _put_off(judging: Judging, ticket: Ticket) -> str | None:
-    """Put a pair off; nothing is to be said if it is no more theirs, or was put off before."""
+    """Put a pair off; return the note, None if the lease is gone or it was put off before."""
     try:
         judging.put_off(ticket.slot)
     except TooManyPutOff:
@@ -308,18 +296,18 @@ def _page(
     card: Card | None,
     kind: type[JudgePage],
     note: str | None,
-    taken: TakenBack | None = None,
+    undone: TakenBack | None = None,
 ) -> JudgePage:
-    opened, far = judging.opened, judging.far()
-    golden, adjudicate = opened.golden, judging.kind == "adjudication"
-    timed = [each for each in far.seconds if each is not None]
+    workspace, progress = judging.opened, judging.far()
+    golden, adjudicate = workspace.golden, judging.kind == "adjudication"
+    seconds = [each for each in progress.seconds if each is not None]
     origin = f"{request.url.scheme}://{request.url.netloc}"
-    before, reason, waiting = None, None, 0
-    if taken is not None:
-        before = "cannot judge" if taken.grade is None else f"{taken.grade:g}"
-        reason = taken.reason if taken.grade is not None else None
+    before, reason, disagreements = None, None, 0
+    if undone is not None:
+        before = "cannot judge" if undone.grade is None else f"{undone.grade:g}"
+        reason = undone.reason if undone.grade is not None else None
     if card is None and not adjudicate:
-        waiting = Judging(opened, judging.rater, site.clock, adjudicate=True).far().left
+        disagreements = Judging(workspace, judging.rater, site.clock, adjudicate=True).far().left
     return kind(
         title=f"{'Settle' if adjudicate else 'Judge'} {golden.name}",
         golden=golden.name,
@@ -331,30 +319,34 @@ def _page(
             golden.guideline_text if card is None else card.claim.guideline_text
         ),
         version=golden.guideline if card is None else card.claim.guideline,
-        done=far.done,
-        left=far.left,
-        later=far.later,
-        minutes=_minutes(far),
-        typical=median(timed) if timed else None,
+        done=progress.done,
+        left=progress.left,
+        later=progress.later,
+        minutes=_minutes(progress),
+        typical=median(seconds) if seconds else None,
         newest=judging.newest(),
-        disagreements=waiting,
+        disagreements=disagreements,
         before=before,
         reason=reason,
         note=note,
     )
 
 
-def _waiting(opened: Workspace, asking: Principal, site: AppState) -> Waiting:
-    who = asking.person.name
-    far = Judging(opened, who, site.clock).far()
-    apart = Judging(opened, who, site.clock, adjudicate=True).far()
-    return Waiting(opened.golden.name, far.left, far.done, _minutes(far), apart.left)
+def _waiting(workspace: Workspace, asking: Principal, site: AppState) -> Waiting:
+    rater = asking.person.name
+    progress = Judging(workspace, rater, site.clock).far()
+    adjudication = Judging(workspace, rater, site.clock, adjudicate=True).far()
+    return Waiting(
+        workspace.golden.name, progress.left, progress.done, _minutes(progress), adjudication.left
+    )
 
 
-def _minutes(far: Progress) -> int | None:
-    about = seconds_left(far.left, far.seconds)
-    # A file that was imported may say of a judgment that it took ages.
-    return None if about is None or not far.left or about > 1e9 else max(1, round(about / 60))
+def _minutes(progress: Progress) -> int | None:
+    seconds = seconds_left(progress.left, progress.seconds)
+    # Imported judgments may have absurd durations.
+    if seconds is None or not progress.left or seconds > 1e9:
+        return None
+    return max(1, round(seconds / 60))
 
 
 def _go(
@@ -362,8 +354,8 @@ def _go(
 ) -> Response:
     where = f"{site.settings.base}/judge/{quote(name, safe='')}"
     where += "/adjudicate" if adjudicate else ""
-    said = {key: value for key, value in (("note", note), ("was", was)) if value}
-    return RedirectResponse(f"{where}?{urlencode(said)}" if said else where, 303)
+    params = {key: value for key, value in (("note", note), ("was", was)) if value}
+    return RedirectResponse(f"{where}?{urlencode(params)}" if params else where, 303)
 
 
 def _number(text: str) -> float | None:

@@ -1,4 +1,4 @@
-"""Judging in a table, for those who know their pairs: filter, choose rows, one grade for all."""
+"""Bulk judging in a table: filter, select rows, one grade for all."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 MOST = 500
-"""Pairs that are graded at once."""
+"""Most pairs graded at once."""
 _KEY = ("query_id", "doc_id", "document_sha256", "guideline")
-"""What the form says of a row: the pair, and what its rater had before them."""
+"""Columns that identify a row: the pair, and the versions shown to the rater."""
 _COLUMNS = (
     Column("title", "Document"),
     Column("begins", "Text"),
@@ -35,29 +35,25 @@ _COLUMNS = (
     Column("need", "Need", shown=False),
     Column("yours", "Your grade", choices=True),
     Column("judgments", "Judgments", "count"),
-    Column("free", "Free places", "count"),
+    Column("free", "Open ratings", "count"),
     Column("priority", "Priority", "count"),
     Column("chosen_by", "Chosen by", choices=True),
-    Column("query_id", "Query's id", shown=False),
-    Column("doc_id", "Document's id", shown=False),
+    Column("query_id", "Query id", shown=False),
+    Column("doc_id", "Document id", shown=False),
     Column("pair", "Pair", shown=False),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeTablePage(Page):
-    """The pairs of a queue, some of which get a grade.
+    """The pairs of a queue, with a form to grade some.
 
     Attributes:
-        golden: Name of the golden set.
-        found: The pairs, with one's own grades and nobody else's.
-        grades: The declared scale, lowest first.
-        guideline: The guideline.
-        version: Its version.
-        graded: How many pairs were graded just now.
-        corrected: Of these, how many had a rating that agreement goes on being computed of.
-        refused: Pairs that were not, by query and document, and why.
-        address: Where the form goes: this page, filtered as it is.
+        found: The pairs, with the rater's own grades only.
+        graded: Pairs just graded.
+        corrected: Those whose first rating agreement continues to use.
+        refused: Pairs that were not graded, and why.
+        address: Target of the form: this page with its filters.
     """
 
     template: ClassVar[str] = "judge_table.html.j2"
@@ -75,7 +71,7 @@ class JudgeTablePage(Page):
 
 @ROUTER.get("/judge/{name}/table")
 def table(request: Request, site: TheState, asking: AnEngineer, name: str) -> Response:
-    """The pairs of the queue."""
+    """Show the pairs of the queue."""
     return show(request, _page(request, opened_of(site, name), asking.person.name, []))
 
 
@@ -89,27 +85,32 @@ def grade_chosen(
     pair: Annotated[list[str] | None, Form()] = None,
     reason: Annotated[str, Form()] = "",
 ) -> Response:
-    """Give the chosen pairs a grade; what is refused is said, row by row."""
-    opened, who = opened_of(site, name), asking.person.name
-    chosen = dict(_pair(text) for text in pair or ())  # all are read before one is graded
-    if not chosen:
-        raise UsageError("no row is chosen", fix="tick the rows, then press a grade")
-    if len(chosen) > MOST:
-        raise UsageError(f"more than {MOST} rows are chosen", fix="grade them in parts")
-    why, now = reason.strip() or None, site.clock()
-    rated = rate_pairs(opened, who, chosen, grade, now=now, reason=why, seen=chosen)
-    return show(request, _page(request, opened, who, rated))
+    """Grade the selected pairs; report each refusal."""
+    workspace, rater = opened_of(site, name), asking.person.name
+    selected = dict(_pair(text) for text in pair or ())  # all are checked before one is graded
+    if not selected:
+        raise UsageError("no row is selected", fix="tick rows, then choose a grade")
+    if len(selected) > MOST:
+        raise UsageError(
+            f"{len(selected):,} rows are selected; at most {MOST} can be graded at once",
+            fix="grade them in parts",
+        )
+    comment, now = reason.strip() or None, site.clock()
+    rated = rate_pairs(workspace, rater, selected, grade, now=now, reason=comment, seen=selected)
+    return show(request, _page(request, workspace, rater, rated))
 
 
-def _page(request: Request, opened: Workspace, who: str, rated: Sequence[Rated]) -> JudgeTablePage:
-    frame = pairs_of(opened, who)
+def _page(
+    request: Request, workspace: Workspace, rater: str, rated: Sequence[Rated]
+) -> JudgeTablePage:
+    frame = pairs_of(workspace, rater)
     frame = frame.with_columns(pair=pl.struct(*_KEY).map_elements(_key, pl.String)).drop(_KEY[2:])
-    ask, golden = Ask.of(request), opened.golden
+    ask, golden = Ask.of(request), workspace.golden
     search = ["query", "need", "title", "begins", "doc_id", "query_id"]
     rows = frame.select("query_id", "doc_id", "query", "title").iter_rows()
-    called = {(q, d): f"{query}: {title}" for q, d, query, title in rows}
+    title_of = {(q, d): f"{query}: {title}" for q, d, query, title in rows}
     refused = [
-        (called.get((each.query_id, each.doc_id), each.doc_id), each.refused)
+        (title_of.get((each.query_id, each.doc_id), each.doc_id), each.refused)
         for each in rated
         if each.refused is not None
     ]
@@ -134,8 +135,8 @@ def _key(row: dict[str, str | None]) -> str:
 
 
 def _pair(text: str) -> tuple[Pair, Seen]:
-    """A pair, and what was shown of it, as ``_key`` has them."""
-    query_id, doc_id, document, guideline = unpacked(text, len(_KEY)) or [None] * len(_KEY)
+    """Parse a key made by ``_key``."""
+    query_id, doc_id, document_sha256, guideline = unpacked(text, len(_KEY)) or [None] * len(_KEY)
     if query_id is None or doc_id is None or guideline is None:
-        raise UsageError("a row does not say which pair it is", fix="reload the page")
-    return (query_id, doc_id), Seen(document, guideline)
+        raise UsageError("a selected row is invalid", fix="reload the page")
+    return (query_id, doc_id), Seen(document_sha256, guideline)

@@ -1,8 +1,8 @@
-"""Comparisons: which there are, and what came out of each."""
+"""Comparisons: their list, and the results of each."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 from urllib.parse import quote, urlencode
@@ -14,6 +14,7 @@ from fastapi.responses import RedirectResponse
 from karat.errors import UsageError
 from karat.reports.phrases import report
 from karat.reports.writers.sheets import Sheet, answer_changes, what_changed
+from karat.stats.effects import TIED
 from karat.store.sql import comparisons as stored
 from karat.store.sql import runs
 from karat.store.sql.comparisons import ComparisonRow
@@ -27,7 +28,6 @@ from karat.web.framework.idempotency import lead_saying, show_said
 from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import Page, show
 from karat.web.framework.state import AppState, TheState
-from karat.web.offline._comparison_lists import WAYS, list_of_queries
 from karat.web.offline.counted import counts_in, in_slice, narrowed, uncounted
 from karat.web.offline.stored_comparisons import ask_again, axes, confirm, find, look
 from karat.workflows.workspace import stored_comparisons
@@ -39,8 +39,10 @@ from karat.workflows.workspace.stored_comparisons import KeptComparison
 from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
-_SAID = {
-    "waiting": "is waiting to be computed",
+OUTCOMES = ("better", "same", "worse")
+"""Outcomes of a query under a measure."""
+_PENDING = {
+    "waiting": "waiting to be computed",
     "running": "being computed",
     "failed": "could not be computed",
 }
@@ -48,12 +50,11 @@ _SAID = {
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonsPage(Page):
-    """The comparisons that are kept.
+    """The stored comparisons.
 
     Attributes:
-        golden: Name of the golden set.
-        comparisons: The comparisons, the newest first.
-        several: Whether there are runs to compare.
+        comparisons: Newest first.
+        several: Whether there are at least two runs to compare.
     """
 
     template: ClassVar[str] = "comparisons.html.j2"
@@ -65,35 +66,31 @@ class ComparisonsPage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonPage(Page):
-    """What came out of a comparison.
+    """The results of a comparison.
 
     Attributes:
-        row: What was asked, by whom, and how far it is.
-        runs: The runs, the baseline first.
+        row: Its settings, author and state.
+        runs: Baseline first.
         since: What changed since it was computed, in a sentence; empty if nothing did.
-        numbers: What ``karat compare --format json`` says, but for its queries; None before it is
+        numbers: The object of ``karat compare --format json`` without its queries; None until
             computed.
-        lead: What may be said, in sentences.
-        comparison: The same, as components of a report take it.
-        results: Each run by itself.
-        measure: The measure of the list.
-        candidate: The candidate of the list.
-        slice: The slice that the list is of, as ``lang=de``; empty for all.
-        uncounted: How many queries count in no number over all, in a sentence; empty if all do.
-        counts: How many queries of the list's measure are better, the same, worse, of those that
-            count.
-        zero_weight: How many of the list do not count, while others do.
-        queries: The queries, the largest contribution first.
-        listing: Whether the address asks for something of the list.
-        titles: By document of a pair to judge next what it is called; only those known.
-        queued: How many pairs were just put into the queue; None if nobody asked for it.
-        raised: How many of those that were in it go first now.
-        charts: The charts.
-        sheets: How candidates answered, as a table of text; none where nothing is known of it.
-        view_ids: Where the name of a measure leads.
-        parts: The slices by candidate and attribute, then by measure.
-        links: Where a slice leads, by candidate and attribute.
-        ways: Where the counts of a measure lead.
+        lead: The conclusions, in sentences.
+        comparison: The same numbers as records.
+        results: The values of each run.
+        slice: The slice of the query list, as ``lang=de``; empty for all queries.
+        uncounted: How many queries have zero weight, in a sentence; empty if none or all do.
+        counts: Queries of the list by outcome; those of zero weight are excluded.
+        zero_weight: Queries of the list with zero weight.
+        queries: Largest contribution first.
+        listing: Whether the address has parameters of the list.
+        titles: Titles of the documents to judge next, where known.
+        queued: Pairs just added to the queue; None if none were requested.
+        raised: Pairs already in the queue that moved to its front.
+        sheets: Changes of answers (latency, errors), as tables of text.
+        view_ids: Link of each measure and candidate.
+        parts: Slices by candidate and attribute, then by measure.
+        links: Link of each slice, by candidate and attribute.
+        ways: Link of each outcome, by measure and candidate.
     """
 
     template: ClassVar[str] = "comparison.html.j2"
@@ -128,18 +125,18 @@ class ComparisonPage(Page):
 
 @ROUTER.get("/comparisons")
 def list_comparisons(request: Request, site: TheState, _asking: AReader) -> Response:
-    """The comparisons that are kept."""
-    opened = site.opened(site.workspace.golden.name)
-    with opened.store.read() as connection:
-        rows = stored.comparisons(connection, opened.golden.id)
-        known = {row.id: row for row in runs.runs(connection, opened.golden.id)}
+    """List the stored comparisons."""
+    workspace = site.opened(site.workspace.golden.name)
+    with workspace.store.read() as connection:
+        rows = stored.comparisons(connection, workspace.golden.id)
+        run_by_id = {row.id: row for row in runs.runs(connection, workspace.golden.id)}
     frame = pl.DataFrame(
         [
             {
                 "id": row.id,
                 "name": row.name,
-                "said": _verdict(opened, row, known) or _SAID.get(row.state),
-                "baseline": known[row.runs[0]].name if row.runs[0] in known else None,
+                "said": _verdict(workspace, row, run_by_id) or _PENDING.get(row.state),
+                "baseline": run_by_id[row.runs[0]].name if row.runs[0] in run_by_id else None,
                 "edition": row.settings["edition"],
                 "computed": row.computed_us if row.state == "done" else None,
                 "by": row.made_by,
@@ -170,9 +167,9 @@ def list_comparisons(request: Request, site: TheState, _asking: AReader) -> Resp
     ]
     page = ComparisonsPage(
         title="Comparisons",
-        golden=opened.golden.name,
+        golden=workspace.golden.name,
         comparisons=listed(frame, columns, Ask.of(request), search=["name", "said"]),
-        several=len(known) > 1,
+        several=len(run_by_id) > 1,
     )
     return show(request, page)
 
@@ -187,13 +184,15 @@ def one_comparison(
     candidate: str = "",
     part: Annotated[str, Query(alias="slice")] = "",
 ) -> Response:
-    """What came out, and its queries; and what became of pairs that were queued."""
+    """Show the results and queries of a comparison."""
     return show_said(
         request,
         site,
         asking,
         f"/comparisons/{comparison_id}",
-        lambda said: _comparison_page(request, site, comparison_id, measure, candidate, part, said),
+        lambda notice: _comparison_page(
+            request, site, comparison_id, measure, candidate, part, notice
+        ),
     )
 
 
@@ -206,85 +205,71 @@ def _comparison_page(
     part: str,
     just_queued: str,
 ) -> ComparisonPage:
-    opened, row, found = look(site, comparison_id)
+    workspace, row, result = look(site, comparison_id)
     numbers: Mapping[str, Any] = {}
-    if found is not None and request.query_params.get("format") == "json":
+    if result is not None and request.query_params.get("format") == "json":
         try:
-            numbers = found.to_dict()
+            numbers = result.to_dict()
         except ArtifactCorrupted:
-            opened, row, found = look(site, comparison_id)
-            numbers = found.to_dict() if found is not None else {}
-    said: dict[str, Any] = {
+            workspace, row, result = look(site, comparison_id)
+            numbers = result.to_dict() if result is not None else {}
+    common: dict[str, Any] = {
         "title": row.name,
         "crumbs": [("Comparisons", "/comparisons")],
         "row": row,
-        "runs": stored_comparisons.runs_of(opened, row),
+        "runs": stored_comparisons.runs_of(workspace, row),
     }
-    if found is None:
-        return ComparisonPage(**said)
+    if result is None:
+        return ComparisonPage(**common)
     queued, raised = unpacked(just_queued, 2) or [None, None]
-    comparison = found.comparison
+    comparison = result.comparison
     measures, candidates = axes(comparison)
     measure, candidate = measure or measures[0], candidate or candidates[0]
     if measure not in measures or candidate not in candidates:
-        what = measure if measure not in measures else candidate
-        raise UsageError(f"the comparison has no {what!r}", nearest=[*measures, *candidates])
+        unknown = measure if measure not in measures else candidate
+        raise UsageError(
+            f"the comparison has no measure or candidate {unknown!r}",
+            nearest=[*measures, *candidates],
+        )
     several = len(candidates) > 1
-    sides = f"{site.settings.base}/comparisons/{row.id}/queries/"
+    query_pages = f"{site.settings.base}/comparisons/{row.id}/queries/"
 
     def address(lead: Mapping[str, str]) -> str:
         if "query" in lead:
-            return sides + quote(lead["query"], safe="")
-        held = narrowed({name: value for name, value in lead.items() if value}, found.frame)
+            return query_pages + quote(lead["query"], safe="")
+        params = narrowed({name: value for name, value in lead.items() if value}, result.frame)
         if not several:
-            held.pop("candidate", None)
-        return f"?{urlencode(held)}#queries"
+            params.pop("candidate", None)
+        return f"?{urlencode(params)}#queries"
 
-    parts: dict[Any, dict[str, list[Difference]]] = {}
-    links: dict[Any, dict[str, str]] = {}
-    for each in comparison.slices:
-        key = each.candidate, str(each.attribute)
-        parts.setdefault(key, {}).setdefault(each.measure, []).append(each)
-        lead = {"slice": f"{each.attribute}={each.slice}", "candidate": each.candidate}
-        links.setdefault(key, {})[str(each.slice)] = address(lead)
-    own = found.frame.filter(candidate=candidate, measure=measure)
+    parts, links = _slices(comparison, address)
+    list_rows = result.frame.filter(candidate=candidate, measure=measure)
     sliced = [(str(each.attribute), str(each.slice)) for each in comparison.slices]
-    own = in_slice(own, part, found.frame, sliced)
-    counting = counts_in(own)
-    counts = dict(counting.group_by("outcome").len().iter_rows())
-    next_ones = sorted({each.doc_id for each in comparison.judge_next})
-    with opened.store.read() as connection:
-        titles = stored.titles(connection, opened.golden.id, next_ones)
-    heads = [
-        report.headline(next(each for each in comparison.differences if each.candidate == name))
-        for name in candidates
-    ]
+    list_rows = in_slice(list_rows, part, result.frame, sliced)
+    counted_rows = counts_in(list_rows)
+    counts = dict(counted_rows.group_by("outcome").len().iter_rows())
+    doc_ids = sorted({each.doc_id for each in comparison.judge_next})
+    with workspace.store.read() as connection:
+        titles = stored.titles(connection, workspace.golden.id, doc_ids)
     return ComparisonPage(
-        **said,
-        since=Since(opened).older(row, said["runs"]).said,
+        **common,
+        since=Since(workspace).older(row, common["runs"]).said,
         numbers=numbers,
-        lead=[
-            *report.unanswered(_first(found), compared=True),
-            *report.verdicts(comparison),
-            *(
-                f"{name}: {head}" if several else head
-                for name, head in zip(candidates, heads, strict=True)
-            ),
-        ],
+        lead=_lead(result, candidates),
         comparison=comparison,
-        results=found.results.results,
+        results=result.results.results,
         measure=measure,
         candidate=candidate,
         slice=part,
-        uncounted=uncounted(found.frame),
-        counts={way: counts.get(way, 0) for way in WAYS},
-        zero_weight=own.height - counting.height,
-        queries=list_of_queries(row, found, own, measure, candidate, Ask.of(request)),
+        uncounted=uncounted(result.frame),
+        counts={outcome: counts.get(outcome, 0) for outcome in OUTCOMES},
+        zero_weight=list_rows.height - counted_rows.height,
+        queries=list_of_queries(row, result, list_rows, measure, candidate, Ask.of(request)),
         listing=bool(request.query_params),
         titles=titles,
         queued=None if queued is None else int(queued),
         raised=int(raised or 0),
-        charts=charts(found.drawn, address),
+        charts=charts(result.drawn, address),
         sheets=[
             *([what_changed(comparison.changes)] if comparison.changes else ()),
             *([answer_changes(comparison.answers)] if comparison.answers else ()),
@@ -299,53 +284,125 @@ def _comparison_page(
         links=links,
         ways={
             (each.measure, each.candidate): {
-                way: address({"measure": each.measure, "candidate": each.candidate, "outcome": way})
-                for way in WAYS
+                outcome: address(
+                    {"measure": each.measure, "candidate": each.candidate, "outcome": outcome}
+                )
+                for outcome in OUTCOMES
             }
             for each in comparison.differences
         },
     )
 
 
+def list_of_queries(
+    row: ComparisonRow,
+    result: KeptComparison,
+    rows: pl.DataFrame,
+    measure: str,
+    candidate: str,
+    ask: Ask,
+) -> Listed:
+    """A row per query: its change under one measure, and next to it under the others."""
+    measures = axes(result.comparison)[0]
+    plain = ["query_id", "text", "outcome", "baseline_value", "candidate_value", "difference"]
+    frame = rows.select(*plain, "share", "counts")
+    frame = frame.with_columns(query=pl.coalesce("text", "query_id"))
+    others = [name for name in measures if name != measure]
+    for name in others:
+        other = result.frame.filter(candidate=candidate, measure=name)
+        other = other.select("query_id", pl.col("difference").alias(name))
+        frame = frame.join(other, on="query_id", how="left", maintain_order="left")
+    params = {"measure": measure} if measure != measures[0] else {}
+    tail = f"?{urlencode(params)}" if params else ""
+    weighted = rows.filter(pl.col("difference").abs() > TIED)
+    ratio = weighted["share"] / weighted["difference"]
+    unequal = weighted.height > 0 and float(ratio.max() or 0) > float(ratio.min() or 0) * 1.000001  # type: ignore[arg-type]
+
+    def link(query: Mapping[str, Any]) -> str:
+        return f"/comparisons/{row.id}/queries/{quote(query['query_id'], safe='')}{tail}"
+
+    columns = [
+        Column("query", "query", link=link, longest=90),
+        Column("query_id", "id"),
+        Column("outcome", "outcome", choices=True, vocabulary=OUTCOMES),
+        Column("counts", "counts", "flag", choices=True, shown=not rows["counts"].all()),
+        Column("baseline_value", "from", "number"),
+        Column("candidate_value", "to", "number"),
+        Column("difference", f"change, {measure}", "signed"),
+        Column("share", "adds", "signed", shown=unequal),
+        *(Column(name, name, "signed") for name in others),
+        Column("text", "text", shown=False),
+    ]
+    return listed(frame, columns, ask, search=["query_id", "text"])
+
+
 @ROUTER.post("/comparisons/{comparison_id}/again")
 def make_again(site: TheState, asking: AnEngineer, comparison_id: Id) -> Response:
-    """Compute a comparison again, with the judgments of now; its page says so while it goes on."""
+    """Recompute a comparison with the current judgments; its page shows the progress."""
     ask_again(site, comparison_id, by=asking.person.name)
     return RedirectResponse(f"{site.settings.base}/comparisons/{comparison_id}", 303)
 
 
 @ROUTER.post("/comparisons/{comparison_id}/remove")
-def take_away(
+def remove(
     site: TheState,
     asking: AnEngineer,
     comparison_id: Id,
     sure: Annotated[str, Form()] = "",
     seen: Annotated[str, Form()] = "",
 ) -> Response:
-    """Remove a comparison; its page asks first."""
-    opened, row = find(site, comparison_id)
+    """Remove a comparison; the form must confirm it."""
+    workspace, row = find(site, comparison_id)
     confirm(sure, seen, row.created_us)
-    remove_comparison(opened, row, person=asking.person.name, now=site.clock())
+    remove_comparison(workspace, row, person=asking.person.name, now=site.clock())
     return RedirectResponse(f"{site.settings.base}/comparisons", 303)
 
 
 @ROUTER.post("/comparisons/{comparison_id}/queue")
 def queue_next(request: Request, site: TheState, asking: AnEngineer, comparison_id: Id) -> Response:
-    """Put the pairs whose grades could turn the sign into the queue."""
-    opened, row, found = look(site, comparison_id)
-    if found is None:
-        raise UsageError("the comparison is not computed yet", fix="wait, and try again")
+    """Queue the unjudged pairs whose grades could flip the sign of the difference."""
+    workspace, row, result = look(site, comparison_id)
+    if result is None:
+        raise UsageError("the comparison is not computed yet", fix="wait and try again")
     by, now = asking.person.name, site.clock()
-    put = stored_comparisons.queue_next(opened, row, found, by=by, now=now)
-    said = packed(str(put.added), str(put.raised))
-    return lead_saying(request, site, asking, f"/comparisons/{row.id}", said, "#next")
+    put = stored_comparisons.queue_next(workspace, row, result, by=by, now=now)
+    notice = packed(str(put.added), str(put.raised))
+    return lead_saying(request, site, asking, f"/comparisons/{row.id}", notice, "#next")
 
 
-def _verdict(opened: Workspace, row: ComparisonRow, known: Mapping[int, RunRow]) -> str | None:
-    of_it = [known[each] for each in row.runs if each in known]
-    return verdict_of(opened, row, of_it)
+def _verdict(
+    workspace: Workspace, row: ComparisonRow, run_by_id: Mapping[int, RunRow]
+) -> str | None:
+    runs_of_it = [run_by_id[each] for each in row.runs if each in run_by_id]
+    return verdict_of(workspace, row, runs_of_it)
 
 
-def _first(found: KeptComparison) -> list[Any]:
-    rows = found.results.results
-    return [row for row in rows if row.measure == rows[0].measure]
+def _lead(result: KeptComparison, candidates: Sequence[str]) -> list[str]:
+    """The conclusions, in sentences."""
+    rows, comparison = result.results.results, result.comparison
+    first_measure = [row for row in rows if row.measure == rows[0].measure]
+    headlines = [
+        report.headline(next(each for each in comparison.differences if each.candidate == name))
+        for name in candidates
+    ]
+    if len(candidates) > 1:
+        headlines = [f"{name}: {text}" for name, text in zip(candidates, headlines, strict=True)]
+    return [
+        *report.unanswered(first_measure, compared=True),
+        *report.verdicts(comparison),
+        *headlines,
+    ]
+
+
+def _slices(
+    comparison: Comparison, address: Callable[[Mapping[str, str]], str]
+) -> tuple[dict[Any, dict[str, list[Difference]]], dict[Any, dict[str, str]]]:
+    """By candidate and attribute: the differences by measure, and the link of each slice."""
+    parts: dict[Any, dict[str, list[Difference]]] = {}
+    links: dict[Any, dict[str, str]] = {}
+    for each in comparison.slices:
+        key = each.candidate, str(each.attribute)
+        parts.setdefault(key, {}).setdefault(each.measure, []).append(each)
+        lead = {"slice": f"{each.attribute}={each.slice}", "candidate": each.candidate}
+        links.setdefault(key, {})[str(each.slice)] = address(lead)
+    return parts, links

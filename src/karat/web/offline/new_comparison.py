@@ -1,4 +1,4 @@
-"""The form that asks for a comparison: runs, measures, slices, margin, whose grades."""
+"""The form for a new comparison."""
 
 from __future__ import annotations
 
@@ -31,16 +31,14 @@ _MOST_RUNS = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Typed:
-    """What the form says besides runs.
+    """The fields of the form, besides the runs.
 
     Attributes:
-        measures: The usual measures that are ticked.
-        other: Other measures, with a semicolon between them.
-        by: Attributes that are ticked, to slice by.
+        measures: Default measures that are ticked.
+        other: More measures, separated by semicolons.
+        by: Attributes to slice by that are ticked.
         by_other: Another slicing.
-        margin: The margin.
-        edition: Whose grades count, or ``now``.
-        name: Of the comparison.
+        edition: Edition whose grades are used, or ``now``.
     """
 
     measures: Sequence[str] = DEFAULTS
@@ -53,23 +51,21 @@ class Typed:
 
     @property
     def more(self) -> bool:
-        """Whether it says something of slices, margin or name."""
+        """Whether the folded fields (slices, margin, name) are used."""
         return bool(self.by or self.by_other or self.margin or self.name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewPage(Page):
-    """What to compare.
+    """The form for a new comparison.
 
     Attributes:
-        runs: To choose among, the newest first.
-        baseline: Number of the run that is chosen as the baseline.
-        candidates: Numbers of those that are chosen to be compared with it.
-        measures: The usual measures.
-        attributes: What can be sliced by.
-        editions: The editions to choose from.
-        typed: What else the form says.
-        wrong: Why nothing was compared; None if nothing went wrong.
+        runs: Runs to choose from, newest first.
+        baseline: Id of the selected baseline.
+        candidates: Ids of the selected candidates.
+        attributes: Attributes to slice by.
+        typed: The other fields.
+        wrong: Why the form was refused; None if it was not.
     """
 
     template: ClassVar[str] = "comparison_new.html.j2"
@@ -88,32 +84,32 @@ class NewPage(Page):
 def choose(
     request: Request, site: TheState, _asking: AnEngineer, baseline: Number | None = None
 ) -> Response:
-    """What to compare; runs may be chosen in the address."""
-    opened = site.opened(site.workspace.golden.name)
-    said = request.query_params.getlist("candidate")[:_MOST_RUNS]
-    wanted = [int(each) for each in said if each.isdecimal() and len(each) < 19]
-    return show(request, _new_page(opened, baseline, wanted))
+    """Show the form; the address may preselect runs."""
+    workspace = site.opened(site.workspace.golden.name)
+    values = request.query_params.getlist("candidate")[:_MOST_RUNS]
+    candidates = [int(value) for value in values if value.isdecimal() and len(value) < 19]
+    return show(request, _new_page(workspace, baseline, candidates))
 
 
 def _new_page(
-    opened: Workspace, baseline: int | None, candidates: Sequence[int], **more: Any
+    workspace: Workspace, baseline: int | None, candidates: Sequence[int], **more: Any
 ) -> NewPage:
-    """The form: with the oldest run as the baseline, unless another is named."""
-    with opened.store.read() as connection:
-        rows = runs.runs(connection, opened.golden.id)[::-1]
-    named = [row.id for row in rows if row.id in candidates]
+    """The form; the baseline defaults to the oldest run."""
+    with workspace.store.read() as connection:
+        rows = runs.runs(connection, workspace.golden.id)[::-1]
+    selected = [row.id for row in rows if row.id in candidates]
     if baseline not in {row.id for row in rows}:
-        baseline = next((row.id for row in rows[::-1] if row.id not in named), None)
+        baseline = next((row.id for row in rows[::-1] if row.id not in selected), None)
     others = [row.id for row in rows if row.id != baseline]
     return NewPage(
         title="Compare runs",
         crumbs=[("Comparisons", "/comparisons")],
         runs=rows,
         baseline=baseline,
-        candidates=[each for each in named if each != baseline] or others[:1],
+        candidates=[each for each in selected if each != baseline] or others[:1],
         measures=DEFAULTS,
-        attributes=attributes_of(opened),
-        editions=[row.name for row in list_editions(opened)],
+        attributes=attributes_of(workspace),
+        editions=[row.name for row in list_editions(workspace)],
         **more,
     )
 
@@ -133,15 +129,15 @@ def make(
     edition: Annotated[str, Form()] = NOW,
     name: Annotated[str, Form(max_length=200)] = "",
 ) -> Response:
-    """Ask for a comparison, and compute it: at once if that is quick."""
-    opened = site.opened(site.workspace.golden.name)
+    """Create a comparison, and wait briefly for its results."""
+    workspace = site.opened(site.workspace.golden.name)
     others = [each for each in candidate if each != baseline]
     try:
         if not others:
             raise UsageError(
-                "no candidate is selected", fix="select at least one run besides the baseline"
+                "no candidate is selected", fix="select at least one run other than the baseline"
             )
-        asked = Asked(
+        inputs = Asked(
             [baseline, *others],
             [*measure, *(each.strip() for each in other.split(";") if each.strip())],
             [*by, *([by_other.strip()] if by_other.strip() else [])],
@@ -149,7 +145,7 @@ def make(
             edition,
             name,
         )
-        made = ask(site, opened, asked, by=asking.person.name)
+        comparison_id = ask(site, workspace, inputs, by=asking.person.name)
     except KaratError as error:
         status, wrong = refused(error)
         typed = Typed(
@@ -161,15 +157,15 @@ def make(
             edition=edition,
             name=name,
         )
-        page = _new_page(opened, baseline, candidate, typed=typed, wrong=wrong)
+        page = _new_page(workspace, baseline, candidate, typed=typed, wrong=wrong)
         return show(request, page, status)
-    return RedirectResponse(f"{site.settings.base}/comparisons/{made}", 303)
+    return RedirectResponse(f"{site.settings.base}/comparisons/{comparison_id}", 303)
 
 
-def _margin(said: str) -> float | None:
-    if not said.strip():
+def _margin(text: str) -> float | None:
+    if not text.strip():
         return None
     try:
-        return float(said)
+        return float(text)
     except ValueError:
-        raise UsageError(f"the margin {said!r} is no number", fix="0.01, for example") from None
+        raise UsageError(f"the margin {text!r} is not a number", fix="0.01, for example") from None

@@ -1,32 +1,36 @@
-"""Runs: which are kept, bringing one, and what one of them is worth, query by query."""
+"""Runs: their list, adding one, and the values of one, query by query."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, get_args
 from urllib.parse import quote, urlencode
 
+import polars as pl
 from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
 from fastapi.responses import RedirectResponse
 
 from karat.errors import InputError, KaratError, UsageError, on_page
+from karat.measures import DEFAULTS
 from karat.reports.html.content import Content, ShownQuery
 from karat.reports.phrases import report
 from karat.store.sql import comparisons, golden_sets, judgments, runs
 from karat.store.sql.runs import RunRow
 from karat.tables import Results
+from karat.tables.results import State
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.chart_links import Charts, charts
 from karat.web.framework.errors import NotFound, Said, refused
 from karat.web.framework.form_values import Id
 from karat.web.framework.idempotency import lead_saying, show_said
-from karat.web.framework.lists import Ask, Listed
+from karat.web.framework.jobs import COMPUTING, Busy
+from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import Page, show
 from karat.web.framework.state import AppState, TheState
 from karat.web.framework.uploads import uploaded
-from karat.web.offline._run_lists import WAITING, compute_run, list_of_queries, list_of_runs
 from karat.web.offline.counted import in_slice, narrowed, tallies, uncounted
 from karat.web.offline.stored_comparisons import DEEPEST, RANKS, WAIT_S, confirm
 from karat.workflows.golden.editions import NOW, list_editions
@@ -44,21 +48,27 @@ from karat.workflows.workspace.stored_evaluations import KeptEvaluation, Rules
 from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
+_MEASURES = 3  # in the list of runs
+_AT_ONCE = 8  # runs that one view of the list computes, without those that fail
+CURRENT = "current"
+PENDING = ("outdated: being recomputed", "being computed")
+"""States of values in the list that are not current yet: outdated ones, and missing ones."""
+_FAILED = ("outdated: recomputing failed", "failed: see why")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunsPage(Page):
-    """The runs that are kept.
+    """The stored runs.
 
     Attributes:
         golden: Name of the golden set they belong to.
-        runs: The runs, the newest first; ``numbers`` says of what time the values are.
-        judged_us: When somebody last judged; None if nobody has.
-        waits: Whether numbers are being computed.
-        several: Whether two can be compared.
-        most: Megabytes of one upload.
-        wrong: Why a run was not kept; None if nothing went wrong.
-        typed: What was typed into the form that was refused: ``name`` and ``path``.
+        runs: Newest first; ``numbers`` is the state of the values.
+        judged_us: Time of the newest judgment; None without judgments.
+        waits: Whether values are being computed.
+        several: Whether there are at least two runs to compare.
+        most: Largest upload, in megabytes.
+        wrong: Why a run was not added; None if the form was not refused.
+        typed: The fields ``name`` and ``path`` of the refused form.
     """
 
     template: ClassVar[str] = "runs.html.j2"
@@ -75,35 +85,31 @@ class RunsPage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class RunPage(Page):
-    """One run by itself.
+    """One run.
 
     Attributes:
-        run: What is known of it.
-        kept_by: Who brought it first, if the audit tells.
+        run: Its row in the store.
+        kept_by: Who added it, if the audit log has it.
         also: Its other names.
-        notice: What became of it when it was brought; empty otherwise.
-        needed_by: Comparisons it is in: name and number. While there are any, it stays.
-        edition: Whose grades count, or ``now``.
-        by: What it is sliced by.
-        editions: The editions to choose from.
-        attributes: What can be sliced by.
+        notice: Outcome of adding it, shown once; empty otherwise.
+        needed_by: Comparisons that use it, by name and id; it can be removed if there are none.
+        edition: Edition whose grades are used, or ``now``.
+        by: Attributes it is sliced by.
+        attributes: Attributes to slice by.
         error: Why there are no numbers; None if there are, or will be.
         computed: Whether there are numbers.
         older: Whether judgments, queries or documents changed since they were computed.
-        lead: The answer in sentences.
-        results: The numbers; None before they are computed.
-        outcomes: How many queries that count got no plain answer, by what became of them.
-        ways: Where these are.
-        measure: The measure of the list.
-        measures: All measures.
-        slice: The slice that the list is of, as ``lang=de``; empty for all.
-        uncounted: How many queries count in no number over all, in a sentence; empty if all do.
-        tallies: By what the list is filtered by (nothing, ``yes``, ``no``) how many of its queries
-            count and do not; empty if all do alike.
-        queries: The queries, the worst first.
-        charts: The charts.
-        view_ids: Where the name of a measure leads.
-        links: Where a slice leads, by attribute.
+        lead: The results in sentences.
+        results: None until computed.
+        outcomes: Counting queries without a plain answer, by reason.
+        ways: Link of each of these reasons.
+        measure: The measure of the query list.
+        slice: The slice of the query list, as ``lang=de``; empty for all queries.
+        uncounted: How many queries have zero weight, in a sentence; empty if none or all do.
+        tallies: Queries in the list by its filter ``counts``; empty if all count, or none does.
+        queries: Lowest value first.
+        view_ids: Link of each measure.
+        links: Link of each slice, by attribute.
     """
 
     template: ClassVar[str] = "run.html.j2"
@@ -140,17 +146,14 @@ class RunQueryPage(Page):
     """One query of a run, with its ranking.
 
     Attributes:
-        query_id: The query.
-        text: What was typed, if it is known.
-        measure: What documents are said to add to.
-        measures: All measures.
-        where: Address of this page.
-        ranks: Ranks that are shown, at most.
+        text: The query's text, if known.
+        measure: The measure that contributions of documents are shown for.
+        ranks: Most ranks shown.
         query: Its values and its ranking.
-        content: What the components of a report are given.
+        content: Data of the report components.
         counts: Whether it counts in numbers over all queries.
-        changed: How many of its grades changed since the numbers were computed.
-        now: By measure its value by the grades of now, where any changed.
+        changed: Grades changed since the numbers were computed.
+        now: By measure, its value under the current grades, if any changed.
     """
 
     template: ClassVar[str] = "comparison_query.html.j2"
@@ -170,23 +173,23 @@ class RunQueryPage(Page):
 
 @ROUTER.get("/runs")
 def list_runs(request: Request, site: TheState, _asking: AReader) -> Response:
-    """The runs that are kept."""
+    """List the stored runs."""
     return show(request, _runs_page(request, site))
 
 
 def _runs_page(request: Request, site: AppState, **more: Any) -> RunsPage:
-    opened = site.opened(site.workspace.golden.name)
-    with opened.store.read() as connection:
-        rows = runs.runs(connection, opened.golden.id)[::-1]
+    workspace = site.opened(site.workspace.golden.name)
+    with workspace.store.read() as connection:
+        rows = runs.runs(connection, workspace.golden.id)[::-1]
         who = comparisons.who_kept(connection, KEPT, REMOVED)
-        judged_us = judgments.last_judged(connection, opened.golden.id)
-    found = list_of_runs(opened, rows, who, Ask.of(request))
+        judged_us = judgments.last_judged(connection, workspace.golden.id)
+    runs_list = list_of_runs(workspace, rows, who, Ask.of(request))
     return RunsPage(
         title="Runs",
-        golden=opened.golden.name,
-        runs=found,
+        golden=workspace.golden.name,
+        runs=runs_list,
         judged_us=judged_us,
-        waits=any(row["numbers"] in WAITING for row in found.rows),
+        waits=any(row["numbers"] in PENDING for row in runs_list.rows),
         several=len(rows) > 1,
         most=site.settings.max_upload // 2**20,
         **more,
@@ -194,7 +197,7 @@ def _runs_page(request: Request, site: AppState, **more: Any) -> RunsPage:
 
 
 @ROUTER.post("/runs")
-def bring_run(
+def add_run(
     request: Request,
     site: TheState,
     asking: AnEngineer,
@@ -202,36 +205,39 @@ def bring_run(
     name: Annotated[str, Form(max_length=200)] = "",
     path: Annotated[str, Form(max_length=1000)] = "",
 ) -> Response:
-    """Keep a run: one that is uploaded, or a file that lies in the workspace's folder."""
-    opened = site.opened(site.workspace.golden.name)
-    settled: dict[str, Any] = {"name": name, "person": asking.person.name, "now": site.clock()}
+    """Add a run: an upload, or a file in the folder ``incoming`` of the workspace."""
+    workspace = site.opened(site.workspace.golden.name)
+    options: dict[str, Any] = {"name": name, "person": asking.person.name, "now": site.clock()}
     try:
         if file is not None and file.filename:
-            with uploaded(file) as (held, _):
-                made = import_run(opened, held, held.name, **settled)
+            with uploaded(file) as (upload, _):
+                imported = import_run(workspace, upload, upload.name, **options)
         elif path.strip():
-            made = import_run(opened, within(opened, path), path.strip(), **settled)
+            imported = import_run(workspace, within(workspace, path), path.strip(), **options)
         else:
-            raise UsageError("no file was chosen", fix="choose one, or name one of the workspace")
+            raise UsageError(
+                "no file was chosen",
+                fix="choose a file, or enter the path of one in the workspace",
+            )
     except (InputError, UsageError) as error:
         status, wrong = refused(error)
         typed = {"name": name, "path": path}
         return show(request, _runs_page(request, site, wrong=wrong, typed=typed), status)
-    return lead_saying(request, site, asking, f"/runs/{made.row.id}", made.said or "")
+    return lead_saying(request, site, asking, f"/runs/{imported.row.id}", imported.said or "")
 
 
 @ROUTER.post("/runs/{run_id}/remove")
-def take_away(
+def remove(
     site: TheState,
     asking: AnEngineer,
     run_id: Id,
     sure: Annotated[str, Form()] = "",
     seen: Annotated[str, Form()] = "",
 ) -> Response:
-    """Remove a run that nothing needs; its page asks first."""
-    opened, row = _run(site, run_id)
+    """Remove a run that no comparison uses; the form must confirm it."""
+    workspace, row = _run(site, run_id)
     confirm(sure, seen, row.sha256)
-    remove_run(opened, row, person=asking.person.name, now=site.clock())
+    remove_run(workspace, row, person=asking.person.name, now=site.clock())
     return RedirectResponse(f"{site.settings.base}/runs", 303)
 
 
@@ -246,7 +252,7 @@ def one_run(
     measure: str = "",
     part: Annotated[str, Query(alias="slice")] = "",
 ) -> Response:
-    """One run: its measures, its slices, and its queries, the worst first."""
+    """Show one run: its measures, its slices, and its queries, lowest value first."""
     return show_said(
         request,
         site,
@@ -267,67 +273,67 @@ def _run_page(
     part: str,
     notice: str,
 ) -> RunPage:
-    opened, row = _run(site, run_id)
+    workspace, row = _run(site, run_id)
     rules = _rules(by, edition)
-    with opened.store.read() as connection:
-        who = comparisons.who_kept(connection, KEPT, REMOVED, row.sha256).get(row.sha256)
-        meant = runs.by_name(runs.runs(connection, opened.golden.id))
-    said: dict[str, Any] = {
+    with workspace.store.read() as connection:
+        added_by = comparisons.who_kept(connection, KEPT, REMOVED, row.sha256).get(row.sha256)
+        id_by_name = runs.by_name(runs.runs(connection, workspace.golden.id))
+    common: dict[str, Any] = {
         "title": row.name,
         "crumbs": [("Runs", "/runs")],
         "run": row,
-        "kept_by": who,
-        "also": runs.others(row, meant),
+        "kept_by": added_by,
+        "also": runs.others(row, id_by_name),
         "notice": notice,
-        "needed_by": [(each.name, each.id) for each in needed_by(opened, row)],
+        "needed_by": [(each.name, each.id) for each in needed_by(workspace, row)],
         "edition": edition,
         "by": sorted(set(rules.by)),
-        "editions": [each.name for each in list_editions(opened)],
-        "attributes": stored_evaluations.attributes_of(opened),
+        "editions": [each.name for each in list_editions(workspace)],
+        "attributes": stored_evaluations.attributes_of(workspace),
     }
     try:
-        rules = stored_evaluations.known(opened, rules)
-        found = _evaluated(opened, row, rules)
+        rules = stored_evaluations.known(workspace, rules)
+        result = _evaluated(workspace, row, rules)
     except KaratError as error:
-        return RunPage(**said, error=on_page(error))
-    if found is None:
-        return RunPage(**said)
-    measures = list(dict.fromkeys(each.measure for each in found.results.results))
+        return RunPage(**common, error=on_page(error))
+    if result is None:
+        return RunPage(**common)
+    measures = list(dict.fromkeys(each.measure for each in result.results.results))
     chosen = measure or measures[0]
     if chosen not in measures:
-        raise UsageError(f"the run has no value of {chosen!r}", nearest=measures)
+        raise UsageError(f"the run has no measure {chosen!r}", nearest=measures)
 
     def address(lead: Mapping[str, str]) -> str:
-        kept = [(name, value) for name, value in request.query_params.multi_items()]
-        kept = [pair for pair in kept if pair[0] in {"edition", "by"}]
-        lead = narrowed(lead, found.frame)
-        return f"?{urlencode([*kept, *((n, v) for n, v in lead.items() if v)])}#queries"
+        params = [(name, value) for name, value in request.query_params.multi_items()]
+        params = [pair for pair in params if pair[0] in {"edition", "by"}]
+        lead = narrowed(lead, result.frame)
+        return f"?{urlencode([*params, *((n, v) for n, v in lead.items() if v)])}#queries"
 
-    own = found.frame.filter(measure=chosen)
-    sliced = [(str(each.attribute), str(each.slice)) for each in found.results.slices]
-    own = in_slice(own, part, found.frame, sliced)
-    first = [each for each in found.results.results if each.measure == measures[0]]
-    counted = {name: getattr(first[0], name) for name in ("failed", "missing", "empty", "unjudged")}
+    list_rows = result.frame.filter(measure=chosen)
+    sliced = [(str(each.attribute), str(each.slice)) for each in result.results.slices]
+    list_rows = in_slice(list_rows, part, result.frame, sliced)
+    first = [each for each in result.results.results if each.measure == measures[0]]
+    counts = {name: getattr(first[0], name) for name in ("failed", "missing", "empty", "unjudged")}
     return RunPage(
-        **said,
+        **common,
         computed=True,
-        older=stored_evaluations.is_older(opened, found),
-        lead=[*report.unanswered(first, compared=False), *report.means(found.results.results)],
-        results=found.results,
-        outcomes={name: count for name, count in counted.items() if count},
-        ways={name: address({"state": name}) for name in counted},
+        older=stored_evaluations.is_older(workspace, result),
+        lead=[*report.unanswered(first, compared=False), *report.means(result.results.results)],
+        results=result.results,
+        outcomes={name: count for name, count in counts.items() if count},
+        ways={name: address({"state": name}) for name in counts},
         measure=chosen,
         measures=measures,
         slice=part,
-        uncounted=uncounted(found.frame),
-        tallies=tallies(own),
-        queries=list_of_queries(row, found, own, chosen, measures, Ask.of(request)),
-        charts=charts(found.drawn, address),
+        uncounted=uncounted(result.frame),
+        tallies=tallies(list_rows),
+        queries=list_of_queries(row, result, list_rows, chosen, measures, Ask.of(request)),
+        charts=charts(result.drawn, address),
         view_ids={(name, None): address({"measure": name}) for name in measures},
         links={
             attribute: {
                 str(each.slice): address({"slice": f"{attribute}={each.slice}"})
-                for each in found.results.slices
+                for each in result.results.slices
                 if each.attribute == attribute
             }
             for attribute in rules.by
@@ -347,34 +353,34 @@ def one_query(
     measure: str = "",
     ranks: Annotated[int, Query(ge=1, le=DEEPEST)] = RANKS,
 ) -> Response:
-    """One query of a run."""
-    opened, row = _run(site, run_id)
-    rules = stored_evaluations.known(opened, _rules(by, edition))
-    for _ in range(2):  # its files may turn out damaged: then they are computed again
-        found = _evaluated(opened, row, rules)
-        if found is not None:
+    """Show one query of a run."""
+    workspace, row = _run(site, run_id)
+    rules = stored_evaluations.known(workspace, _rules(by, edition))
+    for _ in range(2):  # damaged files are recomputed once
+        result = _evaluated(workspace, row, rules)
+        if result is not None:
             with suppress(ArtifactCorrupted):
-                return show(request, _query_page(opened, row, found, query_id, measure, ranks))
+                return show(request, _query_page(workspace, row, result, query_id, measure, ranks))
     return RedirectResponse(f"{site.settings.base}/runs/{row.id}", 303)
 
 
 def _query_page(
-    opened: Workspace,
+    workspace: Workspace,
     row: RunRow,
-    found: KeptEvaluation,
+    result: KeptEvaluation,
     query_id: str,
     measure: str,
     ranks: int,
 ) -> RunQueryPage:
-    measures = list(dict.fromkeys(each.measure for each in found.results.results))
+    measures = list(dict.fromkeys(each.measure for each in result.results.results))
     chosen = measure or measures[0]
     if chosen not in measures:
-        raise UsageError(f"the run has no value of {chosen!r}", nearest=measures)
-    side = stored_evaluations.side(opened, found, query_id, chosen, ranks)
+        raise UsageError(f"the run has no measure {chosen!r}", nearest=measures)
+    side = stored_evaluations.side(workspace, result, query_id, chosen, ranks)
     if side is None:
         raise NotFound(f"the run has no query {query_id!r}")
-    known = found.frame.filter(query_id=query_id).row(0, named=True)
-    text = known["text"]
+    query_row = result.frame.filter(query_id=query_id).row(0, named=True)
+    text = query_row["text"]
     return RunQueryPage(
         title=text or query_id,
         crumbs=[("Runs", "/runs"), (row.name, f"/runs/{row.id}")],
@@ -386,7 +392,7 @@ def _query_page(
         ranks=ranks,
         query=side.query,
         content=side.content,
-        counts=known["counts"],
+        counts=query_row["counts"],
         changed=side.changed,
         now=side.now,
     )
@@ -394,22 +400,149 @@ def _query_page(
 
 def _run(site: AppState, run_id: int) -> tuple[Workspace, RunRow]:
     with site.workspace.store.read() as connection:
-        found = comparisons.find_run(connection, run_id)
-        if found is None:
-            raise NotFound(f"there is no run {run_id}", fix="go to the list of runs")
-        name = golden_sets.by_id(connection, found[0]).name
-    return site.opened(name), found[1]
+        run = comparisons.find_run(connection, run_id)
+        if run is None:
+            raise NotFound(f"there is no run {run_id}", fix="choose one from the list of runs")
+        name = golden_sets.by_id(connection, run[0]).name
+    return site.opened(name), run[1]
 
 
 def _rules(by: Sequence[str] | None, edition: str) -> Rules:
     return Rules(edition=edition, by=list(dict.fromkeys(each for each in by or () if each.strip())))
 
 
-def _evaluated(opened: Workspace, row: RunRow, rules: Rules) -> KeptEvaluation | None:
-    """The numbers of a run; computed now if need be, None while that takes long."""
-    found = stored_evaluations.kept(opened, row, rules)
-    now = stored_evaluations.clock(opened, rules)
-    if found is None or found.clock != now:
-        compute_run(opened, row, rules, now, WAIT_S)
-        found = stored_evaluations.kept(opened, row, rules)
-    return found
+def _evaluated(workspace: Workspace, row: RunRow, rules: Rules) -> KeptEvaluation | None:
+    """The numbers of a run, recomputed if outdated; None if that takes longer than a short wait."""
+    result = stored_evaluations.kept(workspace, row, rules)
+    inputs_digest = stored_evaluations.clock(workspace, rules)
+    if result is None or result.clock != inputs_digest:
+        compute_run(workspace, row, rules, inputs_digest, WAIT_S)
+        result = stored_evaluations.kept(workspace, row, rules)
+    return result
+
+
+def list_of_runs(
+    workspace: Workspace, rows: Sequence[RunRow], who: Mapping[str, str], ask: Ask
+) -> Listed:
+    """A row per run, newest first; missing and outdated values are computed in the background."""
+    inputs_digest = stored_evaluations.clock(workspace, Rules())
+    runs_list = _listed(workspace, rows, who, ask, inputs_digest, ())
+    by_id = {row.id: row for row in rows}
+    missing = [by_id[row["id"]] for row in runs_list.rows if row["numbers"] != CURRENT]
+    if not missing:
+        return runs_list
+    failed, started, deadline = set(), 0, time.monotonic() + WAIT_S
+    with suppress(Busy):  # then the next view continues
+        for row in missing:
+            if started == _AT_ONCE:
+                break
+            try:
+                compute_run(
+                    workspace, row, Rules(), inputs_digest, max(0.0, deadline - time.monotonic())
+                )
+                started += 1
+            except KaratError:  # the page of the run shows the reason
+                failed.add(row.id)
+    return _listed(workspace, rows, who, ask, inputs_digest, failed)
+
+
+def list_of_queries(
+    row: RunRow,
+    result: KeptEvaluation,
+    rows: pl.DataFrame,
+    measure: str,
+    measures: Sequence[str],
+    ask: Ask,
+) -> Listed:
+    """A row per query of a run: its value under one measure, and next to it under the others."""
+    frame = rows.select("query_id", "text", "value", "state", "counts")
+    frame = frame.with_columns(query=pl.coalesce("text", "query_id"))
+    others = [name for name in measures if name != measure]
+    for name in others:
+        other = result.frame.filter(measure=name).select("query_id", pl.col("value").alias(name))
+        frame = frame.join(other, on="query_id", how="left", maintain_order="left")
+    params = {"measure": measure} if measure != measures[0] else {}
+    params |= {"edition": result.rules.edition} if result.rules.edition != NOW else {}
+
+    def link(query: Mapping[str, Any]) -> str:
+        pairs = [*params.items(), *(("by", name) for name in result.rules.by)]
+        tail = f"?{urlencode(pairs)}" if pairs else ""
+        return f"/runs/{row.id}/queries/{quote(query['query_id'], safe='')}{tail}"
+
+    columns = [
+        Column("query", "query", link=link),
+        Column("query_id", "id"),
+        Column("value", measure, "number"),
+        Column("state", "answer", choices=True, vocabulary=get_args(State)),
+        Column("counts", "counts", "flag", choices=True, shown=not rows["counts"].all()),
+        *(Column(name, name, "number") for name in others),
+        Column("text", "text", shown=False),
+    ]
+    return listed(frame, columns, ask, search=["query_id", "text"])
+
+
+def compute_run(
+    workspace: Workspace, row: RunRow, rules: Rules, inputs_digest: str, wait_s: float
+) -> bool:
+    """Compute the numbers of a run in the background; return whether it finished within the wait.
+
+    A failure is retried once ``inputs_digest`` changes.
+
+    Raises:
+        KaratError: it failed, now or recently.
+        Busy: the queue of computations is full.
+    """
+    key = str(stored_evaluations.folder_of(workspace, row, rules)), inputs_digest
+    return COMPUTING.run(key, lambda: stored_evaluations.compute(workspace, row, rules), wait_s)
+
+
+def _listed(
+    workspace: Workspace,
+    rows: Sequence[RunRow],
+    who: Mapping[str, str],
+    ask: Ask,
+    inputs_digest: str,
+    failed: Collection[int],
+) -> Listed:
+    names, id_by_name = list(DEFAULTS)[:_MEASURES], runs.by_name(rows)
+    records = []
+    for row in rows:
+        summary = stored_evaluations.in_short(workspace, row, Rules())
+        values = {} if summary is None else summary.values
+        state = (_FAILED if row.id in failed else PENDING)[summary is None]
+        if summary is not None and summary.clock == inputs_digest:
+            state = CURRENT
+        record = {
+            "id": row.id,
+            "name": row.name,
+            "also": ", ".join(runs.others(row, id_by_name)) or None,
+            "numbers": state,
+            "queries": row.queries,
+            "results": row.rows,
+            "kept": row.added_us,
+            "by": who.get(row.sha256),
+        }
+        records.append(record | {name: values.get(name) for name in names})
+    text = dict.fromkeys(("name", "also", "numbers", "by"), pl.String)
+    count = dict.fromkeys(("id", "queries", "results", "kept"), pl.Int64)
+    schema: dict[str, Any] = {**text, **count, **dict.fromkeys(names, pl.Float64)}
+    frame = pl.DataFrame(records, schema=schema)
+
+    def run_page(row: Mapping[str, Any]) -> str:
+        return f"/runs/{row['id']}"
+
+    def why(row: Mapping[str, Any]) -> str | None:
+        return run_page(row) if row["numbers"] in _FAILED else None
+
+    columns = [
+        Column("name", "run", link=run_page),
+        Column("also", "also called", shown=frame["also"].drop_nulls().len() > 0),
+        *(Column(name, name, "number") for name in names),
+        Column("numbers", "values", link=why),
+        Column("queries", "queries", "count"),
+        Column("results", "results", "count"),
+        Column("kept", "added", "time"),
+        Column("by", "by"),
+        Column("id", "number", "count", shown=False),
+    ]
+    return listed(frame, columns, ask, search=["name", "also"])

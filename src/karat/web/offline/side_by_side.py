@@ -1,4 +1,4 @@
-"""One query of a comparison: the rankings side by side, and judging what nobody judged."""
+"""One query of a comparison: its rankings side by side, and judging unjudged documents."""
 
 from __future__ import annotations
 
@@ -46,27 +46,23 @@ class SidePage(Page):
     """One query of a comparison.
 
     Attributes:
-        row: The comparison.
-        since: What changed since it was computed, in a sentence; empty if nothing did.
-        query_id: The query.
-        text: What was typed, if it is known.
-        measure: What documents are said to add to.
-        measures: All measures.
-        where: Address of this page.
-        ranks: Ranks that are shown, at most.
-        changes: By candidate and measure: both values, the difference, and what it adds.
-        counts: Whether it counts in numbers over all queries.
+        since: What changed since the comparison was computed, in a sentence; empty if nothing did.
+        text: The query's text, if known.
+        measure: The measure that contributions of documents are shown for.
+        ranks: Most ranks shown.
+        changes: By candidate and measure: both values, the difference, and the contribution.
+        counts: Whether the query counts in numbers over all queries.
         query: Its values and its rankings.
-        content: What the components of a report are given.
-        changed: How many of its grades changed since the comparison was computed.
-        now: By measure the values of the runs by the grades of now, where any changed.
-        grades: What can be answered; empty if nothing can be judged here.
-        to_judge: By document what is to be read before it is graded.
-        tokens: By document what its form says: what was shown, so that what changed since is not
-            graded unseen, and a name, so that a rating sent twice counts once.
-        yours: By document what whoever looks has said of it.
-        before: The query that contributes next more, and where it is; None for the first.
-        after: The query that contributes next less; None for the last.
+        content: Data of the report components.
+        changed: Grades changed since the comparison was computed.
+        now: By measure, the values of the runs under the current grades, if any changed.
+        grades: The scale; empty if documents cannot be judged here.
+        to_judge: By document, the text and link to read before grading it.
+        tokens: By document, the token of its form: it identifies what was shown, so that a changed
+            document is not graded unseen, and makes a repeated request count once.
+        yours: By document, the signed-in user's own rating.
+        before: Link of the query that contributes next more; None for the first.
+        after: Link of the query that contributes next less; None for the last.
     """
 
     template: ClassVar[str] = "comparison_query.html.j2"
@@ -103,78 +99,78 @@ def one_query(
     measure: str = "",
     ranks: Annotated[int, Query(ge=1, le=DEEPEST)] = RANKS,
 ) -> Response:
-    """The rankings of one query side by side."""
+    """Show the rankings of one query side by side."""
 
-    def made(opened: Workspace, row: ComparisonRow, found: KeptComparison) -> SidePage:
-        return _page(opened, row, found, query_id, measure, ranks, asking.person.name)
+    def make_page(workspace: Workspace, row: ComparisonRow, result: KeptComparison) -> SidePage:
+        return _page(workspace, row, result, query_id, measure, ranks, asking.person.name)
 
-    row, page = shown(site, comparison_id, made)
+    row, page = shown(site, comparison_id, make_page)
     if page is None:
         return RedirectResponse(f"{site.settings.base}/comparisons/{row.id}", 303)
     return show(request, page)
 
 
 def _page(
-    opened: Workspace,
+    workspace: Workspace,
     row: ComparisonRow,
-    found: KeptComparison,
+    result: KeptComparison,
     query_id: str,
     measure: str,
     ranks: int,
     who: str,
 ) -> SidePage:
-    measures, candidates = axes(found.comparison)
+    measures, candidates = axes(result.comparison)
     chosen = measure or measures[0]
     if chosen not in measures:
-        raise UsageError(f"the comparison has no {chosen!r}", nearest=measures)
-    side = stored_comparisons.side(opened, found, row, query_id, chosen, ranks)
+        raise UsageError(f"the comparison has no measure {chosen!r}", nearest=measures)
+    side = stored_comparisons.side(workspace, result, row, query_id, chosen, ranks)
     if side is None:
         raise NotFound(f"the comparison has no query {query_id!r}")
-    own = found.frame.filter(query_id=query_id)
-    order = found.frame.filter(candidate=candidates[0], measure=chosen)["query_id"]
+    query_rows = result.frame.filter(query_id=query_id)
+    order = result.frame.filter(candidate=candidates[0], measure=chosen)["query_id"]
     at = order.index_of(query_id)
-    with opened.store.read() as connection:
-        there = stored.has_query(connection, opened.golden.id, query_id)
-    judging = there and row.settings["edition"] == NOW
-    lacking = {
-        one.doc_id
+    with workspace.store.read() as connection:
+        in_golden_set = stored.has_query(connection, workspace.golden.id, query_id)
+    judging = in_golden_set and row.settings["edition"] == NOW
+    ungraded = {
+        document.doc_id
         for ranking in side.query.rankings
-        for one in (*ranking.top, *ranking.below)
-        if one.grade is None
+        for document in (*ranking.top, *ranking.below)
+        if document.grade is None
     }
     tail = f"?{urlencode({'measure': chosen})}" if chosen != measures[0] else ""
 
-    def address(place: int | None) -> str | None:
-        if place is None or not 0 <= place < len(order):
+    def address(position: int | None) -> str | None:
+        if position is None or not 0 <= position < len(order):
             return None
-        return f"/comparisons/{row.id}/queries/{quote(order[place], safe='')}{tail}"
+        return f"/comparisons/{row.id}/queries/{quote(order[position], safe='')}{tail}"
 
     to_judge = {
-        doc: replace(each, url=safe_link(each.url))
-        for doc, each in (to_grade(opened, lacking).items() if judging else ())
+        doc: replace(shown_document, url=safe_link(shown_document.url))
+        for doc, shown_document in (to_grade(workspace, ungraded).items() if judging else ())
     }
-    text = own["text"].drop_nulls().first() if own.height else None
+    text = query_rows["text"].drop_nulls().first() if query_rows.height else None
     return SidePage(
         title=str(text or query_id),
         crumbs=[("Comparisons", "/comparisons"), (row.name, f"/comparisons/{row.id}")],
         row=row,
-        since=Since(opened).older(row).said,
+        since=Since(workspace).older(row).said,
         query_id=query_id,
         text=None if text is None else str(text),
         measure=chosen,
         measures=measures,
         where=f"/comparisons/{row.id}/queries/{quote(query_id, safe='')}",
         ranks=ranks,
-        changes=own.filter(pl.col("measure") == chosen).drop("text", "query_id").to_dicts(),
-        counts=bool(own["counts"].all()),
+        changes=query_rows.filter(pl.col("measure") == chosen).drop("text", "query_id").to_dicts(),
+        counts=bool(query_rows["counts"].all()),
         query=side.query,
         content=side.content,
         changed=side.changed,
         now=side.now,
-        grades=grades_of(opened.golden) if judging else [],
+        grades=grades_of(workspace.golden) if judging else [],
         to_judge=to_judge,
-        tokens={doc: _token(each.seen) for doc, each in to_judge.items()},
-        yours=own_of(opened, who, query_id) if judging else {},
+        tokens={doc: _token(shown_document.seen) for doc, shown_document in to_judge.items()},
+        yours=own_of(workspace, who, query_id) if judging else {},
         before=address(None if at is None else at - 1),
         after=address(None if at is None else at + 1),
     )
@@ -185,10 +181,10 @@ def _token(seen: Seen) -> str:
 
 
 def _seen(text: str) -> tuple[str, Seen]:
-    """A token, and what was shown, as ``_token`` has them."""
+    """Parse a token made by ``_token``."""
     token, document, guideline = unpacked(text, 3) or [None] * 3
     if not token or guideline is None:
-        raise UsageError("the form does not say what was shown", fix="reload the page")
+        raise UsageError("the form has an invalid token", fix="reload the page")
     return token, Seen(document, guideline)
 
 
@@ -204,25 +200,25 @@ def judge(
     undo: Annotated[int | None, Form(ge=1, lt=2**63)] = None,
     measure: Annotated[str, Form(max_length=200)] = "",
 ) -> Response:
-    """Record a grade of one's own for a document of this query, or take it back."""
-    row, there = shown(
+    """Record the user's own grade for a document of this query, or undo it."""
+    row, returned = shown(
         site,
         comparison_id,
-        lambda _, __, found: stored_comparisons.returned(found, query_id, doc_id),
+        lambda _, __, result: stored_comparisons.returned(result, query_id, doc_id),
     )
-    if there is None:
-        raise UsageError("the comparison is not computed yet", fix="wait, and try again")
-    opened, row = find(site, comparison_id)
-    if not there:
-        raise NotFound("no run of the comparison has this document for this query")
-    who, now = asking.person.name, site.clock()
+    if returned is None:
+        raise UsageError("the comparison is not computed yet", fix="wait and try again")
+    workspace, row = find(site, comparison_id)
+    if not returned:
+        raise NotFound("no run of the comparison returned this document for this query")
+    rater, now = asking.person.name, site.clock()
     if undo is not None:
-        take_back(opened, who, query_id, doc_id, undo, now=now)
+        take_back(workspace, rater, query_id, doc_id, undo, now=now)
     elif grade is None:
-        raise UsageError("there is no grade", fix="press one")
+        raise UsageError("no grade was given", fix="choose a grade")
     else:
-        name, seen = _seen(token)
-        rate(opened, who, query_id, doc_id, grade, now=now, token=name, seen=seen)
+        token_id, seen = _seen(token)
+        rate(workspace, rater, query_id, doc_id, grade, now=now, token=token_id, seen=seen)
     tail = f"?{urlencode({'measure': measure})}" if measure else ""
     where = f"/comparisons/{row.id}/queries/{quote(query_id, safe='')}"
     return RedirectResponse(f"{site.settings.base}{where}{tail}", 303)

@@ -1,4 +1,4 @@
-"""Kept comparisons as pages look at them: found, computed where they are not, told how old."""
+"""Stored comparisons for pages and the API: found, and computed in the background."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from karat.workflows.workspace.stored_comparisons import Asked, KeptComparison
 from karat.workflows.workspace.workspace import Workspace
 
 RANKS, DEEPEST = 20, 100
-"""Ranks side by side, and those at most."""
+"""Ranks shown side by side: by default, and at most."""
 WAIT_S = 1.0
-"""How long a request waits at most for what it asked to be computed."""
+"""Longest wait of a request for its computation."""
 _T = TypeVar("_T")
 
 
@@ -30,74 +30,79 @@ def find(site: AppState, comparison_id: int) -> tuple[Workspace, ComparisonRow]:
     """A comparison, and the workspace with its golden set.
 
     Raises:
-        NotFound: there is none.
+        NotFound: unknown comparison.
     """
     with site.workspace.store.read() as connection:
         row = stored.find(connection, comparison_id)
         if row is None:
             raise NotFound(
-                f"there is no comparison {comparison_id}", fix="go to the list of comparisons"
+                f"there is no comparison {comparison_id}",
+                fix="choose one from the list of comparisons",
             )
-        name = golden_sets.by_id(connection, row.set_id).name
-    return site.opened(name), row
+        golden_set = golden_sets.by_id(connection, row.set_id).name
+    return site.opened(golden_set), row
 
 
 def look(
     site: AppState, comparison_id: int
 ) -> tuple[Workspace, ComparisonRow, KeptComparison | None]:
-    """A comparison with its numbers; what has none is computed, and waited for a little.
+    """A comparison with its numbers; missing numbers are computed, with a short wait.
 
     Raises:
-        NotFound: there is none.
+        NotFound: unknown comparison.
     """
-    opened, row = find(site, comparison_id)
-    found = stored_comparisons.kept(opened, row)
-    if stored_comparisons.to_compute(opened, row, found):
-        with suppress(Busy):  # it waits in the store, and the next look tries again
-            compute(site, opened, row.id, 0.0 if found else WAIT_S)
+    workspace, row = find(site, comparison_id)
+    result = stored_comparisons.kept(workspace, row)
+    if stored_comparisons.to_compute(workspace, row, result):
+        with suppress(Busy):  # it stays queued in the store; the next request tries again
+            compute(site, workspace, row.id, 0.0 if result else WAIT_S)
         row = find(site, comparison_id)[1]
-        found = stored_comparisons.kept(opened, row)
-    return opened, row, found
+        result = stored_comparisons.kept(workspace, row)
+    return workspace, row, result
 
 
-def ask(site: AppState, opened: Workspace, asked: Asked, *, by: str) -> int:
-    """Ask for a comparison, and have it computed; as ``kept_comparisons.ask``.
+def ask(site: AppState, workspace: Workspace, inputs: Asked, *, by: str) -> int:
+    """Create a comparison and start its computation.
 
     Raises:
-        Busy: too much waits to be computed; then nothing is stored.
+        Busy: the queue of computations is full; nothing is stored.
     """
     with COMPUTING.place() as place:
-        made = stored_comparisons.ask(opened, asked, by=by, now=site.clock())
-        compute(site, opened, made, WAIT_S, place)
-    return made
+        comparison_id = stored_comparisons.ask(workspace, inputs, by=by, now=site.clock())
+        compute(site, workspace, comparison_id, WAIT_S, place)
+    return comparison_id
 
 
 def ask_again(site: AppState, comparison_id: int, *, by: str) -> None:
-    """Have a comparison computed again; as ``kept_comparisons.ask_again``.
+    """Recompute a comparison.
 
     Raises:
-        NotFound: there is none.
-        Busy: too much waits to be computed; then its numbers stay as they are.
+        NotFound: unknown comparison.
+        Busy: the queue of computations is full; its numbers stay as they are.
     """
-    opened, row = find(site, comparison_id)
+    workspace, row = find(site, comparison_id)
     with COMPUTING.place() as place:
-        stored_comparisons.ask_again(opened, row, by=by, now=site.clock())
-        compute(site, opened, row.id, WAIT_S, place)
+        stored_comparisons.ask_again(workspace, row, by=by, now=site.clock())
+        compute(site, workspace, row.id, WAIT_S, place)
 
 
 def compute(
-    site: AppState, opened: Workspace, comparison_id: int, wait_s: float, place: Place | None = None
+    site: AppState,
+    workspace: Workspace,
+    comparison_id: int,
+    wait_s: float,
+    place: Place | None = None,
 ) -> None:
-    """Have a comparison computed beside the request, and wait for it a little.
+    """Compute a comparison in the background, and wait briefly for it.
 
     Raises:
-        Busy: too much waits to be computed, and no place was reserved.
+        Busy: the queue of computations is full, and no place was reserved.
     """
-    key = "comparison", opened.store.url, comparison_id
-    # Why it failed stands in the store, and whoever asks for it again has it tried at once.
+    key = "comparison", workspace.store.url, comparison_id
+    # The store has the reason of a failure; a new request retries at once.
     COMPUTING.run(
         key,
-        lambda: stored_comparisons.compute(opened, comparison_id, site.clock),
+        lambda: stored_comparisons.compute(workspace, comparison_id, site.clock),
         wait_s,
         remembered_s=0.0,
         place=place,
@@ -105,23 +110,23 @@ def compute(
 
 
 def confirm(sure: str, seen: str, there: object) -> None:
-    """Refuse to take away what nobody confirmed, or what was not what they looked at.
+    """Refuse to remove something unconfirmed, or something other than what the page showed.
 
     Args:
-        sure: What the ticked box says; empty if it was not ticked.
-        seen: What the form knows it by, besides its number: another has that where the store was
-            put back from a backup since.
-        there: What that is of what has the number now.
+        sure: Value of the ticked box; empty if not ticked.
+        seen: What identifies the object in the form besides its id, which another object may
+            have after a restore from a backup.
+        there: The same of the object that has the id now.
 
     Raises:
-        UsageError: so it is.
+        UsageError: not confirmed, or another object.
     """
     if not sure:
-        raise UsageError("it was not confirmed", fix="tick the box that says what goes")
+        raise UsageError("the removal was not confirmed", fix="tick the box to confirm")
     if seen != str(there):
         raise UsageError(
-            "this is another by now: what you looked at is gone already",
-            fix="look at its page again; nothing was removed",
+            "nothing was removed: the page you saw is out of date",
+            fix="reload the page and try again",
         )
 
 
@@ -130,20 +135,20 @@ def shown(
     comparison_id: int,
     use: Callable[[Workspace, ComparisonRow, KeptComparison], _T],
 ) -> tuple[ComparisonRow, _T | None]:
-    """Make something of a comparison's numbers; computed again if their files turn out damaged.
+    """Apply ``use`` to a comparison's numbers; recompute them once if their files are damaged.
 
     Returns:
-        The comparison, and None in place of the other while it has no numbers.
+        The comparison, and the result; None while there are no numbers.
 
     Raises:
-        NotFound: there is none.
+        NotFound: unknown comparison.
     """
     for _ in range(2):
-        opened, row, found = look(site, comparison_id)
-        if found is None:
+        workspace, row, result = look(site, comparison_id)
+        if result is None:
             break
         try:
-            return row, use(opened, row, found)
+            return row, use(workspace, row, result)
         except ArtifactCorrupted:
             continue
     return row, None

@@ -1,1 +1,1 @@
-"""Events and online metrics: pages."""
+"""Pages of events and online metrics."""

@@ -1,4 +1,4 @@
-"""Charts of online metrics: a metric over time, a line for everything or for each slice."""
+"""Charts of online metrics: a metric over time, one line in all or one per slice."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from karat.web.online.log import Days
 from karat.web.online.slices import Dimension
 
 HOURLY = 3
-"""So many days are shown by hour; more by day."""
+"""Longest period shown by hour, in days."""
 MOST_LINES = len(drawing.LINES)
-"""Slices that are drawn, those with the most behind them; the list has all."""
-_GAPS = 4  # reasons for gaps, below a chart
-_NAMED = 3  # stretches of days or hours that a reason names
-_LABEL = 60  # characters of a slice in the words of a chart
+"""Slices in a chart, the largest; the list has all."""
+_GAPS = 4  # reasons for gaps listed below a chart
+_NAMED = 3  # stretches of days or hours named per reason
+_LABEL = 60  # longest label of a slice, in characters
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,12 @@ class Chart:
     """A metric over time.
 
     Attributes:
-        metric: Its name.
-        title: Its name in words.
-        where: As of ``Headline``.
+        title: The metric's name in words.
+        where: Link to the page of this metric alone, without the base path.
         wide: The chart as SVG.
-        narrow: The same for a telephone; empty where one serves both.
-        described: What it shows, in words.
-        gaps: Why some of it has no value, in sentences.
+        narrow: The same for a phone; empty if one serves both.
+        described: Its content in words.
+        gaps: Reasons for missing values, in sentences.
     """
 
     metric: str
@@ -53,14 +52,13 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """What happened in the period.
+class Annotation:
+    """An annotation in the period.
 
     Attributes:
         number: Its number in the charts.
-        time_us: When, microseconds UTC.
-        kind: As of ``marking.KINDS``.
-        text: What.
+        time_us: Microseconds UTC.
+        kind: One of ``annotations.KINDS``.
     """
 
     number: int
@@ -71,10 +69,9 @@ class Mark:
 
 @dataclass(frozen=True)
 class Axis:
-    """The steps of time that charts are drawn over.
+    """The time steps of charts.
 
     Attributes:
-        days: The days.
         hourly: Whether a step is an hour; else a day.
     """
 
@@ -83,27 +80,27 @@ class Axis:
 
     @classmethod
     def of(cls, days: Days) -> Axis:
-        """By hour where that is not too much."""
+        """Hourly for short periods."""
         return cls(days, days.count <= HOURLY)
 
     @property
     def cut(self) -> tuple[str, ...]:
-        """What results are cut by, so that each step is one slice."""
+        """Dimensions that slice results into steps."""
         return ("day", "hour") if self.hourly else ("day",)
 
     @property
     def count(self) -> int:
-        """How many steps there are."""
+        """Number of steps."""
         return self.days.count * (24 if self.hourly else 1)
 
     def at(self, part: Mapping[str, str]) -> int | None:
-        """Which step a slice is; None if it is none of them."""
+        """The step of a slice; None outside the period."""
         day = day_number(part["day"]) - self.days.first
         step = day * 24 + int(part["hour"]) if self.hourly else day
         return step if 0 <= step < self.count else None
 
     def moment(self, time_us: int, timezone: str) -> float | None:
-        """Where a time stands among the steps; None outside them."""
+        """The position of a time on the axis, in steps; None outside the period."""
         local = local_time(time_us, timezone)
         day = day_number(local.date()) - self.days.first
         within = (local.hour * 3600 + local.minute * 60 + local.second) / 86_400
@@ -116,14 +113,14 @@ class Axis:
         return f"{day}, {step % 24:02}:00" if self.hourly else day
 
     def stretch(self, first: int, last: int) -> str:
-        """Steps from one to another, in words."""
+        """A range of steps in words."""
         if first == last:
             return self.name(first)
         same_day = self.hourly and first // 24 == last // 24
         return f"{self.name(first)} to {f'{last % 24:02}:00' if same_day else self.name(last)}"
 
     def label(self, step: int) -> str:
-        """The same, as short as an axis wants it."""
+        """A step as a short axis label."""
         if self.hourly and (self.days.count == 1 or step % 24):
             return f"{step % 24:02}:00"
         days = self.days.first + (step // 24 if self.hourly else step)
@@ -131,25 +128,27 @@ class Axis:
         return f"{day.day} {day:%b}"
 
     def where(self, metric: str, step: int, parts: Iterable[tuple[str, str]]) -> str:
-        """The rows that count at a step."""
+        """Link to the rows that count at a step."""
         day = self.days.first + (step // 24 if self.hourly else step)
         hour = [("hour", f"{step % 24:02}")] if self.hourly else []
         return rows_address(metric, (day, day), [*hour, *parts], "yes")
 
 
-def marks_within(
+def annotations_within(
     rows: Iterable[Mapping[str, object]], axis: Axis, log: EventLog
-) -> tuple[list[Mark], list[Upright]]:
-    """The marks of a period, numbered, and where they stand in its charts."""
-    marks: list[Mark] = []
+) -> tuple[list[Annotation], list[Upright]]:
+    """The annotations of a period, numbered, and their positions in its charts."""
+    annotations: list[Annotation] = []
     uprights: list[Upright] = []
     for row in rows:
         time_us = int(str(row["time_us"]))
         at = axis.moment(time_us, log.timezone)
         if at is not None:
-            marks.append(Mark(len(marks) + 1, time_us, str(row["kind"]), str(row["text"])))
-            uprights.append(Upright(at, str(len(marks))))
-    return marks, uprights
+            annotations.append(
+                Annotation(len(annotations) + 1, time_us, str(row["kind"]), str(row["text"]))
+            )
+            uprights.append(Upright(at, str(len(annotations))))
+    return annotations, uprights
 
 
 def chart_of(
@@ -159,31 +158,31 @@ def chart_of(
     by: Dimension,
     values: Sequence[str],
     looks: Mapping[str, int],
-    marks: Sequence[Mark],
+    annotations: Sequence[Annotation],
     uprights: Sequence[Upright],
     where: str,
     *,
     large: bool,
 ) -> tuple[Chart, dict[str, str]]:
-    """A metric over time, one line for everything, or one for each slice.
+    """A metric over time, one line in all or one per slice.
 
     Args:
         metric: The metric.
-        rows: Its results by step, and by dimension too if there is one.
+        rows: Its results by step, and by dimension if sliced.
         axis: The steps.
-        by: What lines are of; ``online_slices.NOTHING`` for one line.
-        values: Of that, those to draw.
-        looks: Which look each has.
-        marks: What happened meanwhile.
-        uprights: Where that stands.
-        where: The page of this metric alone.
-        large: Whether it is drawn wide, and for a telephone apart.
+        by: The dimension of the lines; ``slices.NOTHING`` for one line.
+        values: Values of the dimension to draw.
+        looks: Line style of each value.
+        annotations: Annotations of the period.
+        uprights: Their positions.
+        where: Link to the page of this metric alone.
+        large: Draw a wide and a narrow chart.
 
     Returns:
-        The chart, and by the mark that stands for a step where it leads.
+        The chart, and the link of each step by its id in the SVG.
 
     Raises:
-        MissingExtra: what draws it is not installed.
+        MissingExtra: the drawing library is not installed.
     """
     by_value = {value: _steps(rows, axis, by.key, value) for value in values}
     lines = [
@@ -197,25 +196,25 @@ def chart_of(
         )
         for value, found in by_value.items()
     ]
-    if lines:  # a step that nobody has is a gap as well
-        there = {point.at for line in lines for point in line.points}
-        more = [Point(at, None) for at in range(axis.count) if at not in there]
+    if lines:  # a step without any result is a gap too
+        steps = {point.at for line in lines for point in line.points}
+        gaps = [Point(at, None) for at in range(axis.count) if at not in steps]
         lines[0] = Line(
             lines[0].label,
-            sorted([*lines[0].points, *more], key=lambda point: point.at),
+            sorted([*lines[0].points, *gaps], key=lambda point: point.at),
             lines[0].look,
         )
-    places, leads = [], {}
+    places, links = [], {}
     only = [(by.name, values[0])] if by.key and len(values) == 1 else []
     for step in range(axis.count):
-        said = "; ".join(
-            _said(found.get(step), metric, _label(value) if by.key else "")
+        text = "; ".join(
+            _result_text(found.get(step), metric, _label(value) if by.key else "")
             for value, found in by_value.items()
         )
         key = f"at-{step}"
-        leads[key] = axis.where(metric.name, step, only)
-        places.append(Place(axis.label(step), f"{axis.name(step)}: {said or NO_RESULT}", key))
-    described = _described(metric, lines, axis, marks)
+        links[key] = axis.where(metric.name, step, only)
+        places.append(Place(axis.label(step), f"{axis.name(step)}: {text or NO_RESULT}", key))
+    described = _description(metric, lines, axis, annotations)
     sizes = (drawing.WIDE, drawing.NARROW) if large else (drawing.SMALL,)
     drawn = [
         drawing.over_time(
@@ -238,13 +237,13 @@ def chart_of(
         described,
         _gaps(by_value, axis, by.key),
     )
-    return chart, leads
+    return chart, links
 
 
 def _steps(
     rows: Sequence[OnlineResult], axis: Axis, dimension: str, value: str
 ) -> dict[int, OnlineResult]:
-    """The results of a slice by step."""
+    """Results of a slice by step."""
     names = {*axis.cut, dimension} - {""}
     out = {}
     for row in rows:
@@ -261,14 +260,14 @@ def _label(value: str) -> str:
 
 
 def _upwards(metric: Metric) -> str:
-    """What the numbers of a chart are of, where they have no sign behind them that says it."""
+    """Label of the value axis, if the unit's sign does not say it."""
     if metric.unit == "rank":
         return "score"
     return metric.title if metric.unit in {"count", "money"} else ""
 
 
-def _said(row: OnlineResult | None, metric: Metric, label: str) -> str:
-    """A result at a step, in words."""
+def _result_text(row: OnlineResult | None, metric: Metric, label: str) -> str:
+    """The result at a step, in words."""
     before = f"{label}: " if label else ""
     if row is None:
         return f"{before}{NO_RESULT}"
@@ -281,49 +280,53 @@ def _said(row: OnlineResult | None, metric: Metric, label: str) -> str:
     return f"{before}{figure(metric, row.value)}{interval}{of}"
 
 
-def _described(metric: Metric, lines: Sequence[Line], axis: Axis, marks: Sequence[Mark]) -> str:
+def _description(
+    metric: Metric, lines: Sequence[Line], axis: Axis, annotations: Sequence[Annotation]
+) -> str:
     first, last = axis.days.period
     step = "hour" if axis.hourly else "day"
-    said = [f"{metric.name}, {metric.title}, by {step} from {first} to {last}"]
+    texts = [f"{metric.name}, {metric.title}, by {step} from {first} to {last}"]
     for line in lines:
         values = [point.value for point in line.points if point.value is not None]
         name = "" if line.label == "all" else f"{line.label}: "
         if not values:
-            said.append(f"{name}no value")
+            texts.append(f"{name}no value")
             continue
         ends = (figure(metric, each) for each in (min(values), max(values), values[-1]))
-        said.append("{}lowest {}, highest {}, last {}".format(name, *ends))
-    said += [f"mark {mark.number}: {mark.text}" for mark in marks[-5:]]
-    return "; ".join(said) + "."
+        texts.append("{}lowest {}, highest {}, last {}".format(name, *ends))
+    texts += [
+        f"annotation {annotation.number}: {annotation.text}" for annotation in annotations[-5:]
+    ]
+    return "; ".join(texts) + "."
 
 
 def _gaps(by_value: Mapping[str, Mapping[int, OnlineResult]], axis: Axis, key: str) -> list[str]:
-    """Why steps have no value: each reason once for the lines and steps it is of."""
-    lines: dict[tuple[str, tuple[int, ...]], list[str]] = {}
-    for value, found in by_value.items():
-        lacking: dict[str, list[int]] = {}
+    """Reasons for missing values, each with its lines and steps."""
+    labels_of: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+    for value, by_step in by_value.items():
+        missing: dict[str, list[int]] = {}
         for step in range(axis.count):
-            row = found.get(step)
+            row = by_step.get(step)
             if row is None or row.value is None:
-                lacking.setdefault(NO_RESULT if row is None else row.reason, []).append(step)
-        for reason, steps in lacking.items():
-            lines.setdefault((reason, tuple(steps)), []).append(_label(value))
+                missing.setdefault(NO_RESULT if row is None else row.reason, []).append(step)
+        for reason, steps in missing.items():
+            labels_of.setdefault((reason, tuple(steps)), []).append(_label(value))
     unit = ("hour", "hours") if axis.hourly else ("day", "days")
-    most = sorted(lines.items(), key=lambda each: -len(each[0][1]) * len(each[1]))[:_GAPS]
+    largest = sorted(labels_of.items(), key=lambda each: -len(each[0][1]) * len(each[1]))[:_GAPS]
     return [
         f"{', '.join(names) + ': ' if key else ''}{counted(len(steps), *unit)} without a value "
         f"({_named(steps, axis)}): {reason}"
-        for (reason, steps), names in most
+        for (reason, steps), names in largest
     ]
 
 
 def _named(steps: Sequence[int], axis: Axis) -> str:
-    """The first stretches of some steps, and how many more steps there are."""
+    """The first stretches of some steps, and how many steps follow."""
     stretches: list[list[int]] = []
     for step in steps:
         if not stretches or step != stretches[-1][-1] + 1:
             stretches.append([])
         stretches[-1].append(step)
-    said = [axis.stretch(each[0], each[-1]) for each in stretches[:_NAMED]]
+    names = [axis.stretch(each[0], each[-1]) for each in stretches[:_NAMED]]
     more = sum(map(len, stretches[_NAMED:]))
-    return "; ".join(said) + (f" and {more:,} more" if more else "")
+    return "; ".join(names) + (f" and {more:,} more" if more else "")

@@ -1,4 +1,4 @@
-"""The dashboard of online metrics: what users did, over time and in slices, with what bends it."""
+"""The dashboard: online metrics over time and in slices, and warnings about the log."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 from urllib.parse import urlencode
 
+import polars as pl
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
@@ -16,32 +17,32 @@ from karat.errors import MissingExtra
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
 from karat.online.rules import Rules
+from karat.reports.online.evaluation import figure, span
 from karat.reports.phrases.numbers import counted
 from karat.reports.phrases.online import quoted
-from karat.tables.days import day_text
+from karat.tables.days import day_number, day_text
 from karat.tables.online.evaluation import OnlineResult, OnlineResults
 from karat.tables.online.events import EventLog
 from karat.web.framework.auth import AReader
-from karat.web.framework.lists import Listed
+from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import Page, show
 from karat.web.framework.state import AppState, TheState
 from karat.web.online import charts as online_charts
 from karat.web.online import figures
-from karat.web.online._lists import list_of_results
-from karat.web.online.charts import Axis, Chart, Mark
+from karat.web.online.charts import Annotation, Axis, Chart
 from karat.web.online.figures import Cell, Headline
 from karat.web.online.log import (
     ANY_DAYS,
     Days,
-    Lacking,
     Lenient,
+    NoLog,
     Question,
     TheDays,
     Wanted,
+    find_or_compute,
     log_of,
-    looked,
 )
-from karat.web.online.slices import NOTHING, Dimension, dimension, dimensions, lacked
+from karat.web.online.slices import NOTHING, Dimension, dimension, dimensions, missing_value_text
 from karat.web.online.watch_results import Glance, glance
 from karat.workflows.online import stored_results
 from karat.workflows.online.evaluate import evaluate
@@ -50,9 +51,9 @@ from karat.workflows.workspace.stored_views import with_leads
 
 ROUTER = APIRouter()
 MOST_SLICES = 24
-"""Slices that are kept of what figures are sliced by, those with the most behind them."""
+"""Most values of a dimension with results, the largest."""
 _POSITIONS = "ClickPosition"
-_LENGTHS = (1, 7, 28, 91)  # days of periods that are one click away
+_LENGTHS = (1, 7, 28, 91)  # offered periods, in days
 _TABS = (
     ("", "Dashboard", "/online"),
     ("queries", "Worst queries", "/online/queries"),
@@ -60,25 +61,47 @@ _TABS = (
     ("against", "Against judgments", "/online/against"),
     ("rows", "Rows", "/online/rows"),
 )
+_SCHEMA: dict[str, Any] = {
+    "metric": pl.String,
+    "day": pl.String,
+    "hour": pl.String,
+    "slice": pl.String,
+    "position": pl.String,
+    "said": pl.String,
+    "interval": pl.String,
+    "bounds": pl.String,
+    "n": pl.Int64,
+    "users": pl.Int64,
+    "reason": pl.String,
+    "value": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "least": pl.Float64,
+    "most": pl.Float64,
+    "total": pl.Float64,
+    "state": pl.String,
+    "method": pl.String,
+    "version": pl.Int64,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogPage(Page):
-    """What every page of online metrics has.
+    """What all pages of online metrics have.
 
     Attributes:
-        lacking: Why there is nothing to show; None if there is something.
-        log: What the log holds, in short; None if there is none.
-        period: The first day and the last that are looked at; None without a log.
-        health: What to know before any number is read, in sentences.
-        notes: What is to be known of the numbers, in sentences.
-        computed: Whether the numbers are there; else they are being computed.
-        wrong: Why this log has none of them, and what helps; None if it has.
-        tabs: The pages: name, address, whether it is this.
+        lacking: Why there is nothing to show; None if there is a log.
+        log: Summary of the log; None without one.
+        period: First and last day; None without a log.
+        health: Warnings to read before any number, in sentences.
+        notes: Notes on the numbers, in sentences.
+        computed: Whether the numbers are ready; else they are being computed.
+        wrong: Why there are no numbers, and the fix; None if there are.
+        tabs: The pages: name, address, whether selected.
     """
 
     section: ClassVar[str] = "online"
-    lacking: Lacking | None = None
+    lacking: NoLog | None = None
     log: Mapping[str, Any] | None = None
     period: tuple[str, str] | None = None
     health: Sequence[str] = ()
@@ -89,7 +112,7 @@ class LogPage(Page):
 
     @property
     def unlisted(self) -> str:
-        """Why there are no numbers, where there are none."""
+        """Why there are no numbers."""
         lacks = self.wrong if self.lacking is None else self.lacking.what
         return lacks or super().unlisted
 
@@ -100,23 +123,23 @@ class OnlinePage(LogPage):
 
     Attributes:
         headlines: Each metric over the period.
-        figures: Every result: by metric, step of time and slice.
-        by: What it is sliced by, as the address says it; empty for nothing.
-        only: The one slice that is shown; None for all.
-        values: The slices that are drawn, with their look and the address of that one alone.
-        left_out: Slices that are in no chart, as others have more behind them.
-        hourly: Whether steps of time are hours; else days.
+        figures: Every result: by metric, time step and slice.
+        by: Dimension in the address; empty for none.
+        only: The one slice shown; None for all.
+        values: The slices in charts, each with its line style and link.
+        left_out: Number of slices that are too small for the charts.
+        hourly: Whether time steps are hours; else days.
         charts: Each metric over time.
         undrawn: Why there are no charts; empty if there are.
-        unknown: Metrics that the log cannot say, with the reason.
-        positions: Clicks by position, from the first: share of all clicks, and how many.
-        marks: What happened in the period.
-        metric: Everything about the metric, where one alone is shown.
-        choices: What can be chosen: metrics by family, and slices; whether each is.
-        periods: Periods that are one click away: name, address, whether it is this.
-        whole: The address of all slices.
-        watched: What the last day shown is beside the same weekdays before it; None if nobody can
-            tell, or something else is looked at than the usual metrics.
+        unknown: Metrics that the log cannot provide, with the reason.
+        positions: Clicks by position: position, share of all clicks, count.
+        marks: Annotations of the period.
+        metric: Details of the metric, if only one is shown.
+        choices: Options of the forms: metrics by family, and slices.
+        periods: Offered periods: name, address, whether selected.
+        whole: Link to all slices.
+        watched: The last day compared with earlier weeks; None if not comparable, or with other
+            than the default metrics.
     """
 
     template: ClassVar[str] = "online.html.j2"
@@ -131,7 +154,7 @@ class OnlinePage(LogPage):
     undrawn: str = field(default="", repr=False)
     unknown: Sequence[tuple[str, str]] = ()
     positions: Sequence[tuple[str, float, int]] = ()
-    marks: Sequence[Mark] = ()
+    marks: Sequence[Annotation] = ()
     metric: Mapping[str, Any] | None = None
     choices: Mapping[str, Any] = field(default_factory=dict, repr=False)
     periods: Sequence[tuple[str, str, bool]] = field(default=(), repr=False)
@@ -141,14 +164,11 @@ class OnlinePage(LogPage):
 
 @dataclass(frozen=True)
 class Asked:
-    """What the dashboard is asked for.
+    """The parameters of the dashboard.
 
     Attributes:
-        metrics: The metrics.
-        chosen: Those that the address names; empty for the usual ones.
-        days: The days.
-        by: What it is sliced by.
-        only: The one value that is shown of that; None for all.
+        chosen: Those named in the address; empty for the default ones.
+        only: The one value shown; None for all.
     """
 
     metrics: Sequence[Metric]
@@ -158,11 +178,11 @@ class Asked:
     only: str | None
 
     def address(self, **changed: Any) -> str:
-        """The dashboard with some of it changed; ``None`` takes it out."""
-        held: dict[str, Any] = {"metrics": ",".join(self.chosen), "by": self.by.name}
-        held |= {"only": self.only} | (self.days.said if self.days.asked else {}) | changed
-        kept_ = [(name, str(value)) for name, value in held.items() if value is not None]
-        query = urlencode([(name, value) for name, value in kept_ if value or name == "only"])
+        """The dashboard with changed parameters; ``None`` removes one."""
+        params: dict[str, Any] = {"metrics": ",".join(self.chosen), "by": self.by.name}
+        params |= {"only": self.only} | (self.days.said if self.days.asked else {}) | changed
+        pairs = [(name, str(value)) for name, value in params.items() if value is not None]
+        query = urlencode([(name, value) for name, value in pairs if value or name == "only"])
         return f"/online?{query}" if query else "/online"
 
 
@@ -177,19 +197,17 @@ def dashboard(
     only: Annotated[str | None, Query(max_length=500)] = None,
     pick: Annotated[list[str] | None, Query(max_length=200)] = None,
 ) -> Response:
-    """What users did in a period."""
+    """Show what users did in a period."""
     log = log_of(site)
     common: dict[str, Any] = {"title": "Online", "tabs": tabs("")}
-    if isinstance(log, Lacking):
+    if isinstance(log, NoLog):
         return show(request, OnlinePage(**common, lacking=log))
     lenient = Lenient(request)
     asked = _asked(lenient, site, log, days, pick or metrics.split(","), by, only)
-    if (
-        pick and not lenient.errors
-    ):  # the form's boxes: from here on in one parameter, which an address can hold on to
+    if pick and not lenient.errors:  # the form's boxes: redirect to an address with one parameter
         return RedirectResponse(f"{site.settings.base}{asked.address()}", 303)
     common |= {
-        "log": told(log),
+        "log": log_summary(log),
         "period": asked.days.period,
         "by": asked.by.name,
         "only": asked.only,
@@ -203,21 +221,21 @@ def dashboard(
         return show(request, OnlinePage(**common, wrong=lenient.wrong), 400)
     axis = Axis.of(asked.days)
     question = question_of(asked.metrics, asked.by, asked.days, axis.cut)
-    found = looked(request, log, question, lambda: made(log, asked, axis))
-    if found is None:
+    answer = find_or_compute(request, log, question, lambda: made(log, asked, axis))
+    if answer is None:
         return show(request, OnlinePage(**common))
-    results = stored_results.results_of(found)
+    results = stored_results.results_of(answer)
     common["watched"] = None if asked.chosen else glance(site, log, asked.days.last)
     return show(request, OnlinePage(**common, **_shown(request, site, log, asked, axis, results)))
 
 
 def tabs(own: str) -> list[tuple[str, str, bool]]:
-    """The pages of online metrics: name, address, whether it is this one."""
+    """The pages of online metrics: name, address, whether selected."""
     return [(name, where, key == own) for key, name, where in _TABS]
 
 
-def told(log: EventLog) -> dict[str, Any]:
-    """What a log holds, in short."""
+def log_summary(log: EventLog) -> dict[str, Any]:
+    """Summary of a log."""
     first, last = (Days(day or 0, day or 0).period[0] for day in (log.first_day, log.last_day))
     return {
         "events": log.rows - log.bots,
@@ -236,7 +254,7 @@ def told(log: EventLog) -> dict[str, Any]:
 def question_of(
     metrics: Sequence[Metric], by: Dimension, days: Days, steps: Sequence[str]
 ) -> Question:
-    """All that results depend on besides the log."""
+    """Everything besides the log that the results depend on."""
     return {
         "what": "evaluate",
         "metrics": [[each.name, each.version] for each in metrics],
@@ -248,11 +266,11 @@ def question_of(
 
 
 def made(log: EventLog, asked: Asked, axis: Axis) -> dict[str, Any]:
-    """The results that the dashboard shows, as JSON can hold them."""
+    """Compute the dashboard's results, as JSON."""
     step = ",".join(axis.cut)
     by = [step, *([asked.by.key, f"{step},{asked.by.key}"] if asked.by.key else [])]
     with open_engine() as engine:
-        found = evaluate(
+        results = evaluate(
             log,
             engine,
             [each.name for each in asked.metrics],
@@ -261,18 +279,20 @@ def made(log: EventLog, asked: Asked, axis: Axis) -> dict[str, Any]:
             last_day=asked.days.last,
             queries=asked.by.queries,
         )
-    held = found.to_dict()
+    answer = results.to_dict()
     if asked.by.key:
-        values = figures.largest(found.results, asked.by.key)
+        values = figures.largest(results.results, asked.by.key)
         shown = set(values[:MOST_SLICES])
         if len(values) > MOST_SLICES:
             more = counted(len(values) - MOST_SLICES, "value", "values")
-            note = f"{more} of {asked.by.label} with fewer searches behind them are not shown"
-            held["notes"] = [*held["notes"], note]
-        held["results"] = [
-            row for row in held["results"] if row["slice"].get(asked.by.key, None) in {None, *shown}
+            note = f"{more} of {asked.by.label} with fewer searches are not shown"
+            answer["notes"] = [*answer["notes"], note]
+        answer["results"] = [
+            row
+            for row in answer["results"]
+            if row["slice"].get(asked.by.key, None) in {None, *shown}
         ]
-    return held
+    return answer
 
 
 def _asked(
@@ -288,11 +308,12 @@ def _asked(
     for name in dict.fromkeys(names):
         if name.strip():
             chosen += lenient.take(lambda name=name: registry.find_all([name]), [])  # type: ignore[misc]
-    found = chosen or registry.find_all(registry.DEFAULT)
-    over = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
+    metrics = chosen or registry.find_all(registry.DEFAULT)
+    period = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
     sliced = lenient.take(lambda: dimension(site, log, by), NOTHING)
-    said = [each.name for each in chosen]
-    return Asked(found, said, over, sliced, only if sliced.name else None)
+    return Asked(
+        metrics, [each.name for each in chosen], period, sliced, only if sliced.name else None
+    )
 
 
 def _shown(
@@ -303,25 +324,25 @@ def _shown(
     axis: Axis,
     results: OnlineResults,
 ) -> dict[str, Any]:
-    """The fields of the page, of what was computed."""
+    """The page's fields from computed results."""
     key = asked.by.key
     values = figures.largest(results.results, key) if key else [""]
-    drawn = sorted(values[: online_charts.MOST_LINES])  # so that colours stay where sizes change
+    drawn = sorted(values[: online_charts.MOST_LINES])  # keeps colours when sizes change
     looks = {value: at for at, value in enumerate(drawn)}
     if asked.only is not None:
         drawn = [asked.only]
     by_metric: dict[str, list[OnlineResult]] = {}
     for row in results.results:
         by_metric.setdefault(row.metric, []).append(row)
-    marks, uprights = online_charts.marks_within(
+    annotations, uprights = online_charts.annotations_within(
         marks_of(site.workspace).iter_rows(named=True), axis, log
     )
     headlines, charts, unknown, undrawn = [], [], [], ""
     for metric in asked.metrics:
         rows = by_metric.get(metric.name, [])
-        whole = next((row for row in rows if not row.slice), None)
-        if whole is not None and whole.state == "unknown" and whole.n == 0:
-            unknown.append((metric.name, whole.reason))
+        overall = next((row for row in rows if not row.slice), None)
+        if overall is not None and overall.state == "unknown" and overall.n == 0:
+            unknown.append((metric.name, overall.reason))
             continue
         if metric.name == _POSITIONS:
             continue
@@ -329,14 +350,14 @@ def _shown(
         if undrawn:
             continue
         try:
-            chart, leads = online_charts.chart_of(
-                metric, rows, axis, asked.by, drawn, looks, marks, uprights,
+            chart, links = online_charts.chart_of(
+                metric, rows, axis, asked.by, drawn, looks, annotations, uprights,
                 asked.address(metrics=metric.name), large=len(asked.metrics) == 1,
             )  # fmt: skip
         except MissingExtra as error:
             undrawn = str(error)
             continue
-        charts.append(_led(chart, leads, site.settings.base))
+        charts.append(_led(chart, links, site.settings.base))
     return {
         "computed": True,
         "wrong": _wrong(asked, values),
@@ -353,20 +374,20 @@ def _shown(
         "undrawn": undrawn,
         "unknown": unknown,
         "positions": _positions(by_metric.get(_POSITIONS, [])),
-        "marks": marks,
+        "marks": annotations,
         "metric": _about(asked.metrics[0]) if len(asked.metrics) == 1 else None,
     }
 
 
 def _wrong(asked: Asked, values: Sequence[str]) -> str | None:
-    """Why there is nothing of the one slice that is asked for."""
+    """Why the one requested slice has no results."""
     if asked.only is None or asked.only in values:
         return None
     if len(values) < MOST_SLICES:
-        return lacked(asked.by.label, asked.only, values)
+        return missing_value_text(asked.by.label, asked.only, values)
     return (
-        f"{quoted(asked.only)} is none of the {MOST_SLICES} values of {asked.by.label} with the "
-        "most behind them, of which numbers are shown."
+        f"Only the {MOST_SLICES} largest values of {asked.by.label} are shown; "
+        f"{quoted(asked.only)} is not one of them."
     )
 
 
@@ -393,23 +414,23 @@ def _headline(
     )
 
 
-def _led(chart: Chart, leads: Mapping[str, str], base: str) -> Chart:
-    """A chart whose steps lead to their rows."""
-    where = {mark: {"where": each} for mark, each in leads.items()}
+def _led(chart: Chart, links: Mapping[str, str], base: str) -> Chart:
+    """A chart whose steps link to their rows."""
+    where = {point_id: {"where": address} for point_id, address in links.items()}
 
-    def led(svg: str) -> str:
-        return with_leads(svg, where, lambda said: html.escape(f"{base}{said['where']}"))
+    def with_links(svg: str) -> str:
+        return with_leads(svg, where, lambda link: html.escape(f"{base}{link['where']}"))
 
     return Chart(
-        chart.metric, chart.title, chart.where, led(chart.wide), led(chart.narrow),
+        chart.metric, chart.title, chart.where, with_links(chart.wide), with_links(chart.narrow),
         chart.described, chart.gaps,
     )  # fmt: skip
 
 
 def _positions(rows: Sequence[OnlineResult]) -> list[tuple[str, float, int]]:
-    """Of all clicks in the period, those at each position."""
-    found = [row for row in rows if set(row.slice) == {"position"} and row.value is not None]
-    return [(row.slice["position"], row.value or 0.0, round(row.total or 0)) for row in found]
+    """Share and number of clicks at each position."""
+    by_position = [row for row in rows if set(row.slice) == {"position"} and row.value is not None]
+    return [(row.slice["position"], row.value or 0.0, round(row.total or 0)) for row in by_position]
 
 
 def _about(metric: Metric) -> dict[str, Any]:
@@ -418,19 +439,19 @@ def _about(metric: Metric) -> dict[str, Any]:
 
 
 def _choices(site: AppState, log: EventLog, asked: Asked) -> dict[str, Any]:
-    """What the forms offer."""
-    chosen = {each.name for each in asked.metrics}
+    """Options of the forms."""
+    selected = {each.name for each in asked.metrics}
     families: dict[str, list[tuple[str, str, bool]]] = {}
     every = registry.all_metrics()
-    more = [each for each in asked.metrics if each.name not in {one.name for one in every}]
-    for metric in (*every, *more):
+    unlisted = [each for each in asked.metrics if each.name not in {one.name for one in every}]
+    for metric in (*every, *unlisted):
         heading = registry.FAMILIES.get(metric.family, metric.family)
-        said = (metric.name, metric.title, metric.name in chosen)
-        families.setdefault(heading, []).append(said)
-    offered = dimensions(site, log)
+        option = (metric.name, metric.title, metric.name in selected)
+        families.setdefault(heading, []).append(option)
+    available = dimensions(site, log)
     return {
         "families": families,
-        "slices": [(each.name, each.label, each.name == asked.by.name) for each in offered],
+        "slices": [(each.name, each.label, each.name == asked.by.name) for each in available],
         "label": asked.by.label,
         "first": day_text(asked.days.first),
         "last": day_text(asked.days.last),
@@ -440,14 +461,88 @@ def _choices(site: AppState, log: EventLog, asked: Asked) -> dict[str, Any]:
 
 
 def _periods(log: EventLog, asked: Asked) -> list[tuple[str, str, bool]]:
-    """Periods to the end of the log, as far as it is long enough for them."""
-    begin, end = log.first_day or 0, log.last_day or 0
-    total = end - begin + 1
+    """Offered periods up to the end of the log."""
+    start, end = log.first_day or 0, log.last_day or 0
+    total = end - start + 1
     out = []
-    for count in (*(each for each in _LENGTHS if each < total), total):
-        first = end - count + 1
-        name = "everything" if count == total else "1 day" if count == 1 else f"{count} days"
-        said = {"from": day_text(first), "to": day_text(end)}
-        here = (asked.days.first, asked.days.last) == (first, end)
-        out.append((name, asked.address(**said), here))
+    for length in (*(each for each in _LENGTHS if each < total), total):
+        first = end - length + 1
+        name = "all days" if length == total else "1 day" if length == 1 else f"{length} days"
+        params = {"from": day_text(first), "to": day_text(end)}
+        selected = (asked.days.first, asked.days.last) == (first, end)
+        out.append((name, asked.address(**params), selected))
     return out
+
+
+def list_of_results(
+    request: Request,
+    results: OnlineResults,
+    metrics: Sequence[Metric],
+    days: Days,
+    axis: Axis,
+    by: Dimension,
+) -> Listed:
+    """Every result, those over the whole period first; each links to its rows."""
+    by_name = {metric.name: metric for metric in metrics}
+    rows = [_row(row, by_name[row.metric], by.key) for row in results.results]
+    frame = pl.DataFrame(rows, schema=_SCHEMA).with_row_index("at")
+
+    def link(row: Mapping[str, Any]) -> str:
+        slice_ = results.results[row["at"]].slice
+        part = [(by.name, slice_[by.key])] if by.key in slice_ else []
+        hour = [] if row["hour"] is None else [("hour", row["hour"])]
+        period = days if row["day"] is None else (day_number(row["day"]),) * 2
+        return figures.rows_address(row["metric"], period, [*hour, *part], "yes")
+
+    def any_of(name: str) -> bool:
+        return frame[name].drop_nulls().len() > 0
+
+    columns = [
+        Column("metric", "metric", link=link, choices=True),
+        Column("day", "day", choices=True),
+        Column("hour", "hour", choices=True, shown=axis.hourly),
+        Column("slice", by.label or "slice", choices=True, shown=bool(by.key)),
+        Column("position", "position", choices=any_of("position"), shown=any_of("position")),
+        Column("said", "value", by="value"),
+        Column("interval", "95 %", by="low"),
+        Column("bounds", "bounds", by="least", shown=any_of("bounds")),
+        Column("n", "n", "count"),
+        Column("users", "users", "count"),
+        Column("reason", "reason", shown=any_of("reason")),
+        Column("value", "raw value", "number", shown=False),
+        Column("low", "95 % from", "number", shown=False),
+        Column("high", "95 % to", "number", shown=False),
+        Column("least", "least", "number", shown=False),
+        Column("most", "most", "number", shown=False),
+        Column("total", "total", "number", shown=False),
+        Column("state", "state", shown=False),
+        Column("method", "interval method", shown=False),
+        Column("version", "metric version", "count", shown=False),
+    ]
+    return listed(frame, columns, Ask.of(request), search=["metric", "slice"], per_page=20)
+
+
+def _row(row: OnlineResult, metric: Metric, key: str) -> dict[str, Any]:
+    part = row.slice.get(key) if key else None
+    return {
+        "metric": row.metric,
+        "day": row.slice.get("day"),
+        "hour": row.slice.get("hour"),
+        "slice": None if part is None else figures.slice_text(part),
+        "position": row.slice.get("position"),
+        "said": None if row.value is None else figure(metric, row.value),
+        "interval": span(metric, row.low, row.high) or None,
+        "bounds": figures.bounds_text(row, metric) or None,
+        "n": row.n,
+        "users": row.users,
+        "reason": row.reason or None,
+        "value": row.value,
+        "low": row.low,
+        "high": row.high,
+        "least": row.least,
+        "most": row.most,
+        "total": row.total,
+        "state": row.state,
+        "method": row.method,
+        "version": row.version,
+    }

@@ -1,4 +1,4 @@
-"""Figures of pages: a number with its interval, what is behind it, and where that stands."""
+"""Numbers on pages, each with its interval and a link to the rows behind it."""
 
 from __future__ import annotations
 
@@ -13,30 +13,28 @@ from karat.tables.online.evaluation import OnlineResult
 from karat.web.online.log import Days
 
 NOT_SAID = "(none)"
-"""What pages call the value of a slice that the log does not say."""
+"""Label of a missing value of a dimension."""
 NO_RESULT = "nothing to count"
-"""Why a slice that has no result has none."""
+"""Reason of a slice without any result."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One number of a page, and what stands behind it.
+    """A number with its evidence.
 
     Attributes:
-        said: The number with its unit; a dash where there is none.
+        said: The number with its unit; a dash without a value.
         interval: Its 95 % interval in words; empty without one.
-        bounds: What it lies within, given what the log does not say; empty where that leaves
-            nothing open.
-        n: What it is over.
-        users: Users in that.
-        reason: Why it has no value, or no interval; empty if it has both.
-        where: The page with the rows behind it, without the base.
-        value: The number itself.
-        low: Lower end of its interval.
-        high: Upper end.
+        bounds: Bounds given what the log lacks, in words; empty if they are equal.
+        n: Size of the denominator.
+        users: Users in it.
+        reason: Why there is no value or no interval; empty if there are both.
+        where: Link to the rows behind it, without the base path.
+        low: Lower end of the interval.
+        high: Upper end of the interval.
         least: Lower bound.
         most: Upper bound.
-        state: As of ``OnlineResult``.
+        state: As in ``OnlineResult``.
     """
 
     said: str
@@ -56,15 +54,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Headline:
-    """A metric of the period.
+    """A metric over the period.
 
     Attributes:
-        metric: Its name.
-        title: Its name in words.
-        says: What it tells.
-        where: The page of this metric alone, without the base.
-        cell: Over everything, or the one slice that is chosen.
-        slices: By value of what it is sliced by, the number there.
+        title: The metric's name in words.
+        says: What it measures.
+        where: Link to the page of this metric alone, without the base path.
+        cell: Over everything, or over the one selected slice.
+        slices: Its cell for each value of the dimension.
     """
 
     metric: str
@@ -76,19 +73,19 @@ class Headline:
 
 
 def slice_text(value: str) -> str:
-    """The value of a slice as pages say it."""
+    """The label of a dimension's value."""
     return value or NOT_SAID
 
 
 def bounds_text(row: OnlineResult, metric: Metric) -> str:
-    """What a value lies within; empty where both ends are printed alike: nothing is left open."""
-    said = span(metric, row.least, row.most)
-    low, _, high = said.partition(" – ")
-    return "" if row.value is not None and low == high else said
+    """Bounds of a value; empty if both print the same."""
+    bounds = span(metric, row.least, row.most)
+    low, _, high = bounds.partition(" – ")
+    return "" if row.value is not None and low == high else bounds
 
 
 def cell_of(row: OnlineResult | None, metric: Metric, where: str) -> Cell:
-    """A result as a cell; one that is not there at all has nothing to count."""
+    """A result as a cell."""
     if row is None:
         nothing = (None, None, None, None, None)
         return Cell("–", "", "", 0, 0, NO_RESULT, where, *nothing, "none")
@@ -112,23 +109,23 @@ def cell_of(row: OnlineResult | None, metric: Metric, where: str) -> Cell:
 def rows_address(
     metric: str, days: Days | tuple[int, int], parts: Iterable[tuple[str, str]], counts: str = ""
 ) -> str:
-    """The page with the rows behind a figure.
+    """The page with the rows behind a number.
 
     Args:
         metric: Its metric.
-        days: The days it is over.
-        parts: Its slice: what it is of, and the value; an empty one is what the log does not say.
-        counts: ``yes`` those in the numerator · ``no`` those that could be · empty: both.
+        days: Its days.
+        parts: Its slice: dimension and value; an empty value is a missing one.
+        counts: ``yes`` rows in the numerator · ``no`` rows only in the denominator · empty: both.
     """
     first, last = (days.first, days.last) if isinstance(days, Days) else days
-    said = [("metric", metric), ("from", day_text(first)), ("to", day_text(last))]
-    cut = [("slice", f"{name}={value}") for name, value in parts]
+    params = [("metric", metric), ("from", day_text(first)), ("to", day_text(last))]
+    slices = [("slice", f"{name}={value}") for name, value in parts]
     counted_as = [("counts", counts)] if counts else []
-    return f"/online/rows?{urlencode([*said, *cut, *counted_as])}"
+    return f"/online/rows?{urlencode([*params, *slices, *counted_as])}"
 
 
 def largest(rows: Iterable[OnlineResult], dimension: str) -> list[str]:
-    """The values of a dimension, that with the most behind it first."""
+    """The values of a dimension, largest first."""
     sizes: dict[str, int] = {}
     for row in rows:
         if set(row.slice) == {dimension}:

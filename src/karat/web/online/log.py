@@ -1,4 +1,4 @@
-"""The log that the pages of online metrics are of: found, asked about one thing at a time, kept."""
+"""The event log of the workspace, and cached answers to questions about it."""
 
 from __future__ import annotations
 
@@ -23,37 +23,35 @@ from karat.web.framework.state import AppState
 from karat.workflows.online import stored_results
 
 ONLINE = JobQueue(at_once=1)
-"""What is computed of logs in this process: one thing at a time, as each may take much memory."""
+"""Computations on logs in this process: one at a time, as each may take much memory."""
 UNASKED = JobQueue(at_once=1)
-"""What nobody waits for: beside the former, so that it holds nobody up."""
+"""Computations in advance, in a queue of their own so that no request waits for them."""
 WAIT_S, LONGEST_S = 1.0, 10.0
-"""How long a page waits for its numbers before it says so; how long for a program that reads it."""
+"""Longest wait of a page for its numbers, and of a program that reads it."""
 USUAL = 28
-"""Days that are shown unless somebody asks: whole weeks."""
+"""Default length of the period, in days: whole weeks."""
 ENDLESS_S = 1800.0
-"""How long the API waits for what it computes."""
+"""Longest wait of the API for a computation."""
 _LOOK_S = 0.2
 Question = Mapping[str, Any]
 _T = TypeVar("_T")
 
 
 class NotYet(HTTPException):
-    """A program asked for numbers that are still being computed."""
+    """The numbers that a program requested are still being computed."""
 
     def __init__(self) -> None:
-        super().__init__(
-            503, "the numbers are being computed: look again in a moment", {"retry-after": "2"}
-        )
+        super().__init__(503, "the numbers are being computed: retry soon", {"retry-after": "2"})
 
 
 @dataclass(frozen=True)
-class Lacking:
-    """Why there is nothing to show.
+class NoLog:
+    """Why there is no log.
 
     Attributes:
-        what: In words.
-        fix: The command, or what else to do; None if nothing is known to help.
-        none: Whether it is only that nothing was imported yet.
+        what: The reason.
+        fix: The command, or what else to do; None if unknown.
+        none: Whether nothing was imported yet; else the log is damaged.
     """
 
     what: str
@@ -63,12 +61,12 @@ class Lacking:
 
 @dataclass(frozen=True)
 class Days:
-    """The days that are looked at.
+    """A period.
 
     Attributes:
-        first: The first, in days since 1970-01-01.
-        last: The last, itself included.
-        asked: Whether the address names them.
+        first: First day, in days since 1970-01-01.
+        last: Last day, inclusive.
+        asked: Whether the address names it.
     """
 
     first: int
@@ -77,53 +75,52 @@ class Days:
 
     @property
     def count(self) -> int:
-        """How many they are."""
+        """Number of days."""
         return self.last - self.first + 1
 
     @property
     def period(self) -> tuple[str, str]:
-        """The first and the last as ``2026-11-01``."""
+        """First and last day as ``2026-11-01``."""
         return day_text(self.first), day_text(self.last)
 
     @property
     def said(self) -> dict[str, str]:
-        """As an address says them."""
+        """As query parameters."""
         return dict(zip(("from", "to"), self.period, strict=True))
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The days that an address asks for, as it says them; empty where it does not."""
+    """A period in an address; empty for the default."""
 
     first: str
     last: str
 
     @property
     def typed(self) -> tuple[str, str]:
-        """Both, as they were typed."""
+        """First and last day, unparsed."""
         return self.first, self.last
 
     def within(self, log: EventLog) -> Days:
-        """The days of a log that are meant.
+        """The period within a log.
 
         Raises:
-            UsageError: one is no day, the last stands before the first, or the log has none of
-                them.
+            UsageError: not a day, last before first, or outside the log.
         """
-        begin, end = log.first_day or 0, log.last_day or 0
+        start, end = log.first_day or 0, log.last_day or 0
         last = end if not self.last else day_number(self.last)
-        usual = max(begin, min(last, end) - USUAL + 1)
-        first = usual if not self.first else day_number(self.first)
-        if first > end or last < begin:
+        default = max(start, min(last, end) - USUAL + 1)
+        first = default if not self.first else day_number(self.first)
+        if first > end or last < start:
             raise UsageError(
-                f"the log has no such day: it is from {day_text(begin)} to {day_text(end)}",
-                fix="name days in between",
+                f"the period is outside the log, from {day_text(start)} to {day_text(end)}",
+                fix="choose days in between",
             )
         if first > last:
             raise UsageError(
-                f"{day_text(first)} is after {day_text(last)}", fix="name the earlier day first"
+                f"{day_text(first)} is after {day_text(last)}", fix="give the earlier day first"
             )
-        return Days(max(first, begin), min(last, end), bool(self.first or self.last))
+        return Days(max(first, start), min(last, end), bool(self.first or self.last))
 
 
 def _wanted(
@@ -131,28 +128,28 @@ def _wanted(
         str, Query(alias="from", max_length=40, description="The first day, as 2026-11-01.")
     ] = "",
     last: Annotated[
-        str, Query(alias="to", max_length=40, description="The last day, itself included.")
+        str, Query(alias="to", max_length=40, description="The last day, inclusive.")
     ] = "",
 ) -> Wanted:
     return Wanted(first.strip(), last.strip())
 
 
 ANY_DAYS = Wanted("", "")
-"""The days that are shown unless somebody asks."""
+"""The default period."""
 TheDays = Annotated[Wanted, Depends(_wanted)]
-"""A parameter of a route: the days it is about."""
+"""A route parameter: the period."""
 
 
 class NothingImported(InputError):
     """The workspace has no events yet."""
 
 
-def log_of(site: AppState) -> EventLog | Lacking:
+def log_of(site: AppState) -> EventLog | NoLog:
     """The log of the workspace, or why there is none."""
     try:
         return the_log(site)
     except InputError as error:
-        return Lacking(error.what, error.fix, isinstance(error, NothingImported))
+        return NoLog(error.what, error.fix, isinstance(error, NothingImported))
 
 
 def the_log(site: AppState) -> EventLog:
@@ -172,41 +169,37 @@ def the_log(site: AppState) -> EventLog:
 
 
 def _without_place(error: InputError) -> InputError:
-    """The same; where files of the log lie on the server is no business of who looks."""
+    """The same without the file: pages do not reveal paths of the server."""
     return InputError(error.what, fix=error.fix) if error.file is not None else error
 
 
-def looked(
+def find_or_compute(
     request: Request, log: EventLog, question: Question, make: Callable[[], Any]
 ) -> Any | None:
-    """What is kept as the answer to a question; else it is computed beside, waited for a little.
+    """The cached answer to a question; else it is computed in the background, with a short wait.
 
-    Args:
-        request: What asks; a program (``format=json`` or ``csv``) waits for longer.
-        log: The log.
-        question: As ``kept.find`` wants it.
-        make: Computes the answer, as JSON can hold it.
+    A program (``format=json`` or ``csv``) waits longer. ``make`` returns the answer as JSON.
 
     Returns:
         None while it is being computed.
 
     Raises:
-        NotYet: so it is for a program.
-        KaratError: it cannot be computed.
-        Busy: too much is waiting to be computed.
+        NotYet: it is being computed, and a program asked.
+        KaratError: the computation failed.
+        Busy: the queue of computations is full.
     """
     program = is_program(request)
-    found = _ask(log, question, make, LONGEST_S if program else WAIT_S)
-    if found is None and program:
+    answer = _ask(log, question, make, LONGEST_S if program else WAIT_S)
+    if answer is None and program:
         raise NotYet
-    return found
+    return answer
 
 
-def begun(log: EventLog, question: Question, make: Callable[[], Any]) -> Any | None:
-    """What is kept as the answer to a question that nobody asked; else its computing is begun.
+def start_computing(log: EventLog, question: Question, make: Callable[[], Any]) -> Any | None:
+    """The cached answer to a question; else start to compute it, without waiting.
 
     Raises:
-        KaratError: it cannot be computed.
+        KaratError: the computation failed.
     """
     with suppress(Busy):
         return _ask(log, question, make, 0.0, UNASKED)
@@ -214,19 +207,20 @@ def begun(log: EventLog, question: Question, make: Callable[[], Any]) -> Any | N
 
 
 async def awaited(log: EventLog, question: Question, make: Callable[[], Any]) -> Any:
-    """The answer to a question, waited for without a thread.
+    """The answer to a question, awaited without blocking a thread.
 
     Raises:
         NotYet: it takes longer than ``ENDLESS_S``.
-        KaratError: as of ``looked``; Busy likewise.
+        KaratError: the computation failed.
+        Busy: the queue of computations is full.
     """
     until = time.monotonic() + ENDLESS_S
-    # No event tells: another process may compute it.
-    while (found := await run_in_threadpool(_ask, log, question, make, 0.0)) is None:
+    # Polled: another process may compute it.
+    while (answer := await run_in_threadpool(_ask, log, question, make, 0.0)) is None:
         if time.monotonic() > until:
             raise NotYet
         await asyncio.sleep(_LOOK_S)
-    return found
+    return answer
 
 
 def _ask(
@@ -234,16 +228,16 @@ def _ask(
     question: Question,
     make: Callable[[], Any],
     wait_s: float,
-    computing: JobQueue = ONLINE,
+    queue: JobQueue = ONLINE,
 ) -> Any | None:
-    found = stored_results.find(log, question)
-    if found is not None:
-        return found
+    answer = stored_results.find(log, question)
+    if answer is not None:
+        return answer
     key = "online", str(log.folder), log.version, json.dumps(question, sort_keys=True)
-    if UNASKED.has(key):  # begun for nobody, and now for somebody
-        computing = UNASKED
+    if UNASKED.has(key):  # already started in advance
+        queue = UNASKED
     try:
-        if computing.run(key, lambda: stored_results.answered(log, question, make), wait_s):
+        if queue.run(key, lambda: stored_results.answered(log, question, make), wait_s):
             return stored_results.find(log, question)
     except InputError as error:
         raise _without_place(error) from None
@@ -251,47 +245,43 @@ def _ask(
 
 
 class Lenient:
-    """What the form of a page asks: what it cannot mean is left out and noted, not an error.
-
-    Args:
-        request: What asks; for a program (``format=json`` or ``csv``) it is an error.
-    """
+    """Parses parameters of a page: collects errors, but raises them for a program."""
 
     def __init__(self, request: Request) -> None:
         self.program = is_program(request)
         self.errors: list[UsageError] = []
 
-    def take(self, meant: Callable[[], _T], otherwise: _T) -> _T:
-        """What is meant; something else where that cannot be.
+    def take(self, parse: Callable[[], _T], default: _T) -> _T:
+        """The parsed value; ``default`` if it is invalid.
 
         Raises:
-            UsageError: so it is, for a program.
+            UsageError: it is invalid, and a program asked.
         """
         try:
-            return meant()
+            return parse()
         except UsageError as error:
             if self.program:
                 raise
             self.errors.append(error)
-            return otherwise
+            return default
 
     @property
     def wrong(self) -> str | None:
-        """What it cannot mean, in sentences; None if it means all it says."""
-        return " ".join(map(trouble, self.errors)) or None
+        """The collected errors, in sentences; None without any."""
+        return " ".join(map(error_text, self.errors)) or None
 
 
 def is_program(request: Request) -> bool:
-    """Whether a program reads a page, as CSV or JSON."""
+    """Whether the page is requested as CSV or JSON."""
     return request.query_params.get("format") in {"json", "csv"}
 
 
-def trouble(error: InputError | UsageError) -> str:
-    """Why a log has none of some numbers, and what helps, in sentences."""
-    said = [error.what]
+def error_text(error: InputError | UsageError) -> str:
+    """An error and its fix, in sentences."""
+    sentences = [error.what]
     if isinstance(error, UsageError) and error.nearest:
-        said.append(f"did you mean {' or '.join(error.nearest)}?")
-    said += [f"what helps: {on_page(error.fix)}"] if error.fix else []
+        sentences.append(f"did you mean {' or '.join(error.nearest)}?")
+    sentences += [f"fix: {on_page(error.fix)}"] if error.fix else []
     return " ".join(
-        f"{each[:1].upper()}{each[1:]}{'' if each[-1:] in '.!?' else '.'}" for each in said
+        f"{each[:1].upper()}{each[1:]}{'' if each[-1:] in '.!?' else '.'}" for each in sentences
     )

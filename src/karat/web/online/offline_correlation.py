@@ -1,11 +1,14 @@
-"""Offline against online: what judges say of a kept run beside what users did, query by query."""
+"""Offline against online: a stored run's judgments against users' behaviour, by query."""
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
+from urllib.parse import quote, urlencode
 
+import polars as pl
 from fastapi import APIRouter, Query, Request, Response
 
 from karat.engines.frames.opening import open_engine
@@ -14,9 +17,14 @@ from karat.golden.traffic import folded
 from karat.measures import DEFAULTS, parse
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
+from karat.online.rules import Rules
+from karat.reports.charts import online as drawing
+from karat.reports.charts.online import Spot
+from karat.reports.online.evaluation import figure, span
 from karat.reports.online.offline_correlation import FEW, OF_FEW, any_of_few
 from karat.reports.phrases.report import number
 from karat.store.sql import runs as stored
+from karat.store.sql.runs import RunRow
 from karat.tables.online.events import EventLog
 from karat.tables.online.offline_correlation import (
     Against,
@@ -27,56 +35,55 @@ from karat.tables.online.offline_correlation import (
     WorldSlice,
 )
 from karat.web.framework.auth import AReader
-from karat.web.framework.lists import Listed
+from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import AppState, TheState
-from karat.web.online._correlation_points import (
-    LEAST,
-    Scatter,
-    Sides,
-    SliceRow,
-    list_of_queries,
-    ranking_of,
-    scatter_of,
-    searches_of,
-    slice_row,
+from karat.web.online.dashboard import LogPage, log_summary, tabs
+from karat.web.online.figures import rows_address
+from karat.web.online.log import (
+    ANY_DAYS,
+    Days,
+    Lenient,
+    NoLog,
+    Question,
+    TheDays,
+    error_text,
+    find_or_compute,
+    log_of,
 )
-from karat.web.online.dashboard import LogPage, tabs, told
-from karat.web.online.log import ANY_DAYS, Days, Lacking, Lenient, TheDays, log_of, looked, trouble
+from karat.web.online.slices import GOLDEN, LONGEST
 from karat.workflows.golden.editions import NOW
 from karat.workflows.golden.queries import classes_in
 from karat.workflows.online.offline_correlation import METRICS, against
 from karat.workflows.workspace.evaluate_stored import find_runs
 from karat.workflows.workspace.stored_inputs import clock_of, judged, read_kept
+from karat.workflows.workspace.stored_views import with_leads
 
 ROUTER = APIRouter()
+LEAST = 10
+"""Fewest searches of a query in the chart and the correlations."""
+_MOST_SPOTS = 500
+_WIDE, _NARROW = (1060, 360), (290, 300)
+_INKS = {"judges": "down", "users": "up"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgainstPage(LogPage):
-    """Judges and users side by side.
+    """Offline measure against online metric.
 
     Attributes:
-        run: Name of the run; empty where none is kept.
-        run_id: Its number; None likewise.
-        measure: The measure offline.
-        metric: The metric online.
-        by: The attribute of queries that it is sliced by; empty for none.
-        lead: What is to be said of them together, in sentences.
-        concord: Rank correlations.
-        of_few: What to know of those of few queries, in a sentence; empty if there are none.
-        discord: Queries on which they disagree, the furthest apart first, with two addresses:
-            the searches, and the ranking.
-        discord_slices: Slices on which they do.
+        run: Name of the run; empty without stored runs.
+        run_id: Its id; None likewise.
+        by: Attribute of queries to slice by; empty for none.
+        lead: The conclusion, in sentences.
+        of_few: Warning about correlations over few queries; empty if there are none.
+        discord: Queries with the largest disagreement, with links to searches and ranking.
+        discord_slices: Slices with a disagreement.
         slices: All queries, then each slice.
-        queries: A row for each query in both worlds.
-        scatter: The queries drawn; None if there are none.
-        undrawn: Why they cannot be drawn; empty if they can.
-        counts: Queries only in one world, in sentences.
-        runs: Runs to choose from, and whether it is this.
-        measures: Measures, likewise.
-        metrics: Metrics, likewise.
-        attributes: Attributes, likewise.
+        queries: A row per query with both measurements.
+        scatter: Chart of the queries; None without any.
+        undrawn: Why there is no chart; empty if there is.
+        counts: Numbers of queries with one measurement only, in sentences.
     """
 
     template: ClassVar[str] = "online_against.html.j2"
@@ -112,15 +119,15 @@ def side_by_side(
     metric: Annotated[str, Query(max_length=100)] = "",
     by: Annotated[str | None, Query(max_length=200)] = None,
 ) -> Response:
-    """What judges say of a run beside what users did."""
+    """Compare the judgments of a run with users' behaviour."""
     log = log_of(site)
     common: dict[str, Any] = {"title": "Against judgments", "crumbs": [("Online", "/online")]}
     common |= {"tabs": tabs("against")}
-    if isinstance(log, Lacking):
+    if isinstance(log, NoLog):
         return show(request, AgainstPage(**common, lacking=log))
     lenient = Lenient(request)
-    over = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
-    common |= {"log": told(log), "period": over.period}
+    period = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
+    common |= {"log": log_summary(log), "period": period.period}
     with site.workspace.store.read() as connection:
         names = list(stored.by_name(stored.runs(connection, site.workspace.golden.id)))[::-1]
     if not names:
@@ -128,81 +135,82 @@ def side_by_side(
     run = lenient.take(lambda: find_runs(site.workspace, [run or names[0]])[0].name, names[0])
     measure = lenient.take(lambda: str(parse(measure or DEFAULTS[0])), DEFAULTS[0])
     metric = lenient.take(lambda: registry.find(metric or METRICS[0]).name, METRICS[0])
-    asked = sides(site, over, run, measure, metric, by)
+    asked = sides(site, period, run, measure, metric, by)
     common |= _choices(site, asked, names)
     if lenient.errors:
-        common["period"] = days.typed if any(days.typed) else over.period
+        common["period"] = days.typed if any(days.typed) else period.period
         return show(request, AgainstPage(**common, wrong=lenient.wrong), 400)
     try:
-        held = lenient.take(
-            lambda: looked(request, log, asked.question, lambda: made(site, log, asked)), None
+        answer = lenient.take(
+            lambda: find_or_compute(request, log, asked.question, lambda: made(site, log, asked)),
+            None,
         )
     except InputError as error:
-        return show(request, AgainstPage(**common, wrong=trouble(error)))
+        return show(request, AgainstPage(**common, wrong=error_text(error)))
     if lenient.errors:
         return show(request, AgainstPage(**common, wrong=lenient.wrong), 400)
-    if held is None:
+    if answer is None:
         return show(request, AgainstPage(**common))
-    return show(request, AgainstPage(**common, **_shown(request, site, asked, against_of(held))))
+    return show(request, AgainstPage(**common, **_shown(request, site, asked, against_of(answer))))
 
 
 def sides(site: AppState, days: Days, run: str, measure: str, metric: str, by: str | None) -> Sides:
-    """What an address asks for.
+    """What an address asks to compare.
 
     Raises:
-        UsageError: there is no such run, measure or metric.
+        UsageError: unknown run, measure or metric.
     """
     [row] = find_runs(site.workspace, [run])
     attributes = classes_in(site.workspace)
-    usual = "class" if "class" in attributes else ""
+    default_by = "class" if "class" in attributes else ""
     return Sides(
         row,
         str(parse(measure or DEFAULTS[0])),
         registry.find(metric or METRICS[0]),
-        usual if by is None else by,
+        default_by if by is None else by,
         days,
         clock_of(site.workspace, NOW),
     )
 
 
 def made(site: AppState, log: EventLog, asked: Sides) -> dict[str, Any]:
-    """Both worlds, as JSON can hold them."""
-    given = judged(site.workspace, NOW)
-    others = [name for name in METRICS if name != asked.metric.name]
+    """Compute the comparison, as JSON."""
+    judgments = judged(site.workspace, NOW)
+    other_metrics = [name for name in METRICS if name != asked.metric.name]
     with open_engine() as engine:
-        found = against(
+        result = against(
             log,
             engine,
-            given.qrels,
+            judgments.qrels,
             read_kept(site.workspace, asked.run),
             measures=[asked.measure],
-            metrics=[asked.metric.name, *others],
-            queries=given.queries,
+            metrics=[asked.metric.name, *other_metrics],
+            queries=judgments.queries,
             by=asked.by or None,
             min_searches=LEAST,
             first_day=asked.days.first,
             last_day=asked.days.last,
         )
-    return found.to_dict()
+    return result.to_dict()
 
 
-def against_of(held: Mapping[str, Any]) -> Against:
-    """Both worlds, of what ``to_dict`` made."""
+def against_of(answer: Mapping[str, Any]) -> Against:
+    """The comparison, from its JSON."""
 
     def online(row: Mapping[str, Any]) -> dict[str, Any]:
         return {**row, "online": {name: Figure(**each) for name, each in row["online"].items()}}
 
     lists: dict[str, Any] = {
-        "queries": [BothWorlds(**online(row)) for row in held["queries"]],
-        "slices": [WorldSlice(**online(row)) for row in held["slices"]],
-        "concord": [Concord(**row) for row in held["concord"]],
-        "discord": [Discord(**row) for row in held["discord"]],
-        "discord_slices": [Discord(**row) for row in held["discord_slices"]],
-        "measures": tuple(held["measures"]),
-        "metrics": tuple(held["metrics"]),
-        "period": None if held["period"] is None else tuple(held["period"]),
+        "queries": [BothWorlds(**online(row)) for row in answer["queries"]],
+        "slices": [WorldSlice(**online(row)) for row in answer["slices"]],
+        "concord": [Concord(**row) for row in answer["concord"]],
+        "discord": [Discord(**row) for row in answer["discord"]],
+        "discord_slices": [Discord(**row) for row in answer["discord_slices"]],
+        "measures": tuple(answer["measures"]),
+        "metrics": tuple(answer["metrics"]),
+        "period": None if answer["period"] is None else tuple(answer["period"]),
     }
-    return Against(**{**held, **lists})
+    return Against(**{**answer, **lists})
 
 
 def _choices(site: AppState, asked: Sides, names: Sequence[str]) -> dict[str, Any]:
@@ -223,85 +231,317 @@ def _choices(site: AppState, asked: Sides, names: Sequence[str]) -> dict[str, An
 
 
 def _fits(metric: Metric) -> bool:
-    """Whether a metric is of each query by itself, and of two values one is better."""
-    over = getattr(metric.compute, "denominator", None) is not None
+    """Whether a metric has a value per query, and a direction."""
+    per_query = getattr(metric.compute, "denominator", None) is not None
     return (
-        over and metric.point and metric.direction != "none" and metric.compute.facts != "sessions"
+        per_query
+        and metric.point
+        and metric.direction != "none"
+        and metric.compute.facts != "sessions"
     )
 
 
-def _shown(request: Request, site: AppState, asked: Sides, found: Against) -> dict[str, Any]:
-    """The fields of the page, of what was computed."""
+def _shown(request: Request, site: AppState, asked: Sides, correlation: Against) -> dict[str, Any]:
+    """The page's fields from the computed comparison."""
     keys = dict(
         zip(
-            (row.query_id for row in found.queries),
-            folded(row.text for row in found.queries),
+            (row.query_id for row in correlation.queries),
+            folded(row.text for row in correlation.queries),
             strict=True,
         )
     )
     scatter, undrawn = None, ""
     try:
-        scatter = scatter_of(site.settings.base, asked, found, keys)
+        scatter = scatter_of(site.settings.base, asked, correlation, keys)
     except MissingExtra as error:
         undrawn = str(error)
     return {
         "computed": True,
-        "notes": found.notes,
-        "lead": _lead(asked, found),
-        "concord": found.concord,
-        "of_few": OF_FEW if any_of_few(found.concord) else "",
+        "notes": correlation.notes,
+        "lead": _lead(asked, correlation),
+        "concord": correlation.concord,
+        "of_few": OF_FEW if any_of_few(correlation.concord) else "",
         "discord": [
             (
                 row,
                 searches_of(asked, asked.metric.name, keys.get(row.query_id or "", ""), ""),
                 ranking_of(asked, row.query_id or ""),
             )
-            for row in found.discord
+            for row in correlation.discord
         ],
-        "discord_slices": found.discord_slices,
-        "slices": [slice_row(asked, row) for row in found.slices],
-        "queries": list_of_queries(request, asked, found, keys),
+        "discord_slices": correlation.discord_slices,
+        "slices": [slice_row(asked, row) for row in correlation.slices],
+        "queries": list_of_queries(request, asked, correlation, keys),
         "scatter": scatter,
         "undrawn": undrawn,
-        "counts": _counts(found),
+        "counts": _counts(correlation),
     }
 
 
-def _lead(asked: Sides, found: Against) -> list[str]:
-    """How the measure goes with the metric."""
+def _lead(asked: Sides, correlation: Against) -> list[str]:
+    """The correlation of measure and metric, in sentences."""
     row = next(
         (
             each
-            for each in found.concord
+            for each in correlation.concord
             if (each.metric, each.slice, each.weighting) == (asked.metric.name, None, "queries")
         ),
         None,
     )
-    least = f"with {found.min_searches} searches or more"
+    least = f"with at least {correlation.min_searches} searches"
     if row is None or row.spearman is None:
         why = f": {row.reason}" if row is not None and row.reason else ""
-        return [f"Nobody can tell how {asked.measure} goes with {asked.metric.name}{why}."]
-    ends = ""
+        return [f"The correlation of {asked.measure} with {asked.metric.name} is unknown{why}."]
+    interval = ""
     if row.spearman_low is not None and row.spearman_high is not None:
         low, high = number(row.spearman_low, 2), number(row.spearman_high, 2)
-        ends = f" (95 %: {low} to {high})"
-    said = (
+        interval = f" (95 %: {low} to {high})"
+    sentence = (
         f"{asked.measure} and {asked.metric.name} have a rank correlation of "
-        f"{number(row.spearman, 2)}{ends}, over {row.n:,} queries {least}."
+        f"{number(row.spearman, 2)}{interval}, over {row.n:,} queries {least}."
     )
-    told_too = []
+    remarks = []
     if row.n < FEW:
-        told_too.append(f"That is too few to mean much: it takes {FEW} queries at least.")
+        remarks.append(f"These are too few for a conclusion: at least {FEW} are needed.")
     if row.direction == "lower":
-        told_too.append(f"{asked.metric.name} is better lower, so that agreement is below 0.")
-    return [said, *told_too]
+        remarks.append(
+            f"Lower {asked.metric.name} is better, so agreement means a negative correlation."
+        )
+    return [sentence, *remarks]
 
 
-def _counts(found: Against) -> list[str]:
-    least, many = found.min_searches, found.searched_only_searches
-    both = f"{found.enough:,} of {len(found.queries):,} queries in both worlds"
+def _counts(correlation: Against) -> list[str]:
+    least, many = correlation.min_searches, correlation.searched_only_searches
+    both = f"{correlation.enough:,} of {len(correlation.queries):,} judged queries with searches"
     return [
-        f"{both} have {least} searches or more",
-        f"{found.judged_only:,} judged queries were searched for by nobody in these days",
-        f"{found.searched_only:,} queries with {many:,} searches are not judged",
+        f"{both} have at least {least}",
+        f"{correlation.judged_only:,} judged queries have no searches in these days",
+        f"{correlation.searched_only:,} queries with {many:,} searches are not judged",
     ]
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Queries by both measurements.
+
+    Attributes:
+        wide: As SVG.
+        narrow: The same for a phone.
+        left_out: Number of queries with fewer searches that are not drawn.
+    """
+
+    wide: str = field(repr=False)
+    narrow: str = field(repr=False)
+    left_out: int
+
+
+@dataclass(frozen=True)
+class SliceRow:
+    """A slice, offline and online.
+
+    Attributes:
+        name: Value of the attribute; None for all queries.
+        searches: Number of their searches.
+        offline: The measure, averaged over queries.
+        weighted: The measure, averaged over searches.
+        online: Each metric: value, interval, and link to its rows; no link for all queries.
+        latency: 95th percentile of its searches, in ms; None if unknown.
+    """
+
+    name: str | None
+    queries: int
+    searches: int
+    offline: float | None
+    weighted: float | None
+    online: Mapping[str, tuple[str, str, str]]
+    latency: float | None
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What is compared.
+
+    Attributes:
+        by: Attribute of queries; empty for none.
+        clock: Digest of the golden set's grades and queries.
+    """
+
+    run: RunRow
+    measure: str
+    metric: Metric
+    by: str
+    days: Days
+    clock: str
+
+    @property
+    def question(self) -> Question:
+        """Everything besides the log that the answer depends on."""
+        return {
+            "what": "against",
+            "run": [self.run.name, self.run.sha256],
+            "measure": self.measure,
+            "metric": [self.metric.name, self.metric.version],
+            "by": self.by,
+            "days": [self.days.first, self.days.last],
+            "clock": self.clock,
+            "rules": Rules().id,
+            "least": LEAST,
+        }
+
+
+def scatter_of(
+    base: str, asked: Sides, correlation: Against, keys: Mapping[str, str]
+) -> Scatter | None:
+    """A chart of the queries with enough searches; coloured where judges and users disagree."""
+    kinds = {row.query_id: row.kind for row in correlation.discord}
+    name, metric = asked.measure, asked.metric
+    eligible = [
+        row
+        for row in correlation.queries
+        if row.searches >= correlation.min_searches
+        and row.offline[name] is not None
+        and row.online[metric.name].value is not None
+    ]
+    if not eligible:
+        return None
+    shown = eligible[:_MOST_SPOTS]
+    links = {
+        f"q-{at}": {"where": searches_of(asked, metric.name, keys[row.query_id], "")}
+        for at, row in enumerate(shown)
+    }
+    spots = [
+        Spot(
+            row.offline[name] or 0.0,
+            row.online[metric.name].value or 0.0,
+            _INKS.get(kinds.get(row.query_id, ""), "quiet"),
+            f"{_short(row.text)}: {name} {number(row.offline[name])}, {metric.name} "
+            f"{_online(metric, row.online[metric.name])}, {row.searches:,} searches",
+            f"q-{at}",
+        )
+        for at, row in enumerate(shown)
+    ]
+    title = f"{metric.name} by {name} of {len(shown):,} queries"
+    wide, narrow = (
+        drawing.scatter(
+            spots, f"{name} (judges)", f"{metric.name} (users)", title=title,
+            shares=(False, metric.unit == "share"), size=size,
+        )
+        for size in (_WIDE, _NARROW)
+    )  # fmt: skip
+
+    def with_links(svg: str) -> str:
+        return with_leads(svg, links, lambda link: html.escape(f"{base}{link['where']}"))
+
+    return Scatter(with_links(wide), with_links(narrow), len(eligible) - len(shown))
+
+
+def slice_row(asked: Sides, row: WorldSlice) -> SliceRow:
+    """A slice as a row of the page, with links to its rows."""
+    online = {}
+    for name, each in row.online.items():
+        metric = registry.find(name)
+        where = ""
+        if row.slice is not None:
+            part = [(f"{GOLDEN}{asked.by}", row.slice)]
+            where = rows_address(name, asked.days, part, "yes")
+        online[name] = (figure(metric, each.value), span(metric, each.low, each.high), where)
+    measure = asked.measure
+    return SliceRow(
+        row.slice,
+        row.queries,
+        row.searches,
+        row.offline[measure],
+        row.weighted[measure],
+        online,
+        row.p95_ms,
+    )
+
+
+def list_of_queries(
+    request: Request, asked: Sides, correlation: Against, keys: Mapping[str, str]
+) -> Listed:
+    """A row per query, most searched first."""
+    kinds = {row.query_id: row.kind for row in correlation.discord}
+    preference = {"judges": "better for judges", "users": "better for users"}
+    metrics = {name: registry.find(name) for name in correlation.metrics}
+    rows = [
+        {
+            "text": row.text,
+            "slice": row.slice,
+            "searches": row.searches,
+            "users": row.users,
+            "offline": row.offline[asked.measure],
+            **{name: row.online[name].value for name in metrics},
+            "interval": span(
+                asked.metric, row.online[asked.metric.name].low, row.online[asked.metric.name].high
+            )
+            or None,
+            "position": row.position,
+            "latency": None if row.p95_ms is None else round(row.p95_ms),
+            "apart": preference.get(kinds.get(row.query_id, "")),
+            "query_id": row.query_id,
+        }
+        for row in correlation.queries
+    ]
+    schema: dict[str, Any] = {"text": pl.String, "slice": pl.String}
+    schema |= {"searches": pl.Int64, "users": pl.Int64, "offline": pl.Float64}
+    schema |= dict.fromkeys(metrics, pl.Float64)
+    schema |= {"interval": pl.String, "position": pl.Int64, "latency": pl.Int64}
+    schema |= {"apart": pl.String, "query_id": pl.String}
+    frame = pl.DataFrame(rows, schema=schema)
+
+    def any_of(name: str) -> bool:
+        return frame[name].drop_nulls().len() > 0
+
+    def online_column(name: str, metric: Metric) -> Column:
+        return Column(
+            name,
+            name,
+            "share" if metric.unit == "share" else "number",
+            link=lambda row: searches_of(asked, name, keys[row["query_id"]], "yes"),
+        )
+
+    def searches(row: Mapping[str, Any]) -> str:
+        return searches_of(asked, "", keys[row["query_id"]], "")
+
+    columns = [
+        Column("text", "query", link=searches, longest=LONGEST),
+        Column("slice", asked.by or "slice", choices=True, shown=bool(asked.by), longest=LONGEST),
+        Column("searches", "searches", "count"),
+        Column(
+            "offline",
+            asked.measure,
+            "number",
+            link=lambda row: ranking_of(asked, row["query_id"]),
+        ),
+        *(online_column(name, metric) for name, metric in metrics.items()),
+        Column("interval", f"{asked.metric.name}, 95 %", shown=any_of("interval")),
+        Column("position", "click position", "count", shown=any_of("position")),
+        Column("latency", "p95, ms", "count", shown=any_of("latency")),
+        Column("apart", "disagreement", choices=True, shown=any_of("apart")),
+        Column("users", "users", "count", shown=False),
+        Column("query_id", "id", shown=False),
+    ]
+    return listed(frame, columns, Ask.of(request), search=["text", "query_id"], per_page=25)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def _online(metric: Metric, each: Figure) -> str:
+    ends = span(metric, each.low, each.high)
+    return f"{figure(metric, each.value)}{f' ({ends})' if ends else ''}"
+
+
+def searches_of(asked: Sides, metric: str, key: str, counts: str) -> str:
+    """Link to the searches for a query."""
+    if metric:
+        return rows_address(metric, asked.days, [("query", key)], counts)
+    return f"/online/rows?{urlencode([*asked.days.said.items(), ('slice', f'query={key}')])}"
+
+
+def ranking_of(asked: Sides, query_id: str) -> str:
+    """Link to the run's ranking for a query."""
+    where = f"/runs/{asked.run.id}/queries/{quote(query_id, safe='')}"
+    return f"{where}?{urlencode({'measure': asked.measure})}"

@@ -1,4 +1,4 @@
-"""Worst queries: where searches are lost, how, and what people searched for instead."""
+"""Worst queries: where searches fail, how, and what people searched for next."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.idempotency import lead_saying, show_said
 from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.state import AppState, TheState
-from karat.web.online.dashboard import LogPage, tabs, told
+from karat.web.online.dashboard import LogPage, log_summary, tabs
 from karat.web.online.figures import NOT_SAID
 from karat.web.online.log import (
     ANY_DAYS,
     Days,
-    Lacking,
     Lenient,
+    NoLog,
     Question,
     TheDays,
     Wanted,
+    error_text,
+    find_or_compute,
     log_of,
-    looked,
     the_log,
-    trouble,
 )
 from karat.web.online.slices import LONGEST, NOTHING, Dimension, dimension, dimensions
 from karat.workflows.online.worst_queries import to_golden, worst_queries
 
 ROUTER = APIRouter()
 MOST_QUERIES = 1_000
-"""Queries of the list, the worst; the command has all."""
+"""Longest list; the command has all."""
 _NOT_KEPT = {"from", "to", "by", "format"}
-_OWN = "own slice"  # as the log has it: what it does not say is called NOT_SAID on the page
+_OWN = "own slice"  # the value in the log; empty for a missing one, which pages call NOT_SAID
 _SCHEMA: dict[str, Any] = {
     "text": pl.String,
     "slice": pl.String,
@@ -72,19 +72,18 @@ _SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class WorstPage(LogPage):
-    """The queries that lose most.
+    """The queries that lose most searches.
 
     Attributes:
-        said: What is lost in all, in a sentence.
-        ordering: How the queries are ordered and drawn towards the mean, in sentences.
-        by: What queries are sliced by, as the address says it; empty for nothing.
-        queries: A row for each query, and each of its slices.
-        groups: What each slice loses: value, queries, searches, failed, share, its address here.
-        hidden: Queries that are not in the list, as they lose nothing or less than all in it.
-        added: What became of queries that were chosen for the golden set; None if none were.
-        golden: Name of the golden set that they can be added to.
-        slices: What can be sliced by: name, label, whether it is this.
-        carried: What the form that adds queries sends along.
+        said: The total loss, in a sentence.
+        ordering: How the queries are ordered and shrunk towards the mean, in sentences.
+        by: Dimension in the address; empty for none.
+        queries: A row per query and slice.
+        groups: Loss of each slice: value, queries, searches, failed, share, link.
+        hidden: Number of queries that are not listed.
+        added: Outcome of adding queries to the golden set, shown once; None if none were added.
+        slices: Dimensions: name, label, whether selected.
+        carried: Hidden fields of the form that adds queries.
     """
 
     template: ClassVar[str] = "online_queries.html.j2"
@@ -108,7 +107,7 @@ def worst(
     days: TheDays,
     by: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
-    """The queries that lose most searches, the worst first."""
+    """List the queries that lose most searches."""
     lenient = Lenient(request)
     return show_said(
         request,
@@ -127,38 +126,40 @@ def _page(
     log = log_of(site)
     common: dict[str, Any] = {"title": "Worst queries", "crumbs": [("Online", "/online")]}
     common |= {"tabs": tabs("queries"), "golden": site.workspace.golden.name}
-    if isinstance(log, Lacking):
+    if isinstance(log, NoLog):
         return WorstPage(**common, lacking=log)
-    over = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
+    period = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
     sliced = lenient.take(lambda: dimension(site, log, by), NOTHING)
     common |= {
-        "log": told(log),
-        "period": over.period,
+        "log": log_summary(log),
+        "period": period.period,
         "by": sliced.name,
         "slices": [(each.name, each.label, each.name == by) for each in dimensions(site, log)],
-        "carried": [*over.said.items(), ("by", sliced.name), ("at", request.url.query)],
+        "carried": [*period.said.items(), ("by", sliced.name), ("at", request.url.query)],
         "added": added or None,
     }
     if lenient.errors:
-        common["period"] = days.typed if any(days.typed) else over.period
+        common["period"] = days.typed if any(days.typed) else period.period
         return WorstPage(**common, wrong=lenient.wrong)
     try:
-        held = looked(request, log, question_of(over, sliced), lambda: made(log, over, sliced))
+        answer = find_or_compute(
+            request, log, question_of(period, sliced), lambda: made(log, period, sliced)
+        )
     except InputError as error:
-        return WorstPage(**common, wrong=trouble(error))
-    if held is None:
+        return WorstPage(**common, wrong=error_text(error))
+    if answer is None:
         return WorstPage(**common)
-    found = worst_of(held)
+    result = worst_of(answer)
     return WorstPage(
         **common,
         computed=True,
-        said=_said(found),
-        # How many are hidden is told by options of the command.
-        ordering=ordering(replace(found, hidden=0)),
-        notes=found.notes,
-        queries=_listed(request, site, found, over, sliced),
-        groups=[_group(each, found.by or "", over, sliced) for each in found.groups],
-        hidden=found.hidden,
+        said=_summary(result),
+        # The text on hidden queries names options of the command.
+        ordering=ordering(replace(result, hidden=0)),
+        notes=result.notes,
+        queries=_listed(request, site, result, period, sliced),
+        groups=[_group(each, result.by or "", period, sliced) for each in result.groups],
+        hidden=result.hidden,
     )
 
 
@@ -173,38 +174,43 @@ def add_to_golden(
     by: Annotated[str, Form(max_length=200)] = "",
     at: Annotated[str, Form(max_length=60_000)] = "",
 ) -> Response:
-    """Add chosen queries to the golden set, with how often each was searched for.
+    """Add selected queries to the golden set, with their search counts.
 
-    From there the list is shown again as ``at`` says, the address that it had.
+    ``at`` is the address of the list, to return to.
     """
-    chosen = set(query or [])
-    if not chosen:
-        raise UsageError("no query is chosen", fix="tick the boxes before the queries")
+    selected = set(query or [])
+    if not selected:
+        raise UsageError("no query is selected", fix="tick the boxes next to the queries")
     log = the_log(site)
-    over, sliced = Wanted(first, last).within(log), dimension(site, log, by)
-    own = [*over.said.items(), *([("by", by)] if by else [])]
-    where = [*own, *((name, value) for name, value in parse_qsl(at) if name not in _NOT_KEPT)]
-    held = looked(request, log, question_of(over, sliced), lambda: made(log, over, sliced))
-    if held is None:
+    period, sliced = Wanted(first, last).within(log), dimension(site, log, by)
+    params = [*period.said.items(), *([("by", by)] if by else [])]
+    list_params = [
+        *params,
+        *((name, value) for name, value in parse_qsl(at) if name not in _NOT_KEPT),
+    ]
+    answer = find_or_compute(
+        request, log, question_of(period, sliced), lambda: made(log, period, sliced)
+    )
+    if answer is None:
         raise UsageError(
-            "nothing was added: the list is being computed again",
-            fix="look at the list again, and tick them there",
+            "nothing was added: the list is being recomputed",
+            fix="reload the list, and select the queries again",
         )
-    found = worst_of(held)
-    rows = [each for each in found.queries if each.query in chosen]
+    result = worst_of(answer)
+    rows = [each for each in result.queries if each.query in selected]
     if not rows:
-        raise UsageError("the queries are not in the list any more", fix="look at the list again")
+        raise UsageError("the queries are no longer in the list", fix="reload the list")
     before = _in_golden(site)
-    to_golden(site.workspace, replace(found, queries=rows), now=site.clock())
+    to_golden(site.workspace, replace(result, queries=rows), now=site.clock())
     keys = {row.query for row in rows}
-    there = len(keys & before.keys())
-    said = _added(len(keys) - there, there)
-    tail = f"?{urlencode(where)}#queries"
-    return lead_saying(request, site, asking, "/online/queries", said, tail)
+    present = len(keys & before.keys())
+    notice = _added(len(keys) - present, present)
+    tail = f"?{urlencode(list_params)}#queries"
+    return lead_saying(request, site, asking, "/online/queries", notice, tail)
 
 
 def question_of(days: Days, by: Dimension) -> Question:
-    """All that worst queries depend on besides the log."""
+    """Everything besides the log that worst queries depend on."""
     return {
         "what": "worst",
         "by": [by.name, by.digest],
@@ -215,7 +221,7 @@ def question_of(days: Days, by: Dimension) -> Question:
 
 
 def made(log: EventLog, days: Days, by: Dimension) -> dict[str, Any]:
-    """The worst queries, as JSON can hold them."""
+    """Compute the worst queries, as JSON."""
     with open_engine() as engine:
         found = worst_queries(
             log,
@@ -229,35 +235,35 @@ def made(log: EventLog, days: Days, by: Dimension) -> dict[str, Any]:
     return found.to_dict()
 
 
-def worst_of(held: Mapping[str, Any]) -> WorstQueries:
-    """Worst queries, of what ``to_dict`` made."""
+def worst_of(answer: Mapping[str, Any]) -> WorstQueries:
+    """Worst queries, from their JSON."""
     rows = [
         LostQuery(**{**row, "next_queries": [(text, count) for text, count in row["next_queries"]]})
-        for row in held["queries"]
+        for row in answer["queries"]
     ]
-    groups = [LostGroup(**row) for row in held["groups"]]
-    period = None if held["period"] is None else (held["period"][0], held["period"][1])
-    return WorstQueries(**{**held, "queries": rows, "groups": groups, "period": period})
+    groups = [LostGroup(**row) for row in answer["groups"]]
+    period = None if answer["period"] is None else (answer["period"][0], answer["period"][1])
+    return WorstQueries(**{**answer, "queries": rows, "groups": groups, "period": period})
 
 
-def _said(found: WorstQueries) -> str:
-    if not found.searches:
-        return "No search was answered in these days."
-    share = f" ({100 * (found.share or 0):.1f} %)"
+def _summary(result: WorstQueries) -> str:
+    if not result.searches:
+        return "There are no answered searches in these days."
+    share = f" ({100 * (result.share or 0):.1f} %)"
     return (
-        f"{found.failed:,} of {found.searches:,} searches{share} failed: nothing was found, or "
-        "nothing that people stayed with."
+        f"{result.failed:,} of {result.searches:,} searches{share} failed: no results, or no "
+        "satisfied click."
     )
 
 
 def _listed(
-    request: Request, site: AppState, found: WorstQueries, days: Days, by: Dimension
+    request: Request, site: AppState, result: WorstQueries, days: Days, by: Dimension
 ) -> Listed:
-    held = _in_golden(site)
+    golden_ids = _in_golden(site)
     rows = [
         {
             "text": row.text,
-            "slice": row.slice.get(found.by or "", NOT_SAID) if found.by else None,
+            "slice": row.slice.get(result.by or "", NOT_SAID) if result.by else None,
             "lost": row.lost,
             "share": row.share,
             "interval": None
@@ -272,23 +278,23 @@ def _listed(
             "clicked": row.clicked,
             "satisfied": row.satisfied,
             "instead": ", ".join(f"{text} ({n:,})" for text, n in row.next_queries[:3]) or None,
-            "golden": held.get(row.query),
+            "golden": golden_ids.get(row.query),
             "why": row.why or None,
             "failed": row.failed,
             "terminal": row.terminal,
             "low": row.low,
             "high": row.high,
             "query": row.query,
-            _OWN: row.slice.get(found.by or "", ""),
+            _OWN: row.slice.get(result.by or "", ""),
         }
-        for row in found.queries
+        for row in result.queries
     ]
     frame = pl.DataFrame(rows, schema=_SCHEMA | {_OWN: pl.String})
 
     def rows_link(row: Mapping[str, Any]) -> str:
         slices = [f"query={row['query']}", *([f"{by.name}={row[_OWN]}"] if by.key else [])]
-        said = [*days.said.items(), *(("slice", each) for each in slices)]
-        return f"/online/rows?{urlencode(said)}"
+        params = [*days.said.items(), *(("slice", each) for each in slices)]
+        return f"/online/rows?{urlencode(params)}"
 
     def golden_link(row: Mapping[str, Any]) -> str | None:
         if row["golden"] is None:
@@ -306,44 +312,46 @@ def _listed(
         Column("failed", "failed", "count"),
         Column("searches", "searches", "count"),
         Column("users", "users", "count"),
-        Column("share", "failing", "share"),
+        Column("share", "failure rate", "share"),
         Column("interval", "95 %"),
-        Column("reason", "mostly", choices=True),
+        Column("reason", "main reason", choices=True),
         Column("zero", "no results", "count", shown=any_of("zero")),
-        Column("reformulated", "again", "count"),
+        Column("reformulated", "reformulated", "count"),
         Column("abandoned", "abandoned", "count", shown=False),
         Column("clicked", "clicked", "share", shown=any_of("clicked")),
         Column("satisfied", "satisfied", "share", shown=any_of("satisfied")),
         Column("instead", "searched instead", longest=70, shown=any_of("instead")),
         Column("golden", "in the golden set", link=golden_link, shown=any_of("golden")),
         Column("why", "why", shown=False),
-        Column("terminal", "not said again", "count", shown=False),
+        Column("terminal", "not reformulated", "count", shown=False),
         Column("low", "95 % from", "number", shown=False),
         Column("high", "95 % to", "number", shown=False),
-        Column("query", "folded", shown=False),
+        Column("query", "normalized", shown=False),
     ]
     shown = listed(frame, columns, Ask.of(request), search=["text", "instead"], per_page=25)
-    return shown.cut_from("worst", frame.height + found.hidden)
+    return shown.cut_from("worst", frame.height + result.hidden)
 
 
 def _in_golden(site: AppState) -> dict[str, str]:
-    """The queries of the golden set by their folded texts."""
+    """Ids of the golden set's queries by normalized text."""
     with site.workspace.store.read() as connection:
         frame = stored.frame(connection, site.workspace.golden.id)
-    there = frame.filter(pl.col("text").is_not_null())
-    return dict(zip(folded(there["text"].to_list()), there["query_id"].to_list(), strict=True))
+    with_text = frame.filter(pl.col("text").is_not_null())
+    return dict(
+        zip(folded(with_text["text"].to_list()), with_text["query_id"].to_list(), strict=True)
+    )
 
 
 def _group(
     group: LostGroup, key: str, days: Days, by: Dimension
 ) -> tuple[str, int, int, int, float | None, str]:
     value = group.slice.get(key, NOT_SAID)
-    said = urlencode([*days.said.items(), ("by", by.name), ("slice", value)])
-    where = f"/online/queries?{said}"
+    params = urlencode([*days.said.items(), ("by", by.name), ("slice", value)])
+    where = f"/online/queries?{params}"
     return value, group.queries, group.searches, group.failed, group.share, where
 
 
-def _added(added: int, there: int) -> str:
-    new = "1 query is" if added == 1 else f"{added:,} queries are"
-    old = "" if not there else f"; {there:,} {'was' if there == 1 else 'were'} there before"
-    return f"{new} new in the golden set{old}."
+def _added(added: int, present: int) -> str:
+    new = "1 query was" if added == 1 else f"{added:,} queries were"
+    old = f"; {present:,} {'was' if present == 1 else 'were'} already in it" if present else ""
+    return f"{new} added to the golden set{old}."

@@ -1,7 +1,8 @@
-"""Rows: the searches, clicks and sessions behind a figure; who did it goes by a short pseudonym."""
+"""Rows: the searches, clicks and sessions behind a number, with users as pseudonyms."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, get_args
@@ -17,23 +18,39 @@ from karat.online.metrics.entry import Metric
 from karat.online.metrics.lacking import why_unknown
 from karat.online.rules import Rules
 from karat.online.simulate.records import SIMULATED
-from karat.tables.online.events import EventLog
+from karat.tables.online.events import ATTRIBUTE, EventLog
 from karat.tables.schema import TABLES as TABLES_OF
 from karat.web.framework.auth import AReader
 from karat.web.framework.lists import Ask, Column, Kind, Listed, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import AppState, TheState
-from karat.web.online._facts import SECONDS, for_eyes
-from karat.web.online.dashboard import LogPage, tabs, told
+from karat.web.online.dashboard import LogPage, log_summary, tabs
 from karat.web.online.figures import NOT_SAID
-from karat.web.online.log import ANY_DAYS, Days, Lacking, Lenient, Question, TheDays, log_of, looked
-from karat.web.online.slices import LONGEST, STEPS, Part, lacked, parts, queries_of, where
+from karat.web.online.log import (
+    ANY_DAYS,
+    Days,
+    Lenient,
+    NoLog,
+    Question,
+    TheDays,
+    find_or_compute,
+    log_of,
+)
+from karat.web.online.slices import (
+    LONGEST,
+    STEPS,
+    Part,
+    filters_of,
+    missing_value_text,
+    parts,
+    queries_of,
+)
 from karat.workflows.online.evaluate import class_table, evaluate
 from karat.workflows.online.facts import Table, look
 
 ROUTER = APIRouter()
 MOST_ROWS = 2_000
-"""Rows of a page's list, the newest; the API goes on from there."""
+"""Most rows on a page, the newest; the API has all."""
 Counts = Literal["", "yes", "no"]
 TABLES: tuple[Table, ...] = get_args(Table)
 _SHOWN: dict[Table, tuple[tuple[str, str, Kind], ...]] = {
@@ -42,14 +59,14 @@ _SHOWN: dict[Table, tuple[tuple[str, str, Kind], ...]] = {
         ("when", "when", "text"),
         ("user", "user", "text"),
         ("arm", "arm", "text"),
-        ("became", "what became of it", "text"),
+        ("became", "outcome", "text"),
         ("items", "results", "count"),
         ("clicks", "clicks", "count"),
         ("first_rank", "position", "count"),
         ("first_click_s", "first click, s", "number"),
-        ("revenue", "paid", "number"),
-        ("latency_ms", "answer, ms", "count"),
-        ("since", "session since", "text"),
+        ("revenue", "revenue", "number"),
+        ("latency_ms", "latency, ms", "count"),
+        ("since", "session start", "text"),
     ),
     "clicks": (
         ("query_key", "query", "text"),
@@ -58,9 +75,9 @@ _SHOWN: dict[Table, tuple[tuple[str, str, Kind], ...]] = {
         ("arm", "arm", "text"),
         ("doc_id", "document", "text"),
         ("position", "position", "count"),
-        ("dwell_s", "s read", "number"),
-        ("became", "what became of it", "text"),
-        ("since", "session since", "text"),
+        ("dwell_s", "dwell, s", "number"),
+        ("became", "outcome", "text"),
+        ("since", "session start", "text"),
     ),
     "sessions": (
         ("query_key", "first query", "text"),
@@ -69,37 +86,74 @@ _SHOWN: dict[Table, tuple[tuple[str, str, Kind], ...]] = {
         ("arm", "arm", "text"),
         ("searches", "searches", "count"),
         ("tasks", "tasks", "count"),
-        ("became", "what became of it", "text"),
+        ("became", "outcome", "text"),
     ),
 }
-"""Columns of each table of facts: name, head, kind."""
+"""Columns of each table of facts: name, heading, kind."""
 _HEADS = {
-    "reformulation": "said again",
     "abandoned_as": "abandoned",
     "session_began": "session began",
 }
 _FILTERS = frozenset({"arm", "reformulation", "abandoned_as"})
-_EACH = "SearchesPerUser"  # a metric that every search counts in
+_EACH = "SearchesPerUser"  # a metric that counts every search
 _MOST_VALUES = 10_000
-_DAY = len("2026-11-01")  # what a time begins with
+_DAY = len("2026-11-01")
+_FLAGS: dict[str, tuple[tuple[str, str], ...]] = {
+    "searches": (
+        ("error", "error"),
+        ("timeout", "timed out"),
+        ("zero", "no results"),
+        ("zero_filtered", "no results after filters"),
+        ("sat", "satisfied"),
+        ("quick_back", "quick back"),
+        ("carts", "added to cart"),
+        ("purchases", "purchased"),
+        ("answered", "answer read"),
+    ),
+    "clicks": (("satisfied", "satisfied"),),
+    "sessions": (("success", "success"),),
+}
+"""Flags of each table of facts, and their words."""
+_ABANDONED = {
+    "zero": "abandoned, no results",
+    "reformulated": "abandoned, reformulated",
+    "terminal": "abandoned",
+}
+_NEEDS = {
+    "click": (
+        "clicks", "clicked", "paul_5", "paul_9", "sat", "sat_low", "sat_high", "quick_back",
+        "abandoned", "abandoned_as", "good_low", "good_high",
+    ),
+    "cart": ("carts",),
+    "purchase": ("purchases", "revenue"),
+    "value": ("revenue",),
+    "answer": ("answered",),
+    "query": ("reformulated", "tasks"),
+    "status": ("error", "timeout"),
+    "click|cart|purchase|answer": ("success", "success_low", "success_high"),
+}  # fmt: skip
+"""Columns by the events they need (as ``Metric.needs``): unknown in a log without them."""
+SECONDS = {"first_click_us": "first_click_s", "dwell_us": "dwell_s"}
+"""Columns in microseconds, and their names in seconds."""
+_PSEUDONYM = 3  # bytes
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowsPage(LogPage):
-    """The rows behind a figure.
+    """The rows behind a number.
 
     Attributes:
-        metric: Whose rows they are; empty for all of a table.
-        counts: ``yes`` those that its numerator counts · ``no`` those that it could, and does not
-            · empty: all of the table.
+        metric: Its metric; empty for all rows of a table.
+        counts: ``yes`` rows in the numerator · ``no`` rows only in the denominator · empty: all
+            rows of the table.
         table: ``searches``, ``clicks`` or ``sessions``.
-        slices: What they are of: dimension, value, and the address without it.
-        total: How many there are.
-        rows: The newest of them.
-        says: What the metric counts, and over what.
-        ways: What can be counted: name, address, whether it is this.
-        metrics: Metrics to choose from, and whether it is this one.
-        carried: What the form must keep.
+        slices: Its slices: dimension, value, and the link without it.
+        total: Number of rows.
+        rows: The newest rows.
+        says: Definition of the metric.
+        ways: Choices of ``counts`` or ``table``: name, address, whether selected.
+        metrics: Metrics to choose from, and whether selected.
+        carried: Hidden fields of the form.
     """
 
     template: ClassVar[str] = "online_rows.html.j2"
@@ -117,14 +171,12 @@ class RowsPage(LogPage):
 
 @dataclass(frozen=True)
 class Behind:
-    """Which rows are asked for.
+    """Which rows are requested.
 
     Attributes:
-        table: Which facts.
-        metric: Whose; None for all of the table.
-        counts: As of ``RowsPage``.
-        days: The days.
-        slices: The slices they are in.
+        table: The table of facts.
+        metric: The metric; None for all rows of the table.
+        counts: As in ``RowsPage``.
     """
 
     table: Table
@@ -135,13 +187,13 @@ class Behind:
 
     @property
     def only(self) -> str | None:
-        """As ``look`` wants it."""
+        """The parameter ``only`` of ``look``."""
         if self.metric is None or not self.counts:
             return None
         return self.metric.name if self.counts == "yes" else f"!{self.metric.name}"
 
     def question(self, limit: int, offset: int) -> Question:
-        """All that the rows depend on besides the log."""
+        """Everything besides the log that the rows depend on."""
         return {
             "what": "rows",
             "table": self.table,
@@ -156,7 +208,7 @@ class Behind:
         }
 
     def question_of_values(self, of: Sequence[Part]) -> Question:
-        """All that the values of what they are slices of depend on besides the log."""
+        """Everything besides the log that the values of some dimensions depend on."""
         return {
             "what": "values",
             "of": [[part.dimension.key, part.dimension.digest] for part in of],
@@ -165,11 +217,11 @@ class Behind:
         }
 
     def address(self, **changed: Any) -> str:
-        """The page with some of it changed; ``None`` takes it out."""
-        held: dict[str, Any] = {"metric": "" if self.metric is None else self.metric.name}
-        held |= {"table": "" if self.metric else self.table, "counts": self.counts}
-        held |= self.days.said | {"slice": [part.said for part in self.slices]} | changed
-        return f"/online/rows?{urlencode({k: v for k, v in held.items() if v}, doseq=True)}"
+        """The page with changed parameters; ``None`` removes one."""
+        params: dict[str, Any] = {"metric": "" if self.metric is None else self.metric.name}
+        params |= {"table": "" if self.metric else self.table, "counts": self.counts}
+        params |= self.days.said | {"slice": [part.said for part in self.slices]} | changed
+        return f"/online/rows?{urlencode({k: v for k, v in params.items() if v}, doseq=True)}"
 
 
 def behind(
@@ -181,14 +233,14 @@ def behind(
     counts: Counts,
     slices: Sequence[str],
 ) -> Behind:
-    """What an address asks for.
+    """The rows that an address names.
 
     Raises:
-        UsageError: no metric or slice is called so.
+        UsageError: unknown metric or slice.
     """
-    found = registry.find(metric) if metric.strip() else None
-    over = table or "searches" if found is None else found.compute.facts
-    return Behind(over, found, counts if found else "", days, parts(site, log, slices))
+    entry = registry.find(metric) if metric.strip() else None
+    facts = table or "searches" if entry is None else entry.compute.facts
+    return Behind(facts, entry, counts if entry else "", days, parts(site, log, slices))
 
 
 @ROUTER.get("/online/rows")
@@ -202,31 +254,31 @@ def rows(
     counts: Counts = "",
     slices: Annotated[list[str] | None, Query(alias="slice", max_length=20)] = None,
 ) -> Response:
-    """The rows behind a figure, the newest first."""
+    """Show the rows behind a number, newest first."""
     log = log_of(site)
     common: dict[str, Any] = {"title": "Rows", "crumbs": [("Online", "/online")]}
     common |= {"tabs": tabs("rows")}
-    if isinstance(log, Lacking):
+    if isinstance(log, NoLog):
         return show(request, RowsPage(**common, lacking=log))
     lenient = Lenient(request)
-    over = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
-    of = lenient.take(lambda: registry.find(metric).name if metric.strip() else "", "")
-    which = lenient.take(lambda: _table(table), None)
-    known = [part.said for each in slices or [] for part in _part(lenient, site, log, each)]
+    period = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
+    metric_name = lenient.take(lambda: registry.find(metric).name if metric.strip() else "", "")
+    facts = lenient.take(lambda: _table(table), None)
+    valid_slices = [part.said for each in slices or [] for part in _part(lenient, site, log, each)]
     asked = lenient.take(
-        lambda: behind(site, log, over, of, which, counts, known),
-        behind(site, log, over, of, which, counts, []),
+        lambda: behind(site, log, period, metric_name, facts, counts, valid_slices),
+        behind(site, log, period, metric_name, facts, counts, []),
     )
-    page = common | _told(log, asked)
+    page = common | _common(log, asked)
     if lenient.errors:
-        page["period"] = days.typed if any(days.typed) else over.period
+        page["period"] = days.typed if any(days.typed) else period.period
         return show(request, RowsPage(**page, wrong=lenient.wrong), 400)
-    unknown = why_unknown(asked.metric, log) if asked.metric and asked.counts else ""
-    if asked.metric and unknown:
-        said = f"{asked.metric.name} is unknown, and nothing is counted: {unknown}."
-        return show(request, RowsPage(**page, wrong=said))
-    found = lenient.take(
-        lambda: looked(
+    unavailable = why_unknown(asked.metric, log) if asked.metric and asked.counts else ""
+    if asked.metric and unavailable:
+        reason = f"{asked.metric.name} is not available: {unavailable}."
+        return show(request, RowsPage(**page, wrong=reason))
+    answer = lenient.take(
+        lambda: find_or_compute(
             request,
             log,
             asked.question(MOST_ROWS, 0),
@@ -236,32 +288,32 @@ def rows(
     )
     if lenient.errors:
         return show(request, RowsPage(**page, wrong=lenient.wrong), 400)
-    if found is None:
+    if answer is None:
         return show(request, RowsPage(**page))
-    wrong = "" if found["total"] else _lacked(request, log, asked)
-    if wrong is None:
+    missing = "" if answer["total"] else _missing_value(request, log, asked)
+    if missing is None:
         return show(request, RowsPage(**page))
-    page["wrong"] = wrong or None
-    frame = pl.DataFrame(found["rows"], schema=_schema(found["schema"]))
+    page["wrong"] = missing or None
+    frame = pl.DataFrame(answer["rows"], schema=_schema(answer["schema"]))
     return show(
         request,
         RowsPage(
             **page,
             computed=True,
-            total=found["total"],
-            rows=_listed(request, asked, frame).cut_from("newest", found["total"]),
+            total=answer["total"],
+            rows=_listed(request, asked, frame).cut_from("newest", answer["total"]),
         ),
     )
 
 
-def _part(lenient: Lenient, site: AppState, log: EventLog, said: str) -> list[Part]:
-    return lenient.take(lambda: parts(site, log, [said]), [])
+def _part(lenient: Lenient, site: AppState, log: EventLog, text: str) -> list[Part]:
+    return lenient.take(lambda: parts(site, log, [text]), [])
 
 
-def _told(log: EventLog, asked: Behind) -> dict[str, Any]:
-    """What a page says of what was asked, whether there are rows or not."""
+def _common(log: EventLog, asked: Behind) -> dict[str, Any]:
+    """The page's fields that do not depend on the rows."""
     return {
-        "log": told(log),
+        "log": log_summary(log),
         "period": asked.days.period,
         "metric": "" if asked.metric is None else asked.metric.name,
         "counts": asked.counts,
@@ -274,67 +326,67 @@ def _told(log: EventLog, asked: Behind) -> dict[str, Any]:
     }
 
 
-def _table(said: str) -> Table | None:
-    if said and said not in TABLES:
+def _table(name: str) -> Table | None:
+    if name and name not in TABLES:
         raise UsageError(
-            f"there are no rows called {said!r}",
-            nearest=nearest(said, TABLES),
+            f"unknown table {name!r}",
+            nearest=nearest(name, TABLES),
             fix=f"one of: {', '.join(TABLES)}",
         )
-    return said or None
+    return name or None
 
 
-def _lacked(request: Request, log: EventLog, asked: Behind) -> str | None:
-    """Why there are no rows, if no search has a value that is asked for; empty if each has some.
+def _missing_value(request: Request, log: EventLog, asked: Behind) -> str | None:
+    """Why there are no rows: a requested value that no search has; empty if there is none such.
 
     Returns:
         None while it is being computed.
     """
-    within = [part for part in asked.slices if part.dimension.key not in {*STEPS, "query"}]
-    if not within:
+    sliced = [part for part in asked.slices if part.dimension.key not in {*STEPS, "query"}]
+    if not sliced:
         return ""
-    found = looked(
-        request, log, asked.question_of_values(within), lambda: values(log, asked.days, within)
+    values_by_key = find_or_compute(
+        request, log, asked.question_of_values(sliced), lambda: values(log, asked.days, sliced)
     )
-    if found is None:
+    if values_by_key is None:
         return None
     return next(
         (
-            lacked(part.dimension.label, part.value, there)
-            for part in within
-            if (there := found.get(part.dimension.key)) and part.value not in there
+            missing_value_text(part.dimension.label, part.value, present)
+            for part in sliced
+            if (present := values_by_key.get(part.dimension.key)) and part.value not in present
         ),
         "",
     )
 
 
 def values(log: EventLog, days: Days, of: Sequence[Part]) -> dict[str, list[str]]:
-    """What searches have as values of some dimensions, the most frequent first."""
+    """Values of some dimensions among the searches, most frequent first."""
     keys = [part.dimension.key for part in of]
     queries = queries_of(part.dimension for part in of)
     first, last = days.first, days.last
     try:
         with open_engine() as engine:
-            found = evaluate(
+            results = evaluate(
                 log, engine, [_EACH], keys, first_day=first, last_day=last, queries=queries
             )
-    except UsageError:  # none of these days has a search, or nothing can be counted by one of them
+    except UsageError:  # no searches in these days, or an unusable dimension
         return {}
-    rows = sorted(found.results, key=lambda row: -(row.total or 0))
+    rows = sorted(results.results, key=lambda row: -(row.total or 0))
     return {
         key: [row.slice[key] for row in rows if key in row.slice][:_MOST_VALUES] for key in keys
     }
 
 
 def made(site: AppState, log: EventLog, asked: Behind, limit: int, offset: int) -> dict[str, Any]:
-    """The rows, as JSON can hold them: users by their pseudonyms, times for eyes in seconds."""
+    """Compute the rows, as JSON: with pseudonyms, and times in seconds."""
     queries = queries_of(part.dimension for part in asked.slices)
     with open_engine() as engine:
         frame, total = look(
             log,
             engine,
             asked.table,
-            where(asked.slices),
+            filters_of(asked.slices),
             first_day=asked.days.first,
             last_day=asked.days.last,
             only=asked.only,
@@ -356,7 +408,7 @@ def _schema(kinds: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _listed(request: Request, asked: Behind, frame: pl.DataFrame) -> Listed:
-    """The rows as a list; what none of them has is left out of the table."""
+    """The rows as a list; empty columns are not shown."""
     if asked.table != "sessions":
         frame = frame.with_columns(_since())
     shown = [each for each in _SHOWN[asked.table] if each[0] in frame.columns]
@@ -406,7 +458,7 @@ def _listed(request: Request, asked: Behind, frame: pl.DataFrame) -> Listed:
 
 
 def _since() -> pl.Expr:
-    """When the session began, short: the time where that is the day of the row, else the day."""
+    """Start of the session: the time if on the day of the row, else the day."""
     began, when = pl.col("session_began").str, pl.col("when").str
     same = began.head(_DAY) == when.head(_DAY)
     return pl.when(same).then(began.slice(_DAY + 1)).otherwise(began.head(_DAY)).alias("since")
@@ -431,3 +483,77 @@ def _offered(asked: Behind) -> list[Metric]:
     if asked.metric is not None and asked.metric not in every:
         every.append(asked.metric)
     return every
+
+
+def pseudonym(user_key: int, salt: str) -> str:
+    """A user's short name, the same everywhere in a workspace and not reversible."""
+    digest = hashlib.blake2b(str(user_key).encode(), key=salt.encode()[:64], digest_size=_PSEUDONYM)
+    return f"u-{digest.hexdigest()}"
+
+
+def for_eyes(frame: pl.DataFrame, log: EventLog, table: Table, salt: str) -> pl.DataFrame:
+    """Facts for pages and programs.
+
+    Returns:
+        The rows with ``user`` (a pseudonym), ``when`` and ``session_began`` (in the log's time
+        zone), ``became`` (the outcome in words), and times in seconds or milliseconds; null for
+        what the log lacks.
+    """
+    frame = _nulls_for_unknown(frame, log)
+    users = frame["user_key"].unique().to_list()
+    names = {key: pseudonym(key, salt) for key in users}
+    pseudonyms = frame["user_key"].replace_strict(names, default=None, return_dtype=pl.String)
+    seconds = [
+        (pl.col(old) / 1e6).alias(new) for old, new in SECONDS.items() if old in frame.columns
+    ]
+    if "latency_us" in frame.columns:
+        seconds.append((pl.col("latency_us") / 1e3).round().cast(pl.Int64).alias("latency_ms"))
+    frame = frame.with_columns(
+        pseudonyms.alias("user"),
+        _local("time_us", log).alias("when"),
+        _local("session_us", log).alias("session_began"),
+        _outcome(table).alias("became"),
+        *seconds,
+    )
+    frame = frame.rename({name: name.removeprefix(ATTRIBUTE) for name in frame.columns
+                          if name.startswith(ATTRIBUTE)
+                          and name.removeprefix(ATTRIBUTE) not in frame.columns})  # fmt: skip
+    return frame.drop("user_key", "user_bucket", "session", "session_us")
+
+
+def _nulls_for_unknown(frame: pl.DataFrame, log: EventLog) -> pl.DataFrame:
+    """Facts with null instead of 0 for what the log lacks."""
+    missing = {
+        name
+        for need, names in _NEEDS.items()
+        if not any(log.kinds.get(one) or one in log.known for one in need.split("|"))
+        for name in names
+    }
+    present = missing.intersection(frame.columns)
+    unknown = [pl.lit(None, frame.schema[name]).alias(name) for name in sorted(present)]
+    if "dwell_us" in frame.columns:
+        no_dwell = (pl.col("censored") == 1) & (pl.col("dwell_us") == 0)
+        unknown.append(pl.when(~no_dwell).then(pl.col("dwell_us")).alias("dwell_us"))
+    return frame.with_columns(unknown)
+
+
+def _outcome(table: Table) -> pl.Expr:
+    """The outcome in a few words; null without any."""
+    phrases: list[pl.Expr] = [
+        pl.when(pl.col(name) == 1).then(pl.lit(words)) for name, words in _FLAGS[table]
+    ]
+    if table == "searches":
+        again = pl.lit("reformulated: ") + pl.col("reformulation")
+        words = pl.col("abandoned_as").replace_strict(_ABANDONED, default=None)
+        phrases += [again, words]
+    if table == "clicks":
+        open_end = (pl.col("censored") == 1) & pl.col("dwell_us").is_not_null()
+        phrases.append(pl.when(open_end).then(pl.lit("dwell cut off")))
+    joined = pl.concat_str(phrases, separator="; ", ignore_nulls=True)
+    return pl.when(joined != "").then(joined)
+
+
+def _local(name: str, log: EventLog) -> pl.Expr:
+    """A time in the log's time zone."""
+    time = pl.from_epoch(name, time_unit="us").dt.replace_time_zone("UTC")
+    return time.dt.convert_time_zone(log.timezone).dt.strftime("%Y-%m-%d %H:%M:%S")

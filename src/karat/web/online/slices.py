@@ -1,4 +1,4 @@
-"""What figures of a log are sliced by: arm, attributes, classes of the golden set's queries."""
+"""Dimensions and slices of online metrics: arm, attributes, classes of the golden set."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from karat.web.framework.state import AppState
 from karat.workflows.golden.queries import classes_in
 
 GOLDEN = "golden:"
-"""What the name of a slice by queries of the golden set begins with, in an address."""
+"""Prefix, in addresses, of dimensions from the golden set."""
 LONGEST = 200
-"""Characters of a query or a value that pages show; all of them stand in CSV and JSON."""
+"""Longest query or value on pages, in characters; CSV and JSON have all of it."""
 STEPS = ("day", "hour")
-"""Steps of time, which are slices too."""
-_FEW = 10  # values that are all named
+"""Time steps, which are dimensions too."""
+_FEW = 10  # values to name
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """What figures are sliced by.
+    """What numbers are sliced by.
 
     Attributes:
-        name: In addresses; empty for nothing.
+        name: In addresses; empty for none.
         key: In the slices of results.
         label: On pages.
-        queries: Of the golden set with its ``class``, where the slice is by that.
+        queries: Queries of the golden set with their ``class``, if sliced by one.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Dimension:
 
     @property
     def digest(self) -> str:
-        """Changes whenever what a query belongs to does; empty where that is in the log."""
+        """Hash of the queries' classes; empty if the log has the values."""
         if self.queries is None:
             return ""
         return hashlib.sha256(self.queries.frame.write_csv().encode()).hexdigest()[:16]
@@ -54,7 +54,7 @@ NOTHING = Dimension("", "", "")
 
 
 def dimensions(site: AppState, log: EventLog) -> list[Dimension]:
-    """Everything that figures can be sliced by, in the order in which it is offered."""
+    """All available dimensions, in the order of the forms."""
     out = [Dimension("arm", "arm", "arm")] if log.arms else []
     out += [Dimension(name, name, name) for name in log.attributes if name != SIMULATED]
     out += [
@@ -65,16 +65,10 @@ def dimensions(site: AppState, log: EventLog) -> list[Dimension]:
 
 
 def dimension(site: AppState, log: EventLog, name: str, besides: Sequence[str] = ()) -> Dimension:
-    """What a name in an address means.
-
-    Args:
-        site: The site.
-        log: The log.
-        name: As the address says it.
-        besides: What else can be sliced by there, to be named where the name is none.
+    """The dimension that an address names; ``besides`` are other valid names, for the error.
 
     Raises:
-        UsageError: there is nothing of this name; the nearest is named.
+        UsageError: unknown dimension; the error names the nearest.
     """
     if not name:
         return NOTHING
@@ -82,40 +76,45 @@ def dimension(site: AppState, log: EventLog, name: str, besides: Sequence[str] =
     if name not in known:
         names = [*besides, *known]
         raise UsageError(
-            f"there is nothing called {name[:60]!r} to slice by",
+            f"unknown dimension {name[:60]!r}",
             nearest=nearest(name, names),
             fix=f"one of: {', '.join(names)}" if names else None,
         )
-    found = known[name]
+    known_dimension = known[name]
     if not name.startswith(GOLDEN):
-        return found
+        return known_dimension
     attribute = name.removeprefix(GOLDEN)
     with site.workspace.store.read() as connection:
         frame = stored.frame(connection, site.workspace.golden.id)
-    held = frame.select("query_id", "text", pl.col(attribute).cast(pl.String).alias("class"))
-    held = held.filter(pl.col("class").is_not_null())
-    return Dimension(name, found.key, found.label, Queries(held, site.workspace.golden.name))
+    classes = frame.select("query_id", "text", pl.col(attribute).cast(pl.String).alias("class"))
+    classes = classes.filter(pl.col("class").is_not_null())
+    return Dimension(
+        name,
+        known_dimension.key,
+        known_dimension.label,
+        Queries(classes, site.workspace.golden.name),
+    )
 
 
-def queries_of(found: Iterable[Dimension]) -> Queries | None:
-    """Queries with their classes, where something is sliced by an attribute of the golden set.
+def queries_of(used: Iterable[Dimension]) -> Queries | None:
+    """Queries with their classes, if a dimension is from the golden set.
 
     Raises:
-        UsageError: it is by two of them, and a query has one class.
+        UsageError: two are, but a query has one class.
     """
-    known = {each.name: each.queries for each in found if each.queries is not None}
-    if len(known) > 1:
-        raise UsageError("slices by two attributes of the golden set", fix="ask for one of them")
-    return next(iter(known.values()), None)
+    queries_by_name = {each.name: each.queries for each in used if each.queries is not None}
+    if len(queries_by_name) > 1:
+        raise UsageError("slices by two attributes of the golden set", fix="choose one of them")
+    return next(iter(queries_by_name.values()), None)
 
 
 @dataclass(frozen=True)
 class Part:
-    """One slice: what it is of and the value there.
+    """One slice.
 
     Attributes:
-        dimension: What it is of; ``day`` and ``hour`` too.
-        value: As results say it; empty is what the log does not say.
+        dimension: Its dimension; may be ``day`` or ``hour``.
+        value: Its value; empty for missing values.
     """
 
     dimension: Dimension
@@ -123,7 +122,7 @@ class Part:
 
     @property
     def said(self) -> str:
-        """As an address says it."""
+        """As a query parameter."""
         return f"{self.dimension.name}={self.value}"
 
 
@@ -131,45 +130,45 @@ def parts(site: AppState, log: EventLog, said: Sequence[str]) -> list[Part]:
     """The slices that an address names.
 
     Raises:
-        UsageError: one is none, an hour is none, or two are of the same.
+        UsageError: not a slice, an unknown dimension, or two slices by the same dimension.
     """
-    out = []
+    slices = []
     for each in said:
         name, equals, value = each.partition("=")
         if not equals:
-            raise UsageError(f"{each[:60]!r} is no slice", fix="slice=arm=b")
+            raise UsageError(f"{each[:60]!r} is not a slice", fix="slice=arm=b")
         if name in {*STEPS, "query"}:
-            out.append(Part(Dimension(name, name, name), value))
+            slices.append(Part(Dimension(name, name, name), value))
         else:
-            out.append(Part(dimension(site, log, name, (*STEPS, "query")), value))
-    keys = [part.dimension.key for part in out]
+            slices.append(Part(dimension(site, log, name, (*STEPS, "query")), value))
+    keys = [part.dimension.key for part in slices]
     twice = next((key for key in keys if keys.count(key) > 1), None)
     if twice is not None:
-        raise UsageError(f"two slices are of {twice}", fix="name one of them")
-    return out
+        raise UsageError(f"there are two slices by {twice}", fix="give one of them")
+    return slices
 
 
-def where(found: Sequence[Part]) -> Mapping[str, str | None]:
-    """Slices as the workflows take them: None is what the log does not say."""
-    return {part.dimension.key: part.value or None for part in found}
+def filters_of(slices: Sequence[Part]) -> Mapping[str, str | None]:
+    """Slices as filters; None stands for missing values."""
+    return {part.dimension.key: part.value or None for part in slices}
 
 
-def lacked(label: str, value: str, values: Sequence[str]) -> str:
-    """That no search has a value, and which may be meant, in sentences.
+def missing_value_text(label: str, value: str, values: Sequence[str]) -> str:
+    """That no search has a value, with suggestions, in sentences.
 
     Args:
-        label: What it is a value of, as pages call it.
-        value: The value; empty for what the log does not say.
-        values: Those that searches have, the most frequent first.
+        label: The dimension's label.
+        value: The value; empty for missing values.
+        values: Values that searches have, most frequent first.
     """
     if not value:
         return f"Every search in these days has a value of {label}."
-    said = f"No search in these days has {quoted(value)} as its {label}."
-    named = [each for each in values if each]
-    near = nearest(value, named)
+    sentence = f"No search in these days has {quoted(value)} as its {label}."
+    present = [each for each in values if each]
+    near = nearest(value, present)
     if near:
-        return f"{said} Did you mean {' or '.join(map(quoted, near))}?"
-    if not named:
-        return said
-    more = " and others" if len(named) > _FEW else ""
-    return f"{said} There are {', '.join(map(quoted, named[:_FEW]))}{more}."
+        return f"{sentence} Did you mean {' or '.join(map(quoted, near))}?"
+    if not present:
+        return sentence
+    more = " and others" if len(present) > _FEW else ""
+    return f"{sentence} There are {', '.join(map(quoted, present[:_FEW]))}{more}."

@@ -1,4 +1,4 @@
-"""Watch: a day beside the same weekdays before it, what moved, and which queries moved it."""
+"""Watch: a day compared with the same weekdays before it, and the queries behind changes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import TheState
 from karat.web.online import figures
-from karat.web.online.dashboard import LogPage, tabs, told
-from karat.web.online.log import Lacking, Lenient, Wanted, log_of, looked, trouble
+from karat.web.online.dashboard import LogPage, log_summary, tabs
+from karat.web.online.log import Lenient, NoLog, Wanted, error_text, find_or_compute, log_of
 from karat.web.online.slices import NOTHING, Dimension, dimensions
 from karat.web.online.watch_results import Watching, watched_of, watching_of
 from karat.workflows.online.watch import last_whole_day
@@ -45,21 +45,21 @@ _SCHEMA: dict[str, Any] = {
     "p": pl.Float64,
     "p_adjusted": pl.Float64,
 }
-_SAID = {"usual": "as usual", "cannot_tell": "cannot tell"}
+_VERDICTS = {"usual": "as usual", "cannot_tell": "cannot tell"}
 
 
 @dataclass(frozen=True)
 class Mover:
-    """A query that adds to a change.
+    """A query that contributes to a change.
 
     Attributes:
-        text: As it was typed most often.
-        adds: To the change, with its sign.
-        now: What it is.
+        text: Its most frequent spelling.
+        adds: Its contribution, with its sign.
+        now: Its current value.
         n: How often it counts.
-        before: What it was.
-        n_before: How often it counted in an earlier window.
-        where: Address of its searches.
+        before: Its earlier value.
+        n_before: How often it counted per earlier window.
+        where: Link to its searches.
     """
 
     text: str
@@ -73,15 +73,14 @@ class Mover:
 
 @dataclass(frozen=True)
 class Movement:
-    """A metric in a slice that got worse or better.
+    """A metric that got worse or better in a slice.
 
     Attributes:
-        metric: Its name.
         verdict: ``worse`` or ``better``.
-        sentence: What it is and what it was.
-        queries: Those that add most to it.
-        others: What all others add; empty if nothing, or if queries do not add up to it.
-        where: Address of the rows that it counts.
+        sentence: Its current and its earlier value.
+        queries: The largest contributions.
+        others: The contribution of all others; empty without one.
+        where: Link to the rows it counts.
     """
 
     metric: str
@@ -94,19 +93,18 @@ class Movement:
 
 @dataclass(frozen=True, kw_only=True)
 class WatchPage(LogPage):
-    """A day beside its own history.
+    """A day compared with its history.
 
     Attributes:
-        day: The day.
-        by: What it is sliced by, as the address says it; empty for everything that the log has.
-        slices: What can be sliced by: name, label, whether it is this.
+        by: Dimension in the address; empty for all in the log.
+        slices: Dimensions: name, label, whether selected.
         verdict: ``unhealthy`` | ``worse`` | ``cannot_tell`` | ``fine``.
         said: The verdict in words.
         compared: What it was compared with, in words.
-        doubts: What is wrong with the evidence, in sentences.
+        doubts: Problems of the evidence, in sentences.
         moved: What got worse, then what got better.
-        changes: A row for each metric and slice.
-        worst: Address of the queries that lost most on that day.
+        changes: A row per metric and slice.
+        worst: Link to the worst queries of that day.
     """
 
     template: ClassVar[str] = "online_watch.html.j2"
@@ -135,56 +133,60 @@ def watched(
     day: Annotated[str, Query(max_length=40, description="As 2026-11-20.")] = "",
     by: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
-    """A day beside the same weekdays before it: the last whole one, unless another is named."""
+    """Compare a day, by default the last complete one, with the same weekdays before it."""
     log = log_of(site)
     common: dict[str, Any] = {"title": "Watch", "crumbs": [("Online", "/online")]}
     common |= {"tabs": tabs("watch")}
-    if isinstance(log, Lacking):
+    if isinstance(log, NoLog):
         return show(request, WatchPage(**common, lacking=log))
-    said = day.strip()
-    lenient, usual = Lenient(request), last_whole_day(log)
-    at = lenient.take(lambda: Wanted(said, said).within(log).last, usual) if said else usual
-    asked, aside = lenient.take(
-        lambda: watching_of(site, log, at, by), watching_of(site, log, at, "")
+    text = day.strip()
+    lenient, last_day = Lenient(request), last_whole_day(log)
+    at_day = (
+        lenient.take(lambda: Wanted(text, text).within(log).last, last_day) if text else last_day
+    )
+    asked, notes = lenient.take(
+        lambda: watching_of(site, log, at_day, by), watching_of(site, log, at_day, "")
     )
     common |= {
-        "log": told(log),
-        "period": (day_text(at),) * 2,
-        "day": day_text(at),
+        "log": log_summary(log),
+        "period": (day_text(at_day),) * 2,
+        "day": day_text(at_day),
         "by": by,
         "slices": [(each.name, each.label, each.name == by) for each in dimensions(site, log)],
     }
     if lenient.errors:
-        common["day"] = said or common["day"]
+        common["day"] = text or common["day"]
         return show(request, WatchPage(**common, wrong=lenient.wrong), 400)
     try:
-        held = looked(request, log, asked.question(log), lambda: asked.made(log))
+        answer = find_or_compute(request, log, asked.question(log), lambda: asked.made(log))
     except (InputError, UsageError) as error:
-        return show(request, WatchPage(**common, wrong=trouble(error)))
-    if held is None:
+        return show(request, WatchPage(**common, wrong=error_text(error)))
+    if answer is None:
         return show(request, WatchPage(**common))
-    return show(request, WatchPage(**common, **_shown(request, held, at, asked, aside)))
+    return show(request, WatchPage(**common, **_shown(request, answer, at_day, asked, notes)))
 
 
 def _shown(
-    request: Request, held: Mapping[str, Any], day: int, asked: Watching, aside: Sequence[str]
+    request: Request, answer: Mapping[str, Any], day: int, asked: Watching, notes: Sequence[str]
 ) -> dict[str, Any]:
-    """The fields of the page, of what was computed."""
-    found, whole = watched_of(held), held.get("compared_in_all", 0)
+    """The page's fields from the computed watch."""
+    result, compared = watched_of(answer), answer.get("compared_in_all", 0)
     by_key = {each.key: each for cut in asked.cuts for each in cut}
-    moved = [_moved(each, day, by_key) for each in (*found.found("worse"), *found.found("better"))]
+    moved = [
+        _moved(each, day, by_key) for each in (*result.found("worse"), *result.found("better"))
+    ]
     days = {"from": day_text(day), "to": day_text(day)}
     return {
         "computed": True,
-        "verdict": found.verdict,
-        "said": verdict_text(found),
-        "compared": compared_text(found) if found.searches and found.compared else "",
-        "doubts": found.health,
+        "verdict": result.verdict,
+        "said": verdict_text(result),
+        "compared": compared_text(result) if result.searches and result.compared else "",
+        "doubts": result.health,
         "moved": moved,
-        "changes": _changes(request, found, day, by_key).cut_from("first", whole)
-        if found.changes
+        "changes": _changes(request, result, day, by_key).cut_from("first", compared)
+        if result.changes
         else None,
-        "notes": [*found.notes, *aside],
+        "notes": [*result.notes, *notes],
         "worst": f"/online/queries?{urlencode(days)}",
     }
 
@@ -219,21 +221,26 @@ def _rows(
     by_key: Mapping[str, Dimension],
     more: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """Address of the rows that a metric counts in its slice, of that day."""
-    parts = [(by_key.get(key, NOTHING).name or key, said) for key, said in change.slice.items()]
-    # Of what fell to 0 none is counted: then all that could be.
+    """Link to the rows that a metric counts in its slice on that day."""
+    parts = [
+        (by_key.get(key, NOTHING).name or key, slice_value)
+        for key, slice_value in change.slice.items()
+    ]
+    # A metric of 0 counts no rows: then link to all in the denominator.
     return figures.rows_address(
         change.metric, (day, day), [*parts, *more], "yes" if change.value else ""
     )
 
 
-def _changes(request: Request, found: Watched, day: int, by_key: Mapping[str, Dimension]) -> Listed:
-    """Every metric and slice, in the order of the watch."""
+def _changes(
+    request: Request, result: Watched, day: int, by_key: Mapping[str, Dimension]
+) -> Listed:
+    """Every metric and slice, in the watch's order."""
     rows = [
         {
             "metric": each.metric,
             "slice": where(each.slice) or None,
-            "verdict": _SAID.get(each.verdict, each.verdict),
+            "verdict": _VERDICTS.get(each.verdict, each.verdict),
             "said": None if each.value is None else value(each.metric, each.value),
             "expected_said": None if each.expected is None else value(each.metric, each.expected),
             "usual": usual_text(each) or None,
@@ -248,12 +255,12 @@ def _changes(request: Request, found: Watched, day: int, by_key: Mapping[str, Di
             "p": each.p,
             "p_adjusted": each.p_adjusted,
         }
-        for each in found.changes
+        for each in result.changes
     ]
     frame = pl.DataFrame(rows, schema=_SCHEMA).with_row_index("at")
 
     def link(row: Mapping[str, Any]) -> str:
-        return _rows(found.changes[row["at"]], day, by_key)
+        return _rows(result.changes[row["at"]], day, by_key)
 
     def any_of(name: str) -> bool:
         return frame[name].drop_nulls().len() > 0
@@ -268,9 +275,9 @@ def _changes(request: Request, found: Watched, day: int, by_key: Mapping[str, Di
         Column("n", "n", "count"),
         Column("users", "users", "count"),
         Column("windows", "earlier windows", "count", shown=False),
-        Column("reason", "why", shown=any_of("reason")),
-        Column("value", "the value itself", "number", shown=False),
-        Column("expected", "the mean before", "number", shown=False),
+        Column("reason", "reason", shown=any_of("reason")),
+        Column("value", "raw value", "number", shown=False),
+        Column("expected", "earlier mean", "number", shown=False),
         Column("usual_low", "usual from", "number", shown=False),
         Column("usual_high", "usual to", "number", shown=False),
         Column("p", "p", "number", shown=False),

@@ -1,4 +1,4 @@
-"""What a watch of a day comes to: computed beside requests, for its page and at a glance."""
+"""The watch of a day: computed in the background, for its page and the dashboard."""
 
 from __future__ import annotations
 
@@ -17,34 +17,33 @@ from karat.tables.days import day_text
 from karat.tables.online.events import EventLog
 from karat.tables.online.watch import Change, Contribution, Watched
 from karat.web.framework.state import AppState
-from karat.web.online.log import Question, begun
+from karat.web.online.log import Question, start_computing
 from karat.web.online.slices import GOLDEN, Dimension, dimension, dimensions, queries_of
 from karat.workflows.online.watch import HISTORY, cut_of_watch, last_whole_day, watch
 from karat.workflows.online.watch_windows import window_of
 
 MOST_CHANGES = 1_000
-"""Rows that a page has of a watch, what moved first; the API and the command have all."""
+"""Most rows on a page, changes first; the API and the command have all."""
 MOST_CUTS = 8
-"""Attributes that a watch is sliced by where nobody says by which."""
+"""Most attributes to slice by, unless one is chosen."""
 
-
-_BESIDES = {"exit_code", "compared_in_all"}
-"""What is kept beside the fields of ``Watched``."""
+_EXTRA = {"exit_code", "compared_in_all"}
+"""Keys of the JSON that are not fields of ``Watched``."""
 
 
 @dataclass(frozen=True)
 class Watching:
-    """What a watch is asked for; as the arguments of ``watch``.
+    """The parameters of a watch, as of ``workflows.online.watch.watch``.
 
     Attributes:
-        cuts: What it is sliced by, each by one or several at once.
-        until: The day or hour it ends with; None: the latest that is over by ``now``.
+        cuts: What it is sliced by, each by one or several dimensions at once.
+        until: The day or hour it ends with; None: the latest complete one at ``now``.
         now: Microseconds UTC.
         window: Its length.
-        history: How far back it is compared.
-        metrics: Names; empty for the usual ones.
-        margins: Changes that matter to nobody.
-        most: Rows that are kept; None for all.
+        history: The earlier period to compare with.
+        metrics: Names; empty for the default ones.
+        margins: Changes too small to matter.
+        most: Most rows; None for all.
     """
 
     cuts: Sequence[Sequence[Dimension]] = ()
@@ -57,7 +56,7 @@ class Watching:
     most: int | None = None
 
     def question(self, log: EventLog) -> Question:
-        """All that it depends on besides the log."""
+        """Everything besides the log that the result depends on."""
         window, _ = window_of(self.window, self.until, log, self.now)
         metrics = registry.find_all(self.metrics or registry.DEFAULT)
         return {
@@ -71,9 +70,9 @@ class Watching:
         }
 
     def made(self, log: EventLog) -> dict[str, Any]:
-        """What it sees, as JSON can hold it."""
+        """Compute the watch, as JSON."""
         with open_engine() as engine:
-            found = watch(
+            result = watch(
                 log,
                 engine,
                 now=self.now,
@@ -85,27 +84,26 @@ class Watching:
                 margins=self.margins,
                 queries=queries_of(part for cut in self.cuts for part in cut),
             )
-        held = found.to_dict()
-        more = len(found.changes) - (self.most or len(found.changes))
+        answer = result.to_dict()
+        more = len(result.changes) - (self.most or len(result.changes))
         if more > 0:
-            note = f"{more:,} more in slices, the last of all: karat online watch has them"
-            held |= {"changes": held["changes"][: self.most], "notes": [*found.notes, note]}
-            held |= {"compared_in_all": len(found.changes)}
-        return held
+            note = f"{more:,} more rows in slices: karat online watch lists all"
+            answer |= {"changes": answer["changes"][: self.most], "notes": [*result.notes, note]}
+            answer |= {"compared_in_all": len(result.changes)}
+        return answer
 
 
 @dataclass(frozen=True)
 class Glance:
-    """What a watch of a day comes to, on the dashboard.
+    """The watch of a day in short, for the dashboard.
 
     Attributes:
-        day: The day.
-        verdict: As of ``Watched``; None while it is being found out.
+        verdict: As in ``Watched``; None while it is being computed.
         said: The verdict in words.
-        doubt: What is wrong with the evidence; empty if nothing is known to be.
-        sentence: What is worse most surely; empty if nothing is.
-        more: How many more are.
-        where: Address of all of it.
+        doubt: A problem of the evidence; empty if none is known.
+        sentence: The most certain deterioration; empty without one.
+        more: Number of other deteriorations.
+        where: Link to the whole watch.
     """
 
     day: str
@@ -118,34 +116,31 @@ class Glance:
 
 
 def glance(site: AppState, log: EventLog, last: int) -> Glance | None:
-    """What the watch of a day comes to, as far as it is known; else it is begun, not waited for.
+    """The watch of a day in short, if computed; else start to compute it, without waiting.
 
-    Args:
-        site: Whose golden set tells classes.
-        log: The log.
-        last: The last day that somebody looks at; an earlier one if the log ends within it.
+    The day is ``last``, or an earlier one if the log ends within it.
 
     Returns:
-        None where nothing could be compared, as with too few weeks before that day.
+        None if nothing could be compared, for example with too few weeks before that day.
     """
-    at = min(last, last_whole_day(log))
-    asked, _ = watching_of(site, log, at, "")
-    where = f"/online/watch?{urlencode({'day': day_text(at)})}"
+    day = min(last, last_whole_day(log))
+    asked, _ = watching_of(site, log, day, "")
+    where = f"/online/watch?{urlencode({'day': day_text(day)})}"
     try:
-        held = begun(log, asked.question(log), lambda: asked.made(log))
-    except KaratError:  # the page of the watch says what is wrong
+        answer = start_computing(log, asked.question(log), lambda: asked.made(log))
+    except KaratError:  # the page of the watch shows the error
         return None
-    if held is None:
-        return Glance(day_text(at), None, "", "", "", 0, where)
-    found = watched_of(held)
-    if found.verdict == "cannot_tell" and not found.changes:
+    if answer is None:
+        return Glance(day_text(day), None, "", "", "", 0, where)
+    result = watched_of(answer)
+    if result.verdict == "cannot_tell" and not result.changes:
         return None
-    worse = found.found("worse")
+    worse = result.found("worse")
     return Glance(
-        found.window,
-        found.verdict,
-        verdict_text(found),
-        found.health[0] if found.health else "",
+        result.window,
+        result.verdict,
+        verdict_text(result),
+        result.health[0] if result.health else "",
         moved_text(worse[0]) if worse else "",
         max(0, len(worse) - 1),
         where,
@@ -153,25 +148,22 @@ def glance(site: AppState, log: EventLog, last: int) -> Glance | None:
 
 
 def watching_of(site: AppState, log: EventLog, day: int, by: str) -> tuple[Watching, list[str]]:
-    """The watch of a day, and what is to be said of its slices.
+    """The parameters of the watch of a day (since 1970-01-01), and notes on its slices.
 
-    Args:
-        site: Whose golden set tells classes.
-        log: The log.
-        day: In days since 1970-01-01.
-        by: What it is sliced by; empty for what the log itself says, as far as that can be.
+    Without ``by``, it is sliced by the first ``MOST_CUTS`` attributes of the log.
     """
     notes: list[str] = []
     if by:
         cuts = [dimension(site, log, by)]
     else:
-        own = [each for each in dimensions(site, log) if not each.name.startswith(GOLDEN)]
-        there = [each for each in own if _sliceable(each.name, log)]
-        cuts = there[:MOST_CUTS]
-        if refused := [each.name for each in own if each not in there]:
-            notes.append(f"nothing can be sliced by {', '.join(refused)}: karat has the name")
-        if len(there) > MOST_CUTS:
-            notes.append(f"not sliced by {len(there) - MOST_CUTS:,} more attributes: choose one")
+        in_log = [each for each in dimensions(site, log) if not each.name.startswith(GOLDEN)]
+        sliceable = [each for each in in_log if _sliceable(each.name, log)]
+        cuts = sliceable[:MOST_CUTS]
+        if refused := [each.name for each in in_log if each not in sliceable]:
+            notes.append(f"cannot slice by {', '.join(refused)}: the name is reserved")
+        if len(sliceable) > MOST_CUTS:
+            more = len(sliceable) - MOST_CUTS
+            notes.append(f"not sliced by {more:,} more attributes: choose one to see it")
     return Watching([[each] for each in cuts], until=day_text(day), most=MOST_CHANGES), notes
 
 
@@ -182,11 +174,11 @@ def _sliceable(name: str, log: EventLog) -> bool:
         return False
 
 
-def watched_of(held: Mapping[str, Any]) -> Watched:
-    """What a watch saw, of what ``to_dict`` made."""
+def watched_of(answer: Mapping[str, Any]) -> Watched:
+    """A watch, from its JSON."""
     changes = [
         Change(**{**row, "queries": tuple(Contribution(**one) for one in row["queries"])})
-        for row in held["changes"]
+        for row in answer["changes"]
     ]
-    fields = {name: said for name, said in held.items() if name not in _BESIDES}
-    return Watched(**{**fields, "changes": changes, "by": tuple(held["by"])})
+    fields = {name: value for name, value in answer.items() if name not in _EXTRA}
+    return Watched(**{**fields, "changes": changes, "by": tuple(answer["by"])})

@@ -1,1 +1,1 @@
-"""Gates, baselines, certificates and trends: pages."""
+"""Pages of trends."""

@@ -1,12 +1,14 @@
-"""Trends: measures over time from the histories of the workspace, and marks of what happened."""
+"""Trends: measures over time from the workspace's histories, and annotations."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from threading import Thread
 from typing import Annotated, Any, ClassVar
+from urllib.parse import quote, urlencode
 
 import polars as pl
 from fastapi import APIRouter, FastAPI, Form, Query, Request, Response
@@ -15,27 +17,25 @@ from fastapi.responses import RedirectResponse
 from karat.errors import MissingExtra, UsageError, nearest
 from karat.reports.phrases import trend as words
 from karat.reports.phrases.numbers import counted
+from karat.reports.phrases.report import span
 from karat.reports.release.trend_page import Remark, ready
-from karat.tables.release.trend import Series
+from karat.tables.release.trend import Mark, Series
 from karat.web.framework.auth import AnEngineer, AReader, Principal
 from karat.web.framework.errors import NotFound, Said, refused
-from karat.web.framework.lists import Ask, Listed
+from karat.web.framework.jobs import COMPUTING, Busy
+from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import Page, show
 from karat.web.framework.state import AppState, TheState
 from karat.web.framework.times import moment
-from karat.web.release._trend_lists import (
-    EDITIONS_WAIT,
-    address_of,
-    interval_of,
-    list_of_points,
-    list_of_series,
-)
 from karat.workflows.release.stored_trends import (
     History,
     chart_of,
     editions_are_known,
     find_history,
     histories_of,
+    kept_from,
+    know_editions,
+    points_of,
     slice_of,
 )
 from karat.workflows.workspace.annotations import add_mark, marks_of, remove_mark, time_of
@@ -44,34 +44,69 @@ from karat.workflows.workspace.workspace import Workspace
 
 @asynccontextmanager
 async def _warmed(app: FastAPI) -> AsyncIterator[None]:
-    """Have histories read, and what draws charts ready, before somebody waits for them."""
+    """Read histories and load the drawing library before the first request needs them."""
     Thread(target=_warm, args=(app.state.site.workspace,), daemon=True).start()
     yield
 
 
-def _warm(opened: Workspace) -> None:
+def _warm(workspace: Workspace) -> None:
     ready()
-    histories_of(opened)
+    histories_of(workspace)
 
 
 ROUTER = APIRouter(lifespan=_warmed)
 LENGTHS = (30, 100, 500)
-"""Points that a chart can show."""
+"""Offered numbers of points in a chart."""
 USUAL = 100
-"""Points that it shows unless somebody asks."""
-_BESIDE = 24  # other series that a page leads to at once; the list has all
+"""Default number of points in a chart."""
+_BESIDE = 24  # links to other series; the list has all
+_WAIT_S = 5.0  # for the index of editions, so that the first view after a start has it
+EDITIONS_WAIT = (
+    "The editions of the points' grades are still being computed: reload the page in a minute."
+)
+_SERIES: dict[str, Any] = {
+    "run": pl.String,
+    "measure": pl.String,
+    "slice": pl.String,
+    "newest": pl.Float64,
+    "interval": pl.String,
+    "change": pl.Float64,
+    "verdict": pl.String,
+    "says": pl.String,
+    "when": pl.Int64,
+    "points": pl.Int64,
+    "ci_low": pl.Float64,
+    "ci_high": pl.Float64,
+    "history": pl.String,
+}
+_POINTS: dict[str, Any] = {
+    "time": pl.String,
+    "commit": pl.String,
+    "value": pl.Float64,
+    "interval": pl.String,
+    "n": pl.Int64,
+    "change": pl.Float64,
+    "apart": pl.Boolean,
+    "verdict": pl.String,
+    "differs": pl.String,
+    "break": pl.Boolean,
+    "time_us": pl.Int64,
+    "ci_low": pl.Float64,
+    "ci_high": pl.Float64,
+    "counts": pl.Boolean,
+    "trouble": pl.String,
+}
 
 
 @dataclass(frozen=True)
 class File:
-    """A history, as its page says it.
+    """A history file.
 
     Attributes:
-        name: Its file.
-        points: Points in it.
-        lacking: Why it shows nothing; None if it does.
-        fix: What to do about it, or about what is damaged.
-        damaged: Lines that are left out, or why it cannot be read, each in a sentence.
+        points: Number of its points.
+        lacking: Why it has no series; None if it has.
+        fix: How to fix that, or its damaged lines.
+        damaged: Skipped lines, or why it cannot be read, in sentences.
     """
 
     name: str
@@ -86,16 +121,13 @@ class TrendsPage(Page):
     """All series of all histories.
 
     Attributes:
-        said: How many there are, and what is wrong with them.
-        alarms: Whether anything is.
-        files: The histories.
-        series: The series, the worst problem first.
-        marks: What happened to the search.
-        every: Whether whoever looks may take away anybody's mark.
-        notes: What is to be known of each history.
-        wrong: Why a mark was not made; None if nothing went wrong.
-        typed: What was typed into its form: ``time``, ``kind``, ``text``, and ``back``, the page
-            that it is on.
+        said: Number of series, and their problems.
+        alarms: Whether there are problems.
+        series: Worst problem first.
+        every: Whether the user may remove others' annotations.
+        wrong: Why an annotation was refused; None if none was.
+        typed: Fields of the refused form: ``time``, ``kind``, ``text``, and ``back``, the page
+            it was on.
     """
 
     template: ClassVar[str] = "trends.html.j2"
@@ -116,27 +148,22 @@ class TrendPage(Page):
     """One series.
 
     Attributes:
-        history: Its file.
-        file: The same, with what is wrong with it.
-        run: Its run.
-        measure: Its measure.
-        slice: The slice it is of, as ``lang=de``; empty for all queries.
-        sentence: What its newest points say.
-        strong: Whether something is wrong.
+        history: Name of its history.
+        file: The history, with its problems.
+        slice: Its slice, as ``lang=de``; empty for all queries.
+        sentence: The conclusion from its newest points.
+        strong: Whether there is a problem.
         newest: Its newest value; None if there is none, which is not 0.
-        interval: Of it, in words; empty without one.
-        time_us: When that was.
-        points: Its points, the newest first.
-        notes: What is to be known of the history.
-        marks: What happened to the search.
-        numbers: By a mark's number the one that the chart calls it by.
-        drawn: The chart and what stands beside it; None where it cannot be drawn.
-        undrawn: Why it cannot.
-        others: By what they differ in, the series beside it: name, address, whether it is this.
-        lengths: How many points the chart may show: name, address, whether it does.
-        n_runs: How many runs the history has.
-        address: Of this page.
-        every: Whether whoever looks may take away anybody's mark.
+        interval: Its interval in words; empty without one.
+        time_us: Time of the newest point.
+        points: Newest first.
+        numbers: Number in the chart of each annotation id.
+        drawn: The chart and its texts; None if it cannot be drawn.
+        undrawn: Why it cannot be drawn.
+        others: Related series by what differs: name, address, whether selected.
+        lengths: Numbers of points for the chart: name, address, whether selected.
+        n_runs: Number of runs in the history.
+        every: Whether the user may remove others' annotations.
     """
 
     template: ClassVar[str] = "trend.html.j2"
@@ -166,28 +193,28 @@ class TrendPage(Page):
 
 @ROUTER.get("/trends")
 def list_trends(request: Request, site: TheState, asking: AReader) -> Response:
-    """Every series of every history, the worst problem first."""
+    """List the series of all histories, worst problem first."""
     return show(request, _trends_page(request, site, asking))
 
 
 def _trends_page(request: Request, site: AppState, asking: Principal, **more: Any) -> TrendsPage:
-    found = histories_of(site.workspace)
-    said, alarms = _said([series for each in found for series in each.series])
+    histories = histories_of(site.workspace)
+    summary, alarms = _summary([series for each in histories for series in each.series])
     return TrendsPage(
         title="Trends",
-        said=said,
+        said=summary,
         alarms=alarms,
-        files=[_file(each) for each in found],
-        series=list_of_series(found, Ask.of(request)),
+        files=[_file(each) for each in histories],
+        series=list_of_series(histories, Ask.of(request)),
         marks=marks_of(site.workspace).to_dicts(),
-        every=_every(asking),
-        notes={each.name: notes for each in found if (notes := _notes(each, explained=False))},
+        every=_may_remove_all(asking),
+        notes={each.name: notes for each in histories if (notes := _notes(each, explained=False))},
         **more,
     )
 
 
 @ROUTER.post("/trends/marks")
-def mark(
+def annotate(
     request: Request,
     site: TheState,
     asking: AnEngineer,
@@ -196,7 +223,7 @@ def mark(
     time: Annotated[str, Form(max_length=50)] = "",
     back: Annotated[str, Form(max_length=2_000)] = "/trends",
 ) -> Response:
-    """Mark what happened."""
+    """Add an annotation."""
     by, now = asking.person.name, site.clock()
     try:
         add_mark(site.workspace, time=time, kind=kind, text=text, person=by, now=now)
@@ -208,15 +235,15 @@ def mark(
 
 
 @ROUTER.post("/trends/marks/{mark_id}/remove")
-def unmark(
+def remove_annotation(
     site: TheState,
     asking: AnEngineer,
     mark_id: int,
     back: Annotated[str, Form(max_length=2_000)] = "/trends",
 ) -> Response:
-    """Take a mark away: one's own, or an owner anybody's."""
+    """Remove an annotation: one's own, or as an owner any."""
     by, now = asking.person.name, site.clock()
-    remove_mark(site.workspace, mark_id, person=by, now=now, of_anybody=_every(asking))
+    remove_mark(site.workspace, mark_id, person=by, now=now, of_anybody=_may_remove_all(asking))
     return _back(site, back)
 
 
@@ -231,14 +258,14 @@ def one_trend(
     part: Annotated[str, Query(alias="slice")] = "",
     last: Annotated[int, Query(ge=1, le=LENGTHS[-1])] = USUAL,
 ) -> Response:
-    """One series: its chart, its points, and what they were computed from."""
-    opened = site.workspace
-    history, series = _found(opened, place, run, measure, part)
+    """Show one series: its chart, its points, and their origins."""
+    workspace = site.workspace
+    history, series = _found(workspace, place, run, measure, part)
     newest = series.marks[-1]
-    here = address_of(history.name, series.run, series.measure, slice_of(series))
-    held = marks_of(opened)
+    address = address_of(history.name, series.run, series.measure, slice_of(series))
+    annotations = marks_of(workspace)
     shown = series.marks[-last:]
-    drawable = held.filter(pl.col("time_us") >= time_of(shown[0].time))
+    drawable = annotations.filter(pl.col("time_us") >= time_of(shown[0].time))
     numbers = {each: str(at) for at, each in enumerate(drawable["id"].to_list(), 1)}
     remarks = [
         Remark(f"{moment(row['time_us']):%Y-%m-%dT%H:%M:%S.%fZ}", numbers[row["id"]], row["text"])
@@ -250,8 +277,8 @@ def one_trend(
     except MissingExtra as error:
         undrawn = str(error)
     points = list_of_points(site, history, series, Ask.of(request))
-    apart = any(column.name == "apart" for column in points.columns)
-    notes = _notes(history, explained=apart)
+    has_significance = any(column.name == "apart" for column in points.columns)
+    notes = _notes(history, explained=has_significance)
     if not editions_are_known(site.opened(site.workspace.golden.name)):
         notes.append(EDITIONS_WAIT)
     page = TrendPage(
@@ -269,58 +296,60 @@ def one_trend(
         points=points,
         file=_file(history),
         notes=notes,
-        marks=held.to_dicts(),
+        marks=annotations.to_dicts(),
         numbers=numbers,
         drawn=drawn,
         undrawn=undrawn,
         others=_others(history, series),
-        lengths=_lengths(here, last, len(series.marks)),
+        lengths=_lengths(address, last, len(series.marks)),
         n_runs=len({each.run for each in history.series}),
-        address=here,
-        every=_every(asking),
+        address=address,
+        every=_may_remove_all(asking),
     )
     return show(request, page)
 
 
 def _found(
-    opened: Workspace, place: str, run: str, measure: str, part: str
+    workspace: Workspace, place: str, run: str, measure: str, part: str
 ) -> tuple[History, Series]:
-    history = find_history(opened, place)
+    history = find_history(workspace, place)
     if history is None:
-        names = [each.name for each in histories_of(opened)]
-        raise NotFound(f"there is no history {place!r}", nearest=nearest(place, names) or names)
+        names = [each.name for each in histories_of(workspace)]
+        raise NotFound(f"unknown history {place!r}", nearest=nearest(place, names) or names)
     if history.lacking is not None:
         raise NotFound(f"{history.name}: {history.lacking}", fix=history.fix)
-    found = history.find(run, measure, part)
-    if found is None and not (run or measure or part):
-        found = next(iter(history.series), None)
-    if found is None:
-        said = " ".join(each for each in (measure, f"of {run}" if run else "", part) if each)
-        raise NotFound(f"{history.name} has no series {said}", fix="choose one under Trends")
-    return history, found
+    series = history.find(run, measure, part)
+    if series is None and not (run or measure or part):
+        series = next(iter(history.series), None)
+    if series is None:
+        wanted = " ".join(each for each in (measure, f"of {run}" if run else "", part) if each)
+        raise NotFound(
+            f"{history.name} has no series {wanted}", fix="choose one from the list of trends"
+        )
+    return history, series
 
 
-def _said(series: Sequence[Series]) -> tuple[str, bool]:
-    """How many series there are and what is wrong with them; whether anything is."""
+def _summary(series: Sequence[Series]) -> tuple[str, bool]:
+    """Number of series and their problems, and whether there are any."""
     if not series:
-        return "Measures over time, as evaluate and gate keep them with --history.", False
-    all_of = counted(len(series), "series", "series")
+        return "Measures over time, recorded by evaluate and gate with --history.", False
+    total = counted(len(series), "series", "series")
     verdicts = [words.verdict_of(each) for each in series]
     counts = [
         sum(word in each for each in verdicts) for word in ("WORSE", "DRIFT", "cannot", "may be")
     ]
-    says: list[Callable[[int], str]] = [
+    sentences: list[Callable[[int], str]] = [
         lambda n: f"{n:,} {'is' if n == 1 else 'are'} WORSE than before",
         lambda n: f"{n:,} {'shows' if n == 1 else 'show'} DRIFT",
-        lambda n: f"of {n:,} nobody can tell",
+        lambda n: f"{n:,} {'is' if n == 1 else 'are'} inconclusive",
         lambda n: f"{n:,} may be worse",
     ]
-    told = [say(count) for count, say in zip(counts, says, strict=True) if count]
+    problems = [sentence(count) for count, sentence in zip(counts, sentences, strict=True) if count]
     if not any(each.lean.change is not None for each in series):
-        told.insert(0, "NOTHING WAS COMPARED (see the notes)")
-    if not told:
-        return f"{all_of}: no drift found.", False
-    return f"{all_of}: {', '.join(told)}.", True
+        problems.insert(0, "NOTHING WAS COMPARED (see the notes)")
+    if not problems:
+        return f"{total}: no drift found.", False
+    return f"{total}: {', '.join(problems)}.", True
 
 
 def _file(history: History) -> File:
@@ -328,39 +357,196 @@ def _file(history: History) -> File:
 
 
 def _notes(history: History, *, explained: bool) -> list[str]:
-    """What is to be known of a history; of the column ``told apart`` only where that stands."""
+    """Notes on a history; those on the column of significance only if it is shown."""
     return [note for note in history.notes if explained or note not in words.ABOUT_APART]
 
 
 def _others(history: History, series: Series) -> dict[str, list[tuple[str, str, bool]]]:
-    """Series beside one: of other measures, other runs, other slices, where there are such."""
+    """Related series: of other measures, runs and slices."""
     own = series.run, series.measure, slice_of(series)
-    there = sorted({(each.run, each.measure, slice_of(each)) for each in history.series})
+    keys = sorted({(each.run, each.measure, slice_of(each)) for each in history.series})
     out = {}
     for label, at in (("Measure", 1), ("Run", 0), ("Slice", 2)):
         out[label] = [
             (key[at] or "all queries", address_of(history.name, *key), key == own)
-            for key in there
+            for key in keys
             if all(key[other] == own[other] for other in range(3) if other != at)
         ][:_BESIDE]
     return out
 
 
-def _lengths(here: str, last: int, total: int) -> list[tuple[str, str, bool]]:
-    """How many points the chart may show, where that makes a difference."""
+def _lengths(address: str, last: int, total: int) -> list[tuple[str, str, bool]]:
+    """Offered numbers of points, as far as they differ."""
     offered = [each for each in LENGTHS if each < total] + [
         each for each in LENGTHS if each >= total
     ][:1]
     shown = next((each for each in offered if each >= min(last, total)), offered[-1])
-    return [(f"{min(each, total):,}", f"{here}&last={each}", each == shown) for each in offered]
+    return [(f"{min(each, total):,}", f"{address}&last={each}", each == shown) for each in offered]
 
 
-def _back(site: AppState, said: str) -> Response:
-    """To the page of trends that a form stood on, and to no other."""
-    known = said == "/trends" or said.startswith(("/trends/", "/trends?"))
-    where = said if known else "/trends"
+def _back(site: AppState, back: str) -> Response:
+    """Redirect to the page of trends that had the form."""
+    is_trends_page = back == "/trends" or back.startswith(("/trends/", "/trends?"))
+    where = back if is_trends_page else "/trends"
     return RedirectResponse(f"{site.settings.base}{where}#marks", 303)
 
 
-def _every(asking: Principal) -> bool:
+def _may_remove_all(asking: Principal) -> bool:
     return asking.person.role == "owner"
+
+
+def list_of_series(histories: Sequence[History], ask: Ask) -> Listed:
+    """Every series of the histories, worst problem first."""
+    rows = [_series_row(each, series) for each in histories for series in each.series]
+    rows.sort(key=lambda row: _rank(row["verdict"]))  # stable within a history
+    frame = pl.DataFrame(rows, schema=_SERIES)
+
+    def link(row: Mapping[str, Any]) -> str:
+        return address_of(row["history"], row["run"], row["measure"], row["slice"] or "")
+
+    columns = [
+        Column("measure", "measure", link=link, choices=True),
+        Column("run", "run", choices=True),
+        Column("slice", "slice", choices=True, shown=frame["slice"].drop_nulls().len() > 0),
+        Column("newest", "newest", "number"),
+        Column("interval", "95 %", shown=frame["interval"].drop_nulls().len() > 0),
+        Column("change", "newest step", "signed"),
+        Column("verdict", "trend", choices=True),
+        Column("when", "when", "time"),
+        Column("points", "points", "count"),
+        Column("says", "in words", shown=False),
+        Column("ci_low", "95 % from", "number", shown=False),
+        Column("ci_high", "95 % to", "number", shown=False),
+        Column("history", "history", choices=len(histories) > 1, shown=len(histories) > 1),
+    ]
+    return listed(frame, columns, ask, search=["measure", "run", "slice"])
+
+
+def list_of_points(site: AppState, history: History, series: Series, ask: Ask) -> Listed:
+    """The points of a series, newest first."""
+    workspace = site.opened(site.workspace.golden.name)
+    if not editions_are_known(workspace):
+        key = "editions of histories", workspace.store.url, workspace.golden.id
+        with suppress(Busy):  # the page then has a note
+            COMPUTING.run(key, lambda: know_editions(workspace), _WAIT_S)
+    origins = kept_from(workspace, [point for point, _ in points_of(history, series)])[::-1]
+    series_key = series.run, series.measure, series.attribute, series.slice
+    rows = _rows((str(history.path), history.stamp, *series_key), _Points(series.marks))
+    frame = rows.with_columns(
+        pl.Series("kept_run", [each.run for each in origins], pl.Int64),
+        pl.Series("graded", [each.edition for each in origins], pl.String),
+    ).with_columns(pl.when(pl.col("kept_run").is_not_null()).then(pl.lit("rankings")).alias("from"))
+
+    def run_link(row: Mapping[str, Any]) -> str | None:
+        return None if row["kept_run"] is None else f"/runs/{row['kept_run']}"
+
+    def edition_link(row: Mapping[str, Any]) -> str | None:
+        if row["graded"] is None:
+            return None
+        where = f"/golden/{quote(workspace.golden.name, safe='')}/editions"
+        return f"{where}/{quote(row['graded'], safe='')}"
+
+    def any_of(name: str) -> bool:
+        return frame[name].drop_nulls().len() > 0
+
+    columns = [
+        Column("time", "time, UTC"),
+        Column("commit", "commit", longest=12, shown=any_of("commit")),
+        Column("value", "value", "number"),
+        Column("interval", "95 %", shown=any_of("interval")),
+        Column("n", "queries", "count", shown=any_of("n")),
+        Column("change", "step", "signed"),
+        Column("apart", "significant", "flag", shown=bool(frame["apart"].any())),
+        Column("verdict", "gate or problem", choices=True, shown=any_of("verdict")),
+        Column("differs", "what differs", shown=any_of("differs")),
+        Column("break", "break", "flag", shown=False),
+        Column("from", "stored run", link=run_link, shown=any_of("kept_run")),
+        Column("graded", "edition", link=edition_link, shown=any_of("graded")),
+        Column("time_us", "when", "time", shown=False),
+        Column("ci_low", "95 % from", "number", shown=False),
+        Column("ci_high", "95 % to", "number", shown=False),
+        Column("counts", "counts", "flag", shown=False),
+        Column("trouble", "problem", shown=False),
+        Column("kept_run", "id of the stored run", "count", shown=False),
+    ]
+    return listed(frame, columns, ask, search=["commit", "time"])
+
+
+@dataclass(frozen=True)
+class _Points:
+    """Points excluded from the cache key."""
+
+    marks: Sequence[Mark] = field(compare=False)
+
+
+@lru_cache(32)
+def _rows(_key: tuple[str | None, ...], points: _Points) -> pl.DataFrame:
+    """The rows of the points, newest first; cached, as ten thousand take a tenth of a second."""
+    return pl.DataFrame([_point_row(mark) for mark in reversed(points.marks)], schema=_POINTS)
+
+
+def _point_row(mark: Mark) -> dict[str, Any]:
+    phrases = [words.verdict(mark), mark.trouble or ("no value" if mark.value is None else "")]
+    return {
+        "time": words.clock(mark.time),
+        "commit": mark.commit,
+        "value": mark.value,
+        "interval": interval_of(mark) or None,
+        "n": mark.n,
+        "change": mark.change,
+        "apart": mark.told_apart,
+        "verdict": ": ".join(each for each in phrases if each).replace("\N{NO-BREAK SPACE}", " ")
+        or None,
+        "differs": _differs(mark) or None,
+        "break": mark.breaks,
+        "time_us": time_of(mark.time),
+        "ci_low": mark.ci_low,
+        "ci_high": mark.ci_high,
+        "counts": mark.counts,
+        "trouble": mark.trouble,
+    }
+
+
+def _series_row(history: History, series: Series) -> dict[str, Any]:
+    newest = series.marks[-1]
+    return {
+        "run": series.run,
+        "measure": series.measure,
+        "slice": slice_of(series) or None,
+        "newest": newest.value,
+        "interval": interval_of(newest) or None,
+        "change": newest.change,
+        "verdict": words.verdict_of(series),
+        "says": words.sentence(series),
+        "when": time_of(newest.time),
+        "points": len(series.marks),
+        "ci_low": newest.ci_low,
+        "ci_high": newest.ci_high,
+        "history": history.name,
+    }
+
+
+def _rank(verdict: str) -> int:
+    for rank, words_of in enumerate((("WORSE", "DRIFT"), ("cannot",), ("may be",))):
+        if any(word in verdict for word in words_of):
+            return rank
+    return 3
+
+
+def interval_of(mark: Mark) -> str:
+    """The 95 % interval of a point, in words; empty without one."""
+    if mark.ci_low is None or mark.ci_high is None:
+        return ""
+    return span(mark.ci_low, mark.ci_high)
+
+
+def _differs(mark: Mark) -> str:
+    """Differences from the previous point, breaks first."""
+    break_ = f"break: {words.broke(mark)}" if mark.breaks else ""
+    return "; ".join(each for each in (break_, words.besides(mark)) if each)
+
+
+def address_of(history: str, run: str, measure: str, part: str) -> str:
+    """Link to a series, without the base path."""
+    params = {"run": run, "measure": measure} | ({"slice": part} if part else {})
+    return f"/trends/{quote(history, safe='')}?{urlencode(params)}"

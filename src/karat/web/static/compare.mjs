@@ -1,4 +1,4 @@
-// Lists and grades in place: the same addresses and forms as without a script, without leaving.
+// Lists and grades in place: the same addresses and forms as without a script, without a page load.
 const said = (words) => {
   const place = document.querySelector("#said");
   if (place) place.textContent = words;
@@ -11,13 +11,13 @@ const fresh = async (answer, id, signal) => {
   const [old, found] = [document, page].map((each) => each.getElementById(id));
   if (!answer.ok || !old || !found) {
     const why = page.querySelector("main p");
-    throw new Error(why ? why.textContent.trim() : "It did not work; reload the page.");
+    throw new Error(why ? why.textContent.trim() : "The request failed; reload the page.");
   }
   old.replaceWith(found);
   return found;
 };
 
-// A grade: sent, and the rankings shown as they are then; after several, as after the last.
+// Send a grade and refresh the rankings; after several grades, only once, after the last.
 let sent = new AbortController();
 document.addEventListener("submit", async (event) => {
   const form = event.target;
@@ -26,11 +26,11 @@ document.addEventListener("submit", async (event) => {
   const held = new FormData(form, event.submitter);
   const busy = document.getElementById("beside");
   busy.dataset.busy = "";
-  sent.abort();  // of the answer, that is: what was sent is recorded
+  sent.abort();  // only stops waiting for the answer: the grade is recorded
   const { signal } = (sent = new AbortController());
   try {
     await fresh(await fetch(form.action, { method: "POST", body: held }), "beside", signal);
-    const what = held.has("undo") ? "What you said is taken back" : `Grade ${held.get("grade")} is recorded`;
+    const what = held.has("undo") ? "Grade undone" : `Grade ${held.get("grade")} recorded`;
     said(`${what} for ${held.get("doc_id")}.`);
     const next = document.querySelector("details.judge");
     if (next) {
@@ -44,8 +44,8 @@ document.addEventListener("submit", async (event) => {
   }
 });
 
-// The list of queries: filtered, sorted and paged without the rest of the page.
-// Of several that were asked for, the last is shown, whichever is answered first.
+// Filter, sort and page the list of queries without reloading the page.
+// Of several requests, the last is shown, whichever is answered first.
 let asked = new AbortController();
 const list = async (address, push) => {
   asked.abort();
@@ -84,7 +84,7 @@ document.addEventListener("submit", (event) => {
 });
 addEventListener("popstate", () => document.getElementById("queries") && go(location.href, false));
 
-// A part of the page that is being computed: put in when it is there, and nothing else moves.
+// Replace a part of the page once it is computed.
 const part = document.querySelector("[data-fresh]");
 const look = async () => {
   const found = await fresh(await fetch(location.href), part.id);
@@ -92,7 +92,7 @@ const look = async () => {
 };
 if (part) setTimeout(look, 3000);
 
-// What is being computed: looked at again until it is there, but not while somebody fills a form.
+// Reload until the numbers are computed, but not while a form is being filled in.
 let filled = false;
 document.addEventListener("input", () => (filled = true));
 if (document.querySelector("[data-waits]")) setTimeout(() => filled || location.reload(), 2000);

@@ -1,10 +1,10 @@
-// Who looks knows the address of this karat, even where the server does not.
+// The browser knows the address of this server, even if the server does not.
 for (const said of document.querySelectorAll("[data-part]")) {
   const field = document.getElementById(said.dataset.part);
   field.value = new URL(field.value, location.href).href;
   said.hidden = true;
 }
-// A button that copies what stands in the field before it; without a script the field is enough.
+// A button that copies the field before it.
 for (const button of document.querySelectorAll("button[data-copy]")) {
   const field = document.getElementById(button.dataset.copy);
   button.hidden = false;
@@ -13,7 +13,7 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
     try {
       await navigator.clipboard.writeText(field.value);
     } catch {
-      // Over plain HTTP browsers have no clipboard for pages but this.
+      // Browsers have no clipboard API over plain HTTP.
       document.execCommand("copy");
     }
     button.textContent = "Copied";

@@ -1,14 +1,14 @@
-// Judging without reloading: an answer is sent, and the next card, which the server made, is put in
-// place when it is in the store. Without this script the same forms work by themselves.
+// Judging without reloading: send the answer, and show the next card, rendered by the server, once the
+// answer is stored. The same forms work without this script.
 const place = document.getElementById("judging");
 const told = document.getElementById("told");
 const PATIENCE_MS = 20000;
-// Nobody has read a card that has just come: what is pressed then was meant for the one before.
+// Ignore keys pressed just after a card appears: they were meant for the previous card.
 let answersFrom = 0;
 let form, shownAt, hiddenAt, hiddenMs;
-let pending = null; // what was sent and is not known to be kept: it is sent again as it was
+let pending = null; // an answer not known to be stored: it is sent again unchanged
 let busy = false;
-let wantsWords = null; // the button that waits for words in the reason box
+let wantsWords = null; // the button that waits for a reason
 
 function begin() {
   form = place.querySelector("#answer");
@@ -35,7 +35,7 @@ document.addEventListener("visibilitychange", () => {
 function answered(button) {
   if (button.name === "grade") return `Saved: ${button.innerText.replace(/\s+/g, " ").trim()}.`;
   if (button.name === "cannot") return "Saved: cannot judge.";
-  return button.value === "later" ? "Put off for an hour." : "Taken back.";
+  return button.value === "later" ? "Put off for an hour." : "Undone.";
 }
 
 function send(button) {
@@ -45,7 +45,7 @@ function send(button) {
   if (button.value === "other" && button.name === "cannot" && !reason.value.trim()) {
     wantsWords = button;
     form.querySelector("#cannot").open = false;
-    fail("Say what it is, then press Enter.");
+    fail("Write the reason, then press Enter.");
     reason.focus();
     return;
   }
@@ -76,8 +76,8 @@ async function post() {
   } catch {
     fail(
       navigator.onLine
-        ? "The server did not answer. Your answer is kept on this page, and counts once however often it is sent."
-        : "You are offline. Your answer is kept on this page and is sent when you are back.",
+        ? "The server did not respond. Your answer is kept on this page; sending it again does not count it twice."
+        : "You are offline. Your answer is kept on this page and will be sent when you are online again.",
       true,
     );
   } finally {
@@ -90,11 +90,11 @@ async function refused(answer) {
   const error = (await answer.json().catch(() => ({}))).error ?? {};
   if (answer.status === 401 || answer.status === 403) {
     pending = null;
-    fail("You are signed out, and the answer was not saved. Sign in again: the pair waits for you.", false, true);
+    fail("You are signed out, and the answer was not saved. Sign in to continue with this pair.", false, true);
   } else if (answer.status < 500 && answer.status !== 429) {
     pending = null;
     fail(`Not saved: ${error.message ?? "the server refused it"}${error.fix ? ` (${error.fix})` : ""}.`);
-  } else fail("The server could not save it just now. Your answer is kept on this page.", true);
+  } else fail("The server could not save your answer. It is kept on this page.", true);
 }
 
 function swap(html, said) {
@@ -106,8 +106,8 @@ function swap(html, said) {
   scrollTo(0, 0);
   place.querySelector("#query")?.focus({ preventScroll: true });
   const note = place.querySelector(".note")?.textContent ?? "";
-  // A correction and an undo are said in the page's own words, and once.
-  const kept = note.includes("corrected, it was") || note.startsWith(said.slice(0, -1)) ? "" : said;
+  // The page already announces corrections and undos.
+  const kept = note.includes("was corrected from") || note.startsWith(said.slice(0, -1)) ? "" : said;
   told.textContent = [kept, note, place.querySelector("#far")?.textContent].filter(Boolean).join(" ");
 }
 
@@ -154,7 +154,7 @@ function close() {
   for (const one of place.querySelectorAll(".sheet[open], #cannot[open]")) one.open = false;
 }
 
-// The second click of a double click would fall on the next card, which nobody has read.
+// The second click of a double click would answer the next card unread.
 place.addEventListener(
   "click",
   (event) => {
@@ -163,12 +163,12 @@ place.addEventListener(
   true,
 );
 
-// Else the box of the reason would shrink under the finger, and the tap would miss.
+// Otherwise the reason box would shrink under the finger, and the tap would miss.
 place.addEventListener("mousedown", (event) => {
   if (event.target.closest("#answer button[name]")) event.preventDefault();
 });
 
-// A click beside a sheet closes it, and so does opening another.
+// A click outside a sheet closes it, and so does opening another.
 place.addEventListener("click", (event) => {
   const inside = event.target.closest(".sheet, #cannot");
   for (const one of place.querySelectorAll(".sheet[open], #cannot[open]"))
@@ -189,12 +189,12 @@ function typed(event) {
   }
 }
 
-// Keys as they are printed. Where a layout has no digits on its digit row unless Shift is held
-// (AZERTY, Czech), or no Latin letters (Cyrillic), a key counts by where it lies.
+// The printed key; its position on layouts that need Shift for digits (AZERTY, Czech) or have no
+// Latin letters (Cyrillic).
 function keyOf(event) {
   const key = event.key.toLowerCase();
   if (/^[0-9?]$/.test(key) || key.length > 1) return key;
-  if (event.shiftKey) return ""; // Shift+1 is no 1, and Shift+Z no z
+  if (event.shiftKey) return ""; // Shift+1 is not 1, and Shift+Z is not z
   if (/^[a-z]$/.test(key)) return key;
   return /^(?:Digit|Key)(.)$/.exec(event.code)?.[1].toLowerCase() ?? key;
 }
@@ -221,12 +221,12 @@ function press(selector) {
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing) return;
-  if (event.getModifierState("AltGraph")) return; // it writes a bracket, and is no Alt to browsers
+  if (event.getModifierState("AltGraph")) return; // it types a bracket; browsers do not report it as Alt
   if (!form || event.defaultPrevented) return;
   if (event.target.closest("textarea, input, select")) return void typed(event);
   const key = keyOf(event);
   if (pending) {
-    // One answer is on its way: another key must not become a second one.
+    // An answer is being sent: another key must not send a second one.
     if (key === "enter" && !busy && !event.target.closest("a, button")) post();
     return;
   }

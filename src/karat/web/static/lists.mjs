@@ -1,4 +1,4 @@
-// Lists by keyboard: arrows go from row to row, / from a row to the search; one box chooses a page.
+// Lists by keyboard: arrows move between rows, / moves to the search; one box selects all rows.
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -28,7 +28,7 @@ for (const table of document.querySelectorAll("table[data-list]")) {
   all.type = "checkbox";
   const label = document.createElement("label");
   label.className = "every";
-  label.append(all, " All rows of this page");
+  label.append(all, " All rows on this page");
   const tell = () => {
     const chosen = boxes.filter((box) => box.checked).length;
     all.checked = chosen === boxes.length;

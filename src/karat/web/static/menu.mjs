@@ -1,4 +1,4 @@
-// The account menu closes on Escape, on a click beside it, and when the focus leaves it.
+// The account menu closes on Escape, on a click outside, and when the focus leaves it.
 const menu = document.querySelector("details.account");
 if (menu) {
   document.addEventListener("keydown", (event) => {
