@@ -253,7 +253,7 @@ def test_a_token_that_is_none_or_may_not_is_said(served: Served) -> None:
     assert "KARAT_TOKEN" in str(caught.value)
     with Client(served.url, reads) as made:
         assert made.me()["role"] == "engineer"
-        with pytest.raises(UsageError, match="not good for 'write'"):
+        with pytest.raises(UsageError, match="lacks the scope 'write'"):
             made.freeze("shop", "x")
 
 

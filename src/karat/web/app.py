@@ -96,14 +96,14 @@ def create_app(
         clock: The current time, microseconds UTC.
         routers: Its routes.
     """
-    settings = settings or Settings.from_environment()
+    config = settings or Settings.from_environment()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         templates()  # now, rather than during the first request
-        with open_workspace(settings.workspace, now=clock()) as opened:
+        with open_workspace(config.workspace, now=clock()) as opened:
             accounts = Accounts(opened.store, clock)
-            app.state.site = AppState(settings, opened, accounts, clock)
+            app.state.site = AppState(config, opened, accounts, clock)
             yield
 
     app = FastAPI(
@@ -119,8 +119,8 @@ def create_app(
     for route in iter_route_contexts(app.routes):
         requires_of(route.original_route)  # raises for a route without one
     app.add_middleware(GZipMiddleware, compresslevel=_LEVEL, exclude_content_types=_UNCOMPRESSED)
-    images = read_workspace(find_workspace(settings.workspace)).images
-    app.add_middleware(Guards, hosts=settings.hosts, images=images, secure=settings.secure)
+    images = read_workspace(find_workspace(config.workspace)).images
+    app.add_middleware(Guards, hosts=config.hosts, images=images, secure=config.secure)
     return app
 
 

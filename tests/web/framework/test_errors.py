@@ -70,7 +70,7 @@ def test_a_full_disk_is_told_as_what_it_is(
     async def full(*_: object) -> None:
         raise OSError(errno.EFBIG, "File too large")
 
-    monkeypatch.setattr(bodies, "_written", full)
+    monkeypatch.setattr(bodies, "_write", full)
     answer = browser.post(
         "/api/runs?name=a.trec", content=b"q1 Q0 d1 1 1 x\n", headers={"x-csrf": browser.csrf}
     )
@@ -80,7 +80,7 @@ def test_a_full_disk_is_told_as_what_it_is(
         "/golden/shop/exchange", data={"csrf": browser.csrf}, files={"file": ("a.csv", b"x")}
     )
     assert page.status_code == 507, page.text
-    assert "the server has no space left for this" in page.text
+    assert "server has no space left for this" in page.text
 
 
 def test_a_full_disk_is_known_behind_our_own_words() -> None:
