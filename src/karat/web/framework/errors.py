@@ -109,7 +109,7 @@ def describe(error: Exception, *, trusted: bool = True) -> tuple[int, Said]:
         return error.status_code, Said(code, message)
     number = secrets.token_hex(4)
     LOG.error("error %s", number, exc_info=error, extra={"error": number})
-    fix = f"see error {number} in the server's log"
+    fix = f"look in the server's log for error {number}"
     if isinstance(error, KaratError):
         what, _, own = str(error).partition("\n  fix: ")
         if trusted:
