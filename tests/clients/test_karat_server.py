@@ -150,7 +150,7 @@ def test_a_run_goes_and_comes_back_with_what_failed(client: Client, tmp_path: Pa
     again = client.upload_run(sent, "nightly")
     assert (again["id"], again["name"], again["also"]) == (kept["id"], "nightly", ["mine"])
     assert client.evaluate("nightly", "P@3")["results"][0]["run"] == "nightly"
-    with pytest.raises(UsageError, match="is another by now"):
+    with pytest.raises(UsageError, match="has been replaced by another"):
         client.remove_run(kept | {"sha256": "0" * 64})
     client.remove_run(again)
     with pytest.raises(UsageError, match="there is no run"):
@@ -177,7 +177,7 @@ def test_the_whole_way_of_a_release(client: Client, tmp_path: Path) -> None:
     assert client.comparison_queries(row["id"], outcome="worse")["difference"].max() < 0  # type: ignore[operator]
     with pytest.raises(UsageError, match="a comparison needs the run 'new'"):
         client.remove_run(row["runs"][1]["id"])
-    with pytest.raises(UsageError, match="is another by now"):
+    with pytest.raises(UsageError, match="has been replaced by another"):
         client.remove_comparison(row | {"created_us": 1})
     client.remove_comparison(row)
     assert client.comparisons() == []
@@ -253,7 +253,7 @@ def test_a_token_that_is_none_or_may_not_is_said(served: Served) -> None:
     assert "KARAT_TOKEN" in str(caught.value)
     with Client(served.url, reads) as made:
         assert made.me()["role"] == "engineer"
-        with pytest.raises(UsageError, match="not good for 'write'"):
+        with pytest.raises(UsageError, match="lacks the scope 'write'"):
             made.freeze("shop", "x")
 
 

@@ -152,7 +152,7 @@ def python() -> str:
 def api() -> str:
     """Every route of the API: who may call it, what it takes, what it answers."""
     from karat.web import api as routes
-    from karat.web.framework.openapi import ABOUT, ERROR, described
+    from karat.web.api.openapi import ABOUT, ERROR, described
 
     told = described([route for router in routes.ROUTERS for route in router.routes])
     fields = ERROR["properties"]["error"]["properties"]
@@ -166,7 +166,7 @@ def api() -> str:
             "(`file`, `line`, `query`, `doc_id` or `field`, as far as known), `nearest` (the "
             "nearest valid choices) and `fix` (or null). The status is 400 for what is asked "
             "wrongly or what is wrong with the data, 401 and 403 for who may not, 404, 409 where "
-            "another was first, 408 where the request did not come in time, 413, 429, 501 where "
+            "another was first, 408 where the request timed out, 413, 429, 501 where "
             "something is not installed, 503 where the "
             "server cannot do it now.\n"
         ),
@@ -201,7 +201,7 @@ def _route(method: str, path: str, each: dict[str, Any]) -> str:
         for name, schema in body.get("properties", {}).items()
     ]
     if "application/octet-stream" in kinds:
-        rows.append(("", "body", {"type": "file"}, "The file, as it is.", True))
+        rows.append(("", "body", {"type": "file"}, "The file's bytes.", True))
     if rows:
         head = ["| takes | in | type | default | what |", "| --- | --- | --- | --- | --- |"]
         lines = [

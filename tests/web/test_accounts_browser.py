@@ -71,7 +71,7 @@ def test_two_clicks_make_one_and_a_reload_makes_none(page_of: PageOf, app: FastA
     with page_of("olga", "owner", **LAPTOP) as page:
         page.goto("/people")
         page.get_by_label("Name", exact=True).fill("dora")
-        page.get_by_role("button", name="Make a link").dblclick()
+        page.get_by_role("button", name="Create link").dblclick()
         page.wait_for_selector(".once")
         link = page.get_by_label("Link for dora").input_value()
         sound(page)

@@ -11,8 +11,8 @@ from fastapi import APIRouter, FastAPI
 from tests.web.conftest import ClientOf
 
 from karat.errors import UsageError
-from karat.web.app import create_app, need_of
-from karat.web.framework.auth import MaybeSomebody
+from karat.web.app import create_app
+from karat.web.framework.auth import MaybeSomebody, requires_of
 from karat.web.framework.settings import Settings
 
 
@@ -23,7 +23,7 @@ def test_it_is_well_while_its_store_answers(stranger: object, app: FastAPI) -> N
         c.exec_driver_sql("ALTER TABLE golden_set RENAME TO moved")
     answer = stranger.get("/healthz")  # type: ignore[attr-defined]
     assert answer.status_code == 503
-    assert answer.json() == {"status": "the store does not answer as it should"}  # and not where
+    assert answer.json() == {"status": "the store does not respond as expected"}  # and not where
 
 
 def test_files_of_ours_may_be_kept_and_no_others_are_there(stranger: object) -> None:
@@ -48,7 +48,7 @@ def test_a_route_that_forgets_to_say_who_may_call_it_does_not_start(workspace: P
 
     with pytest.raises(TypeError, match="/forgotten does not say who may call it"):
         create_app(Settings(workspace), routers=[router])
-    assert need_of(router.routes[1]).role is None
+    assert requires_of(router.routes[1]).role is None
 
 
 def test_worker_processes_read_how_to_serve_from_the_environment(

@@ -1,4 +1,4 @@
-"""Home: what needs attention, each with the page where it is done."""
+"""Home: what needs attention, each with the page to do it on."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def test_it_says_what_waits_and_where(client_of: ClientOf) -> None:
     found = browser.get("/", params={"format": "json"}).json()
     said = [(each["what"], each["where"]) for each in found["attention"]]
     assert said == [
-        ("16 disagreements to put before an adjudicator", "/golden/shop/disagreements"),
+        ("16 disagreements to send to adjudication", "/golden/shop/disagreements"),
         ("8 judgments to give", "/judge/shop"),
-        ("Freeze what is judged: no edition yet", "/golden/shop/editions#freeze"),
+        ("Freeze an edition: no edition yet", "/golden/shop/editions#freeze"),
     ]
     text = browser.get("/").text
     for where in re.findall(r'href="(/golden[^"]*)"', text):
@@ -44,7 +44,7 @@ def test_it_says_what_waits_and_where(client_of: ClientOf) -> None:
     browser.fill("/golden/shop/editions", edition="first")
     after = browser.get("/", params={"format": "json"}).json()["attention"]
     assert [each["what"] for each in after] == [
-        "16 disagreements for an adjudicator to settle",
+        "16 disagreements to adjudicate",
         "8 judgments to give",
     ]
 
@@ -60,19 +60,18 @@ def test_a_comparison_that_unjudged_pairs_could_turn_is_named(client_of: ClientO
     [said] = [each for each in found if "flip" in each["what"]]
     # d5 is first in new, and nobody judged it: of each of the four queries.
     assert said["what"] == (
-        "Pairs nobody judged could flip the sign of nDCG@3 in “new against old”: 4 pairs to judge "
-        "first"
+        "Unjudged pairs could flip the sign of nDCG@3 in “new against old”: 4 pairs to judge first"
     )
     assert said["where"] == f"{where}#next"
     rate(egon.site.opened("shop"), "egon", "q1", "d5", 3.0, now=NOW)
     found = egon.get("/", params={"format": "json"}).json()["attention"]
     assert not any("flip" in each["what"] for each in found)  # it may be settled by now
-    [said] = [each for each in found if "again" in each["what"]]
-    assert said["what"] == "Compute “new against old” again: 1 judgment was given since"
+    [said] = [each for each in found if "Recompute" in each["what"]]
+    assert said["what"] == "Recompute “new against old”: 1 judgment was given since"
     assert said["where"] == where
     seen = egon.get(where, params={"format": "json"}).json()["row"]["created_us"]
     egon.fill(f"{where}/remove", sure="yes", seen=seen)
-    assert "again" not in egon.get("/").text
+    assert "Recompute" not in egon.get("/").text
     assert "flip" not in egon.get("/").text
 
 
@@ -94,11 +93,11 @@ def test_of_many_comparisons_the_newest_are_named_and_the_rest_counted(
     assert len(said) == 2 * (own + rest)
     flips, older = said[: own + rest], said[own + rest :]
     assert [where for _, where in flips[:own]] == [f"/comparisons/{at}#next" for at in range(own)]
-    assert all(what.startswith("Compute ") for what, _ in older[:own])
+    assert all(what.startswith("Recompute ") for what, _ in older[:own])
     if rest:
         where = "/comparisons"
         assert flips[-1] == (f"And {count - 3} more comparisons whose sign could flip", where)
-        assert older[-1] == (f"And {count - 3} more comparisons to compute again", where)
+        assert older[-1] == (f"And {count - 3} more comparisons to recompute", where)
 
 
 def test_what_is_damaged_is_named(client_of: ClientOf, workspace: Path) -> None:
@@ -110,7 +109,7 @@ def test_what_is_damaged_is_named(client_of: ClientOf, workspace: Path) -> None:
 
     rows = runs_of(browser.site.opened("shop"))
     places = {"/trends", *(f"/runs/{row.id}" for row in rows)}
-    assert damaged() == {}  # of a history that is not there yet nothing is to be mended
+    assert damaged() == {}  # a history that does not exist yet is not damaged
     old, new = sorted(rows, key=lambda row: row.name, reverse=True)
     (workspace / old.path).unlink()
     (workspace / new.path).write_bytes((workspace / new.path).read_bytes()[:-2])
@@ -192,7 +191,7 @@ def test_other_pages_add_what_they_watch(
 
 
 def test_what_was_judged_a_moment_ago_is_counted(client_of: ClientOf) -> None:
-    """Where things stand is computed once for each state, and never shown of an earlier one."""
+    """The status is computed once for each state, and never shown of an earlier one."""
     egon = client_of("engineer")
 
     def told() -> list[tuple[int, int]]:

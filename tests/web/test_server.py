@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import http.client
 import json
+import logging
+import logging.config
 import os
 import re
 import signal
@@ -15,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -25,7 +28,9 @@ from karat.web import server
 from karat.web.framework.settings import Settings
 from karat.web.server import (
     LOCAL,
+    JsonLines,
     Serving,
+    Text,
     base_path,
     first_link,
     first_owner,
@@ -33,6 +38,7 @@ from karat.web.server import (
     host_names,
     is_local,
     listen,
+    log_config,
     proxy_addresses,
     taken_by,
     unreached,
@@ -99,13 +105,13 @@ def test_base_paths() -> None:
     said = ("", "/", "karat", "/karat/", "/tools/karat")
     assert [base_path(each) for each in said] == ["", "", "/karat", "/karat", "/tools/karat"]
     for bad in ("/a b", "/a?b", "/../x", "https://karat.example.org", "/a//b"):
-        with pytest.raises(UsageError, match="no path of an address"):
+        with pytest.raises(UsageError, match="invalid base path"):
             base_path(bad)
 
 
 def test_proxies_are_addresses() -> None:
     assert proxy_addresses(["127.0.0.1", "10.0.0.0/8", "::1", "*"])[2:] == ("::1", "*")
-    with pytest.raises(UsageError, match="no address of a proxy"):
+    with pytest.raises(UsageError, match="not an IP address or network"):
         proxy_addresses(["proxy.example.org"])
 
 
@@ -134,7 +140,7 @@ def test_a_port_that_is_taken_is_said_with_who_has_it_and_one_that_is_free() -> 
     with listen("127.0.0.1", 0) as held:
         port = held.getsockname()[1]
         assert free("127.0.0.1", port) == 0
-        with pytest.raises(UsageError, match=f"port {port} is taken") as refused:
+        with pytest.raises(UsageError, match=f"port {port} is already in use") as refused:
             listen("127.0.0.1", port)
         found = re.fullmatch(r"--port (\d+), which is free", refused.value.fix or "")
         assert found is not None
@@ -149,9 +155,9 @@ def test_a_port_that_is_taken_is_said_with_who_has_it_and_one_that_is_free() -> 
 @pytest.mark.parametrize(
     ("number", "said"),
     [
-        (errno.EACCES, "kept for the system"),
-        (errno.EADDRNOTAVAIL, "no address of this machine"),
-        (errno.ENOBUFS, "nothing can listen"),
+        (errno.EACCES, "permission denied for port"),
+        (errno.EADDRNOTAVAIL, "not an address of this machine"),
+        (errno.ENOBUFS, "cannot listen on"),
     ],
 )
 def test_other_reasons_are_said(number: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +170,7 @@ def test_other_reasons_are_said(number: int, said: str, monkeypatch: pytest.Monk
 
 
 def test_an_address_that_is_none_is_said() -> None:
-    with pytest.raises(UsageError, match="there is no address"):
+    with pytest.raises(UsageError, match="cannot resolve the host"):
         listen("no such host.invalid", 8000)
 
 
@@ -392,3 +398,83 @@ def test_where_the_app_cannot_start_it_ends_with_4(workspace: Path) -> None:
         )
         assert done.returncode == 4, done.stderr
         assert "is in no workspace" in done.stderr
+
+
+def record(message: str, **about: object) -> logging.LogRecord:
+    made = logging.LogRecord("karat.access", logging.INFO, "f.py", 1, message, (), None)
+    made.created = datetime(2026, 3, 1, 2, 0, 0, 123_000, tzinfo=UTC).timestamp()
+    for name, value in about.items():
+        setattr(made, name, value)
+    return made
+
+
+REQUEST = {
+    "method": "GET",
+    "path": "/judge/shop",
+    "status": 200,
+    "ms": 12.3,
+    "person": "anna",
+    "address": "10.0.0.7",
+}
+
+
+def test_a_request_is_an_object_with_what_is_known_of_it() -> None:
+    line = JsonLines().format(record("GET /judge/shop 200", **REQUEST))
+    assert json.loads(line) == {
+        "time": "2026-03-01T02:00:00.123Z",
+        "level": "info",
+        "message": "GET /judge/shop 200",
+        **REQUEST,
+    }
+    shown = Text().format(record("GET /judge/shop 200", **REQUEST))
+    assert shown == "2026-03-01T02:00:00.123Z info    GET /judge/shop 200  12.3 ms  anna  10.0.0.7"
+
+
+def test_nobody_is_null_in_one_and_a_dash_in_the_other() -> None:
+    nobody = record("GET / 303", **{**REQUEST, "person": None})
+    assert json.loads(JsonLines().format(nobody))["person"] is None
+    assert "  –  " in Text().format(nobody)
+
+
+@pytest.mark.parametrize("form", [JsonLines(), Text()])
+def test_no_stranger_can_begin_a_line_or_command_a_terminal(form: logging.Formatter) -> None:
+    said = "GET /\nforged\u2028 line \x1b[2J 200"
+    line = form.format(record(said, **{**REQUEST, "person": "an\nna\x1b"}))
+    assert len(line.splitlines()) == 1
+    assert "\x1b" not in line
+
+
+def test_an_error_has_its_number_and_its_trace() -> None:
+    made = record("error 1a2b", error="1a2b")
+    try:
+        raise ValueError("two\nlines")
+    except ValueError as error:
+        made.exc_info = (type(error), error, error.__traceback__)
+    said = json.loads(JsonLines().format(made))
+    assert said["error"] == "1a2b"
+    assert said["trace"].endswith("ValueError: two\nlines\n")
+    assert Text().format(made).splitlines()[1].startswith("Traceback")
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_the_servers_own_log_of_requests_is_off(
+    form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would hold the secrets of links."""
+    loggers = ("karat", "uvicorn.error", "uvicorn.access")
+    before = {name: logging.getLogger(name) for name in ("", *loggers)}
+    held = {n: (each.handlers[:], each.level, each.propagate) for n, each in before.items()}
+    try:
+        logging.config.dictConfig(log_config(form))
+        logging.getLogger("uvicorn.access").info("GET /link/secret")
+        logging.getLogger("uvicorn.error").info("Uvicorn running")
+        logging.getLogger("uvicorn.error").warning("careful")
+        logging.getLogger("karat.access").info("GET / 200", extra=REQUEST)
+    finally:
+        for name, (handlers, level, propagate) in held.items():
+            before[name].handlers[:] = handlers
+            before[name].setLevel(level)
+            before[name].propagate = propagate
+    first, second = capsys.readouterr().err.splitlines()
+    assert "careful" in first
+    assert "GET / 200" in second

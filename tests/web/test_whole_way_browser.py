@@ -80,11 +80,11 @@ def come_in(owner: Any, page: Any, name: str) -> None:
     """Be invited by an owner, follow the link, and choose a password."""
     owner.goto("/people")
     owner.get_by_label("Name").fill(name)
-    owner.get_by_role("button", name="Make a link").click()
+    owner.get_by_role("button", name="Create link").click()
     page.goto(urlsplit(owner.get_by_label(f"Link for {name}").input_value()).path)
     page.get_by_label("Password", exact=True).fill(PASSWORD)
-    page.get_by_label("Once more").fill(PASSWORD)
-    page.get_by_role("button", name="Come in").click()
+    page.get_by_label("Repeat the password").fill(PASSWORD)
+    page.get_by_role("button", name="Continue").click()
     page.wait_for_url("**/judge**")
 
 

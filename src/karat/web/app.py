@@ -1,24 +1,30 @@
-"""The app: its pages and its API put together, over one workspace."""
+"""The app: pages and API over one workspace, static files, and a health check."""
 
 from __future__ import annotations
 
+import logging
+import mimetypes
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from fastapi import APIRouter, FastAPI
-from fastapi.routing import APIRoute, iter_route_contexts
+from fastapi import APIRouter, FastAPI, Response
+from fastapi.responses import JSONResponse
+from fastapi.routing import iter_route_contexts
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
+from karat.errors import KaratError
 from karat.formats.own.workspace import find_workspace, read_workspace
+from karat.store.sql import golden_sets as stored_golden_sets
 from karat.web import api, home
 from karat.web.accounts import account, audit_log, people, sign_in
-from karat.web.framework import errors, static_files
-from karat.web.framework.auth import Requires
+from karat.web.framework import errors
+from karat.web.framework.auth import Anonymous, requires_of
+from karat.web.framework.errors import NotFound
 from karat.web.framework.middleware import Guards
-from karat.web.framework.pages import templates
+from karat.web.framework.pages import static_file, templates
 from karat.web.framework.settings import Settings
-from karat.web.framework.state import AppState
+from karat.web.framework.state import AppState, TheState
 from karat.web.golden import (
     agreement,
     disagreements,
@@ -36,8 +42,11 @@ from karat.web.release import trends
 from karat.workflows.accounts.accounts import Accounts
 from karat.workflows.workspace.workspace import open_workspace
 
+ROUTER = APIRouter()
+LOG = logging.getLogger("karat.web")
+mimetypes.add_type("text/javascript", ".mjs")
 PAGES = (
-    static_files.ROUTER,
+    ROUTER,
     sign_in.ROUTER,
     home.ROUTER,
     golden_sets.ROUTER,
@@ -64,11 +73,11 @@ PAGES = (
     audit_log.ROUTER,
     *api.ROUTERS,
 )
-"""Everything that answers; a page or a part of the API adds its router here."""
+"""All routers; a new page or part of the API adds its own here."""
 
 _LEVEL = 5  # of 9: more takes much longer, and saves 3 % of a page
-_AS_THEY_ARE = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream")
-"""Kinds of answers that are not compressed: files, which may be already."""
+_UNCOMPRESSED = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream")
+"""Content types that are not compressed: files may be compressed already."""
 
 
 def _clock() -> int:
@@ -83,18 +92,18 @@ def create_app(
     """The app.
 
     Args:
-        settings: How to serve; from the environment if None, as worker processes do.
-        clock: Gives microseconds UTC, now.
-        routers: What answers.
+        settings: How to serve; read from the environment if None, as in worker processes.
+        clock: The current time, microseconds UTC.
+        routers: Its routes.
     """
-    held = settings or Settings.from_environment()
+    config = settings or Settings.from_environment()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        templates()  # so that nobody's first page waits for them
-        with open_workspace(held.workspace, now=clock()) as opened:
+        templates()  # now, rather than during the first request
+        with open_workspace(config.workspace, now=clock()) as opened:
             accounts = Accounts(opened.store, clock)
-            app.state.site = AppState(held, opened, accounts, clock)
+            app.state.site = AppState(config, opened, accounts, clock)
             yield
 
     app = FastAPI(
@@ -108,24 +117,32 @@ def create_app(
         app.include_router(router)
     errors.install(app)
     for route in iter_route_contexts(app.routes):
-        need_of(route.original_route)
-    app.add_middleware(GZipMiddleware, compresslevel=_LEVEL, exclude_content_types=_AS_THEY_ARE)
-    images = read_workspace(find_workspace(held.workspace)).images
-    app.add_middleware(Guards, hosts=held.hosts, images=images, secure=held.secure)
+        requires_of(route.original_route)  # raises for a route without one
+    app.add_middleware(GZipMiddleware, compresslevel=_LEVEL, exclude_content_types=_UNCOMPRESSED)
+    images = read_workspace(find_workspace(config.workspace)).images
+    app.add_middleware(Guards, hosts=config.hosts, images=images, secure=config.secure)
     return app
 
 
-def need_of(route: object) -> Requires:
-    """What a route asks of who calls it.
+@ROUTER.get("/static/{name}")
+def static(name: str, _asking: Anonymous) -> Response:
+    """A static file; its address has its version, so browsers may cache it for a year."""
+    try:
+        data, _version = static_file(name)
+    except OSError:
+        raise NotFound(f"there is no file {name!r}") from None
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    headers = {"cache-control": "public, max-age=31536000, immutable"}
+    return Response(data, media_type=kind, headers=headers)
 
-    Raises:
-        TypeError: it does not say: a route that was forgotten would be open to everybody.
-    """
-    found: list[Requires] = []
-    if isinstance(route, APIRoute):
-        found = [
-            each.call for each in route.dependant.dependencies if isinstance(each.call, Requires)
-        ]
-    if len(found) != 1:
-        raise TypeError(f"{getattr(route, 'path', route)} does not say who may call it")
-    return found[0]
+
+@ROUTER.get("/healthz")
+def healthz(site: TheState, _asking: Anonymous) -> Response:
+    """``{"status": "ok"}`` if the store answers; else 503."""
+    try:
+        with site.workspace.store.read() as connection:
+            stored_golden_sets.names(connection)
+    except KaratError as error:
+        LOG.error("health check: %s", error)  # not in the response: it may reveal the store
+        return JSONResponse({"status": "the store does not respond as expected"}, 503)
+    return JSONResponse({"status": "ok"})

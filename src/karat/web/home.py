@@ -1,4 +1,4 @@
-"""Home: what needs attention across golden sets, and where things stand."""
+"""Home: what needs attention, and the status of each golden set."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import ClassVar
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import RedirectResponse
 
 from karat.reports.phrases.numbers import counted
 from karat.store.sql.golden_sets import addressable
 from karat.web.framework.auth import ARater
-from karat.web.framework.pages import Page, show
+from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.state import AppState, TheState
 from karat.web.golden.golden_sets import address, place
 from karat.workflows.golden.status import STATUSES, Status
@@ -22,12 +21,12 @@ from karat.workflows.workspace.comparison_changes import turning
 from karat.workflows.workspace.evaluate_stored import spoilt_runs
 
 ROUTER = APIRouter()
-_MOST = 3  # lines of one kind, before the rest are counted
+_MOST = 3  # lines of one kind before the rest are only counted
 _GATES = {
     "fail": "failed",
     "stale": "failed: its judgments are stale",
-    "unhealthy": "failed: the search did not answer as it should",
-    "error": "could not be held",
+    "unhealthy": "failed: the search did not respond as expected",
+    "error": "could not be run",
 }
 
 
@@ -36,9 +35,9 @@ class Attention:
     """Something to do.
 
     Attributes:
-        what: In words, with its number.
-        where: The page on which it is done, without the base path.
-        of: Name of the golden set, or whatever else it belongs to; None if to nothing.
+        what: In words, with its count.
+        where: The page to do it on, without the base path.
+        of: Name of the golden set or file that it belongs to, if any.
     """
 
     what: str
@@ -48,12 +47,7 @@ class Attention:
 
 @dataclass(frozen=True, kw_only=True)
 class HomePage(Page):
-    """Where things stand.
-
-    Attributes:
-        attention: What to do, the most urgent first.
-        golden: Each golden set.
-    """
+    """What to do, most urgent first, and the status of each golden set."""
 
     template: ClassVar[str] = "home.html.j2"
     section: ClassVar[str] = "home"
@@ -62,115 +56,118 @@ class HomePage(Page):
 
 
 Watch = Callable[[AppState, Sequence[Status]], Iterable[Attention]]
-"""Looks for what needs attention: the site, and where each golden set stands."""
+"""Finds what needs attention, from the state of the app and the status of golden sets."""
 
 
-def to_settle(_site: AppState, found: Sequence[Status]) -> Iterable[Attention]:
+def to_settle(_site: AppState, sets: Sequence[Status]) -> Iterable[Attention]:
     """Disagreements, adjudications, and imported grades that raters contradict."""
-    for each in found:
-        here = address(each.name, "disagreements")
-        if each.disagreements:
-            said = counted(each.disagreements, "disagreement", "disagreements")
-            yield Attention(f"{said} to put before an adjudicator", here, each.name)
-        if each.adjudications:
-            said = counted(each.adjudications, "disagreement", "disagreements")
-            where = place(each.name, "karat judge --adjudicate")
-            yield Attention(f"{said} for an adjudicator to settle", where, each.name)
-        if each.contradictions:
-            said = counted(each.contradictions, "imported grade", "imported grades")
-            where = address(each.name, "disagreements", between="import")
-            yield Attention(f"{said} contradicted by raters", where, each.name)
+    for status in sets:
+        here = address(status.name, "disagreements")
+        if status.disagreements:
+            count = counted(status.disagreements, "disagreement", "disagreements")
+            yield Attention(f"{count} to send to adjudication", here, status.name)
+        if status.adjudications:
+            count = counted(status.adjudications, "disagreement", "disagreements")
+            where = place(status.name, "karat judge --adjudicate")
+            yield Attention(f"{count} to adjudicate", where, status.name)
+        if status.contradictions:
+            count = counted(status.contradictions, "imported grade", "imported grades")
+            where = address(status.name, "disagreements", between="import")
+            yield Attention(f"{count} contradicted by raters", where, status.name)
 
 
-def gone_stale(_site: AppState, found: Sequence[Status]) -> Iterable[Attention]:
+def gone_stale(_site: AppState, sets: Sequence[Status]) -> Iterable[Attention]:
     """Judgments of documents whose text changed since."""
-    for each in found:
-        if each.stale:
-            said = counted(each.stale, "judgment", "judgments")
-            where = address(each.name, "judgments", stale="yes")
-            yield Attention(f"{said} of documents that changed since", where, each.name)
+    for status in sets:
+        if status.stale:
+            count = counted(status.stale, "judgment", "judgments")
+            where = address(status.name, "judgments", stale="yes")
+            yield Attention(f"{count} of documents that have changed since", where, status.name)
 
 
-def to_judge(_site: AppState, found: Sequence[Status]) -> Iterable[Attention]:
-    """Judgments that the queues wait for."""
-    for each in found:
-        if each.waiting:
-            said = counted(each.waiting, "judgment", "judgments")
-            yield Attention(f"{said} to give", place(each.name, "karat judge"), each.name)
+def to_judge(_site: AppState, sets: Sequence[Status]) -> Iterable[Attention]:
+    """Judgments waiting in the queues."""
+    for status in sets:
+        if status.waiting:
+            count = counted(status.waiting, "judgment", "judgments")
+            yield Attention(f"{count} to give", place(status.name, "karat judge"), status.name)
 
 
-def to_begin_or_freeze(_site: AppState, found: Sequence[Status]) -> Iterable[Attention]:
-    """What a golden set lacks before it can be used: queries, pairs, an edition."""
-    for each in found:
-        for what, command in each.todo:
+def to_begin_or_freeze(_site: AppState, sets: Sequence[Status]) -> Iterable[Attention]:
+    """What a golden set still lacks: queries, pairs, an edition."""
+    for status in sets:
+        for what, command in status.todo:
             if command.startswith(
                 ("karat golden choose", "karat golden pool", "karat golden import")
             ):
-                yield Attention(what[:1].upper() + what[1:], place(each.name, command), each.name)
+                yield Attention(
+                    what[:1].upper() + what[1:], place(status.name, command), status.name
+                )
             elif command.startswith("karat golden freeze"):
-                new = "something is new since the newest edition" if each.edition else "no edition"
-                said = f"Freeze what is judged: {new}" + ("" if each.edition else " yet")
-                yield Attention(said, place(each.name, command), each.name)
+                new = "it has changed since the newest edition" if status.edition else "no edition"
+                freeze = f"Freeze an edition: {new}" + ("" if status.edition else " yet")
+                yield Attention(freeze, place(status.name, command), status.name)
 
 
-def failing_gates(site: AppState, _found: Sequence[Status]) -> Iterable[Attention]:
-    """Histories of which the newest gate of a run failed, or could not be held."""
+def failing_gates(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention]:
+    """Histories in which the newest gate of a run failed or could not be run."""
     for history in histories_of(site.workspace):
         for run, point in newest_gates(history).items():
-            said = _GATES.get(point.verdict or "")
-            if said is not None:
+            outcome = _GATES.get(point.verdict or "")
+            if outcome is not None:
                 where = f"/trends/{quote(history.name, safe='')}?{urlencode({'run': run})}"
-                yield Attention(f"The newest gate of {run} {said}", where, history.name)
+                yield Attention(f"The newest gate of {run} {outcome}", where, history.name)
 
 
-def damaged_files(site: AppState, found: Sequence[Status]) -> Iterable[Attention]:
-    """Histories with damage, and kept runs whose files are gone or damaged."""
+def damaged_files(site: AppState, sets: Sequence[Status]) -> Iterable[Attention]:
+    """Damaged histories, and stored runs whose files are missing or damaged."""
     for history in histories_of(site.workspace):
         if history.damaged:
-            # Of one that cannot be read at all, the list says why; of others, each series too.
-            some = counted(len(history.damaged), "damaged line", "damaged lines")
-            what = "cannot be read" if history.lacking else f"has {some}"
+            damage = counted(len(history.damaged), "damaged line", "damaged lines")
+            what = "cannot be read" if history.lacking else f"has {damage}"
             yield Attention(f"The history {history.name} {what}", "/trends")
-    for each in found:
+    for status in sets:
         lines = [
-            Attention(f"The file of the run “{row.name}” is {ails}", f"/runs/{row.id}", each.name)
-            for row, ails in spoilt_runs(site.opened(each.name))
+            Attention(
+                f"The file of the run “{row.name}” is {problem}", f"/runs/{row.id}", status.name
+            )
+            for row, problem in spoilt_runs(site.opened(status.name))
         ]
-        yield from _first(lines, "files of runs are gone or damaged", "/runs")
+        yield from _first(lines, "files of runs are missing or damaged", "/runs")
 
 
-def unsure_comparisons(site: AppState, found: Sequence[Status]) -> Iterable[Attention]:
-    """Comparisons whose sign pairs that nobody judged could flip, or could when computed."""
-    for each in found:
+def unsure_comparisons(site: AppState, sets: Sequence[Status]) -> Iterable[Attention]:
+    """Comparisons whose sign unjudged pairs could flip, now or when last computed."""
+    for status in sets:
         flipping, older = [], []
-        for row, head, behind in turning(site.opened(each.name)):
-            if behind.changed:  # what it says may be settled by now
-                what = f"Compute “{row.name}” again: {behind.told}"
-                older.append(Attention(what, f"/comparisons/{row.id}", each.name))
+        for row, head, behind in turning(site.opened(status.name)):
+            if behind.changed:  # it may no longer hold
+                what = f"Recompute “{row.name}”: {behind.told}"
+                older.append(Attention(what, f"/comparisons/{row.id}", status.name))
                 continue
             pairs = counted(head["next"], "pair", "pairs")
             to_do = f": {pairs} to judge first" if head["next"] else ""
             by = " and ".join(head["turns"][:2])
-            what = f"Pairs nobody judged could flip the sign of {by} in “{row.name}”"
+            what = f"Unjudged pairs could flip the sign of {by} in “{row.name}”"
             where = f"/comparisons/{row.id}" + ("#next" if head["next"] else "")
-            flipping.append(Attention(f"{what}{to_do}", where, each.name))
+            flipping.append(Attention(f"{what}{to_do}", where, status.name))
         yield from _first(flipping, "comparisons whose sign could flip", "/comparisons")
-        yield from _first(older, "comparisons to compute again", "/comparisons")
+        yield from _first(older, "comparisons to recompute", "/comparisons")
 
 
 def _first(lines: Sequence[Attention], rest: str, where: str) -> Iterable[Attention]:
-    """The first lines of one kind; what is left of many in one line that leads to the list."""
+    """The first lines of one kind, and one line that counts the rest and links to the list."""
     few = len(lines) if len(lines) <= _MOST + 1 else _MOST
     yield from lines[:few]
     if lines[few:]:
         yield Attention(f"And {len(lines) - few:,} more {rest}", where, lines[0].of)
 
 
-def out_of_reach(site: AppState, _found: Sequence[Status]) -> Iterable[Attention]:
-    """Golden sets of earlier days whose names cannot stand in an address."""
+def out_of_reach(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention]:
+    """Golden sets of older versions whose names cannot be used in an address."""
     for row in site.golden_sets():
         if not addressable(row.name):
-            what = "A golden set has no pages, for its name cannot stand in an address"
+            what = "A golden set has no pages: its name cannot be used in an address"
             yield Attention(what, "/golden", row.name)
 
 
@@ -184,15 +181,15 @@ WATCHES: list[Watch] = [
     to_judge,
     to_begin_or_freeze,
 ]
-"""Who looks, in the order of what is most urgent; other pages add theirs here."""
+"""All checks, most urgent first; other pages add theirs here."""
 
 
 @ROUTER.get("/")
 def home(request: Request, site: TheState, asking: ARater) -> Response:
-    """The first page; a rater's is the judging page."""
+    """The home page; raters go to the judging page."""
     if asking.person.role == "rater":
-        return RedirectResponse(f"{site.settings.base}/judge", 303)
+        return redirect(site, "/judge")
     names = [row.name for row in site.golden_sets() if addressable(row.name)]
-    found = [STATUSES.get(site.opened(name), now=site.clock()) for name in names]
-    attention = [each for watch in WATCHES for each in watch(site, found)]
-    return show(request, HomePage(title="Home", attention=attention, golden=found))
+    sets = [STATUSES.get(site.opened(name), now=site.clock()) for name in names]
+    attention = [item for watch in WATCHES for item in watch(site, sets)]
+    return show(request, HomePage(title="Home", attention=attention, golden=sets))

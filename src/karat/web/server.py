@@ -1,9 +1,10 @@
-"""Serving: a place to listen, who comes in first, worker processes, and an orderly end."""
+"""The server: listening, the first owner's link, worker processes, shutdown, and its log."""
 
 from __future__ import annotations
 
 import errno
 import ipaddress
+import json
 import logging
 import multiprocessing
 import os
@@ -12,10 +13,13 @@ import signal
 import socket
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
+from typing import Any
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -25,23 +29,24 @@ from karat.errors import KaratError, UsageError
 from karat.store.sql.people import Invitation
 from karat.tables.accounts.people import Person
 from karat.web.framework.connections import MOST, Limits, bounded, most_open
-from karat.web.framework.logs import log_config
 from karat.web.framework.settings import Settings, plain_host
 from karat.web.framework.uploads import own_place
 from karat.workflows.accounts.accounts import Accounts
 
 LOG = logging.getLogger("karat.web")
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
-"""What this machine calls itself: another name in a request is that of a page that lies."""
+"""Names of this machine; any other in a request may be a DNS rebinding attack."""
 GRACE_S = 8
-"""How long requests under way may take to end, seconds."""
-_LAST_S = 9.5  # after which the process ends all the same
-_AGAIN_S = 1.0  # before another worker takes the place of one that died
-_TRIED = 100  # ports that are looked at for a free one
-_LISTENS = "0A"  # a socket's state in /proc/net/tcp
+"""Seconds for requests under way to finish at shutdown."""
+_LAST_S = 9.5  # then the process ends anyway
+_AGAIN_S = 1.0  # before a dead worker is replaced
+_TRIED = 100  # ports to try for a free one
+_LISTENS = "0A"  # state of a listening socket in /proc/net/tcp
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
 _NUMBERS = re.compile(r"[0-9.]+|\[.*\]")
 _BASE = re.compile(r"(/[\w.~-]+)*")
+_LOGGED = ("method", "path", "status", "ms", "person", "address")
+"""Fields of a request in the log, besides its time."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +54,13 @@ class Serving:
     """How the server runs.
 
     Attributes:
-        settings: What the app is told.
-        host: Address it listens on.
-        port: Port it listens on.
-        workers: Processes that answer.
-        proxies: Addresses of proxies whose word on who asks is believed; ``*`` for any.
+        settings: Settings of the app.
+        host: Address to listen on.
+        port: Port to listen on.
+        workers: Number of worker processes.
+        proxies: Addresses of trusted reverse proxies (X-Forwarded-*); ``*`` for any.
         log: ``text`` or ``json``.
-        connections: Open connections of one address at most, but for proxies.
+        connections: Limit of open connections per address, proxies excepted.
     """
 
     settings: Settings
@@ -68,85 +73,87 @@ class Serving:
 
     @property
     def address(self) -> str:
-        """Where a browser finds it, as far as is known here; without a slash at the end."""
+        """Its URL for browsers, as far as known here; without a trailing slash."""
         settings = self.settings
         names = [name for name in settings.hosts if name not in LOCAL]
         behind = bool(self.proxies) or settings.secure
-        name = names[0] if settings.accounts and names else _shown(self.host)
+        name = names[0] if settings.accounts and names else _url_host(self.host)
         port = "" if behind and names else f":{self.port}"
         return f"{'https' if settings.secure else 'http'}://{name}{port}{settings.base}"
 
 
 def is_local(host: str) -> bool:
-    """Whether nobody but this machine reaches an address."""
+    """Whether an address can be reached from this machine only."""
     return host == "localhost" or (
         _is_address(host) and ipaddress.ip_address(host.strip("[]")).is_loopback
     )
 
 
 def unreached(serving: Serving) -> bool:
-    """Whether nobody comes by the name it was given: it listens to this machine, and no proxy."""
+    """Whether its public name cannot work: it listens locally, without a proxy in front."""
     named = any(name not in LOCAL for name in serving.settings.hosts)
     behind = bool(serving.proxies) or serving.settings.secure
     return serving.settings.accounts and named and not behind and is_local(serving.host)
 
 
 def host_names(host: str, names: Sequence[str], *, accounts: bool) -> tuple[str, ...]:
-    """Names that the app answers to: those given, and this machine's own; empty for any.
+    """Host names to accept: those given, and this machine's own; empty for any.
 
     Args:
         host: Address that it listens on.
-        names: Given by whoever starts it.
-        accounts: Whether people sign in with accounts; else nothing but ``LOCAL`` will do.
+        names: Names from the command line.
+        accounts: Whether users sign in with accounts; else ``LOCAL`` is always enforced.
 
     Raises:
-        UsageError: a name is an address of a page, holds a port, or is no name.
+        UsageError: a name is a URL, has a port, or is invalid.
     """
-    given = [_name(each) for each in names]
+    given = [_host_name(name) for name in names]
     if accounts and not given:
-        return ()  # nobody said how it is called; a session's cookie is good for one name alone
-    own = [] if host in {"0.0.0.0", "::"} else [plain_host(_shown(host))]  # noqa: S104 - compared
+        return ()  # no name is configured; a session cookie is valid for one name only
+    own = [] if host in {"0.0.0.0", "::"} else [plain_host(_url_host(host))]  # noqa: S104 - compared
     return tuple(dict.fromkeys([*given, *LOCAL, *own]))
 
 
 def base_path(text: str) -> str:
-    """A path under which a proxy serves the app: begins with a slash, and ends without one.
+    """A path under which a proxy serves the app: with a leading slash, without a trailing one.
 
     Raises:
-        UsageError: it is no such path.
+        UsageError: the path is invalid.
     """
     base = "/" + text.strip("/") if text.strip("/") else ""
     if not _BASE.fullmatch(base) or any(part in {".", ".."} for part in base.split("/")):
-        raise UsageError(f"{text!r} is no path of an address", fix="--base-path /karat")
+        raise UsageError(f"invalid base path {text!r}", fix="--base-path /karat")
     return base
 
 
 def proxy_addresses(given: Sequence[str]) -> tuple[str, ...]:
-    """Addresses, or networks as ``10.0.0.0/8``, of proxies; ``*`` for whoever reaches the port.
+    """Addresses of proxies, or networks as ``10.0.0.0/8``; ``*`` for any.
 
     Raises:
-        UsageError: one is a name: it would be compared with addresses, and never be right.
+        UsageError: not an IP address or network: a host name would never match.
     """
-    for each in given:
+    for proxy in given:
         try:
-            if each != "*":
-                ipaddress.ip_network(each)
+            if proxy != "*":
+                ipaddress.ip_network(proxy)
         except ValueError:
-            fix = "--proxy 127.0.0.1, where it connects from"
-            raise UsageError(f"{each!r} is no address of a proxy", fix=fix) from None
+            fix = "--proxy 127.0.0.1, the address it connects from"
+            raise UsageError(
+                f"the proxy {proxy!r} is not an IP address or network", fix=fix
+            ) from None
     return tuple(given)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens, so that whoever comes early waits rather than is turned away.
+    """A listening socket, opened before the app starts: early clients wait for it.
 
     Args:
         host: Address of this machine, or a name of one.
-        port: 0 for any that is free.
+        port: 0 for any free port.
 
     Raises:
-        UsageError: the port is taken (by whom, if that can be told, and which one is free), may
-            not be had, or the address is none of this machine's.
+        UsageError: the port is in use (by which process, if known, and a free one) or not
+            permitted, or the address is not one of this machine.
     """
     try:
         family, *_, place = socket.getaddrinfo(
@@ -154,16 +161,17 @@ def listen(host: str, port: int) -> socket.socket:
         )[0]
     except socket.gaierror:
         raise UsageError(
-            f"there is no address {host!r}", fix="--host 127.0.0.1, or an address of this machine"
+            f"cannot resolve the host {host!r}",
+            fix="--host 127.0.0.1, or an address of this machine",
         ) from None
     try:
         return _bound(family, place)
     except OSError as error:
-        raise _unbound(error, family, place) from None
+        raise _listen_error(error, family, place) from None
 
 
 def free(host: str, port: int) -> int:
-    """A port if it is free, else 0, for any that is."""
+    """The port if it is free, else 0 for any free one."""
     try:
         listen(host, port).close()
     except UsageError:
@@ -172,7 +180,7 @@ def free(host: str, port: int) -> int:
 
 
 def taken_by(port: int) -> str | None:
-    """Which process listens on a port: name and number; None if that cannot be told (Linux can)."""
+    """Name and id of the process that listens on a port; None if unknown (only Linux tells)."""
     inodes = set()
     for name in ("tcp", "tcp6"):
         try:
@@ -184,38 +192,34 @@ def taken_by(port: int) -> str | None:
                 inodes.add(f"socket:[{fields[9]}]")
     for process in Path("/proc").glob("[0-9]*") if inodes else ():
         try:
-            if any(str(each.readlink()) in inodes for each in (process / "fd").iterdir()):
-                called = (process / "comm").read_text(encoding="utf-8", errors="replace").strip()
-                return f"{called} (process {process.name})"
+            if any(str(fd.readlink()) in inodes for fd in (process / "fd").iterdir()):
+                command = (process / "comm").read_text(encoding="utf-8", errors="replace").strip()
+                return f"{command} (process {process.name})"
         except OSError:
-            continue  # somebody else's, or it has ended
+            continue  # another user's process, or it has ended
     return None
 
 
 def first_link(accounts: Accounts, owner: str) -> str | None:
-    """The path of a link for the first owner of a server with accounts, as ``/invited/…``.
+    """Path of an invitation for the first owner, as ``/invited/…``; ``owner`` is their name.
 
-    None where an owner can sign in, or was invited and may still come: a new link would end theirs.
-
-    Args:
-        accounts: Of the store.
-        owner: Whom to invite where there is no owner at all.
+    None if an owner can sign in or has an open invitation, which a new link would revoke.
     """
     owners = _owners(accounts)
     if any(map(accounts.has_password, owners)):
         return None
     if first_owner(accounts) is not None:
         return None
-    # Who served on this machine alone is an owner without a password.
-    made = accounts.renew(owners[0].name) if owners else accounts.invite(owner, "owner")
-    return f"/invited/{made.text}"
+    # Serving on this machine only makes an owner without a password.
+    secret = accounts.renew(owners[0].name) if owners else accounts.invite(owner, "owner")
+    return f"/invited/{secret.text}"
 
 
 def first_owner(accounts: Accounts) -> Invitation | None:
-    """The invitation by which an owner is to come; None where one can sign in, or none is there."""
+    """The open invitation of an owner; None if an owner can sign in or none was invited."""
     if any(map(accounts.has_password, _owners(accounts))):
         return None
-    return next((each for each in accounts.invitations() if each.role == "owner"), None)
+    return next((link for link in accounts.invitations() if link.role == "owner"), None)
 
 
 def _owners(accounts: Accounts) -> list[Person]:
@@ -227,36 +231,32 @@ def _owners(accounts: Accounts) -> list[Person]:
 
 
 def run(serving: Serving, listening: socket.socket) -> int:
-    """Serve until SIGTERM or SIGINT; requests under way end first.
-
-    Args:
-        serving: How.
-        listening: Of ``listen``.
+    """Serve on a socket of ``listen`` until SIGTERM or SIGINT, and finish requests under way.
 
     Returns:
         The exit code: 0, or 4 if the app could not start.
     """
     os.environ.update(serving.settings.to_environment())
     if serving.workers > 1:
-        return _workers(serving, listening)
-    return _one(serving, listening)
+        return _run_workers(serving, listening)
+    return _run_one(serving, listening)
 
 
-def _one(serving: Serving, listening: socket.socket) -> int:
+def _run_one(serving: Serving, listening: socket.socket) -> int:
     server = _server(serving)
 
     def end() -> None:
         server.should_exit = True
         late = threading.Timer(_LAST_S, os._exit, args=(0,))
-        late.daemon = True  # a request that does not end must not keep the process
+        late.daemon = True  # a hanging request must not keep the process alive
         late.start()
 
-    _on_signal(end)  # uvicorn puts its own in their place, and at its end sends them on to these
+    _on_signal(end)  # uvicorn replaces these handlers, and calls them when it ends
     _after_parent(end)
     try:
         with own_place():
             server.run([listening])
-    except SystemExit:  # uvicorn has said why
+    except SystemExit:  # uvicorn has logged the reason
         return 4
     except KaratError as error:
         LOG.error("cannot start: %s", error)
@@ -285,15 +285,15 @@ def _server(serving: Serving) -> uvicorn.Server:
 
 
 def _on_signal(act: Callable[[], None]) -> None:
-    def heard(_signal: int, _frame: FrameType | None) -> None:
+    def handler(_signal: int, _frame: FrameType | None) -> None:
         act()
 
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, heard)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, handler)
 
 
 def _after_parent(end: Callable[[], None]) -> None:
-    """End a worker with the process that started it, however that one ended."""
+    """End a worker when its parent process ends, in whatever way."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return
@@ -305,31 +305,31 @@ def _after_parent(end: Callable[[], None]) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _work(serving: Serving, listening: socket.socket) -> None:
-    code = _one(serving, listening)
+def _worker(serving: Serving, listening: socket.socket) -> None:
+    code = _run_one(serving, listening)
     raise SystemExit(STARTUP_FAILURE if code else 0)
 
 
-def _workers(serving: Serving, listening: socket.socket) -> int:
-    """Keep so many processes answering; one that dies is followed by another."""
+def _run_workers(serving: Serving, listening: socket.socket) -> int:
+    """Run worker processes; replace those that die."""
     spawn, stopped, code = multiprocessing.get_context("spawn"), threading.Event(), 0
     _on_signal(stopped.set)
 
-    def started() -> multiprocessing.process.BaseProcess:
-        process = spawn.Process(target=_work, args=(serving, listening))
+    def start() -> multiprocessing.process.BaseProcess:
+        process = spawn.Process(target=_worker, args=(serving, listening))
         process.start()
         return process
 
-    workers = [started() for _ in range(serving.workers)]
+    workers = [start() for _ in range(serving.workers)]
     while not stopped.wait(0.2):
         for place, worker in enumerate(workers):
             if worker.is_alive():
                 continue
-            if worker.exitcode == STARTUP_FAILURE:  # the next one would fail as well
+            if worker.exitcode == STARTUP_FAILURE:  # a new one would fail as well
                 code = 4
                 stopped.set()
             elif not stopped.wait(_AGAIN_S):
-                workers[place] = started()
+                workers[place] = start()
     for worker in workers:
         worker.terminate()
     end = time.monotonic() + _LAST_S
@@ -342,28 +342,28 @@ def _workers(serving: Serving, listening: socket.socket) -> int:
 
 
 def _bound(family: int, place: tuple[object, ...]) -> socket.socket:
-    made = socket.socket(family, socket.SOCK_STREAM)
+    sock = socket.socket(family, socket.SOCK_STREAM)
     try:
-        if os.name == "posix":  # a port that was just left may be had again; elsewhere it means
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # to take it from another
-        made.bind(place)
-        made.listen(2048)
+        if os.name == "posix":  # reuse a port just closed; elsewhere it would steal one in use
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(place)
+        sock.listen(2048)
     except BaseException:
-        made.close()
+        sock.close()
         raise
-    return made
+    return sock
 
 
-def _unbound(error: OSError, family: int, place: tuple[object, ...]) -> KaratError:
+def _listen_error(error: OSError, family: int, place: tuple[object, ...]) -> KaratError:
     host, port, *rest = place
     if error.errno == errno.EADDRNOTAVAIL:
         fix = "--host 127.0.0.1, or an address of this machine"
-        return UsageError(f"{host} is no address of this machine", fix=fix)
+        return UsageError(f"{host} is not an address of this machine", fix=fix)
     if error.errno == errno.EACCES:
-        fix = "--port 8000, and a proxy before it"
-        return UsageError(f"port {port} is kept for the system", fix=fix)
+        fix = "--port 8000 behind a reverse proxy"
+        return UsageError(f"permission denied for port {port} (privileged)", fix=fix)
     if error.errno != errno.EADDRINUSE:
-        return UsageError(f"nothing can listen on {host}, port {port}: {error.strerror}")
+        return UsageError(f"cannot listen on {host} port {port}: {error.strerror}")
     who = taken_by(int(str(port)))
     for other in range(int(str(port)) + 1, min(int(str(port)) + _TRIED, 65_536)):
         try:
@@ -371,8 +371,10 @@ def _unbound(error: OSError, family: int, place: tuple[object, ...]) -> KaratErr
         except OSError:
             continue
         by = f" by {who}" if who else ""
-        return UsageError(f"port {port} is taken{by}", fix=f"--port {other}, which is free")
-    return UsageError(f"port {port} is taken, and so are those behind it", fix="--port 0")
+        return UsageError(
+            f"port {port} is already in use{by}", fix=f"--port {other}, which is free"
+        )
+    return UsageError(f"port {port} and the next {_TRIED - 1} are in use", fix="--port 0")
 
 
 def _is_address(host: str) -> bool:
@@ -383,22 +385,98 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _shown(host: str) -> str:
-    """An address as it stands in a URL; of one that means all of them, the machine's name."""
+def _url_host(host: str) -> str:
+    """An address as in a URL; for a wildcard address the machine's name."""
     if host in {"0.0.0.0", "::"}:  # noqa: S104 - compared, not bound
         return socket.gethostname()
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
-def _name(text: str) -> str:
+def _host_name(text: str) -> str:
     name = plain_host(text)
-    if _NUMBERS.fullmatch(name) and not _is_address(name):  # browsers would read it otherwise
-        raise UsageError(f"{text!r} is no address of a machine", fix="--name 192.168.1.7")
+    if _NUMBERS.fullmatch(name) and not _is_address(name):  # browsers would read another address
+        raise UsageError(f"{text!r} is not a valid IP address", fix="--name 192.168.1.7")
     if not _HOST.fullmatch(name):
         try:
             inside = urlsplit(name if "//" in name else f"//{name}").hostname
         except ValueError:
             inside = None
         fix = f"--name {inside}" if inside and _HOST.fullmatch(inside) else "--name example.org"
-        raise UsageError(f"{text!r} is no name of a machine alone", fix=fix)
+        raise UsageError(f"{text!r} is not a plain host name", fix=fix)
     return name
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line: ``time`` (UTC), ``level``, ``message``, and more if known.
+
+    Requests have ``method``, ``path`` (without the query string and secrets), ``status``, ``ms``,
+    ``person`` (null if not signed in) and ``address``; errors have ``error``, the number shown on
+    their page, and ``trace``.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format one line."""
+        fields: dict[str, Any] = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
+        fields |= {name: getattr(record, name) for name in _LOGGED if hasattr(record, name)}
+        if hasattr(record, "error"):
+            fields["error"] = record.error
+        if record.exc_info:
+            fields["trace"] = "".join(traceback.format_exception(*record.exc_info))
+        # ASCII: Unicode line separators would split the line.
+        return json.dumps(fields)
+
+
+class Text(logging.Formatter):
+    """One readable line; the traceback of an error follows it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format one line."""
+        text = _printable(record.getMessage())
+        if hasattr(record, "status"):
+            who = "–" if record.person is None else _printable(str(record.person))  # type: ignore[attr-defined]
+            text += f"  {record.ms:g} ms  {who}  {record.address}"  # type: ignore[attr-defined]
+        line = f"{_time(record)} {record.levelname.lower():7} {text}"
+        if record.exc_info:
+            line += "\n" + "".join(traceback.format_exception(*record.exc_info)).rstrip()
+        return line
+
+
+def log_config(form: str) -> dict[str, Any]:
+    """Configuration for ``logging.config.dictConfig``, in the form ``text`` or ``json``.
+
+    uvicorn's own access log is off, because it would have the secrets of links.
+    """
+    formatter = {"text": Text, "json": JsonLines}[form]
+    ours = {"handlers": ["stderr"], "level": "INFO", "propagate": False}
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"ours": {"()": f"{__name__}.{formatter.__name__}"}},
+        "handlers": {
+            "stderr": {
+                "class": "logging.StreamHandler",
+                "formatter": "ours",
+                "stream": "ext://sys.stderr",
+            }
+        },
+        "loggers": {
+            "karat": ours,
+            "uvicorn.error": ours | {"level": "WARNING"},
+            "uvicorn.access": {"handlers": [], "level": "CRITICAL", "propagate": False},
+        },
+        "root": {"handlers": ["stderr"], "level": "WARNING"},
+    }
+
+
+def _time(record: logging.LogRecord) -> str:
+    when = datetime.fromtimestamp(record.created, UTC)
+    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _printable(text: str) -> str:
+    """Text from requests, safe for a terminal and on one line."""
+    return "".join(c if c.isprintable() else "?" for c in text)

@@ -114,7 +114,7 @@ def test_a_port_that_is_taken_is_said(typed: Any) -> None:
     typed("init")
     with listen("127.0.0.1", 0) as held:
         err = typed(f"serve --port {held.getsockname()[1]}", code=2).err
-    assert "is taken" in err
+    assert "is already in use" in err
     assert "which is free" in err
 
 

@@ -1,4 +1,4 @@
-"""One's own account: password, sessions, tokens."""
+"""Your own account: password, sessions, tokens."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_a_new_password_signs_out_the_other_browser(app: FastAPI) -> None:
     assert there.get("/account").url.path == "/account"
     done = change(here, PASSWORD, NEW)
     assert done.headers["location"] == "/account"
-    assert "The password is changed" in here.get("/account").text
-    assert "The password is changed" not in here.get("/account?done=password").text
+    assert "Your password has been changed" in here.get("/account").text
+    assert "Your password has been changed" not in here.get("/account?done=password").text
     assert there.get("/account").url.path == "/sign-in"
 
 
@@ -107,7 +107,7 @@ def test_a_token_is_shown_once_and_works_until_it_is_revoked(
 def test_whoever_has_no_password_is_asked_for_none(client_of: ClientOf) -> None:
     owner = client_of("owner")  # as who served karat on this machine alone
     page = owner.get("/account").text
-    assert "You have none yet" in page
+    assert "You have no password yet. To set one" in page
     assert 'href="/people"' in page
     assert 'type="password"' not in page
     for path, fields in (
@@ -122,7 +122,7 @@ def test_whoever_has_no_password_is_asked_for_none(client_of: ClientOf) -> None:
 def test_a_token_for_nothing_or_for_more_than_the_role_is_not_made(app: FastAPI) -> None:
     rater = person(app, "ron", "rater")
     assert "judge pairs in the queue" in rater.get("/account").text
-    assert "what only owners may do" not in rater.get("/account").text
+    assert "everything that only owners may do" not in rater.get("/account").text
     for fields, said in (
         ({"name": "x"}, "Nothing says what the token is good for."),
         ({"name": "x", "scopes": "admin"}, "A token of raters is not good for"),
@@ -131,7 +131,7 @@ def test_a_token_for_nothing_or_for_more_than_the_role_is_not_made(app: FastAPI)
         ({"name": "x", "scopes": "judge", "days": "9" * 30}, ""),
         ({"name": "x", "scopes": "judge", "days": "9" * 5000}, "1 to 3,650 days"),
         ({"name": "x", "scopes": "judge", "days": "0"}, "1 to 3,650 days"),
-        ({"name": "x", "scopes": "judge", "days": "soon"}, "is no number of days"),
+        ({"name": "x", "scopes": "judge", "days": "soon"}, "is not a number of days"),
     ):
         answer = rater.fill("/account/tokens", **fields, password=PASSWORD)
         assert answer.status_code == 400, fields

@@ -1,4 +1,4 @@
-"""People: an owner invites, changes, shuts out and lets in."""
+"""Users: an owner invites them, changes roles, disables and enables accounts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_an_invitation_is_shown_once_and_brings_somebody_in(
     rows = {row["name"]: row for row in owner.get("/people?format=json").json()["people"]}
     assert (rows["dora"]["role"], rows["dora"]["sessions"]) == ("engineer", 1)
     assert rows["olga"]["last_seen"] is not None
-    assert "No link waits to be followed." in owner.get("/people").text
+    assert "No pending invitations." in owner.get("/people").text
 
 
 def once(browser: Browser, path: str) -> str:
@@ -63,10 +63,12 @@ def test_inviting_somebody_again_asks_before_it_replaces_the_first_link(
     fields = {"name": "dora", "role": "rater", "once": once(owner, "/people")}
     asked = owner.fill("/people/invitations", **fields)
     assert asked.status_code == 409
-    assert "<bdi>dora</bdi> already has an open invitation as engineer, which ends" in asked.text
+    assert (
+        "<bdi>dora</bdi> already has a pending invitation as engineer, which expires" in asked.text
+    )
     assert "the first link then stops working" in asked.text
     assert Browser(app).get(f"/invited/{first}").status_code == 200, "it works as before"
-    form = re.search(r"<form[^>]*>((?:(?!</form>).)*)<button>Replace the link", asked.text)
+    form = re.search(r"<form[^>]*>((?:(?!</form>).)*)<button>Replace link", asked.text)
     assert form is not None
     said = dict(re.findall(r'name="(name|role|replace|once)" value="([^"]*)"', form[1]))
     assert (said["name"], said["role"], said["replace"]) == ("dora", "rater", "true")
@@ -81,7 +83,7 @@ def test_a_page_says_of_an_open_link_for_a_new_password_that_another_replaces_it
     owner, engineer = client_of("owner"), client_of("engineer")
     assert engineer.person is not None
     there = f"/people/{engineer.person.id}"
-    words = "A new link replaces it: the first then stops working."
+    words = "A new link replaces it; the first then stops working."
     assert words not in owner.get(there).text
     clock.pass_by(1)
     owner.site.accounts.renew("egon", "olga")
@@ -154,7 +156,7 @@ def test_roles_and_coming_in(app: FastAPI, client_of: ClientOf, clock: Clock) ->
     assert again.get("/people").status_code == 403
     assert owner.fill(f"{there}/shut-out").status_code == 303
     assert again.get("/account").url.path == "/sign-in"
-    assert "shut out <time" in owner.get(there).text
+    assert "disabled <time" in owner.get(there).text
     assert owner.fill(f"{there}/new-password").status_code == 400
     assert owner.fill(f"{there}/let-in").status_code == 303
     clock.pass_by(1)
@@ -164,7 +166,7 @@ def test_roles_and_coming_in(app: FastAPI, client_of: ClientOf, clock: Clock) ->
     made = owner.get(there)
     link = re.search(r"http://127\.0\.0\.1/invited/[\w-]{43}", made.text)
     assert link is not None
-    assert "choose a password" in Browser(app).get(link[0]).text
+    assert "choose a new password" in Browser(app).get(link[0]).text
     for path in ("/people/999", "/people/999/role"):
         assert owner.get(path).status_code in {404, 405}
     assert owner.fill("/people/999/shut-out").status_code == 404
@@ -219,7 +221,7 @@ def test_browsers_are_called_as_people_call_them() -> None:
     assert called(phone) == "Safari on iPhone"
     firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
     assert called(firefox) == "Firefox on Linux"
-    assert called("") == "A browser that does not say its name"
+    assert called("") == "Unknown browser"
     assert called("x" * 200) == "x" * 60
 
 
@@ -238,7 +240,7 @@ def test_a_link_goes_where_karat_was_said_to_be(workspace: Path, clock: Clock) -
             made = Browser(app).get("/people", headers={"host": host, "cookie": cookie})
         found = re.search(r'value="([^"]*)/invited/[\w-]{43}"', made.text)
         assert found is not None, made.text
-        assert ("goes after the address of this karat" in made.text) == (not found[1])
+        assert ("Append it to the address of this server" in made.text) == (not found[1])
         return found[1]
 
     # Nobody said how it is called, and the request is anybody's word.

@@ -1,8 +1,9 @@
-"""Programs that call the API, and the command line beside it."""
+"""Programs that call the API, and the command line they are compared with."""
 
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from tests.web.conftest import ClientOf
 from karat.tables.accounts.people import SCOPES_OF, Role
 
 Printed = Callable[..., Any]
+
+
 ProgramOf = Callable[[Role], TestClient]
 
 
@@ -69,3 +72,31 @@ def error_of(answer: Any) -> tuple[int, str, str]:
     said = answer.json()["error"]
     assert set(said) == {"code", "message", "where", "nearest", "fix"}
     return answer.status_code, said["code"], said["message"]
+
+
+@pytest.fixture
+def files(program: TestClient, tmp_path: Path) -> dict[str, str]:
+    """The golden set as a BEIR folder, and both runs, by name."""
+    found = {}
+    packed = tmp_path / "set.zip"
+    answer = program.get("/api/golden/shop/export")
+    packed.write_bytes(answer.content)
+    with zipfile.ZipFile(packed) as archive:
+        archive.extractall(tmp_path)
+    found["qrels"] = str(tmp_path / "shop-now")
+    for row in rows_of(program, "/api/runs"):
+        path = tmp_path / f"{row['name']}.parquet"
+        path.write_bytes(program.get(f"/api/runs/{row['id']}/file").content)
+        found[row["name"]] = str(path)
+    return found
+
+
+def near(one: Any, other: Any) -> bool:
+    """Whether two objects are the same, their numbers but for rounding."""
+    if isinstance(one, float) or isinstance(other, float):
+        return one == pytest.approx(other, abs=1e-12)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(near(one[k], other[k]) for k in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(near, one, other))
+    return bool(one == other)

@@ -183,7 +183,7 @@ def test_rows_go_on_page_by_page_and_name_nobody(program: TestClient, workspace:
     assert {row["arm"] for row in both} == {"a"}
     assert not {"user_id", "user_key", "user_bucket"} & both[0].keys()
     wrong = program.get("/api/online/rows", params={"arm": "a"})
-    words = "there is nothing called 'arm' to ask for here"
+    words = "unknown parameter 'arm'"
     assert error_of(wrong) == (400, "usage", words)
 
 

@@ -16,9 +16,9 @@ from tests.web.conftest import NOW, Browser, ClientOf, Clock
 
 from karat.store.sql import people
 from karat.tables.accounts.people import ROLES, SCOPES, SCOPES_OF, Role
-from karat.web.app import PAGES, create_app, need_of
+from karat.web.app import PAGES, create_app
 from karat.web.framework import auth
-from karat.web.framework.auth import Requires
+from karat.web.framework.auth import Requires, requires_of
 from karat.web.framework.settings import Settings
 
 OPEN = {
@@ -49,7 +49,7 @@ class Route(NamedTuple):
 def routes_of(app: FastAPI) -> list[Route]:
     """Every route and method."""
     return [
-        Route(method, str(each.path), need_of(each.original_route))
+        Route(method, str(each.path), requires_of(each.original_route))
         for each in iter_route_contexts(app.routes)
         for method in sorted(each.methods or ())
     ]

@@ -200,5 +200,5 @@ def test_of_ipv6_a_network_is_one() -> None:
     assert limits.is_proxy("10.1.2.3")
     assert limits.is_proxy("fd00::7")
     assert not limits.is_proxy("fe80::1%eth0")
-    assert connections._one("2001:db8::1") == connections._one("2001:db8::ffff")
-    assert connections._one("2001:db8:1::1") != connections._one("2001:db8::1")
+    assert connections._client("2001:db8::1") == connections._client("2001:db8::ffff")
+    assert connections._client("2001:db8:1::1") != connections._client("2001:db8::1")

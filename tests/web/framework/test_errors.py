@@ -19,7 +19,7 @@ from karat.errors import InputError, KaratError, MissingExtra, UsageError
 from karat.store.sql.judgments import LeaseLost
 from karat.web.api import bodies
 from karat.web.framework.auth import Refused
-from karat.web.framework.errors import NotFound, told
+from karat.web.framework.errors import NotFound, describe
 from karat.workflows.accounts.accounts import SignInRefused
 
 
@@ -44,7 +44,7 @@ from karat.workflows.accounts.accounts import SignInRefused
     ],
 )
 def test_status_and_code(error: Exception, status: int, code: str) -> None:
-    found, said = told(error)
+    found, said = describe(error)
     assert (found, said.code) == (status, code)
     assert set(said.to_dict()["error"]) == {"code", "message", "where", "nearest", "fix"}
 
@@ -70,7 +70,7 @@ def test_a_full_disk_is_told_as_what_it_is(
     async def full(*_: object) -> None:
         raise OSError(errno.EFBIG, "File too large")
 
-    monkeypatch.setattr(bodies, "_written", full)
+    monkeypatch.setattr(bodies, "_write", full)
     answer = browser.post(
         "/api/runs?name=a.trec", content=b"q1 Q0 d1 1 1 x\n", headers={"x-csrf": browser.csrf}
     )
@@ -80,7 +80,7 @@ def test_a_full_disk_is_told_as_what_it_is(
         "/golden/shop/exchange", data={"csrf": browser.csrf}, files={"file": ("a.csv", b"x")}
     )
     assert page.status_code == 507, page.text
-    assert "no room for this on the server" in page.text
+    assert "server has no space left for this" in page.text
 
 
 def test_a_full_disk_is_known_behind_our_own_words() -> None:
@@ -92,7 +92,7 @@ def test_a_full_disk_is_known_behind_our_own_words() -> None:
 
     with pytest.raises(InputError) as refused:
         written()
-    assert told(refused.value)[0] == 507
+    assert describe(refused.value)[0] == 507
     with closing(sqlite3.connect(":memory:")) as c:
         c.execute("create table t (x)")
         c.execute("pragma max_page_count = 2")
@@ -100,25 +100,25 @@ def test_a_full_disk_is_known_behind_our_own_words() -> None:
             c.execute("insert into t values (zeroblob(99999))")
     error = KaratError("the store did not answer")
     error.__cause__ = full.value
-    assert told(error)[0] == 507
+    assert describe(error)[0] == 507
 
 
 def test_where_what_is_near_and_what_helps_are_kept_apart() -> None:
     error = InputError("no number", file="runs.tsv", line=3, query="q1", fix="write a number")
-    _, said = told(error)
+    _, said = describe(error)
     assert said.message == "no number"
     assert said.fix == "write a number"
     assert said.where == {"file": "runs.tsv", "line": 3, "query": "q1"}
-    _, said = told(UsageError("no measure nDGC", nearest=["nDCG"], fix="karat measures"))
+    _, said = describe(UsageError("no measure nDGC", nearest=["nDCG"], fix="karat measures"))
     assert (said.message, said.nearest, said.fix) == ("no measure nDGC", ["nDCG"], "karat measures")
-    _, said = told(MissingExtra("psycopg", "postgres", "a store"))
+    _, said = describe(MissingExtra("psycopg", "postgres", "a store"))
     assert said.message == "a store needs the package psycopg"
     assert said.fix == "pip install 'karat[postgres]'"
 
 
 def test_a_field_that_is_wrong_is_named_but_not_repeated() -> None:
     wrong = {"loc": ("body", "days"), "msg": "Input should be a valid integer", "input": "<secret>"}
-    _, said = told(RequestValidationError([wrong]))
+    _, said = describe(RequestValidationError([wrong]))
     assert said.where == {"field": "days"}
     assert "secret" not in str(said)
 
@@ -127,7 +127,7 @@ def test_strangers_learn_nothing_of_the_store(
     app: FastAPI, stranger: Browser, client_of: ClientOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engineer = client_of("engineer")
-    assert told(KaratError("the store postgresql://db.internal/karat did not answer"))[0] == 503
+    assert describe(KaratError("the store postgresql://db.internal/karat did not answer"))[0] == 503
 
     def gone() -> None:
         raise KaratError("the store postgresql://db.internal/karat did not answer")

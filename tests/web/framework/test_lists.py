@@ -175,11 +175,11 @@ ASKED = [
     ),
     ("nmae=x", "There is no column “nmae” to filter by. Did you mean name?", ["name"]),
     ("page=999", "There is no page 999: the list has 2 pages, and this is the last.", ["page=2"]),
-    ("page=x", "“x” is no page: pages are numbered from 1.", []),
-    ("page=0", "“0” is no page: pages are numbered from 1.", []),
-    ("n=many", "“many” is no filter for a number. Write n=2, >=2, 1..3, or none.", []),
-    ("at=soon", "“soon” is no filter for a day. Write at=2026-03-01, ", []),
-    ("ok=perhaps", "“perhaps” is no filter for yes or no. Write ok=yes, no, or none.", []),
+    ("page=x", "“x” is not a page: pages are numbered from 1.", []),
+    ("page=0", "“0” is not a page: pages are numbered from 1.", []),
+    ("n=many", "“many” is not a valid filter for a number. Write n=2, >=2, 1..3, or none.", []),
+    ("at=soon", "“soon” is not a valid filter for a day. Write at=2026-03-01, ", []),
+    ("ok=perhaps", "“perhaps” is not a valid filter for yes or no. Write ok=yes, no, or none.", []),
 ]
 
 
@@ -311,7 +311,7 @@ def test_a_list_says_why_it_is_empty() -> None:
     assert "Nothing matches." in none
     assert "Show all" in none
     said = html(found_in(rows, Ask(where={"n": "many"})))
-    assert "“many” is no filter for a number" in said
+    assert "“many” is not a valid filter for a number" in said
     assert 'aria-invalid="true"' in said
 
 

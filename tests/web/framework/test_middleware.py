@@ -253,7 +253,7 @@ def test_what_no_store_can_hold_is_refused_in_one_place(client_of: ClientOf, app
     for address in ("/golden/shop/editions", "/golden/shop/disagreements"):
         answer = browser.fill(address, edition="a\0b", pair="x\0")
         assert answer.status_code == 400
-        assert "no text holds the character 0" in answer.text.casefold()
+        assert "text must not contain nul" in answer.text.casefold()
     # +2AA- is U+D800 in UTF-7: half of a character.
     for held in (
         'name="edition"\r\n\r\n+2AA-',
@@ -264,7 +264,7 @@ def test_what_no_store_can_hold_is_refused_in_one_place(client_of: ClientOf, app
         body = "".join(f"--b\r\nContent-Disposition: form-data; {part}\r\n" for part in parts)
         answer = browser.post("/golden/shop/editions", content=f"{body}--b--\r\n", headers=utf7)
         assert answer.status_code == 400
-        assert "no text holds the character 0" in answer.text.casefold()
+        assert "text must not contain nul" in answer.text.casefold()
     parts = (
         f'name="csrf"\r\n\r\n{browser.csrf}',
         'name="file"; filename="+2AA-.csv"\r\n\r\nquery_id,doc_id,grade\nq1,d1,1\n',

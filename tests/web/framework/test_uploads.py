@@ -41,7 +41,7 @@ def test_it_lies_in_a_folder_of_its_own_and_is_gone_afterwards(
 
 @pytest.mark.parametrize("sent", [None, UploadFile(io.BytesIO(b""), filename="")])
 def test_a_form_without_a_file_is_told(sent: UploadFile | None) -> None:
-    with pytest.raises(UsageError, match="no log is chosen"), uploaded(sent, "log"):
+    with pytest.raises(UsageError, match="no log was chosen"), uploaded(sent, "log"):
         pass
 
 

@@ -1,1 +1,1 @@
-"""Accounts, sign-in and tokens: pages."""
+"""Pages of accounts: sign-in, users, API tokens, audit log."""

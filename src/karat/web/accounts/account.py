@@ -1,4 +1,4 @@
-"""One's own account: password, where one is signed in, and tokens for programs."""
+"""Your own account: password, sessions and API tokens."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, cast
 
 from fastapi import APIRouter, Form, Request, Response
-from fastapi.responses import RedirectResponse
 
 from karat.errors import UsageError
 from karat.store.sql.sessions import SessionRow, TokenRow
 from karat.tables.accounts.people import SCOPES_OF, Scope
+from karat.web.accounts.sign_in import show_refused
 from karat.web.framework.auth import Principal, SessionUser
 from karat.web.framework.errors import NotFound
 from karat.web.framework.form_values import Id
@@ -24,7 +24,7 @@ from karat.web.framework.idempotency import (
     secret_of,
     show_once,
 )
-from karat.web.framework.pages import Page, show
+from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.state import AppState, TheState
 from karat.workflows.accounts.accounts import SignInRefused
 from karat.workflows.accounts.tokens import MOST_DAYS
@@ -34,13 +34,13 @@ MEANT: Mapping[Scope, str] = {
     "judge": "judge pairs in the queue",
     "read": "read golden sets, runs and comparisons",
     "write": "change golden sets, upload runs, compare",
-    "admin": "what only owners may do",
+    "admin": "everything that only owners may do",
 }
-"""What each scope is good for, in words."""
+"""Description of each scope."""
 DAYS = (30, 90, 365)
-"""For how long a token may be good, besides for ever."""
+"""Choices for the lifetime of a token, besides never expiring."""
 EVER = "ever"
-"""How a form says that a token is good for ever."""
+"""The form's value for a token that never expires."""
 _BROWSERS = ("Edg", "OPR", "Firefox", "Chrome", "Safari", "curl", "python")
 _NAMES = {"Edg": "Edge", "OPR": "Opera", "python": "Python"}
 _SYSTEMS = {
@@ -56,21 +56,21 @@ _SYSTEMS = {
 
 @dataclass(frozen=True, kw_only=True)
 class AccountPage(Page):
-    """One's own account.
+    """Your own account.
 
     Attributes:
-        password: Whether one has a password to sign in by, and can change it.
-        sessions: Where one is signed in, and how the browser is called; last seen first.
-        tokens: One's tokens, the newest first.
-        scopes: What a new token may be good for, and what that is in words.
-        days: For how many days a new token may be good.
-        ever: What the form says of one that is good for ever.
-        secret: The token that was just made; it is shown once. None if none was.
-        wrong: What did not work; None if nothing was wrong.
-        done: What worked; None if nothing was done.
-        name: Of the token, as it was typed, if it was refused.
-        chosen: Its scopes, likewise; None where no form was sent.
-        chosen_days: For how long, likewise.
+        password: Whether the user has a password.
+        sessions: Sessions and their browsers, last seen first.
+        tokens: API tokens, newest first.
+        scopes: Scopes that a new token may have, with descriptions.
+        days: Choices for its lifetime.
+        ever: The form's value for a token that never expires.
+        secret: The secret of a new token, shown once.
+        wrong: Error message, if any.
+        done: Success message, if any.
+        name: Input of a rejected form: name of the token.
+        chosen: Likewise its scopes; None if no form was sent.
+        chosen_days: Likewise its lifetime.
     """
 
     template: ClassVar[str] = "account.html.j2"
@@ -91,16 +91,16 @@ class AccountPage(Page):
 
 @ROUTER.get("/account")
 def account(request: Request, site: TheState, asking: SessionUser) -> Response:
-    """One's own account."""
-    said = said_here(request, site, asking, "/account")
+    """Your own account."""
+    message = said_here(request, site, asking, "/account")
     response = show_once(
         request,
         site,
         asking,
         "/account",
-        lambda secret: _page(site, asking, secret=secret, done=said or None),
+        lambda secret: _page(site, asking, secret=secret, done=message or None),
     )
-    if said:
+    if message:
         forget(response, site, "/account")
     return response
 
@@ -114,9 +114,9 @@ def change_password(
     password: Annotated[str, Form()],
     again: Annotated[str, Form()],
 ) -> Response:
-    """Change one's password; every other session ends."""
+    """Change the password and end all other sessions."""
     if not site.settings.accounts:
-        raise NotFound("there are no passwords where karat is for whoever started it")
+        raise NotFound("this server has no accounts: it is for the user who started it")
     try:
         _need_password(site, asking)
         if password != again:
@@ -126,8 +126,8 @@ def change_password(
         return _refused(request, site, asking, refused)
     except UsageError as error:
         return show(request, _page(site, asking, wrong=error.what), 400)
-    said = "The password is changed, and every other browser is signed out."
-    return lead_saying(request, site, asking, "/account", said)
+    message = "Your password has been changed. All other browsers are signed out."
+    return lead_saying(request, site, asking, "/account", message)
 
 
 @ROUTER.post("/account/tokens")
@@ -141,72 +141,64 @@ def make_token(
     password: Annotated[str, Form()] = "",
     once: Once = "",
 ) -> Response:
-    """Make a token for programs, and show it once; it outlives the session, so that whoever
-    makes it says the password.
-    """
+    """Create an API token and show it once; it outlives the session, so it needs the password."""
     typed: dict[str, Any] = {"name": name, "chosen": scopes or (), "chosen_days": days}
     try:
-        wanted = cast("list[Scope]", scopes or [])
+        token_scopes = cast("list[Scope]", scopes or [])
         limit = _days(days)
         if site.settings.accounts:
             _need_password(site, asking)
             site.accounts.confirm(asking.person, password)
-        drawn = secret_of(asking, once, "token", name, *sorted(wanted), days)
-        made = site.accounts.make_token(asking.person, name, wanted, limit, drawn)
+        drawn = secret_of(asking, once, "token", name, *sorted(token_scopes), days)
+        token = site.accounts.make_token(asking.person, name, token_scopes, limit, drawn)
     except SignInRefused as refused:
         return _refused(request, site, asking, refused, **typed)
     except UsageError as error:
         return show(request, _page(site, asking, wrong=error.what, **typed), 400)
-    return lead_to(request, site, asking, "/account", made.text)
+    return lead_to(request, site, asking, "/account", token.text)
 
 
 @ROUTER.post("/account/tokens/{token_id}/revoke")
 def revoke(site: TheState, asking: SessionUser, token_id: Id) -> Response:
-    """Revoke one of one's own tokens."""
+    """Revoke one of your own tokens."""
     try:
         site.accounts.revoke(asking.person, token_id)
     except UsageError as error:
         raise NotFound(error.what) from None
-    return RedirectResponse(f"{site.settings.base}/account", 303)
+    return redirect(site, "/account")
 
 
 def browser(agent: str) -> str:
-    """A browser as people call it, from what it calls itself: ``Firefox on Linux``."""
-    called = next((name for name in _BROWSERS if name in agent), None)
-    system = next((name for part, name in _SYSTEMS.items() if part in agent), None)
-    if called is None:
-        return agent[:60] or "A browser that does not say its name"
-    return _NAMES.get(called, called) + (f" on {system}" if system else "")
+    """Readable name of a browser from its User-Agent: ``Firefox on Linux``."""
+    name = next((part for part in _BROWSERS if part in agent), None)
+    system = next((label for part, label in _SYSTEMS.items() if part in agent), None)
+    if name is None:
+        return agent[:60] or "Unknown browser"
+    return _NAMES.get(name, name) + (f" on {system}" if system else "")
 
 
-def _days(said: str) -> int | None:
-    """Days as the form says them; None for ever."""
-    if said.strip() == EVER:
+def _days(text: str) -> int | None:
+    """Days from the form; None for a token that never expires."""
+    if text.strip() == EVER:
         return None
     try:
-        return int(said) if len(said) <= 10 else MOST_DAYS + 1
+        return int(text) if len(text) <= 10 else MOST_DAYS + 1
     except ValueError:
-        raise UsageError(f"{said!r} is no number of days") from None
+        raise UsageError(f"{text!r} is not a number of days") from None
 
 
 def _need_password(site: AppState, asking: Principal) -> None:
-    """Who served karat on this machine alone has none yet, and can neither change nor say it.
-
-    Raises:
-        UsageError: they have none.
-    """
+    """Raise UsageError for a user without a password, who has only used one-time links so far."""
     if not site.accounts.has_password(asking.person):
-        raise UsageError("you have no password yet: choose one first, by a link that is for you")
+        raise UsageError(
+            "you have no password yet: choose one first, with a link for a new password"
+        )
 
 
 def _refused(
     request: Request, site: AppState, asking: Principal, refused: SignInRefused, **typed: Any
 ) -> Response:
-    page = _page(site, asking, wrong=refused.what, **typed)
-    response = show(request, page, 429 if refused.wait_s else 403)
-    if refused.wait_s:
-        response.headers["retry-after"] = str(refused.wait_s)
-    return response
+    return show_refused(request, _page(site, asking, wrong=refused.what, **typed), refused)
 
 
 def _page(

@@ -1,4 +1,4 @@
-"""Who did what: an owner's list, to which rows are only ever added."""
+"""The audit log, for owners; rows are only ever added."""
 
 from __future__ import annotations
 
@@ -17,21 +17,17 @@ ROUTER = APIRouter()
 _HASH = r"\b([0-9a-f]{12})[0-9a-f]{52}\b"
 _COLUMNS = (
     Column("time_us", "When", "time"),
-    Column("person", "Who", choices=True),
-    Column("action", "Did", choices=True),
-    Column("subject", "To what"),
-    Column("more", "More"),
-    Column("about", "All of it", shown=False),
+    Column("person", "User", choices=True),
+    Column("action", "Action", choices=True),
+    Column("subject", "Subject"),
+    Column("more", "Details"),
+    Column("about", "Full details", shown=False),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditPage(Page):
-    """Who did what.
-
-    Attributes:
-        rows: Everything that was done, the newest first.
-    """
+    """The audit log, newest first."""
 
     template: ClassVar[str] = "audit.html.j2"
     section: ClassVar[str] = "audit"
@@ -40,13 +36,13 @@ class AuditPage(Page):
 
 @ROUTER.get("/audit")
 def audit(request: Request, site: TheState, _asking: AnOwner) -> Response:
-    """Everything that people did."""
-    done = site.accounts.done()
+    """All actions of users."""
+    actions = site.accounts.done()
     short = pl.col("about").str.replace_all(_HASH, "$1…")
-    found = listed(
-        done.with_columns(more=short),
+    rows = listed(
+        actions.with_columns(more=short),
         _COLUMNS,
         Ask.of(request),
         search=["person", "action", "subject", "about"],
     )
-    return show(request, AuditPage(title="Who did what", rows=found))
+    return show(request, AuditPage(title="Audit log", rows=rows))

@@ -1,4 +1,4 @@
-"""People: who has an account, and who is invited; an owner's page."""
+"""Users and invitations, for owners."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Annotated, ClassVar, cast
 
 import polars as pl
 from fastapi import APIRouter, Depends, Form, Request, Response
-from fastapi.responses import RedirectResponse
 
 from karat.errors import UsageError
 from karat.store.sql.people import Invitation, PersonRow
@@ -19,7 +18,7 @@ from karat.web.framework.errors import NotFound
 from karat.web.framework.form_values import Id
 from karat.web.framework.idempotency import Once, lead_to, secret_of, show_once
 from karat.web.framework.lists import Ask, Column, Listed, listed
-from karat.web.framework.pages import Page, show
+from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.state import AppState, TheState
 from karat.web.server import LOCAL
 from karat.workflows.accounts.accounts import AlreadyInvited
@@ -28,8 +27,8 @@ from karat.workflows.accounts.accounts import AlreadyInvited
 def _with_accounts(site: TheState) -> None:
     if not site.settings.accounts:
         raise NotFound(
-            "there are no accounts where karat is for whoever started it",
-            fix="karat serve says how to serve it to others",
+            "this server has no accounts: it is for the user who started it",
+            fix="see karat serve --help on how to serve it to others",
         )
 
 
@@ -48,13 +47,13 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Link:
-    """A link to hand on; it is shown once.
+    """A link to pass on to a user; shown once.
 
     Attributes:
-        name: For whom.
-        address: The whole of it; its path alone where nobody said how this karat is called.
-        renews: Whether they have an account, and choose a new password by it.
-        ends_us: Until when it is good, microseconds UTC.
+        name: Name of the user.
+        address: Its URL, or only the path if the server's host name is not configured.
+        renews: Whether it is for a new password of an existing account.
+        ends_us: When it expires, microseconds UTC.
     """
 
     name: str
@@ -63,24 +62,24 @@ class Link:
     ends_us: int
 
     @property
-    def whole(self) -> bool:
-        """Whether the address is the whole of it."""
+    def is_url(self) -> bool:
+        """Whether the address is a full URL."""
         return not self.address.startswith("/")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PeoplePage(Page):
-    """Everybody with an account, and who is invited.
+    """Users and invitations.
 
     Attributes:
-        people: Everybody: name, role, state, when they were last seen, sessions and tokens.
-        invitations: Links that nobody has followed yet, the newest first.
-        link: The link that was just made; None if none was.
-        roles: What one may be invited as.
-        name: As it was typed, if it was wrong.
+        people: Users: name, role, state, last seen, sessions and tokens.
+        invitations: Pending invitations, newest first.
+        link: A new link, shown once.
+        roles: Roles to invite as.
+        name: Input of a rejected form.
         role: Likewise.
-        wrong: What was wrong with it; None if nothing was.
-        open: The open invitation of whom was invited again; None if they have none.
+        wrong: Error message, if any.
+        open: The pending invitation of a user who is being invited again.
     """
 
     template: ClassVar[str] = "people.html.j2"
@@ -97,14 +96,14 @@ class PeoplePage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class PersonPage(Page):
-    """One person with an account.
+    """One user.
 
     Attributes:
-        row: What is known of them.
-        roles: What they may become.
-        last_owner: Whether nobody else is an owner who may come in: they stay one.
-        link: The link for a new password that was just made; None if none was.
-        open: Their open link for a new password, which another would replace; None without.
+        row: The user.
+        roles: Roles to choose from.
+        last_owner: Whether this is the only active owner, who must stay one.
+        link: A new link for a password, shown once.
+        open: Their pending link for a new password, which a new link would replace.
     """
 
     template: ClassVar[str] = "person.html.j2"
@@ -118,7 +117,7 @@ class PersonPage(Page):
 
 @ROUTER.get("/people")
 def people(request: Request, site: TheState, asking: AnOwner) -> Response:
-    """Everybody, who is invited, and a form to invite somebody."""
+    """Users, pending invitations, and a form to invite."""
     return show_once(
         request,
         site,
@@ -138,7 +137,7 @@ def invite(
     replace: Annotated[bool, Form()] = False,
     once: Once = "",
 ) -> Response:
-    """Invite somebody, and show their link once; an open invitation is replaced only if asked."""
+    """Create an invitation and show its link once; replace a pending one only if asked to."""
     drawn, by = secret_of(asking, once, "invite", name, role), asking.person.name
     try:
         secret = site.accounts.invite(name, cast(Role, role), by, drawn, replace=replace)
@@ -154,14 +153,14 @@ def invite(
 
 @ROUTER.post("/people/invitations/{invitation_id}/withdraw")
 def withdraw(site: TheState, asking: AnOwner, invitation_id: Id) -> Response:
-    """Make a link good no more."""
+    """Revoke an invitation."""
     site.accounts.withdraw(invitation_id, asking.person.name)
-    return _back(site, "/people")
+    return redirect(site, "/people")
 
 
 @ROUTER.get("/people/{person_id}")
 def person(request: Request, site: TheState, asking: AnOwner, person_id: Id) -> Response:
-    """One person, and what an owner can do about them."""
+    """One user, and what an owner can change."""
     return show_once(
         request,
         site,
@@ -175,33 +174,33 @@ def person(request: Request, site: TheState, asking: AnOwner, person_id: Id) -> 
 def set_role(
     site: TheState, asking: AnOwner, person_id: Id, role: Annotated[str, Form()]
 ) -> Response:
-    """Give somebody another role; they have to sign in again."""
+    """Change the role of a user, who has to sign in again."""
     row = _row(site.accounts.everybody(), person_id)
     site.accounts.set_role(row.person.name, cast(Role, role), asking.person.name)
-    return _back(site, f"/people/{person_id}")
+    return redirect(site, f"/people/{person_id}")
 
 
 @ROUTER.post("/people/{person_id}/shut-out")
 def shut_out(site: TheState, asking: AnOwner, person_id: Id) -> Response:
-    """Shut somebody out at once."""
+    """Disable an account at once."""
     row = _row(site.accounts.everybody(), person_id)
     site.accounts.disable(row.person.name, asking.person.name)
-    return _back(site, f"/people/{person_id}")
+    return redirect(site, f"/people/{person_id}")
 
 
 @ROUTER.post("/people/{person_id}/let-in")
 def let_in(site: TheState, asking: AnOwner, person_id: Id) -> Response:
-    """Let somebody in again."""
+    """Enable an account again."""
     row = _row(site.accounts.everybody(), person_id)
     site.accounts.enable(row.person.name, asking.person.name)
-    return _back(site, f"/people/{person_id}")
+    return redirect(site, f"/people/{person_id}")
 
 
 @ROUTER.post("/people/{person_id}/new-password")
 def new_password(
     request: Request, site: TheState, asking: AnOwner, person_id: Id, once: Once = ""
 ) -> Response:
-    """Make a link by which they choose a password, and show it once."""
+    """Create a link for a new password, and show it once."""
     row = _row(site.accounts.everybody(), person_id)
     drawn = secret_of(asking, once, "password", person_id)
     secret = site.accounts.renew(row.person.name, asking.person.name, drawn)
@@ -224,7 +223,7 @@ def _page(
             "id": row.person.id,
             "name": row.person.name,
             "role": row.person.role,
-            "state": "may come in" if row.disabled_us is None else "shut out",
+            "state": "active" if row.disabled_us is None else "disabled",
             "last_seen": row.seen_us,
             "sessions": row.sessions,
             "tokens": row.tokens,
@@ -253,9 +252,7 @@ def _person(site: AppState, person_id: int, link: Link | None = None) -> PersonP
     everybody = site.accounts.everybody()
     row = _row(everybody, person_id)
     owners = [
-        each.person.id
-        for each in everybody
-        if each.person.role == "owner" and each.disabled_us is None
+        row.person.id for row in everybody if row.person.role == "owner" and row.disabled_us is None
     ]
     return PersonPage(
         title=row.person.name,
@@ -265,9 +262,9 @@ def _person(site: AppState, person_id: int, link: Link | None = None) -> PersonP
         link=link,
         open=next(
             (
-                each
-                for each in site.accounts.invitations()
-                if each.renews and each.name == row.person.name
+                invitation
+                for invitation in site.accounts.invitations()
+                if invitation.renews and invitation.name == row.person.name
             ),
             None,
         ),
@@ -275,38 +272,33 @@ def _person(site: AppState, person_id: int, link: Link | None = None) -> PersonP
 
 
 def _row(everybody: Sequence[PersonRow], person_id: int) -> PersonRow:
-    found = next((row for row in everybody if row.person.id == person_id), None)
-    if found is None:
-        raise NotFound("there is no such person")
-    return found
+    row = next((row for row in everybody if row.person.id == person_id), None)
+    if row is None:
+        raise NotFound("there is no such user")
+    return row
 
 
 def _link(request: Request, site: AppState, secret: str | None) -> Link | None:
-    """The link of a secret; None if there is none, or it was withdrawn or used meanwhile."""
-    made = None if secret is None else site.accounts.invitation(secret)
-    if made is None:
+    """The link of a secret; None without one, or if it was withdrawn or used in the meantime."""
+    invitation = None if secret is None else site.accounts.invitation(secret)
+    if invitation is None:
         return None
     address = f"{_origin(request, site)}{site.settings.base}/invited/{secret}"
-    return Link(made.name, address, made.renews, made.ends_us)
+    return Link(invitation.name, address, invitation.renews, invitation.ends_us)
 
 
 def _origin(request: Request, site: AppState) -> str:
-    """Where this karat is, as it was told; empty if it was not.
+    """The configured origin of this server; empty if none is configured.
 
-    What a request says of it is anybody's word: a link that is not ours would carry the secret
-    there.
+    Not taken from the request, which may be forged: a wrong link would leak the secret.
     """
     hosts = site.settings.hosts
     if not hosts:
         return ""
     scheme = "https" if site.settings.secure else request.url.scheme
     public = next((host for host in hosts if host not in LOCAL), None)
-    # The guards let in none but our names; with the one that is meant comes the port.
+    # Only configured names pass the middleware; take the port from the request.
     asked = _PLACE.fullmatch(request.headers.get("host", ""))
     if asked is not None and (public is None or asked[1].casefold() == public):
         return f"{scheme}://{asked[0]}"
     return "" if public is None else f"{scheme}://{public}"
-
-
-def _back(site: AppState, where: str) -> Response:
-    return RedirectResponse(f"{site.settings.base}{where}", 303)

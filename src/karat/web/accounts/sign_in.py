@@ -1,4 +1,4 @@
-"""Coming in and going out: by account, by invitation, by the one-time link of this machine."""
+"""Sign-in and sign-out: with an account, an invitation, or the one-time link."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from fastapi import APIRouter, Form, Request, Response
-from fastapi.responses import RedirectResponse
 
 from karat.errors import UsageError
 from karat.store.sql.people import Invitation
 from karat.tables.accounts.people import Person
-from karat.web.framework.auth import MaybeSomebody, Refused, SessionUser, from_elsewhere
+from karat.web.framework.auth import MaybeSomebody, Refused, SessionUser, is_cross_site
 from karat.web.framework.errors import NotFound
-from karat.web.framework.pages import Page, show
+from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.state import AppState, TheState
 from karat.workflows.accounts.accounts import DEVICE_US, LONGEST_US, SignInRefused
 
@@ -22,13 +21,13 @@ ROUTER = APIRouter()
 
 @dataclass(frozen=True, kw_only=True)
 class SignInPage(Page):
-    """Name and password.
+    """The sign-in form.
 
     Attributes:
-        name: As it was typed.
-        wrong: Why one could not come in; None before the first try.
-        next: Where to go then.
-        accounts: Whether there are accounts; else it says to use the link that was printed.
+        name: Input of a rejected form.
+        wrong: Error message, if any.
+        next: Page to go to afterwards.
+        accounts: Whether there are accounts; else the page explains the printed link.
     """
 
     template: ClassVar[str] = "sign_in.html.j2"
@@ -40,12 +39,12 @@ class SignInPage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class InvitedPage(Page):
-    """Choosing a password, by an invitation.
+    """Choosing a password with an invitation.
 
     Attributes:
-        token: The invitation's secret.
-        invitation: For whom it is, in which role, and until when.
-        wrong: Why it did not work; None before the first try.
+        token: Secret of the invitation.
+        invitation: The invitation.
+        wrong: Error message, if any.
     """
 
     template: ClassVar[str] = "invited.html.j2"
@@ -59,11 +58,11 @@ def sign_in_page(
     request: Request,
     site: TheState,
     asking: MaybeSomebody,
-    next: str = "/",  # noqa: A002 - as it stands in the address
+    next: str = "/",  # noqa: A002 - as in the address
 ) -> Response:
-    """Ask for name and password."""
+    """The sign-in form."""
     if asking is not None:
-        return _go(site, _safe(next))
+        return redirect(site, _safe(next))
     page = SignInPage(
         title="Sign in", name="", wrong=None, next=_safe(next), accounts=site.settings.accounts
     )
@@ -79,10 +78,10 @@ def sign_in(
     password: Annotated[str, Form()],
     next: Annotated[str, Form()] = "/",  # noqa: A002
 ) -> Response:
-    """Let them in, or say that name or password is wrong, never which."""
+    """Sign in; an error does not say whether the name or the password is wrong."""
     _from_our_page(request)
     if not site.settings.accounts:
-        raise NotFound("there are no accounts here", fix="open the link that karat serve printed")
+        raise NotFound("this server has no accounts", fix="open the link that karat serve printed")
     try:
         device = request.cookies.get(_device(site))
         person = site.accounts.sign_in(name, password, _address(request), device)
@@ -90,11 +89,8 @@ def sign_in(
         page = SignInPage(
             title="Sign in", name=name, wrong=str(refused.what), next=_safe(next), accounts=True
         )
-        response = show(request, page, 429 if refused.wait_s else 403)
-        if refused.wait_s:
-            response.headers["retry-after"] = str(refused.wait_s)
-        return response
-    return _let_in(request, site, person, _safe(next))
+        return show_refused(request, page, refused)
+    return _start_session(request, site, person, _safe(next))
 
 
 @ROUTER.get("/link/{token}")
@@ -103,15 +99,15 @@ def link(request: Request, site: TheState, _asking: MaybeSomebody, token: str) -
     person = None if site.settings.accounts else site.accounts.follow(token)
     if person is None:
         raise NotFound(
-            "the link was used before, or is of another start of the server",
-            fix="karat serve prints a new one",
+            "the link was used already, or is of an earlier start of the server",
+            fix="restart karat serve, which prints a new one",
         )
-    return _let_in(request, site, person, "/")
+    return _start_session(request, site, person, "/")
 
 
 @ROUTER.get("/invited/{token}")
 def invited_page(request: Request, site: TheState, _asking: MaybeSomebody, token: str) -> Response:
-    """Ask who was invited for a password."""
+    """The form to choose a password."""
     page = InvitedPage(
         title="Welcome to karat", token=token, invitation=_invitation(site, token), wrong=None
     )
@@ -127,7 +123,7 @@ def invited(
     password: Annotated[str, Form()],
     again: Annotated[str, Form()],
 ) -> Response:
-    """Make the account, and let them in."""
+    """Create the account and sign in."""
     _from_our_page(request)
     invitation = _invitation(site, token)
     try:
@@ -140,7 +136,7 @@ def invited(
         )
         busy = isinstance(error, SignInRefused) and error.wait_s
         return show(request, page, 429 if busy else 400)
-    return _let_in(request, site, person, "/")
+    return _start_session(request, site, person, "/")
 
 
 @ROUTER.post("/sign-out")
@@ -150,28 +146,36 @@ def sign_out(
     everywhere: Annotated[bool, Form()] = False,
     tokens: Annotated[bool, Form()] = False,
 ) -> Response:
-    """End this session, or all of theirs, perhaps with their API tokens."""
+    """End this session, or all sessions of the user, and optionally revoke the API tokens."""
     if everywhere:
         site.accounts.end_all(asking.person, tokens=tokens)
     elif asking.session is not None:
         site.accounts.end_session(asking.session)
-    response = _go(site, "/sign-in")
+    response = redirect(site, "/sign-in")
     response.delete_cookie(site.cookie, path=site.settings.base or "/")
     return response
 
 
-def _let_in(request: Request, site: AppState, person: Person, then: str) -> Response:
-    """Begin a new session, whatever cookie came with the request: none can be fixed beforehand."""
+def show_refused(request: Request, page: Page, refused: SignInRefused) -> Response:
+    """A page after a wrong password (403) or too many attempts (429)."""
+    response = show(request, page, 429 if refused.wait_s else 403)
+    if refused.wait_s:
+        response.headers["retry-after"] = str(refused.wait_s)
+    return response
+
+
+def _start_session(request: Request, site: AppState, person: Person, then: str) -> Response:
+    """Start a new session whatever cookie was sent, against session fixation."""
     old = request.cookies.get(site.cookie)
     if old:
         site.accounts.end_session(old)
     secret = site.accounts.start_session(person, request.headers.get("user-agent", ""))
-    response = _go(site, then)
-    kept = [(site.cookie, secret, LONGEST_US, site.settings.base or "/")]
+    response = redirect(site, then)
+    cookies = [(site.cookie, secret, LONGEST_US, site.settings.base or "/")]
     device = site.accounts.device(person) if site.settings.accounts else None
     if device is not None:
-        kept.append((_device(site), device, DEVICE_US, f"{site.settings.base}/sign-in"))
-    for name, value, lasts_us, path in kept:
+        cookies.append((_device(site), device, DEVICE_US, f"{site.settings.base}/sign-in"))
+    for name, value, lasts_us, path in cookies:
         response.set_cookie(
             name,
             value,
@@ -185,23 +189,19 @@ def _let_in(request: Request, site: AppState, person: Person, then: str) -> Resp
 
 
 def _device(site: AppState) -> str:
-    """Name of the cookie by which a browser is known in which somebody has come in."""
+    """Name of the cookie that identifies a browser with an earlier sign-in."""
     return f"{site.cookie}_device"
 
 
-def _go(site: AppState, where: str) -> Response:
-    return RedirectResponse(f"{site.settings.base}{where}", 303)
-
-
 def _safe(where: str) -> str:
-    """A path of ours; never another host, whatever the address said."""
+    """The path if it is on this server, else ``/``: no open redirects."""
     inside = where.startswith("/") and not where.startswith(("//", "/\\")) and where.isprintable()
     return where if inside and "\\" not in where else "/"
 
 
 def _from_our_page(request: Request) -> None:
-    """A form that nobody signed in to sends must come from our own page all the same."""
-    if from_elsewhere(request):
+    """Reject cross-site forms of users who are not signed in."""
+    if is_cross_site(request):
         raise Refused(403, "the request did not come from a page of karat")
 
 
@@ -210,7 +210,7 @@ def _address(request: Request) -> str:
 
 
 def _invitation(site: AppState, token: str) -> Invitation:
-    found = site.accounts.invitation(token) if site.settings.accounts else None
-    if found is None:
-        raise NotFound("the invitation was used, withdrawn, or has ended", fix="ask for a new one")
-    return found
+    invitation = site.accounts.invitation(token) if site.settings.accounts else None
+    if invitation is None:
+        raise NotFound("the invitation was used, withdrawn or has expired", fix="ask for a new one")
+    return invitation

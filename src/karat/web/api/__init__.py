@@ -1,42 +1,22 @@
-"""The API: what the command line does, for programs, by the same workflows."""
+"""The API: the command line for programs, by the same workflows."""
 
 from __future__ import annotations
 
-from karat.web.api import (
-    account,
-    catalogue,
-    comparisons,
-    description,
-    disagreements,
-    editions,
-    evaluate,
-    exchange,
-    gate,
-    golden,
-    judge,
-    online,
-    queue,
-    rows,
-    runs,
-    trends,
-)
+from karat.web.api import accounts, golden, judging, offline, online, openapi, release
 
 ROUTERS = (
-    description.ROUTER,
-    golden.ROUTER,
-    rows.ROUTER,
-    disagreements.ROUTER,
-    editions.ROUTER,
-    queue.ROUTER,
-    exchange.ROUTER,
-    judge.ROUTER,
-    runs.ROUTER,
-    evaluate.ROUTER,
-    comparisons.ROUTER,
-    gate.ROUTER,
-    trends.ROUTER,
+    openapi.ROUTER,
+    golden.SETS,
+    golden.CONTENT,
+    golden.EDITIONS,
+    golden.QUEUE,
+    golden.EXCHANGE,
+    judging.ROUTER,
+    offline.RUNS,
+    offline.NUMBERS,
+    offline.COMPARISONS,
+    release.ROUTER,
     online.ROUTER,
-    catalogue.ROUTER,
-    account.ROUTER,
+    offline.CATALOGUE,
+    accounts.ROUTER,
 )
-"""Every part of the API."""

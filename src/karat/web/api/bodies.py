@@ -1,4 +1,4 @@
-"""Bodies: what programs send, as JSON of a bounded size or as a file that goes straight to disk."""
+"""Request bodies: JSON of limited size, and files streamed to disk."""
 
 from __future__ import annotations
 
@@ -25,71 +25,71 @@ from karat.workflows.workspace.display_names import told_as
 _CHUNK = 1 << 20
 
 
-class Said(BaseModel):
-    """What the body of a request says; a field that there is not is refused."""
+class RequestBody(BaseModel):
+    """Base of JSON bodies; unknown fields are an error."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, allow_inf_nan=False, str_max_length=100_000
     )
 
 
-M = TypeVar("M", bound=Said)
+M = TypeVar("M", bound=RequestBody)
 
 
 class Body(Generic[M]):
-    """Reads a body of JSON; after it is known who sends it, and never more than a form may hold.
+    """Reads a JSON body, after authorization and up to the size of a form.
 
     Args:
-        model: What it is to say.
-        required: Whether there must be one; else an empty body says nothing but defaults.
+        model: Its fields.
+        required: Whether there must be a body; else an empty one means the defaults.
     """
 
     def __init__(self, model: type[M], *, required: bool = True) -> None:
         self.model, self.required = model, required
 
     async def __call__(self, request: Request) -> M:
-        """What the body says.
+        """Read and validate the body.
 
         Raises:
-            RequestValidationError: something else.
+            RequestValidationError: it does not match the model.
             HTTPException: it is too long.
         """
-        held = bytearray()
+        data = bytearray()
         try:
             async for chunk in request.stream():
-                held += chunk
-                if len(held) > FORM:
+                data += chunk
+                if len(data) > FORM:
                     raise HTTPException(413)
         except ClientDisconnect:
             raise UsageError("the request ended early") from None
         try:
-            found = self.model.model_validate_json(bytes(held) or (b"" if self.required else b"{}"))
+            body = self.model.model_validate_json(bytes(data) or (b"" if self.required else b"{}"))
         except ValidationError as error:
-            # Not the input: it is as long as it likes.
+            # Without the input, which may be long.
             raise RequestValidationError(
-                [each | {"loc": ("body", *each["loc"])} for each in error.errors(include_url=False)]
+                [e | {"loc": ("body", *e["loc"])} for e in error.errors(include_url=False)]
             ) from None
-        if "\0" in repr_of(found.model_dump()):
-            raise UsageError("no text holds the character 0")
-        return found
+        if "\0" in _all_text(body.model_dump()):
+            raise UsageError("text must not contain NUL")
+        return body
 
 
-def repr_of(held: Any) -> str:
-    """Every text of a body in a row."""
-    if isinstance(held, str):
-        return held
-    if isinstance(held, Mapping):
-        return "".join(map(repr_of, held.values()))
-    return "".join(map(repr_of, held)) if isinstance(held, list | tuple) else ""
+def _all_text(value: Any) -> str:
+    """All texts of a body, concatenated."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return "".join(map(_all_text, value.values()))
+    return "".join(map(_all_text, value)) if isinstance(value, list | tuple) else ""
 
 
 @dataclass(frozen=True)
 class Upload:
-    """A file that was sent.
+    """An uploaded file.
 
     Attributes:
-        path: Where it lies until the answer is sent.
-        called: What its sender calls it.
+        path: Temporary path, until the response is sent.
+        called: The sender's name for it.
     """
 
     path: Path
@@ -97,7 +97,7 @@ class Upload:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Let errors speak of the file by the name that its sender knows."""
+        """Let errors use the sender's name for the file."""
         with told_as(self.path, self.called):
             yield
 
@@ -109,15 +109,15 @@ async def received(
         Query(
             min_length=1,
             max_length=200,
-            description="What the file is called: its endings say whether it is packed, and help "
-            "to tell its format.",
+            description="Name of the file: its extensions say whether it is compressed, and help "
+            "to detect its format.",
         ),
     ],
 ) -> AsyncIterator[Upload]:
-    """The body as a file, written as it comes in, gone when the answer is sent.
+    """Stream the body to a temporary file, removed once the response is sent.
 
     Raises:
-        UsageError: it ended early.
+        UsageError: the upload ended early.
     """
     folder = await run_in_threadpool(tempfile.mkdtemp, prefix="karat-")
     try:
@@ -125,7 +125,7 @@ async def received(
         path = Path(folder) / file_name(name)
         out = await run_in_threadpool(path.open, "wb")
         try:
-            await _written(request, out)
+            await _write(request, out)
         except ClientDisconnect:
             raise UsageError("the upload ended early", fix="send it again") from None
         finally:
@@ -136,14 +136,14 @@ async def received(
 
 
 Uploaded = Annotated[Upload, Depends(received)]
-"""A parameter of a route that takes a file; it stands after who asks."""
+"""A parameter of a route that takes a file; declare it after the user."""
 
 
-async def _written(request: Request, out: BinaryIO) -> None:
-    held = bytearray()
+async def _write(request: Request, out: BinaryIO) -> None:
+    buffer = bytearray()
     async for chunk in request.stream():
-        held += chunk
-        if len(held) >= _CHUNK:
-            await run_in_threadpool(out.write, bytes(held))
-            held.clear()
-    await run_in_threadpool(out.write, bytes(held))
+        buffer += chunk
+        if len(buffer) >= _CHUNK:
+            await run_in_threadpool(out.write, bytes(buffer))
+            buffer.clear()
+    await run_in_threadpool(out.write, bytes(buffer))

@@ -1,4 +1,4 @@
-"""Answers: what a route found, in the very JSON that the command line prints; lists by the page."""
+"""Responses: the same JSON that the command line prints; lists by the page."""
 
 from __future__ import annotations
 
@@ -16,116 +16,116 @@ from karat.reports.golden.golden import to_json
 from karat.web.framework.lists import OWN, Ask, Column, Kind, listed
 
 MOST = 1_000
-"""Rows of a page, at most."""
+"""Maximum rows per page."""
 OF_LISTS = frozenset({*OWN, "per", "edition", "between"})
-"""What an address says of lists: no attribute can be filtered by under these names."""
+"""Query parameters of lists: no attribute can be filtered under these names."""
 Number = Annotated[int, Path(ge=0, lt=2**63)]
-"""The number of something in the store, as an address has it."""
-_AT = "\0at"  # no attribute is called so: no store can hold it
+"""A path parameter: the id of a row of the store."""
+_AT = "\0at"  # no attribute has this name: it cannot be stored
 _T = TypeVar("_T")
 
 
-def said(found: Any, status: int = 200) -> Response:
+def json_response(value: Any, status: int = 200) -> Response:
     """Anything as JSON: objects by their fields, tables row by row."""
-    return Response(to_json(found), status, media_type="application/json")
+    return Response(to_json(value), status, media_type="application/json")
 
 
-def printed(found: dict[str, Any], status: int = 200) -> Response:
-    """An object that has its JSON already, as ``to_dict`` of results gives it."""
-    text = json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False)
+def dict_response(value: dict[str, Any], status: int = 200) -> Response:
+    """A dictionary as JSON, such as ``to_dict`` of a result."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     return Response(text.encode("utf-8", "replace"), status, media_type="application/json")
 
 
 @dataclass(frozen=True)
 class Window:
-    """The page of a list that is asked for.
+    """The requested page of a list.
 
     Attributes:
         request: The request.
         page: From 1.
-        per: Rows of a page.
+        per: Rows per page.
     """
 
     request: Request
     page: int
     per: int
 
-    def of(self, frame: pl.DataFrame) -> Response:
-        """A page of a table, filtered and sorted as the address says.
+    def table(self, frame: pl.DataFrame) -> Response:
+        """A page of a table, filtered and sorted by the address.
 
         Raises:
-            UsageError: it has no such column, or a value of it cannot be meant so.
+            UsageError: an unknown column, or an invalid filter.
         """
-        asked = Ask.of(self.request)
-        own = OF_LISTS | (asked.others or frozenset())  # what the route itself understands
-        where = {name: value for name, value in asked.where.items() if name not in own}
+        ask = Ask.of(self.request)
+        own = OF_LISTS | (ask.others or frozenset())  # parameters of the route itself
+        where = {name: value for name, value in ask.where.items() if name not in own}
         plain = {name: kind for name, kind in frame.schema.items() if not kind.is_nested()}
-        for name in (*where, *([asked.sort.removeprefix("-")] if asked.sort else [])):
+        for name in (*where, *([ask.sort.removeprefix("-")] if ask.sort else [])):
             if name not in plain:
                 raise UsageError(
-                    f"the list has no column {name!r} to be chosen or sorted by",
+                    f"the list has no column {name!r} to filter or sort by",
                     nearest=nearest(name, plain),
                 )
         columns = [Column(name, name, _kind(name, kind)) for name, kind in plain.items()]
         search = [name for name, kind in plain.items() if kind == pl.String]
-        found = listed(
+        result = listed(
             frame.with_row_index(_AT),
             [*columns, Column(_AT, "")],
-            Ask(asked.search, where, asked.sort),
+            Ask(ask.search, where, ask.sort),
             search=search,
             per_page=1,
         )
-        if found.passed_over:
-            name = found.passed_over[0]
+        if result.passed_over:
+            name = result.passed_over[0]
             if name not in where:
                 raise UsageError("the search has too many words", fix="use fewer")
-            raise UsageError(f"{name}={where[name]!r} cannot be understood", fix=f"{name}=>=2")
-        places = found.every[_AT]
+            raise UsageError(f"invalid filter {name}={where[name]!r}", fix=f"{name}=>=2")
+        places = result.every[_AT]
         shown = frame[places.slice((self.page - 1) * self.per, self.per)]
-        return self._page(shown, found.found)
+        return self._page(shown, result.found)
 
-    def part(self, frame: pl.DataFrame, found: int) -> Response:
-        """A page whose rows were chosen already, of ``found`` rows in all."""
-        return self._page(frame, found)
+    def slice(self, frame: pl.DataFrame, total: int) -> Response:
+        """A page whose rows are selected already, of ``total`` rows in all."""
+        return self._page(frame, total)
 
-    def over(self, rows: Sequence[_T], told: Callable[[_T], Any] = lambda row: row) -> Response:
-        """A page of a list of anything, in its own order, each row as ``told`` tells it."""
+    def items(self, rows: Sequence[_T], item: Callable[[_T], Any] = lambda row: row) -> Response:
+        """A page of any list, in its own order, with ``item`` applied to each row."""
         begin = (self.page - 1) * self.per
-        return self._page([told(row) for row in rows[begin : begin + self.per]], len(rows))
+        return self._page([item(row) for row in rows[begin : begin + self.per]], len(rows))
 
-    def _page(self, items: Any, found: int) -> Response:
-        return said(
+    def _page(self, items: Any, total: int) -> Response:
+        return json_response(
             {
                 "items": items,
-                "found": found,
+                "found": total,
                 "page": self.page,
                 "per": self.per,
-                "next": self._next(found),
+                "next": self._next(total),
             }
         )
 
-    def _next(self, found: int) -> str | None:
-        if self.page * self.per >= found:
+    def _next(self, total: int) -> str | None:
+        if self.page * self.per >= total:
             return None
-        asked = [(n, v) for n, v in self.request.query_params.multi_items() if n != "page"]
+        query = [(n, v) for n, v in self.request.query_params.multi_items() if n != "page"]
         base: str = self.request.app.state.site.settings.base
         path = self.request.scope["path"].removeprefix(base)
         raw = self.request.scope.get("raw_path")
-        if raw is not None:  # ids keep their percent signs
+        if raw is not None:  # keep ids percent-encoded
             path = raw.decode("ascii", "replace").partition("?")[0].removeprefix(base)
-        return f"{base}{path}?{urlencode([*asked, ('page', self.page + 1)])}"
+        return f"{base}{path}?{urlencode([*query, ('page', self.page + 1)])}"
 
 
 def _window(
     request: Request,
     page: Annotated[int, Query(ge=1, le=10**9, description="From 1.")] = 1,
-    per: Annotated[int, Query(ge=1, le=MOST, description="Rows of a page.")] = 100,
+    per: Annotated[int, Query(ge=1, le=MOST, description="Rows per page.")] = 100,
 ) -> Window:
     return Window(request, page, per)
 
 
 Paged = Annotated[Window, Depends(_window)]
-"""A parameter of a route that answers with a list."""
+"""A parameter of a route that returns a list."""
 
 
 def _kind(name: str, kind: pl.DataType) -> Kind:

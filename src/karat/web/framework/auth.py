@@ -1,4 +1,4 @@
-"""Who asks, and what they may: every route names one of the needs below, or it does not start."""
+"""Authentication and authorization: every route declares one of the requirements below."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
+from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from karat.errors import UsageError
@@ -21,17 +22,17 @@ _SAFE = {"GET", "HEAD", "OPTIONS"}
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _CSRF = 32  # bytes, of the token and of what masks it
 FIELD, HEADER = "csrf", "x-csrf"
-"""Where a form and a script say the token that shows the request to come from our own page."""
+"""The form field and the header that carry the CSRF token."""
 
 
 @dataclass(frozen=True)
 class Principal:
-    """Who asks.
+    """The authenticated user of a request.
 
     Attributes:
-        person: Who it is.
+        person: The user.
         session: The session's secret; None with an API token.
-        csrf: What a form of theirs has to say; empty with an API token.
+        csrf: CSRF token for forms; empty with an API token.
     """
 
     person: Person
@@ -40,11 +41,11 @@ class Principal:
 
 
 class Refused(Exception):
-    """The request is not answered.
+    """Access is denied.
 
     Args:
-        status: 401 nobody is signed in · 403 they may not.
-        why: In a sentence.
+        status: 401 not signed in · 403 not allowed.
+        why: The reason.
     """
 
     def __init__(self, status: Literal[401, 403], why: str) -> None:
@@ -53,23 +54,23 @@ class Refused(Exception):
 
 
 class Requires:
-    """What a route asks of who calls it.
+    """What a route requires of its caller.
 
     Args:
-        role: Least role; None for a route open to everybody.
-        scope: What an API token must be good for; None where no token is taken.
-        looks: Whether it is looked up who asks; else nobody does, and the store is not needed.
+        role: Lowest role allowed; None for a public route.
+        scope: Scope that an API token needs; None if the route accepts no token.
+        looks: Whether to look up the caller; if not, the store is not needed.
     """
 
     def __init__(self, role: Role | None, scope: Scope | None, *, looks: bool = True) -> None:
         self.role, self.scope, self.looks = role, scope, looks
 
     async def __call__(self, request: Request) -> Principal | None:
-        """Who asks; None on an open route where nobody is signed in.
+        """The caller; None on a public route without a session.
 
         Raises:
-            Refused: they are nobody, or may not.
-            UsageError: a form holds what no store can.
+            Refused: not signed in, or not allowed.
+            UsageError: a form has text that cannot be stored.
         """
         if not self.looks:
             request.state.asking = None
@@ -83,10 +84,11 @@ class Requires:
         request.state.asking = asking
         if self.role is not None:
             if asking is None:
-                raise Refused(401, "nobody is signed in")
+                raise Refused(401, "you are not signed in")
             if not _reaches(asking.person.role, self.role):
-                raise Refused(403, f"this is for {self.role}s, and {asking.person.name} is none")
-        # Last of all, because it may read the body: not that of somebody who may not send it.
+                has = f"{asking.person.name} has the role {asking.person.role}"
+                raise Refused(403, f"this requires the role {self.role}; {has}")
+        # Last, because it may read the body, which only an authorized caller may send.
         if asking is not None and asking.session is not None and request.method not in _SAFE:
             await _check_origin(request, asking.session)
         if request.method not in _SAFE:
@@ -94,22 +96,22 @@ class Requires:
         return asking
 
     def _by_token(self, site: AppState, token: str) -> Principal:
-        found = site.accounts.by_token(token)
-        if found is None:
-            raise Refused(401, "the API token is not known, was revoked, or has ended")
-        person, scopes = found
+        owner = site.accounts.by_token(token)
+        if owner is None:
+            raise Refused(401, "the API token is unknown, revoked or expired")
+        person, scopes = owner
         if self.scope is None:
-            raise Refused(403, "this takes no API token: sign in")
+            raise Refused(403, "API tokens are not accepted here: sign in")
         if self.scope not in scopes:
-            raise Refused(403, f"the API token is not good for {self.scope!r}")
+            raise Refused(403, f"the API token lacks the scope {self.scope!r}")
         return Principal(person)
 
 
 def csrf_of(session: str) -> str:
-    """What forms shown in a session have to say; written differently each time.
+    """The CSRF token for forms of a session, masked anew each time.
 
-    Pages are compressed, and show what their address says. Were the token always the same text,
-    the length of a page would tell how much of it an address has guessed (BREACH).
+    Pages are compressed and echo parts of their address. If the token were always the same text,
+    the length of a page would reveal how much of it a guess in the address gets right (BREACH).
     """
     mask = secrets.token_bytes(_CSRF)
     return (mask + _masked(_csrf(session), mask)).hex()
@@ -123,47 +125,47 @@ def _masked(text: bytes, mask: bytes) -> bytes:
     return bytes(one ^ other for one, other in zip(text, mask, strict=True))
 
 
-def _is_csrf(said: str | None, session: str) -> bool:
-    """Whether a form says what ``csrf_of`` wrote for its session, at any time."""
+def _is_csrf(token: str | None, session: str) -> bool:
+    """Whether ``csrf_of`` made this token for this session, at any time."""
     try:
-        held = bytes.fromhex(said or "")
+        data = bytes.fromhex(token or "")
     except ValueError:
         return False
-    if len(held) != 2 * _CSRF:
+    if len(data) != 2 * _CSRF:
         return False
-    return hmac.compare_digest(_masked(held[_CSRF:], held[:_CSRF]), _csrf(session))
+    return hmac.compare_digest(_masked(data[_CSRF:], data[:_CSRF]), _csrf(session))
 
 
 def by_session(site: AppState, request: Request) -> Principal | None:
-    """Who is signed in with the browser that sends a request."""
+    """The user signed in with the browser that sends a request."""
     secret = request.cookies.get(site.cookie)
     person = site.accounts.by_session(secret) if secret else None
     return None if person is None or secret is None else Principal(person, secret, csrf_of(secret))
 
 
 def may_upload(site: AppState, request: Request) -> bool:
-    """Whether a request may be large: an engineer sends it, or a token that may write."""
+    """Whether a request may be large: an engineer's, with a token only if it has ``write``."""
     token = _token(request)
     if token is not None:
-        found = site.accounts.by_token(token)
-        return found is not None and _reaches(found[0].role, "engineer") and "write" in found[1]
+        owner = site.accounts.by_token(token)
+        return owner is not None and _reaches(owner[0].role, "engineer") and "write" in owner[1]
     asking = by_session(site, request)
     return asking is not None and _reaches(asking.person.role, "engineer")
 
 
-def from_elsewhere(request: Request) -> bool:
-    """Whether another site's page made a browser send this, as far as the browser says so.
+def is_cross_site(request: Request) -> bool:
+    """Whether the browser says that another site's page caused this request.
 
-    Browsers say ``Sec-Fetch-AppState`` over HTTPS and on this machine only; ``Origin`` everywhere.
+    Browsers send ``Sec-Fetch-Site`` only over HTTPS and to localhost, ``Origin`` everywhere.
     """
-    said = request.headers.get("sec-fetch-site")
-    if said is not None:
-        return said not in {"same-origin", "none"}
+    fetch_site = request.headers.get("sec-fetch-site")
+    if fetch_site is not None:
+        return fetch_site not in {"same-origin", "none"}
     origin = request.headers.get("origin")
     if origin is None:
         return False
     try:
-        # Without ports: a proxy may leave its own out of Host.
+        # Without ports: a proxy may drop its port from Host.
         return (
             urlsplit(origin).hostname != urlsplit(f"//{request.headers.get('host', '')}").hostname
         )
@@ -172,7 +174,7 @@ def from_elsewhere(request: Request) -> bool:
 
 
 def _token(request: Request) -> str | None:
-    """An API token; what a proxy asks of browsers (``Basic``) is not for us."""
+    """The API token, if any; ``Basic`` credentials are for a proxy."""
     kind, _, secret = request.headers.get("authorization", "").partition(" ")
     return secret.strip() if kind.casefold() == "bearer" else None
 
@@ -182,24 +184,24 @@ def _reaches(role: Role, least: Role) -> bool:
 
 
 async def _check_origin(request: Request, session: str) -> None:
-    """Refuse what another site's page made a browser send."""
-    said = request.headers.get(HEADER)
-    if said is None and request.headers.get("content-type", "").startswith(_FORMS):
+    """Reject cross-site requests and those without a valid CSRF token."""
+    token = request.headers.get(HEADER)
+    if token is None and request.headers.get("content-type", "").startswith(_FORMS):
         field = (await request.form()).get(FIELD)
-        said = field if isinstance(field, str) else None
-    if not _is_csrf(said, session) or from_elsewhere(request):
-        raise Refused(403, "the request did not come from a page of karat: reload, and try again")
+        token = field if isinstance(field, str) else None
+    if not _is_csrf(token, session) or is_cross_site(request):
+        raise Refused(403, "the request did not come from a page of karat: reload and try again")
 
 
 async def _check_texts(request: Request) -> None:
-    """Refuse texts of a form that no store can hold; here, so that no route has to."""
-    # A route that reads no form has read none yet, and may read the body itself.
+    """Reject form texts that cannot be stored, for all routes at once."""
+    # A route without a form may still have to read the body itself.
     if getattr(request, "_form", None) is None:
         return
     for name, value in (await request.form()).multi_items():
         text = value if isinstance(value, str) else value.filename or ""
         if not (storable(name) and storable(text)):
-            raise UsageError("no text holds the character 0, or half of a character")
+            raise UsageError("text must not contain NUL or unpaired surrogates")
 
 
 ANYTHING = Requires(None, None, looks=False)
@@ -209,7 +211,23 @@ READER = Requires("engineer", "read")
 ENGINEER = Requires("engineer", "write")
 OWNER = Requires("owner", "admin")
 SESSION = Requires("rater", None)
-"""One's own account, which no token may change."""
+"""Your own account, which no token may change."""
+
+
+def requires_of(route: object) -> Requires:
+    """What a route requires of its caller.
+
+    Raises:
+        TypeError: the route declares nothing: without this check it would be public by mistake.
+    """
+    declared: list[Requires] = []
+    if isinstance(route, APIRoute):
+        calls = (dependency.call for dependency in route.dependant.dependencies)
+        declared = [call for call in calls if isinstance(call, Requires)]
+    if len(declared) != 1:
+        raise TypeError(f"{getattr(route, 'path', route)} does not say who may call it")
+    return declared[0]
+
 
 Anonymous = Annotated[None, Depends(ANYTHING)]
 MaybeSomebody = Annotated[Principal | None, Depends(EVERYBODY)]

@@ -1,4 +1,4 @@
-"""Charts of a report on a page: what is pointed at in them leads to addresses."""
+"""Charts of a report on a page, with links from measures, slices and queries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Charts:
     Attributes:
         measures: Every measure with its interval.
         sliced: As ``Drawn.sliced``.
-        spread: What each query adds, or how many have which value.
+        spread: Contribution of each query, or a histogram of values.
     """
 
     measures: list[Figure]
@@ -25,27 +25,22 @@ class Charts:
     spread: list[Figure]
 
     def of_slice(self, candidate: str | None, attribute: str) -> Figure | None:
-        """The chart of one attribute, if there is one."""
+        """The chart of one attribute, if any."""
         return self.sliced.get(slice_key(candidate, attribute))
 
 
 def charts(drawn: Drawn, address: Callable[[Mapping[str, str]], str]) -> Charts:
-    """Charts with addresses.
+    """Add links to charts; ``address`` gives the target for a measure, slice or query."""
 
-    Args:
-        drawn: As they were drawn.
-        address: Where a measure, a slice or a query leads.
-    """
-
-    def led(figure: Figure) -> Figure:
+    def linked(figure: Figure) -> Figure:
         wide, narrow = (
-            with_leads(svg, drawn.leads, lambda said: html.escape(address(said)))
+            with_leads(svg, drawn.leads, lambda target: html.escape(address(target)))
             for svg in (figure.wide, figure.narrow)
         )
         return replace(figure, wide=wide, narrow=narrow)
 
     return Charts(
-        [led(each) for each in drawn.measures],
-        {key: led(each) for key, each in drawn.sliced.items()},
-        [led(each) for each in drawn.spread],
+        [linked(figure) for figure in drawn.measures],
+        {key: linked(figure) for key, figure in drawn.sliced.items()},
+        [linked(figure) for figure in drawn.spread],
     )

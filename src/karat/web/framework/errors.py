@@ -1,4 +1,4 @@
-"""What becomes of a request that cannot be answered: one shape for pages, one for the API."""
+"""Error responses: one shape for pages, one for the API."""
 
 from __future__ import annotations
 
@@ -19,32 +19,33 @@ from starlette.routing import Match
 from karat.errors import InputError, KaratError, MissingExtra, UsageError, no_room, on_page
 from karat.store.sql.judgments import LeaseLost
 from karat.web.framework.auth import Principal, Refused, by_session
+from karat.web.framework.jobs import BUSY
 from karat.web.framework.pages import Page, show
 from karat.workflows.accounts.accounts import SignInRefused
 
 LOG = logging.getLogger("karat.web")
 _OF_HTTP = {
     404: ("not_found", "there is no such page"),
-    405: ("usage", "this cannot be done here"),
-    408: ("timeout", "the request did not come in time"),
-    413: ("too_large", "this is larger than you may send"),
+    405: ("usage", "this method is not allowed here"),
+    408: ("timeout", "the request timed out"),
+    413: ("too_large", "the request is larger than allowed"),
     429: ("too_many", "too many requests"),
-    503: ("busy", "the server computes as much as it can at once: look again in a minute"),
+    503: ("busy", BUSY),
 }
 
 
 @dataclass(frozen=True)
 class Said:
-    """An error as the API says it.
+    """An error as the API returns it.
 
     Attributes:
         code: ``usage`` | ``input`` | ``conflict`` | ``not_found`` | ``not_signed_in`` |
             ``not_allowed`` | ``too_many`` | ``timeout`` | ``busy`` | ``too_large`` |
             ``missing_extra`` | ``no_room`` | ``error``.
         message: What is wrong.
-        where: File, line, query, document or field it concerns, as far as these are known.
+        where: File, line, query, document or field, as far as known.
         nearest: The nearest valid choices.
-        fix: What to do; None if nothing is known to help.
+        fix: What to do, if known.
     """
 
     code: str
@@ -58,40 +59,36 @@ class Said:
         return {"error": {name: getattr(self, name) for name in self.__dataclass_fields__}}
 
     def on_page(self) -> Said:
-        """The same, with what to do as a page says it."""
+        """The same, with the fix worded for pages."""
         return replace(self, fix=None if self.fix is None else on_page(self.fix))
 
 
 class NotFound(UsageError):
-    """There is nothing of this name."""
+    """Nothing has this name or id."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorPage(Page):
-    """A request that was not answered.
-
-    Attributes:
-        said: What is wrong, and what to do.
-    """
+    """An error, with its fix."""
 
     template: ClassVar[str] = "error.html.j2"
     said: Said
 
 
-def told(error: Exception, *, trusted: bool = True) -> tuple[int, Said]:
-    """Status and words of an error.
+def describe(error: Exception, *, trusted: bool = True) -> tuple[int, Said]:
+    """Status and message of an error.
 
     Args:
         error: The error.
-        trusted: Whether who is told may know of the server: which database it has, and where.
+        trusted: Whether the reader may learn details of the server, such as its database.
     """
     if isinstance(error, Refused):
         code = "not_signed_in" if error.status == 401 else "not_allowed"
         return error.status, Said(code, str(error))
     if no_room(error):
-        LOG.error("no room: %s", error, exc_info=error)
-        what = "there is no room for this on the server"
-        return 507, Said("no_room", what, fix="whoever runs it makes room; then send it again")
+        LOG.error("no space left: %s", error, exc_info=error)
+        what = "the server has no space left for this"
+        return 507, Said("no_room", what, fix="free disk space on the server, then send it again")
     if isinstance(error, UsageError):
         status, code = _of_usage(error)
         return status, Said(code, error.what, nearest=list(error.nearest), fix=error.fix)
@@ -108,11 +105,11 @@ def told(error: Exception, *, trusted: bool = True) -> tuple[int, Said]:
         where = {"field": place} if place else {}
         return 400, Said("usage", f"{place or 'the request'}: {first['msg']}", where)
     if isinstance(error, HTTPException):
-        code, words = _OF_HTTP.get(error.status_code, ("usage", str(error.detail)))
-        return error.status_code, Said(code, words)
+        code, message = _OF_HTTP.get(error.status_code, ("usage", str(error.detail)))
+        return error.status_code, Said(code, message)
     number = secrets.token_hex(4)
     LOG.error("error %s", number, exc_info=error, extra={"error": number})
-    fix = f"the server's log has more, under {number}"
+    fix = f"look in the server's log for error {number}"
     if isinstance(error, KaratError):
         what, _, own = str(error).partition("\n  fix: ")
         if trusted:
@@ -130,23 +127,23 @@ def _of_usage(error: UsageError) -> tuple[int, str]:
 
 
 def refused(error: KaratError) -> tuple[int, Said]:
-    """Status and words of an error, for the page whose form was refused."""
-    status, said = told(error)
-    return status, said.on_page()
+    """Status and message of an error, for the page with the rejected form."""
+    status, body = describe(error)
+    return status, body.on_page()
 
 
-def answer(request: Request, error: Exception) -> Response:
-    """The answer to a request that failed: JSON for the API and scripts, else a page."""
-    if not hasattr(request.state, "asking"):  # no route took it, and it shows the menu all the same
+def error_response(request: Request, error: Exception) -> Response:
+    """The response to a failed request: JSON for the API and scripts, else a page."""
+    if not hasattr(request.state, "asking"):  # no route matched; the menu still needs the user
         request.state.asking = None
-        with suppress(KaratError):  # the store may be what does not answer
+        with suppress(KaratError):  # the store may be what failed
             request.state.asking = by_session(request.app.state.site, request)
     asking: Principal | None = request.state.asking
-    status, said = told(error, trusted=asking is not None and asking.person.role != "rater")
+    status, body = describe(error, trusted=asking is not None and asking.person.role != "rater")
     headers: dict[str, str] = {}
     if isinstance(error, HTTPException) and error.headers:
         headers.update({name.lower(): value for name, value in error.headers.items()})
-    if status == 405:  # the router names the methods of the first route alone
+    if status == 405:  # the router names only the methods of the first route
         headers["allow"] = ", ".join(_methods(request))
     if isinstance(error, SignInRefused) and error.wait_s:
         headers["retry-after"] = str(error.wait_s)
@@ -155,26 +152,26 @@ def answer(request: Request, error: Exception) -> Response:
     if path.startswith("/api/") or "text/html" not in request.headers.get("accept", "text/html"):
         if status == 401:
             headers["www-authenticate"] = "Bearer"
-        # Whoever calls the API has no command line there: of two wordings not that of commands.
-        return JSONResponse(said.on_page().to_dict(), status, headers)
+        # As on pages: callers of the API have no command line there.
+        return JSONResponse(body.on_page().to_dict(), status, headers)
     if status == 401 and request.method in {"GET", "HEAD"}:
         query = f"?{request.url.query}" if request.url.query else ""
         return RedirectResponse(f"{base}/sign-in?{urlencode({'next': path + query})}", 303)
-    titles = {401: "Sign in first", 403: "Not allowed", 404: "Not found", 429: "Too many tries"}
-    page = ErrorPage(title=titles.get(status, "This did not work"), said=said.on_page())
+    titles = {401: "Sign in first", 403: "Not allowed", 404: "Not found", 429: "Too many attempts"}
+    page = ErrorPage(title=titles.get(status, "Something went wrong"), said=body.on_page())
     response = show(request, page, status)
     response.headers.update(headers)
     return response
 
 
 def _methods(request: Request) -> list[str]:
-    """The methods that a path answers to, of all its routes."""
-    routes = (each.original_route for each in iter_route_contexts(request.app.routes))
+    """The methods that a path accepts, over all its routes."""
+    routes = (context.original_route for context in iter_route_contexts(request.app.routes))
     of_path = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
     return sorted({name for route in of_path for name in getattr(route, "methods", None) or ()})
 
 
 def install(app: FastAPI) -> None:
-    """Let every error end in ``answer``; those that nobody expects do so in ``guards``."""
+    """Handle expected errors by ``error_response``; ``middleware`` does so for all others."""
     for kind in (Refused, KaratError, RequestValidationError, HTTPException):
-        app.add_exception_handler(kind, answer)
+        app.add_exception_handler(kind, error_response)

@@ -1,4 +1,4 @@
-"""Numbers in addresses, texts that every store can hold, and several of these in one field."""
+"""Ids in addresses, texts that can be stored, and several texts packed into one field."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Annotated
 from fastapi import Path
 
 Id = Annotated[int, Path(ge=1, lt=2**63)]
-"""The number of something in the store, as an address has it."""
+"""A path parameter: the id of a row of the store."""
 
 
 def storable(text: str) -> bool:
-    """Whether a store can hold a text: no character 0, and no half of a character (U+D800 on)."""
-    return "\0" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
+    """Whether a text can be stored: it has no NUL and no unpaired surrogates."""
+    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def packed(*texts: str | None) -> str:
-    """Texts as one, which a form says of what it shows."""
+    """Texts packed into one form value."""
     return json.dumps(texts, ensure_ascii=False)
 
 
 def unpacked(text: str, number: int) -> list[str | None] | None:
-    """The texts that ``packed`` was given; None if it does not hold so many that can be kept."""
+    """The texts given to ``packed``; None unless there are ``number`` that can be stored."""
     try:
-        found = json.loads(text)
+        texts = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, list) or len(found) != number:
+    if not isinstance(texts, list) or len(texts) != number:
         return None
-    good = all(each is None or (isinstance(each, str) and storable(each)) for each in found)
-    return found if good else None
+    valid = all(part is None or (isinstance(part, str) and storable(part)) for part in texts)
+    return texts if valid else None

@@ -1,12 +1,11 @@
-"""What a form makes once, however often it is sent, and its secret, which is shown once after it.
+"""Forms that create a secret once, however often they are sent, and show it once.
 
-A page has a value drawn for it in each such form (``shell.once``). With the session's secret and
-all that was typed it gives the secret that is made: a second click makes the same one, which the
-store has. The answer leads to a page, so that a reload sends nothing; until that is shown, a cookie
-holds the secret, sealed, for this session and page alone. It is never part of an address.
+Each such form has a random value (``shell.once``). Together with the session's secret and the
+input it determines the new secret: a second click creates the same one, which the store already
+has. The response redirects to a page, so that a reload sends nothing; until that page is shown, a
+cookie carries the secret, sealed for this session and page. It never appears in an address.
 
-What a page says once after a form (``lead_saying``) goes the same way, so that nobody who is sent
-the address reads it.
+One-time messages after a form (``lead_saying``) use the same mechanism.
 """
 
 from __future__ import annotations
@@ -19,53 +18,44 @@ from collections.abc import Callable
 from typing import Annotated, Literal, TypeVar
 
 from fastapi import Form, Request, Response
-from fastapi.responses import RedirectResponse
 
 from karat.web.framework.auth import Principal
-from karat.web.framework.pages import Page, show
+from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.signed_values import seal, unseal
 from karat.web.framework.state import AppState
 
 _LASTS_S = 60
 Kind = Literal["once", "said"]
-"""What a cookie holds: a secret, or what a page says."""
+"""What a cookie carries: a secret, or a message."""
 
 Once = Annotated[str, Form(max_length=200)]
-"""A parameter of a route: what the form says under ``once``; empty if it does not."""
+"""A parameter of a route: the form's ``once`` value; empty without one."""
 
 
 def secret_of(asking: Principal, sent: str, *about: object) -> str | None:
-    """The secret that a form makes: 43 characters, as ``secrets.token_urlsafe(32)`` has.
+    """The secret that a form creates: 43 characters, like ``secrets.token_urlsafe(32)``.
 
     Args:
-        asking: Who sends it.
-        sent: What it says under ``once``.
-        about: What it is for, and all that was typed: another wish makes another secret.
+        asking: Who sends the form.
+        sent: Its ``once`` value.
+        about: Purpose and input: different input gives a different secret.
 
     Returns:
-        None where there is no session, or the form says nothing: any will do then.
+        None without a session or a ``once`` value: the caller then draws a random one.
     """
     if asking.session is None or not sent:
         return None
-    said = json.dumps(["once", sent, *map(str, about)])
-    digest = hmac.digest(asking.session.encode(), said.encode(), hashlib.sha256)
+    message = json.dumps(["once", sent, *map(str, about)])
+    digest = hmac.digest(asking.session.encode(), message.encode(), hashlib.sha256)
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 def lead_to(
     request: Request, site: AppState, asking: Principal, where: str, secret: str
 ) -> Response:
-    """Lead to the page that shows a secret.
-
-    Args:
-        request: What was asked.
-        site: The site.
-        asking: Who is to see it, in a session.
-        where: The page, without the base; it answers by ``show_once``.
-        secret: What it shows.
-    """
-    response = RedirectResponse(f"{site.settings.base}{where}", 303)
-    _hold(response, request, site, asking, where, secret, "once")
+    """Redirect to the page ``where`` (without the base), which shows a secret by ``show_once``."""
+    response = redirect(site, where)
+    _set_cookie(response, request, site, asking, where, secret, "once")
     return response
 
 
@@ -76,14 +66,14 @@ def show_once(
     where: str,
     page: Callable[[str | None], Page],
 ) -> Response:
-    """A page with the secret that ``lead_to`` led here with, if it did; the next time without.
+    """Show a page with the secret from ``lead_to``, if any, and forget the secret.
 
     Args:
-        request: What was asked; only a page for eyes takes the secret.
-        site: The site.
-        asking: Who looks.
-        where: The page, without the base.
-        page: Gives the page, with a secret or None.
+        request: The request; with ``format=`` the secret stays for the HTML page.
+        site: State of the app.
+        asking: The user.
+        where: Path of the page, without the base.
+        page: Builds the page, with a secret or None.
     """
     sealed = request.cookies.get(_cookie(site))
     if sealed is None or asking.session is None or "format" in request.query_params:
@@ -98,19 +88,19 @@ def show_once(
 def lead_saying(
     request: Request, site: AppState, asking: Principal, where: str, said: str, tail: str = ""
 ) -> Response:
-    """Lead to a page that says once what was done.
+    """Redirect to a page that shows a message once.
 
     Args:
-        request: What was asked.
-        site: The site.
-        asking: Who is to read it; without a session, as with an API token, it is not said.
-        where: The page, without the base; it answers by ``show_said``.
-        said: What it says; nothing if empty.
-        tail: The rest of its address, from ``?`` or ``#`` on.
+        request: The request.
+        site: State of the app.
+        asking: The user; without a session, as with an API token, there is no message.
+        where: Path of the page, without the base; it uses ``show_said``.
+        said: The message, or empty.
+        tail: The rest of the address, from ``?`` or ``#`` on.
     """
-    response = RedirectResponse(f"{site.settings.base}{where}{tail}", 303)
+    response = redirect(site, f"{where}{tail}")
     if said and asking.session is not None:
-        _hold(response, request, site, asking, where, said, "said")
+        _set_cookie(response, request, site, asking, where, said, "said")
     return response
 
 
@@ -126,28 +116,28 @@ def show_said(
     waits: Callable[[_P], bool] = lambda _: False,
     status: Callable[[], int] = lambda: 200,
 ) -> Response:
-    """A page with what ``lead_saying`` led here with, if it did; the next time without.
+    """Show a page with the message from ``lead_saying``, if any, and forget the message.
 
     Args:
-        request: What was asked; only a page for eyes says it.
-        site: The site.
-        asking: Who looks.
-        where: The page, without the base.
-        page: Gives the page, with what is said, or an empty text.
-        waits: Whether the page is shown again by itself, as its numbers are being computed: what
-            is said stays until then.
-        status: Of the answer, once the page is made.
+        request: The request; with ``format=`` the message stays for the HTML page.
+        site: State of the app.
+        asking: The user.
+        where: Path of the page, without the base.
+        page: Builds the page, with a message or an empty text.
+        waits: Whether the page will reload itself because its numbers are being computed: the
+            message stays until then.
+        status: Status of the response, asked for after the page is built.
     """
-    said = said_here(request, site, asking, where)
-    shown = page(said)
+    message = said_here(request, site, asking, where)
+    shown = page(message)
     response = show(request, shown, status())
-    if said and not waits(shown):
+    if message and not waits(shown):
         forget(response, site, where)
     return response
 
 
 def said_here(request: Request, site: AppState, asking: Principal, where: str) -> str:
-    """What ``lead_saying`` led here with; empty if it did not, or a program reads the page."""
+    """The message from ``lead_saying``; empty without one, or if a program reads the page."""
     sealed = request.cookies.get(_cookie(site, "said"))
     if sealed is None or asking.session is None or "format" in request.query_params:
         return ""
@@ -155,11 +145,11 @@ def said_here(request: Request, site: AppState, asking: Principal, where: str) -
 
 
 def forget(response: Response, site: AppState, where: str) -> None:
-    """Have the browser forget what ``lead_saying`` led to a page with."""
+    """Delete the message of ``lead_saying`` in the browser."""
     response.delete_cookie(_cookie(site, "said"), path=f"{site.settings.base}{where}")
 
 
-def _hold(
+def _set_cookie(
     response: Response,
     request: Request,
     site: AppState,
@@ -168,7 +158,7 @@ def _hold(
     text: str,
     kind: Kind,
 ) -> None:
-    """Have the browser hold a text for one page, sealed."""
+    """Set a cookie with a sealed text for one page."""
     about = [where] if kind == "once" else [kind, where]
     response.set_cookie(
         _cookie(site, kind),

@@ -1,4 +1,4 @@
-"""Computing beside requests: few things at a time, each once, and a page that waits a little."""
+"""Background computation: few jobs at a time, each once; a page waits a little for its own."""
 
 from __future__ import annotations
 
@@ -20,20 +20,17 @@ from karat.errors import KaratError
 
 LOG = logging.getLogger("karat.web")
 REMEMBERED_S = 60.0
-"""For how long it is known why something could not be computed, before it is tried again."""
+"""Seconds for which an error is cached before the job is tried again."""
+BUSY = "the server is busy with other computations: try again in a minute"
 _MOST_ERRORS = 200
 _T = TypeVar("_T")
 
 
 class Busy(HTTPException):
-    """So much is being computed that nothing more is taken on."""
+    """The queue is full."""
 
     def __init__(self) -> None:
-        super().__init__(
-            503,
-            "the server computes as much as it can at once: look again in a minute",
-            {"retry-after": "30"},
-        )
+        super().__init__(503, BUSY, {"retry-after": "30"})
 
 
 @dataclass(eq=False)
@@ -47,24 +44,20 @@ class _Job:
 
 @dataclass(eq=False)
 class Place:
-    """A place for one computation.
-
-    Attributes:
-        free: Whether nothing was put into it yet.
-    """
+    """A reserved place for one job; ``free`` until it is used."""
 
     free: bool = True
 
 
 class JobQueue:
-    """What this process computes now.
+    """The jobs of this process.
 
-    Threads end with the process; whoever looks next has it computed again.
+    Its threads end with the process; the next request then starts a lost job again.
 
     Args:
-        at_once: Computations that run at the same time; the others wait.
+        at_once: Jobs that run at the same time; others wait.
         most: How many may wait.
-        clock: Seconds, from any moment on.
+        clock: Monotonic seconds.
     """
 
     def __init__(
@@ -85,30 +78,30 @@ class JobQueue:
         remembered_s: float = REMEMBERED_S,
         place: Place | None = None,
     ) -> bool:
-        """Have something computed, unless it is being computed, and wait for it a little.
+        """Start a job, unless it is running already, and wait a little for it.
 
         Args:
-            key: Names it.
-            work: Computes it.
+            key: Identifies the job.
+            work: The computation.
             wait_s: Seconds to wait.
-            remembered_s: For how long it is not tried again after it failed.
-            place: One that was reserved for it.
+            remembered_s: Seconds before it is tried again after an error.
+            place: A place reserved for it.
 
         Returns:
-            Whether it has ended.
+            Whether it has finished.
 
         Raises:
-            KaratError: as ``work`` raised it, now or a little before.
-            Busy: too much waits to be computed.
+            KaratError: raised by ``work``, now or within ``remembered_s``.
+            Busy: the queue is full.
         """
         with self._lock:
             job = self._jobs.get(key)
             if job is None:
-                error = self._remembered(key)
+                error = self._cached_error(key)
                 if error is not None:
                     raise error.with_traceback(None)
-                self._give_back(place)
-                job = self._take_on(_Job(key, work, remembered_s))
+                self._release(place)
+                job = self._start(_Job(key, work, remembered_s))
         if not job.done.wait(wait_s):
             return False
         if job.error is not None:
@@ -117,24 +110,24 @@ class JobQueue:
 
     @contextmanager
     def place(self) -> Iterator[Place]:
-        """Reserve a place: a ``run`` with it is not refused after something was stored.
+        """Reserve a place before storing something, so that ``run`` cannot be Busy afterwards.
 
         Raises:
-            Busy: there is none.
+            Busy: the queue is full.
         """
-        made = Place()
+        reserved = Place()
         with self._lock:
             if self._full():
                 raise Busy
             self._places += 1
         try:
-            yield made
+            yield reserved
         finally:
             with self._lock:
-                self._give_back(made)
+                self._release(reserved)
 
     def has(self, key: Hashable) -> bool:
-        """Whether something is being computed, or waits to be."""
+        """Whether a job is running or waiting."""
         with self._lock:
             return key in self._jobs
 
@@ -142,12 +135,12 @@ class JobQueue:
         taken = self._threads + len(self._waiting) + self._places
         return taken >= self._at_once + self._most
 
-    def _give_back(self, place: Place | None) -> None:
+    def _release(self, place: Place | None) -> None:
         if place is not None and place.free:
             place.free = False
             self._places -= 1
 
-    def _take_on(self, job: _Job) -> _Job:
+    def _start(self, job: _Job) -> _Job:
         if self._full():
             raise Busy
         if self._threads < self._at_once:
@@ -158,7 +151,7 @@ class JobQueue:
         self._jobs[job.key] = job
         return job
 
-    def _remembered(self, key: Hashable) -> KaratError | None:
+    def _cached_error(self, key: Hashable) -> KaratError | None:
         error, until = self._errors.get(key, (None, 0.0))
         if error is not None and self._clock() >= until:
             del self._errors[key]
@@ -178,14 +171,14 @@ class JobQueue:
         error: KaratError | None = None
         try:
             job.work()
-        except KaratError as found:
-            LOG.info("computing %s: %s", job.key, found)
-            error = found
+        except KaratError as expected:
+            LOG.info("computing %s: %s", job.key, expected)
+            error = expected
         except BaseException:
             LOG.exception("computing %s failed", job.key)
-            error = KaratError("this is a bug in karat; the server's log has more")
+            error = KaratError("this is a bug in karat; see the server's log")
         if error is not None:
-            # Not with the frames it passed through, which hold tables.
+            # Drop its traceback: the frames keep tables in memory.
             error.__traceback__ = error.__context__ = error.__cause__ = None
         with self._lock:
             job.error = error
@@ -198,11 +191,11 @@ class JobQueue:
 
 
 COMPUTING = JobQueue()
-"""Of this process."""
+"""The job queue of this process."""
 
 
 async def in_turn(request: Request, work: Callable[[], _T]) -> _T:
-    """What takes long and much memory, one at a time; whoever waits holds no thread."""
+    """Run slow, memory-hungry work one at a time; waiting requests block no thread."""
     state = request.app.state
     if not hasattr(state, "api_turns"):
         state.api_turns = asyncio.Semaphore(1)

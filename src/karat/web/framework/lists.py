@@ -1,4 +1,4 @@
-"""Lists: filtered, sorted and paged here, by an address worth sharing; whole as CSV and JSON."""
+"""Lists: filtered, sorted and paged by the address; in full as CSV and JSON."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from karat.errors import UsageError, nearest
 Kind = Literal["text", "number", "signed", "share", "grade", "count", "time", "flag"]
 PER_PAGE = 50
 MOST_ON_A_PAGE = 2_000
-"""Rows that one page can have, as for printing."""
+"""Rows of the largest page, as for printing."""
 ALL = "all"
-"""What an address calls all rows on one page."""
+"""Value of ``page=`` for all rows on one page."""
 _MOST_CHOICES = 30
 MOST_WORDS = 20
-"""Words that are searched for at once; further ones are passed over."""
+"""Words of a search; further ones are ignored."""
 OWN = {"q", "sort", "page", "format"}
-"""What an address says of every list; no column can be filtered by under these names."""
+"""Query parameters of every list; no column can be filtered under these names."""
 NONE = "none"
-"""What a filter calls the lack of a value."""
+"""Filter value for missing values."""
 SOME = "some"
-"""What a filter of numbers, times and flags calls any value."""
+"""Filter value of numbers, times and flags for any value."""
 _NUMBER = r"[+-]?\d{1,20}(?:\.\d{1,20})?(?:[eE][+-]?\d{1,3})?\s?%?"
 _DAY = r"\d{4}-\d{2}-\d{2}"
 _COMPARED: dict[str, Callable[[pl.Expr, Any], pl.Expr]] = {
@@ -48,15 +48,15 @@ class Column:
 
     Attributes:
         name: In the frame, and in addresses.
-        head: What stands above it.
+        head: Its heading.
         kind: How its values are printed and filtered.
-        link: From a row to the address it leads to, without the base path; None for no link.
-        shown: Whether it stands in the table; in CSV and JSON it does in any case.
-        choices: Whether its values are few, and are offered to filter by.
-        vocabulary: All values that a text can have, where these are known: to filter by one is no
-            slip, though no row has it now.
-        longest: Characters of a text that the table shows; all of them stand in CSV and JSON.
-        by: Column of the number that this one says in words, and is sorted by; None for itself.
+        link: Address for a row, without the base path; None for no link.
+        shown: Whether the table shows it; CSV and JSON always have it.
+        choices: Whether it has few values, offered as filters.
+        vocabulary: All possible values, if known: filtering by one is valid even if no row has
+            it now.
+        longest: Characters that the table shows; CSV and JSON have the full text.
+        by: Column to sort by instead: the number behind a text; None for itself.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Column:
 
     @property
     def hint(self) -> str:
-        """How to filter by it, in an example; empty where its text is to be typed."""
+        """An example of a filter; empty for text."""
         if self.kind == "time":
             return "2026-03-01, or >=2026-03-01"
         if self.kind == "flag":
@@ -83,22 +83,22 @@ class Column:
 
 @dataclass(frozen=True)
 class Ask:
-    """What an address asks of a list.
+    """The query of a list, from an address.
 
     Attributes:
         search: Text that a row must contain; empty for all.
-        where: By column, what its value must be: a text; for numbers ``2``, ``>=1``, ``0..1``,
-            ``50%``; for times a day (UTC) or days, likewise; ``yes`` or ``no``; ``none``, or
-            ``some``. A page may put more here, which no column is called.
-        sort: Column to sort by, ``-name`` for the largest first; None for the list's own order.
+        where: Filters by column: a text; for numbers ``2``, ``>=1``, ``0..1``, ``50%``; for times
+            a day (UTC) or days, likewise; ``yes`` or ``no``; ``none`` or ``some``. May also have
+            parameters of the page that no column is named after.
+        sort: Column to sort by, ``-name`` for descending; None for the list's own order.
         page: From 1.
-        whole: Whether all rows are asked for on one page, as for printing: ``page=all``.
-        strict: Whether a program asks, as for CSV or JSON: what it cannot have is an error.
-        others: Parameters of the page's route: what the address says of them is not for its list,
-            whatever the columns are called. None where no route is known.
-        unread: What the address says of the page, if that is no page; else None.
-        repeated: All values of the parameters of the page's route that the address says more than
-            once; a filter has one value, its last.
+        whole: Whether all rows are requested on one page, as for printing: ``page=all``.
+        strict: Whether a program asks, as for CSV or JSON: an invalid query is then an error.
+        others: Parameters of the page's route, which are not filters even if a column has the
+            same name. None if the route is unknown.
+        unread: The value of ``page``, if it is invalid; else None.
+        repeated: All values of route parameters that the address has more than once; a filter
+            has one value, the last.
     """
 
     search: str = ""
@@ -113,35 +113,34 @@ class Ask:
 
     @classmethod
     def of(cls, request: Request) -> Ask:
-        """What the address of a request asks; ``listed`` says what it cannot mean."""
-        said, route = request.query_params, request.scope.get("route")
-        page = said.get("page") or "1"
+        """Parse the address of a request; ``listed`` reports what is invalid."""
+        params, route = request.query_params, request.scope.get("route")
+        page = params.get("page") or "1"
         whole = page == ALL
-        read = whole or (page.isascii() and page.isdecimal() and len(page) < 9 and int(page) > 0)
+        valid = whole or (page.isascii() and page.isdecimal() and len(page) < 9 and int(page) > 0)
         others = None
         if isinstance(route, APIRoute):
-            each_of = [route.dependant, *route.dependant.dependencies]
-            named = [one for part in each_of for one in part.query_params]
-            others = frozenset(each.alias for each in named)
-        every = {name: said.getlist(name) for name in said if name in (others or ())}
+            dependants = [route.dependant, *route.dependant.dependencies]
+            others = frozenset(p.alias for each in dependants for p in each.query_params)
+        every = {name: params.getlist(name) for name in params if name in (others or ())}
         return cls(
-            search=said.get("q", "").strip(),
-            where={key: value for key, value in said.items() if key not in OWN and value != ""},
-            sort=said.get("sort") or None,
-            page=int(page) if read and not whole else 1,
+            search=params.get("q", "").strip(),
+            where={key: value for key, value in params.items() if key not in OWN and value != ""},
+            sort=params.get("sort") or None,
+            page=int(page) if valid and not whole else 1,
             whole=whole,
-            strict=said.get("format") in {"csv", "json"},
+            strict=params.get("format") in {"csv", "json"},
             others=others,
-            unread=None if read else page[:50],
+            unread=None if valid else page[:50],
             repeated={name: values for name, values in every.items() if len(values) > 1},
         )
 
     def address(self, **changed: Any) -> str:
-        """The same address with some of it changed; ``None`` takes it out."""
-        held: dict[str, Any] = {**self.where, **self.repeated}
-        held |= {"q": self.search, "sort": self.sort}
-        held |= {"page": ALL if self.whole else self.page if self.page > 1 else None} | changed
-        return "?" + urlencode({k: v for k, v in held.items() if v not in (None, "")}, doseq=True)
+        """The same address with some parameters changed; ``None`` removes one."""
+        params: dict[str, Any] = {**self.where, **self.repeated}
+        params |= {"q": self.search, "sort": self.sort}
+        params |= {"page": ALL if self.whole else self.page if self.page > 1 else None} | changed
+        return "?" + urlencode({k: v for k, v in params.items() if v not in (None, "")}, doseq=True)
 
 
 @dataclass(frozen=True)
@@ -149,20 +148,19 @@ class Listed:
     """One page of a list.
 
     Attributes:
-        columns: Those that stand in the table.
-        rows: By name of the column; ``_links`` leads from a name to an address.
-        every: All rows that were found, for CSV and JSON.
-        found: How many were found.
-        total: How many there are.
-        ask: What was asked.
-        pages: How many pages there are, 1 or more.
-        choices: By column, the values to filter by.
-        heads: What stands above each column, those included that the table does not show.
-        passed_over: Filters that cannot be understood, and were left out; ``q`` if too many words
-            were searched for.
-        notes: What the address asks and the list cannot do, in sentences.
-        cut: Which rows these are, where there are more: ``newest``; empty for all of them.
-        whole: How many there are of which these are some; None for all of them.
+        columns: Those that the table shows.
+        rows: Values by column; ``_links`` has the addresses by column.
+        every: All matching rows, for CSV and JSON.
+        found: Number of matching rows.
+        total: Number of rows before filtering.
+        ask: The query.
+        pages: Number of pages, at least 1.
+        choices: Values to filter by, by column.
+        heads: Heading of each column, shown or not.
+        passed_over: Invalid filters, which were ignored; ``q`` if the search has too many words.
+        notes: What is invalid in the query, in sentences.
+        cut: Which rows these are, if there are more: ``newest``; empty for all.
+        whole: Number of rows that these are part of; None for all.
     """
 
     columns: Sequence[Column]
@@ -181,33 +179,33 @@ class Listed:
 
     @property
     def on_one_page(self) -> str:
-        """The address of all rows on one page; empty where they are too many."""
+        """The address of all rows on one page; empty if there are too many."""
         return self.ask.address(page=ALL) if self.found <= MOST_ON_A_PAGE else ""
 
     def cut_from(self, which: str, whole: int) -> Listed:
-        """The same, as some of more rows; itself if these are all of them."""
+        """The same list, marked as a part of ``whole`` rows; unchanged if it has them all."""
         return self if whole <= self.total else replace(self, cut=which, whole=whole)
 
     @property
     def by_hand(self) -> Sequence[Column]:
-        """Columns that are filtered by typing: numbers and times."""
+        """Columns with a typed filter: numbers and times."""
         others = {*self.choices, *(self.ask.others or ())}
         return [c for c in self.columns if c.kind != "text" and c.name not in others]
 
     @property
     def carried(self) -> Sequence[tuple[str, str]]:
-        """What the form that filters has no field for, and must keep."""
+        """Parameters without a field in the filter form, to be kept as hidden fields."""
         fields = {*self.choices, *(column.name for column in self.by_hand)}
         return [
-            (name, each)
+            (name, text)
             for name, value in self.ask.where.items()
             if name not in fields
-            for each in self.ask.repeated.get(name, [value])
+            for text in self.ask.repeated.get(name, [value])
         ]
 
     @property
     def narrowed(self) -> Mapping[str, str]:
-        """Filters that hold, by the heads of their columns."""
+        """Active filters, by the headings of their columns."""
         return {
             self.heads[name]: value
             for name, value in self.ask.where.items()
@@ -215,20 +213,20 @@ class Listed:
         }
 
     def sort_by(self, name: str) -> str:
-        """The address that sorts by a column; by the one sorted by already, the other way."""
-        turned = f"-{name}" if self.ask.sort == name else name
-        return self.ask.address(sort=turned, page=None)
+        """The address that sorts by a column, or reverses the order if it does already."""
+        sort = f"-{name}" if self.ask.sort == name else name
+        return self.ask.address(sort=sort, page=None)
 
     def sorted_as(self, name: str) -> str | None:
-        """``ascending`` or ``descending`` if sorted by this column."""
+        """``ascending`` or ``descending`` if sorted by this column, else None."""
         if self.ask.sort is None or self.ask.sort.removeprefix("-") != name:
             return None
         return "descending" if self.ask.sort.startswith("-") else "ascending"
 
     def without(self) -> str:
-        """The address of all rows, in the order they are in now."""
-        kept = {name: value for name, value in self.ask.where.items() if name not in self.every}
-        return Ask(where=kept, sort=self.ask.sort, repeated=self.ask.repeated).address()
+        """The address without filters, in the current order."""
+        params = {name: value for name, value in self.ask.where.items() if name not in self.every}
+        return Ask(where=params, sort=self.ask.sort, repeated=self.ask.repeated).address()
 
 
 def listed(
@@ -239,19 +237,19 @@ def listed(
     search: Sequence[str],
     per_page: int = PER_PAGE,
 ) -> Listed:
-    """The page of a list that is asked for.
+    """The requested page of a list.
 
     Args:
-        frame: All of it, in its own order; it may hold columns that are not shown, for links.
-        columns: What it shows.
-        ask: What is asked. An unknown column, a value that no number can be, or a page beyond the
-            last is passed over, and noted.
-        search: Columns of text that are searched: a row is found that holds every word, in
-            whichever of them, whatever the case.
+        frame: All rows, in the list's own order; it may have further columns, for links.
+        columns: Its columns.
+        ask: The query. Unknown columns, invalid values and pages beyond the last are ignored,
+            with a note.
+        search: Text columns to search: a row matches if it has every word in any of them,
+            ignoring case.
         per_page: Rows of a page.
 
     Raises:
-        UsageError: a program asks for what would be passed over.
+        UsageError: the query is invalid, and strict.
     """
     by_name = {column.name: column for column in columns}
     others = ask.others or frozenset()
@@ -260,41 +258,41 @@ def listed(
         for column in columns
         if column.choices and column.name not in others
     }
-    found, passed_over, wrong = frame, [], list(_unknown(by_name, ask))
+    found, passed_over, errors = frame, [], list(_unknown(by_name, ask))
     for name, value in ask.where.items():
         if name in by_name and name not in others:
-            wanted = _wanted(by_name[name], value)
-            if wanted is None:
+            condition = _condition(by_name[name], value)
+            if condition is None:
                 passed_over.append(name)
-                wrong.append(_no_filter(by_name[name], value))
+                errors.append(_no_filter(by_name[name], value))
             else:
-                found = found.filter(wanted.fill_null(value=False))
-            if not ask.strict and _unheard_of(by_name[name], value, frame):
-                # For a program, no rows are the answer.
+                found = found.filter(condition.fill_null(value=False))
+            if not ask.strict and _unknown_value(by_name[name], value, frame):
+                # A program just gets no rows.
                 near = nearest(value, [*by_name[name].vocabulary, *offered.get(name, ())])
-                wrong.append(UsageError(f"no row has “{value[:50]}”", nearest=near))
+                errors.append(UsageError(f"no row has “{value[:50]}”", nearest=near))
     words = list(dict.fromkeys(_lower(word) for word in ask.search.split()))
     if words:
         folded = found.select(_folded(pl.col(name)).alias(name) for name in search)
-        held = [
+        matches = [
             pl.any_horizontal(pl.col(name).str.contains(word, literal=True) for name in search)
             for word in words[:MOST_WORDS]
         ]
-        found = found.filter(folded.select(pl.all_horizontal(held)).to_series())
+        found = found.filter(folded.select(pl.all_horizontal(matches)).to_series())
     if len(words) > MOST_WORDS:
         passed_over.append("q")
-        wrong.append(UsageError(f"only the first {MOST_WORDS} words are searched for"))
+        errors.append(UsageError(f"only the first {MOST_WORDS} words are searched for"))
     key = (ask.sort or "").removeprefix("-")
     if key in by_name:
         down = str(ask.sort).startswith("-")
         key = by_name[key].by or key
         text = frame.schema[key] == pl.String
         by = [_folded(pl.col(key)), pl.col(key)] if text else [pl.col(key)]
-        known = pl.col(key).is_null()  # what has no value stands last, whichever way
-        found = found.sort(known, *by, descending=[False] + [down] * len(by), maintain_order=True)
+        missing = pl.col(key).is_null()  # missing values come last in either order
+        found = found.sort(missing, *by, descending=[False] + [down] * len(by), maintain_order=True)
     if ask.whole and found.height > MOST_ON_A_PAGE and not ask.strict:
         what = f"one page has at most {MOST_ON_A_PAGE:,} rows, and the list has {found.height:,}"
-        wrong.append(UsageError(f"{what}: CSV has all of them"))
+        errors.append(UsageError(f"{what}: CSV has all of them"))
         ask = replace(ask, whole=False)
     if ask.whole:
         per_page = max(found.height, 1)
@@ -304,10 +302,10 @@ def listed(
         what = f"there is no page {ask.page:,}: the list has {count}"
         if ask.strict:
             raise UsageError(what, nearest=[f"page={pages}"])
-        wrong.append(UsageError(f"{what}, and this is the last" if pages > 1 else what))
+        errors.append(UsageError(f"{what}, and this is the last" if pages > 1 else what))
         ask = replace(ask, page=pages)
-    if wrong and ask.strict:
-        raise wrong[0]
+    if errors and ask.strict:
+        raise errors[0]
     shown = found.slice((ask.page - 1) * per_page, per_page)
     rows = []
     for row in shown.iter_rows(named=True):
@@ -324,12 +322,12 @@ def listed(
         choices={name: values for name, values in offered.items() if values},
         heads={column.name: column.head for column in columns},
         passed_over=passed_over,
-        notes=[_sentence(each) for each in wrong],
+        notes=[_sentence(error) for error in errors],
     )
 
 
 def _unknown(columns: Mapping[str, Column], ask: Ask) -> Iterator[UsageError]:
-    """What an address names that is no column, and a page that is none."""
+    """Unknown columns, and an invalid page."""
     key = (ask.sort or "").removeprefix("-")
     if key and key not in columns:
         near = nearest(key, columns)
@@ -340,11 +338,11 @@ def _unknown(columns: Mapping[str, Column], ask: Ask) -> Iterator[UsageError]:
             near = nearest(name, columns)
             yield UsageError(f"there is no column “{name[:50]}” to filter by", nearest=near)
     if ask.unread is not None:
-        yield UsageError(f"“{ask.unread}” is no page: pages are numbered from 1")
+        yield UsageError(f"“{ask.unread}” is not a page: pages are numbered from 1")
 
 
-def _unheard_of(column: Column, value: str, frame: pl.DataFrame) -> bool:
-    """Whether a text is filtered by that no row of the list has, or could have."""
+def _unknown_value(column: Column, value: str, frame: pl.DataFrame) -> bool:
+    """Whether no row has this text, or could have it."""
     if column.kind != "text" or value == NONE or value in column.vocabulary or frame.is_empty():
         return False
     return not (frame[column.name].cast(pl.String) == value).any()
@@ -356,7 +354,7 @@ def _no_filter(column: Column, value: str) -> UsageError:
         "flag": ("yes or no", f"{column.name}=yes, no, or {NONE}"),
     }
     kind, fix = kinds.get(column.kind, ("a number", f"{column.name}=2, >=2, 1..3, or {NONE}"))
-    return UsageError(f"“{value[:50]}” is no filter for {kind}", fix=fix)
+    return UsageError(f"“{value[:50]}” is not a valid filter for {kind}", fix=fix)
 
 
 def _sentence(error: UsageError) -> str:
@@ -366,7 +364,7 @@ def _sentence(error: UsageError) -> str:
 
 
 def _folded(text: pl.Expr) -> pl.Expr:
-    """As it is compared: small letters, and one small sigma."""
+    """Case-folded for comparison; final sigma as sigma."""
     return text.cast(pl.String).fill_null("").str.to_lowercase().str.replace_all("ς", "σ")
 
 
@@ -380,17 +378,17 @@ def _choices(column: Column, frame: pl.DataFrame) -> list[str]:
     if len(unique) > _MOST_CHOICES:
         return []
     if column.kind == "flag":
-        said = ["yes" if value else "no" for value in unique.to_list()]
+        choices = ["yes" if value else "no" for value in unique.to_list()]
     else:
-        said = [
+        choices = [
             f"{v:g}" if isinstance(v, float) and float(f"{v:g}") == v else str(v)
             for v in unique.to_list()
         ]
-    return said + [NONE] * (values.null_count() > 0 and bool(said) and NONE not in said)
+    return choices + [NONE] * (values.null_count() > 0 and bool(choices) and NONE not in choices)
 
 
-def _wanted(column: Column, value: str) -> pl.Expr | None:
-    """What a row must meet; None if the value cannot be understood."""
+def _condition(column: Column, value: str) -> pl.Expr | None:
+    """The condition of a filter; None if its value is invalid."""
     it = pl.col(column.name)
     if column.kind == "text":
         same = it.cast(pl.String) == value
@@ -398,8 +396,8 @@ def _wanted(column: Column, value: str) -> pl.Expr | None:
     if value in (NONE, SOME):
         return it.is_null() if value == NONE else it.is_not_null()
     if column.kind == "flag":
-        said = value.strip().casefold()
-        return it if said in _YES else ~it if said in _NO else None
+        flag = value.strip().casefold()
+        return it if flag in _YES else ~it if flag in _NO else None
     one = _DAY if column.kind == "time" else _NUMBER
     match = re.fullmatch(
         rf"(>=|<=|>|<|≥|≤|=)?\s*({one})(?:\s*(?:\.\.|–)\s*({one}))?", value.strip(), re.ASCII
@@ -407,24 +405,24 @@ def _wanted(column: Column, value: str) -> pl.Expr | None:
     if match is None or (match[1] and match[3]):
         return None
     compared = {"≥": ">=", "≤": "<="}.get(match[1] or "=", match[1] or "=")
-    spans = [_span(column, said) for said in match.groups()[1:] if said is not None]
-    if any(span is None for span in spans):
+    spans = [_span(column, text) for text in match.groups()[1:] if text is not None]
+    valid = [span for span in spans if span is not None]
+    if len(valid) < len(spans):
         return None
-    known = [span for span in spans if span is not None]
     if match[3] is not None or compared == "=":
-        return it.is_between(known[0][0], known[-1][1])
-    # After a day is after its end, before it before its beginning.
-    return _COMPARED[compared](it, known[0][int(compared in {">", "<="})])
+        return it.is_between(valid[0][0], valid[-1][1])
+    # After a day means after its end, before a day before its start.
+    return _COMPARED[compared](it, valid[0][int(compared in {">", "<="})])
 
 
-def _span(column: Column, said: str) -> tuple[float, float] | None:
-    """The least and the greatest value that is meant: of a day its ends, else one number."""
+def _span(column: Column, text: str) -> tuple[float, float] | None:
+    """Lowest and highest value meant: start and end of a day, or one number twice."""
     if column.kind == "time":
         try:
-            day = dt.datetime.fromisoformat(said).replace(tzinfo=dt.UTC)
+            day = dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC)
         except ValueError:
             return None
-        begins = int(day.timestamp()) * 1_000_000
-        return begins, begins + _DAY_US - 1
-    number = float(said.removesuffix("%")) / (100 if said.endswith("%") else 1)
+        start = int(day.timestamp()) * 1_000_000
+        return start, start + _DAY_US - 1
+    number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     return number, number

@@ -1,4 +1,4 @@
-"""What stands before every route: names we answer to, headers of every answer, a log of both."""
+"""Before every route: accepted hosts, size and time limits, security headers, access log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from karat.errors import UsageError
 from karat.web.framework.auth import may_upload
 from karat.web.framework.connections import SLOWEST
-from karat.web.framework.errors import Said, answer
+from karat.web.framework.errors import Said, error_response
 from karat.web.framework.form_values import storable
 from karat.web.framework.settings import plain_host
 from karat.web.framework.state import AppState
@@ -28,20 +28,20 @@ POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:{images}; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""The Content-Security-Policy: nothing from another host, no script or style but our files."""
+"""The Content-Security-Policy: nothing from other hosts, only our own scripts and styles."""
 FORM = 2**20
-"""Bytes that anybody may send: a form. More is for those who may upload (``max_upload``)."""
+"""Bytes of a form, the limit for everyone; with ``max_upload`` for users who may upload."""
 _SECRET = re.compile(r"/(link|invited)/.+", re.DOTALL)
 
 
 class Guards:
-    """Wraps the app.
+    """Middleware around the app.
 
     Args:
         app: The app.
-        hosts: Names it answers to, without a port; empty for any.
-        images: Origins that pictures of documents may come from, besides our own.
-        secure: Whether browsers are told to come by HTTPS only.
+        hosts: Accepted host names, without a port; empty for any.
+        images: Other origins that images of documents may come from.
+        secure: Whether to send Strict-Transport-Security.
     """
 
     def __init__(
@@ -61,13 +61,13 @@ class Guards:
             self.headers["strict-transport-security"] = "max-age=31536000"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Handle a request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         began, status, started = time.perf_counter(), 500, False
 
-        async def guarded(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status, started
             if message["type"] == "http.response.start":
                 status, started = message["status"], True
@@ -79,39 +79,41 @@ class Guards:
                 headers["server-timing"] = f"app;dur={took:.1f}"
             await send(message)
 
-        def begun() -> bool:
+        def response_started() -> bool:
             return started
 
         site: AppState = scope["app"].state.site
-        # Whether the proxy takes the prefix off or leaves it: the router is right with both.
+        # The router works whether or not the proxy strips the prefix.
         scope["root_path"] = site.settings.base
         request = Request(scope)
         try:
-            refused, limit = await self._looked_at(request)
-            if refused is not None:
-                await refused(scope, receive, guarded)
+            refusal, limit = await self._check(request)
+            if refusal is not None:
+                await refusal(scope, receive, send_with_headers)
             else:
                 patience = site.settings.patience_s
-                await self.app(scope, _limited(receive, limit, patience, begun), guarded)
-        except Exception as error:  # outside of this, an answer would go without its headers
+                await self.app(
+                    scope, _limited(receive, limit, patience, response_started), send_with_headers
+                )
+        except Exception as error:  # any further out, the response would lack our headers
             if started:
                 raise
-            said = await run_in_threadpool(answer, request, error)
-            await said(scope, receive, guarded)
+            response = await run_in_threadpool(error_response, request, error)
+            await response(scope, receive, send_with_headers)
         finally:
             _log(scope, status, time.perf_counter() - began)
 
-    async def _looked_at(self, request: Request) -> tuple[Response | None, int]:
-        """What is answered at once, if anything; and how many bytes may come."""
+    async def _check(self, request: Request) -> tuple[Response | None, int]:
+        """The response if the request is rejected at once, and the limit of its body."""
         host = request.headers.get("host", "")
         if self.hosts and _name(host) not in self.hosts:
-            what = f"karat does not answer to {host!r}"
-            said = Said("not_allowed", what, fix=f"karat serve --name {_name(host)}")
-            return JSONResponse(said.to_dict(), 421), 0
+            what = f"the host name {host!r} is not configured"
+            body = Said("not_allowed", what, fix=f"karat serve --name {_name(host)}")
+            return JSONResponse(body.to_dict(), 421), 0
         error: Exception | None = None
-        texts = [part for each in request.query_params.multi_items() for part in each]
+        texts = [text for item in request.query_params.multi_items() for text in item]
         if not all(map(storable, [request.scope["path"], *texts])):
-            error = UsageError("no address holds the character 0, or half of a character")
+            error = UsageError("an address must not contain NUL or unpaired surrogates")
         limit, size = FORM, _size(request.headers)
         if error is None and size > FORM:
             site: AppState = request.app.state.site
@@ -121,34 +123,34 @@ class Guards:
                 error = HTTPException(413)
         if error is None:
             return None, limit
-        return await run_in_threadpool(answer, request, error), 0
+        return await run_in_threadpool(error_response, request, error), 0
 
 
 def _size(headers: Headers) -> float:
-    """Bytes of the body, as far as the request says; without end if it does not."""
-    said = headers.get("content-length")
-    if said is not None:
-        return int(said) if said.isdecimal() and said.isascii() else float("inf")
+    """Bytes of the body according to the headers; infinite if they do not say."""
+    length = headers.get("content-length")
+    if length is not None:
+        return int(length) if length.isdecimal() and length.isascii() else float("inf")
     return float("inf") if "transfer-encoding" in headers else 0
 
 
 def _limited(
-    receive: Receive, limit: int, patience_s: float, answering: Callable[[], bool]
+    receive: Receive, limit: int, patience_s: float, response_started: Callable[[], bool]
 ) -> Receive:
-    """The same, until more has come than may, or too little for too long.
+    """``receive`` with a limit of size (413) and time (408).
 
     Args:
-        receive: What gives the body.
+        receive: Gives the body.
         limit: Bytes at most.
-        patience_s: Seconds that may pass while nothing comes. Slow is not late: ``SLOWEST`` bytes
-            are worth a second.
-        answering: Whether the answer has begun: then it is waited for the other end to leave.
+        patience_s: Seconds that may pass without data. A slow client is not late:
+            ``SLOWEST`` bytes earn another second.
+        response_started: Whether the response has begun: no limits from then on.
     """
-    came, left, whole = 0, patience_s, False
+    received, left, complete = 0, patience_s, False
 
     async def counted() -> Message:
-        nonlocal came, left, whole
-        if whole or answering():
+        nonlocal received, left, complete
+        if complete or response_started():
             return await receive()
         began = time.monotonic()
         try:
@@ -158,9 +160,9 @@ def _limited(
             raise HTTPException(408, headers={"connection": "close"}) from None
         size = len(message.get("body", b""))
         waited = time.monotonic() - began
-        came, whole = came + size, not message.get("more_body", False)
+        received, complete = received + size, not message.get("more_body", False)
         left = min(patience_s, left - waited + size / SLOWEST)
-        if came > limit:
+        if received > limit:
             raise HTTPException(413)
         return message
 
@@ -169,7 +171,7 @@ def _limited(
 
 def _log(scope: Scope, status: int, seconds: float) -> None:
     asking = scope.get("state", {}).get("asking")
-    # A one-time link would open the door to whoever reads the log; a line end would forge one.
+    # One-time links are secrets; a line end would forge a log entry.
     path = _SECRET.sub(r"/\1/…", scope["path"])
     path = "".join(c if c.isprintable() else "?" for c in path)
     LOG.info(

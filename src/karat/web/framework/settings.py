@@ -1,4 +1,4 @@
-"""What a server was started with; its worker processes read it from their environment."""
+"""Settings of a server; worker processes read them from their environment."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pathlib import Path
 
 VARIABLE = "KARAT_SERVE"
 MAX_UPLOAD = 4 * 2**30
-"""Bytes of one upload, unless the command says otherwise."""
+"""Default limit of an upload, bytes."""
 PATIENCE_S = 60.0
-"""Seconds that a client may pause, unless the command says otherwise."""
+"""Default of seconds that a client may pause."""
 
 
 def plain_host(name: str) -> str:
-    """A name of a machine as browsers send it: small letters, an address in its one short form."""
+    """A host name as browsers send it: lower case, IP addresses in canonical form."""
     name = name.casefold()
     inside = name.removeprefix("[").removesuffix("]")
     try:
-        found = ipaddress.ip_address(inside)
+        ip = ipaddress.ip_address(inside)
     except ValueError:
-        return name.removesuffix(".")  # with the dot it is the same name
-    return str(found) if found.version == 4 else f"[{found}]"
+        return name.removesuffix(".")  # the root dot does not change the name
+    return str(ip) if ip.version == 4 else f"[{ip}]"
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,15 @@ class Settings:
 
     Attributes:
         workspace: Folder of the workspace.
-        accounts: Whether people sign in with accounts; else whoever has the one-time link, on
-            this machine alone.
-        owner: Who that is, without accounts.
+        accounts: Whether users sign in with accounts; else with a one-time link, on this machine
+            only.
+        owner: Name of the user without accounts.
         base: Path under which a proxy serves the app, as ``/karat``; empty for the root.
-        hosts: Names it answers to; a request for another is refused. Empty: any.
-        secure: Whether cookies go over HTTPS only.
-        max_upload: Bytes of one upload.
-        patience_s: Seconds that a client may take to send the head of a request, and may pause in
-            sending the rest of it or in reading the answer.
+        hosts: Host names accepted in requests; empty for any.
+        secure: Whether cookies are sent over HTTPS only.
+        max_upload: Limit of an upload, bytes.
+        patience_s: Seconds that a client may take to send the head of a request, and may pause
+            while sending the rest of it or reading the response.
     """
 
     workspace: Path
@@ -59,7 +59,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
-        """What ``to_environment`` wrote."""
-        held = json.loads((os.environ if environment is None else environment)[VARIABLE])
-        held |= {"workspace": Path(held["workspace"]), "hosts": tuple(held["hosts"])}
-        return cls(**held)
+        """The settings that ``to_environment`` wrote."""
+        values = json.loads((os.environ if environment is None else environment)[VARIABLE])
+        values |= {"workspace": Path(values["workspace"]), "hosts": tuple(values["hosts"])}
+        return cls(**values)

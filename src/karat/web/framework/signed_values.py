@@ -1,9 +1,8 @@
-"""Sealed texts: they go to a browser and come back, and nobody there can read or make one.
+"""Sealed texts: a browser stores them, but can neither read nor forge them.
 
-The standard library has no cipher, and this is too little for a dependency: HMAC-SHA256 does both
-halves. As a pseudorandom function in counter mode, over a nonce that is drawn for each text, it
-gives the stream that hides the text; under another key it gives the tag, over all that is sent and
-what it is good for. The tag is checked before anything is read (encrypt, then authenticate).
+Encrypt-then-MAC with HMAC-SHA256 only, since the standard library has no cipher: as a
+pseudorandom function in counter mode over a random nonce it gives the key stream; under another
+key it authenticates the message and its purpose. The tag is checked before decryption.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ _NONCE, _TAG, _BLOCK = 16, 32, 32  # bytes
 
 
 def seal(plain: str, key: str, about: Sequence[object]) -> str:
-    """A text that only ``unseal`` reads; as long as the plain one, and 48 bytes, in base64.
+    """Encrypt and authenticate a text; 48 bytes longer than the plain text, in base64.
 
     Args:
-        plain: What to hide.
-        key: A secret of the server's.
-        about: What it is good for; only with the same is it unsealed.
+        plain: The text.
+        key: A secret of the server.
+        about: Its purpose; ``unseal`` needs the same.
     """
     nonce = secrets.token_bytes(_NONCE)
-    hidden = _mixed(plain.encode(), key, nonce)
+    hidden = _xor_stream(plain.encode(), key, nonce)
     sealed = nonce + _tag(key, nonce, hidden, about) + hidden
     return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
 
 
 def unseal(text: str, key: str, about: Sequence[object]) -> str | None:
-    """What ``seal`` was given; None if it did not make this text, for this."""
+    """The text given to ``seal``; None if it was not sealed with this key and purpose."""
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (ValueError, binascii.Error):
@@ -42,23 +41,23 @@ def unseal(text: str, key: str, about: Sequence[object]) -> str | None:
     nonce, tag, hidden = raw[:_NONCE], raw[_NONCE : _NONCE + _TAG], raw[_NONCE + _TAG :]
     if not hmac.compare_digest(_tag(key, nonce, hidden, about), tag):
         return None
-    return _mixed(hidden, key, nonce).decode()
+    return _xor_stream(hidden, key, nonce).decode()
 
 
-def _mixed(data: bytes, key: str, nonce: bytes) -> bytes:
-    own = _own_key(key, "stream")
+def _xor_stream(data: bytes, key: str, nonce: bytes) -> bytes:
+    stream_key = _derived_key(key, "stream")
     blocks = (
-        hmac.digest(own, nonce + n.to_bytes(8, "big"), hashlib.sha256)
+        hmac.digest(stream_key, nonce + n.to_bytes(8, "big"), hashlib.sha256)
         for n in range(-(-len(data) // _BLOCK))
     )
     return bytes(a ^ b for a, b in zip(data, b"".join(blocks), strict=False))
 
 
 def _tag(key: str, nonce: bytes, hidden: bytes, about: Sequence[object]) -> bytes:
-    good_for = json.dumps([str(each) for each in about]).encode()
-    said = len(good_for).to_bytes(8, "big") + good_for + nonce + hidden
-    return hmac.digest(_own_key(key, "tag"), said, hashlib.sha256)
+    purpose = json.dumps([str(part) for part in about]).encode()
+    message = len(purpose).to_bytes(8, "big") + purpose + nonce + hidden
+    return hmac.digest(_derived_key(key, "tag"), message, hashlib.sha256)
 
 
-def _own_key(key: str, use: str) -> bytes:
+def _derived_key(key: str, use: str) -> bytes:
     return hmac.digest(key.encode(), f"karat sealed {use}".encode(), hashlib.sha256)

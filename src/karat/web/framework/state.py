@@ -1,4 +1,4 @@
-"""What a running app holds: the workspace with its store, and the clock."""
+"""State of a running app: settings, workspace with its store, accounts, clock."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from karat.workflows.workspace.workspace import Workspace
 
 @dataclass(frozen=True)
 class AppState:
-    """The app's own.
+    """State of a running app.
 
     Attributes:
         settings: How it was started.
-        workspace: The workspace, with its store and the golden set it names.
-        accounts: Who may come in.
-        clock: Gives microseconds UTC, now.
+        workspace: The workspace, with its store and its golden set.
+        accounts: Users, sessions and tokens.
+        clock: The current time, microseconds UTC.
     """
 
     settings: Settings
@@ -34,7 +34,7 @@ class AppState:
 
     @property
     def cookie(self) -> str:
-        """Name of the session's cookie: two servers on one machine must not share it."""
+        """Name of the session cookie, which servers on one machine must not share."""
         where = f"{self.workspace.workspace.root}{self.settings.base}"
         return f"karat_{hashlib.sha256(where.encode()).hexdigest()[:8]}"
 
@@ -46,7 +46,7 @@ class AppState:
             ]
 
     def opened(self, name: str) -> Workspace:
-        """The workspace with one golden set.
+        """The workspace with another golden set.
 
         Raises:
             UsageError: there is no such golden set.
@@ -56,9 +56,9 @@ class AppState:
 
 
 def _site(request: Request) -> AppState:
-    held: AppState = request.app.state.site
-    return held
+    state: AppState = request.app.state.site
+    return state
 
 
 TheState = Annotated[AppState, Depends(_site)]
-"""A parameter of a route: the site."""
+"""A parameter of a route: the state of the app."""

@@ -1,4 +1,4 @@
-"""Times as people say them."""
+"""Times in words."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def ago(time_us: int | None, now: int) -> str:
         return "just now"
     for size, name in _STEPS:
         if count < size:
-            # What was to last seven days a second ago still does.
+            # Rounded ahead: 7 days minus a second are still "in 7 days".
             whole = round(count) if ahead else int(count)
-            said = f"{whole} {name}{'' if whole == 1 else 's'}"
-            return f"in {said}" if ahead else f"{said} ago"
+            text = f"{whole} {name}{'' if whole == 1 else 's'}"
+            return f"in {text}" if ahead else f"{text} ago"
         count /= size
     return f"{moment(time_us):%d %b %Y}"
 
@@ -31,5 +31,5 @@ def exact(time_us: int | None) -> str:
 
 
 def moment(time_us: int) -> dt.datetime:
-    """A time in microseconds UTC as a date."""
+    """Microseconds UTC as a datetime."""
     return dt.datetime.fromtimestamp(time_us / 1e6, tz=dt.UTC)

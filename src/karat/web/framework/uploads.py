@@ -1,7 +1,7 @@
-"""Uploads: a file that a form sends, as a file that is gone when it has been read.
+"""Uploaded files of forms, as temporary files.
 
-All temporary files of a server lie in a folder of its process: those of one that was killed, which
-removes nothing, are removed by the next that starts.
+Temporary files of a server are in a folder of its process: the next server to start removes
+those of processes that were killed.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from karat.errors import UsageError
 from karat.workflows.golden.audited import file_name
 
 _OWN, _LOCK = "karat-serve-", "lock"
-_LONGEST = 200  # characters of a name of a file
+_LONGEST = 200  # characters of a file name
 
 
 @contextmanager
 def uploaded(sent: UploadFile | None, what: str = "file") -> Iterator[tuple[Path, str]]:
-    """Where an upload lies for now, under a safe name, and what its sender calls it.
+    """Store an upload temporarily: its path under a safe name, and the sender's name for it.
 
     Args:
-        sent: What the form sent.
-        what: What the form asks for.
+        sent: The form's file.
+        what: What the form asks for, for errors.
 
     Raises:
-        UsageError: nothing was sent.
+        UsageError: no file was sent.
     """
     if sent is None or not sent.filename:
-        raise UsageError(f"no {what} is chosen", fix="choose a file")
+        raise UsageError(f"no {what} was chosen", fix="choose a file")
     called = Path(sent.filename.replace("\\", "/")).name[:_LONGEST] or what
     with tempfile.TemporaryDirectory(prefix="karat-") as folder:
         path = Path(folder) / file_name(sent.filename)
@@ -46,12 +46,12 @@ def uploaded(sent: UploadFile | None, what: str = "file") -> Iterator[tuple[Path
 
 @contextmanager
 def own_place() -> Iterator[None]:
-    """Let temporary files lie in a folder of this process, and remove those of processes killed.
+    """Use a temporary folder of this process, and remove those of killed processes.
 
-    A process holds a lock in its folder as long as it lives, however it ends. On Windows nothing
-    changes: there, what is open cannot be removed by others, and locks lie among temporary files.
+    A process locks its folder for as long as it lives. Windows keeps the default folder: there,
+    open files cannot be removed.
     """
-    folder = None if sys.platform == "win32" else _swept()
+    folder = None if sys.platform == "win32" else _fresh_folder()
     if folder is None:
         yield
         return
@@ -59,9 +59,9 @@ def own_place() -> Iterator[None]:
 
     before = tempfile.tempdir
     try:
-        with (folder / "locking").open("wb") as held:
-            fcntl.flock(held, fcntl.LOCK_EX)
-            (folder / "locking").rename(folder / _LOCK)  # before that, nobody looks at it
+        with (folder / "locking").open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            (folder / "locking").rename(folder / _LOCK)  # until then, no process looks at it
             tempfile.tempdir = str(folder)
             yield
     finally:
@@ -69,27 +69,27 @@ def own_place() -> Iterator[None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _swept() -> Path | None:
-    """A new folder beside those in use; None if there can be none, which uploads will say."""
+def _fresh_folder() -> Path | None:
+    """Remove abandoned folders and make a new one; None if that fails (uploads will report it)."""
     try:
-        for left in Path(tempfile.gettempdir()).glob(f"{_OWN}*/{_LOCK}"):
-            _remove(left)
+        for lock in Path(tempfile.gettempdir()).glob(f"{_OWN}*/{_LOCK}"):
+            _remove(lock)
         return Path(tempfile.mkdtemp(prefix=_OWN))
     except OSError:
         return None
 
 
 def _remove(lock: Path) -> None:
-    """Remove a folder of ours, if no process holds its lock."""
+    """Remove a folder of ours, unless a process holds its lock."""
     import fcntl
 
     folder = lock.parent
     try:
-        # Others may write in the place of all temporary files too.
+        # Other users can write to the folder of temporary files too.
         if folder.is_symlink() or folder.lstat().st_uid != os.getuid():
             return
-        with lock.open("rb") as held:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
     except OSError:
-        return  # it is held, or gone
+        return  # in use, or gone

@@ -15,7 +15,7 @@ from tests.web.conftest import ClientOf
 from karat.cli.main import karat
 from karat.clients.karat_server import Client
 from karat.web import api
-from karat.web.framework.openapi import described
+from karat.web.api.openapi import described
 
 BY_API = {
     "karat compare": ("POST", "/api/comparisons"),

@@ -1,4 +1,4 @@
-"""One's own account: who asks, and the tokens one has."""
+"""Your own account: who you are, and your API tokens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 
 from karat.errors import UsageError
 from karat.tables.accounts.people import SCOPES_OF
-from karat.web.api.responses import Number, Paged, said
+from karat.web.api.responses import Number, Paged, json_response
 from karat.web.framework.auth import AReader, SessionUser
 from karat.web.framework.errors import NotFound
 from karat.web.framework.state import TheState
@@ -17,12 +17,12 @@ _TOKEN = ("id", "name", "scopes", "created_us", "used_us", "ends_us")
 
 @ROUTER.get(
     "/me",
-    response_description="`name`, `role`, `scopes` (what tokens of theirs may be good for), "
-    "`signed_in_by` (`session` or `token`), `golden` (the golden set of the workspace).",
+    response_description="`name`, `role`, `scopes` (that your tokens may have), `signed_in_by` "
+    "(`session` or `token`), `golden` (the golden set of the workspace).",
 )
 def me(site: TheState, asking: AReader) -> Response:
-    """Who asks."""
-    return said(
+    """The current user."""
+    return json_response(
         {
             "name": asking.person.name,
             "role": asking.person.role,
@@ -38,16 +38,16 @@ def me(site: TheState, asking: AReader) -> Response:
     response_description="List of `id`, `name`, `scopes`, `created_us`, `used_us`, `ends_us`.",
 )
 def tokens(site: TheState, asking: SessionUser, page: Paged) -> Response:
-    """List one's own tokens; their secrets are not kept."""
+    """List your own tokens, without their secrets."""
     rows = site.accounts.tokens(asking.person)
-    return page.over([{name: getattr(row, name) for name in _TOKEN} for row in rows])
+    return page.items([{name: getattr(row, name) for name in _TOKEN} for row in rows])
 
 
 @ROUTER.delete("/tokens/{token_id}", response_description="`revoked`: its number.")
 def revoke(site: TheState, asking: SessionUser, token_id: Number) -> Response:
-    """Revoke one of one's own tokens."""
+    """Revoke one of your own tokens."""
     try:
         site.accounts.revoke(asking.person, token_id)
     except UsageError as error:
         raise NotFound(error.what) from None
-    return said({"revoked": token_id})
+    return json_response({"revoked": token_id})

@@ -1,0 +1,143 @@
+"""Gates and trends by the API."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import Field
+
+from karat.errors import nearest
+from karat.formats.own.policy import read_policy
+from karat.web.api.bodies import Body, RequestBody
+from karat.web.api.offline import of_golden
+from karat.web.api.responses import Paged, dict_response
+from karat.web.framework.auth import AReader
+from karat.web.framework.errors import NotFound
+from karat.web.framework.jobs import in_turn
+from karat.web.framework.state import TheState
+from karat.workflows.golden.editions import NOW
+from karat.workflows.release.stored_trends import History, find_history, histories_of
+from karat.workflows.release.trend import trend as trended
+from karat.workflows.workspace.display_names import told_as
+from karat.workflows.workspace.evaluate_stored import gate_kept
+
+ROUTER = APIRouter(prefix="/api", tags=["numbers"])
+
+
+class GateRequest(RequestBody):
+    """A gate to run.
+
+    Attributes:
+        policy: The text of a policy, in TOML.
+        candidate: A stored run, by name or number.
+        baseline: Another one; null if no rule limits a drop.
+        golden: Name of the golden set; that of the workspace if empty.
+        edition: Name of an edition; `now` is the current golden set.
+        rel: Lowest grade that counts as relevant, for measures that do not set it.
+        complete: Count every query of the golden set.
+        depth: Cut rankings at this depth.
+        collapse: Fold chunks into the document named in this attribute of documents.
+    """
+
+    policy: str
+    candidate: int | str
+    baseline: int | str | None = None
+    golden: str = ""
+    edition: str = NOW
+    rel: float | None = None
+    complete: bool = False
+    depth: int | None = Field(None, ge=1, lt=2**31)
+    collapse: str | None = None
+
+
+@ROUTER.post(
+    "/gate",
+    response_description="As `karat gate --format json`: `verdict` is a word, `exit_code` that of "
+    "the command.",
+)
+async def gate(
+    request: Request,
+    site: TheState,
+    _asking: AReader,
+    body: Annotated[GateRequest, Depends(Body(GateRequest))],
+) -> Response:
+    """Check a stored run against a policy: may it ship? Nothing is stored."""
+    workspace = of_golden(site, body.golden)
+
+    def work() -> Response:
+        with tempfile.TemporaryDirectory(prefix="karat-") as folder:
+            path = Path(folder) / "policy.toml"
+            path.write_text(body.policy, encoding="utf-8", newline="")
+            with told_as(path, "policy"):
+                policy = read_policy(path, body.rel)
+        settings = body.model_dump(exclude={"policy", "candidate", "baseline", "golden"})
+        policy = replace(policy, source="policy")
+        result = gate_kept(workspace, policy, body.baseline, body.candidate, **settings)
+        return dict_response(result.to_dict())
+
+    return await in_turn(request, work)
+
+
+@ROUTER.get(
+    "/trends",
+    response_description="List of `name` (of the file), `points`, `series` (counts), `lacking` "
+    "(why there are none, or null), `damaged` (in sentences: lines left out of these counts, or "
+    "why the file cannot be read).",
+)
+def list_trends(site: TheState, _asking: AReader, page: Paged) -> Response:
+    """List the histories that karat.toml names."""
+
+    def item(history: History) -> dict[str, Any]:
+        return {
+            "name": history.name,
+            "points": len(history.points),
+            "series": len(history.series),
+            "lacking": history.lacking,
+            "damaged": history.damaged,
+        }
+
+    return page.items(histories_of(site.workspace), item)
+
+
+@ROUTER.get("/trends/{history:path}", response_description="As `karat trend --format json`.")
+async def trend(
+    request: Request,
+    site: TheState,
+    _asking: AReader,
+    history: str,
+    measure: Annotated[list[str] | None, Query(description="A measure; repeatable.")] = None,
+    slice: Annotated[  # noqa: A002 - as the command line has it
+        str | None, Query(description="One slice, as `class=name`.")
+    ] = None,
+    run: Annotated[str | None, Query(description="One run.")] = None,
+    series: Annotated[
+        str | None, Query(description="One series, or a pattern such as `night*`.")
+    ] = None,
+    last: Annotated[
+        int | None, Query(ge=1, lt=2**31, description="Show only the newest points.")
+    ] = None,
+) -> Response:
+    """Each measure over time, with changes between points, drops and drift."""
+
+    def work() -> Response:
+        file = find_history(site.workspace, history)
+        if file is None:
+            names = [known.name for known in histories_of(site.workspace)]
+            raise NotFound(
+                f"the workspace has no history {history!r}",
+                nearest=nearest(history, names, 1),
+                fix="add its file to [web] histories in karat.toml",
+            )
+        if not file.path.is_file():
+            raise NotFound(f"{file.name}: {file.lacking}", fix=file.fix)
+        with told_as(file.path, file.name):
+            result = trended(
+                file.path, measure or None, slice=slice, run=run, series=series, last=last
+            )
+        return dict_response(result.to_dict())
+
+    return await in_turn(request, work)
