@@ -138,7 +138,7 @@ def test_what_others_graded_meanwhile_is_not_graded_there(egon: Browser, where: 
         rate_pairs(opened, rater, [("q1", "d5")], 1.0, now=NOW)
     answer = egon.fill(f"{where}/queries/q1", doc_id="d5", grade="3", token=token)
     assert answer.status_code in {400, 409}  # type: ignore[attr-defined]
-    assert "omebody has graded it since" in answer.text  # type: ignore[attr-defined]
+    assert "nother rater has graded it since" in answer.text  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_an_edition_that_grew_is_told_by_its_hash(
     grown = "INSERT INTO edition_grade VALUES (1, 'q1', 'd9', 3.0, 1, 'majority', '[]')"
     with shop.store.begin() as c:
         c.exec_driver_sql(grown)
-    with pytest.raises(InputError, match="edition one is not what was frozen"):
+    with pytest.raises(InputError, match="edition one is damaged"):
         content_of(shop, "one")
 
 

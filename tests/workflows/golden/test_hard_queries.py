@@ -62,7 +62,7 @@ def test_the_worst_come_first_with_the_reason(judged: Workspace) -> None:
     ]
     fewer = hard_queries(judged, RUN, measure="RR", most=3)
     assert fewer.frame["query_id"].to_list() == ["q4", "q5", "q3"]
-    assert "4 queries could be taken: the 3 hardest are" in fewer.notes
+    assert "4 queries qualify: the 3 hardest are" in fewer.notes
 
 
 def test_judgments_may_come_from_a_file(shop: Workspace, tmp_path: Path) -> None:

@@ -419,6 +419,8 @@ def test_attributes_beyond_count_are_refused(shop: Workspace, tick: Tick, tmp_pa
             take_in(shop, sheet(key, 101), now=tick(), format=kind)
         take_in(shop, sheet(key, 100), now=tick(), format=kind)
         take_in(shop, sheet(key, 100), now=tick(), format=kind)
-        with pytest.raises(InputError, match="would have 101 attributes, 100 of which are there"):
+        with pytest.raises(
+            InputError, match="would have 101 attributes, 100 of which exist already"
+        ):
             take_in(shop, sheet(key, 1, first=100), now=tick(), format=kind)
     assert held(shop) == (1, 1, 0)

@@ -58,7 +58,7 @@ def test_what_is_missing_is_seen_before_anything_is_read(tmp_path: Path) -> None
         (
             "a.json",
             BOOK,
-            r"query_doc_pairs\[0\].judgements\[0\].rating: a rater is called 'import'",
+            r"query_doc_pairs\[0\].judgements\[0\].rating: the name of a rater is 'import'",
         ),
         ("b.json", '{"ratings": [{"query_text": "x", "doc_id": "a", "rating": 9}]}',
          r"b.json: \.ratings\[0\]\.rating: grade 9 .*query x"),

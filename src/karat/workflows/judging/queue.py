@@ -83,7 +83,7 @@ class Judging:
         if rater.strip().casefold() == NOBODY:
             raise UsageError(
                 f"{rater.strip()!r} is reserved for imported grades without a rater",
-                fix="--rater with another name",
+                fix="--rater NAME, another name",
             )
         self.opened, self.rater, self.clock = opened, rater.strip(), clock
         self.kind = "adjudication" if adjudicate else "rating"
