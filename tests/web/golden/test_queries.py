@@ -171,7 +171,7 @@ def test_most_of_a_sample_goes_only_if_that_is_said(client_of: ClientOf) -> None
         (LOG, {"size": "9999"}, "is no number of queries"),
         (LOG, {"bands": "head"}, "has no '='"),
         (LOG, {"bands": "head=x"}, "is not a share"),
-        (LOG, {"quotas": "class=name"}, "names no number"),
+        (LOG, {"quotas": "class=name"}, "has no number"),
         (LOG, {"quotas": "class=name:2"}, "no attribute 'class'"),
         (LOG, {"text": "words"}, "no column 'words'"),
     ],

@@ -152,7 +152,7 @@ def test_who_said_what_is_not_asked_of_an_edition(
 ) -> None:
     said(shop, tmp_path, SAID, tick())
     freeze(shop, "one", now=tick())
-    with pytest.raises(UsageError, match="an edition holds grades"):
+    with pytest.raises(UsageError, match="an edition does not record who"):
         export_golden_set(shop, tmp_path / "x.csv", "csv", edition="one", each_rater=True)
 
 

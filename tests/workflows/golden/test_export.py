@@ -159,7 +159,7 @@ def test_kept_runs_go_out(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
         export_golden_set(shop, tmp_path / "x.json", "quepid-snapshot")
     with pytest.raises(UsageError, match="trec holds no runs"):
         export_golden_set(shop, tmp_path / "x", "trec", runs=["dense"])
-    with pytest.raises(UsageError, match="several runs"):
+    with pytest.raises(UsageError, match="one file holds one run"):
         export_golden_set(shop, tmp_path / "x.trec", "run", runs=["dense", "lexical"])
     with pytest.raises(UsageError, match="holds no grades"):
         export_golden_set(shop, tmp_path / "x.trec", "run", runs=["dense"], edition="one")
@@ -217,7 +217,7 @@ def test_what_standard_output_cannot_hold_is_said(
 def test_what_is_there_is_replaced_only_by_force(said: Workspace, tmp_path: Path) -> None:
     source, folder = tmp_path / "src.csv", tmp_path / "set"
     source.write_text("mine", encoding="utf-8")
-    with pytest.raises(InputError, match=r"a file already\n  fix: --force"):
+    with pytest.raises(InputError, match=r"the file exists\n  fix: --force"):
         export_golden_set(said, source, "csv")
     assert source.read_text(encoding="utf-8") == "mine"
     export_golden_set(said, source, "csv", force=True)

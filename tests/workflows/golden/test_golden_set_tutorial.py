@@ -143,7 +143,7 @@ def test_a_click_counts_by_how_long_the_user_stayed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((["a"], ["a", "b"]), "how long the user stayed"),
+        ((["a"], ["a", "b"]), "dwell time on each document"),
         ((["a"],), "needs clicked_docs and shown_docs"),
     ],
 )

@@ -54,7 +54,7 @@ def test_what_is_missing_is_seen_before_anything_is_read(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.csv", "query_id,doc_id,grade,rater\n1,a,1,ann\n1,b,1,Import\n", "line 3: a rater is"),
+        ("a.csv", "query_id,doc_id,grade,rater\n1,a,1,ann\n1,b,1,Import\n", "line 3: the name of"),
         (
             "a.json",
             BOOK,

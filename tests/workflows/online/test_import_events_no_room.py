@@ -17,7 +17,7 @@ LIMITED = """
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
-import karat.workflows.online._import_stage as stage
+import karat.workflows.online._import_ranges as stage
 stage._FLUSH = int(sys.argv[2])
 sys.argv[1:] = ["online", "import", *sys.argv[3:]]
 from karat.cli.main import main

@@ -202,8 +202,8 @@ def test_a_class_that_counts_nowhere_is_named(tmp_path: Path) -> None:
     assert found.verdict == "pass"
     assert [check.slice for check in found.checks if check.measure] == ["name", "task"]
     assert [note for note in found.notes if "class" in note] == [
-        "class none is held to no rule: no query of it counts (4 marked no_answer)",
-        "class later is held to no rule: no query of it counts (1 without judgments)",
+        "no rule covers class none: none of its queries counts (4 marked no_answer)",
+        "no rule covers class later: none of its queries counts (1 without judgments)",
     ]
     # A class that lost all its values does not pass for want of them.
     failed = OLD | dict.fromkeys(QUERIES[4:20])
@@ -212,7 +212,7 @@ def test_a_class_that_counts_nowhere_is_named(tmp_path: Path) -> None:
     assert found.verdict == "cannot_tell"
     assert [c.slice for c in found.checks if c.verdict == "cannot_tell"] == ["name"]
     one = {"rule": [{"measure": "nDCG@10", "min": 0.1, "slice": "class=none"}]}
-    with pytest.raises(UsageError, match=r"count in no mean: 4 marked no_answer"):
+    with pytest.raises(UsageError, match=r"no query of .* counts: 4 marked no_answer"):
         gate(one, judged, None, OLD, queries=about)
 
 

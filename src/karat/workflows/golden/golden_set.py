@@ -769,4 +769,4 @@ def _listed(documents: Iterable[str], what: str) -> list[Any]:
 
 def _check_dwell(dwell_s: Any) -> None:
     if isinstance(dwell_s, bool) or not 0 <= number_of(dwell_s) < math.inf:
-        raise UsageError(f"dwell_s must be a number of seconds ≥ 0, got {short(dwell_s)}")
+        raise UsageError(f"dwell_s is {short(dwell_s)}, not a number of seconds from 0 up")

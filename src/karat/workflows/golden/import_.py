@@ -179,13 +179,12 @@ def import_exchange(
             ).with_columns(time_us=now)
             # Lock, so that no rater judges between this read and the write.
             hold_raters(connection, golden.id, facts["rater"].unique())
-            existing = judgments.current(connection, golden.id).frame
+            old = judgments.current(connection, golden.id).frame
             if may_correct is not None:
                 here = given_here(connection, golden.id)
-                given = existing.join(here.to_frame(), on="judgment")
-                _refuse_forged(given, facts, may_correct, file)
-            found.assumed[:0] = _contradicted(existing, facts)
-            found.assumed.extend(_alike(existing, facts))
+                _refuse_forged(old.join(here.to_frame(), on="judgment"), facts, may_correct, file)
+            found.assumed[:0] = _contradicted(old, facts)
+            found.assumed.extend(_alike(old, facts))
             found.assumed.extend(other_sources(by_rater, facts))
         import_id = imports.put(
             connection,

@@ -230,8 +230,8 @@ def _todo(computed: Status, snapshot: Moment, *, changed: bool) -> list[tuple[st
     if computed.uncounted:
         are = "query has" if computed.uncounted == 1 else "queries have"
         step = (
-            f"{computed.uncounted:,} judged {are} no weight and do not count in means: import a file "
-            "of queries with weights, 0 to leave it so"
+            f"{computed.uncounted:,} judged {are} no weight, and so no part in means: import a "
+            "file of queries with weights, 0 to leave it so"
         )
         steps.append((step, "karat golden import QUERIES"))
     if computed.grades and changed:
