@@ -138,7 +138,7 @@ class GoldenSet:
 
     @scale.setter
     def scale(self, scale: str | Sequence[float] | None) -> None:
-        wanted = None if scale is None else read_scale(scale)
+        new_scale = None if scale is None else read_scale(scale)
         for query in self:
             golden_query(
                 Where(self.name),
@@ -146,10 +146,10 @@ class GoldenSet:
                 query.text,
                 query.grades if query.judged else None,
                 no_answer=query.no_answer,
-                scale=wanted,
+                scale=new_scale,
                 attributes={},
             )
-        self._scale = wanted
+        self._scale = new_scale
 
     def add(
         self,
@@ -597,9 +597,9 @@ class GoldenSet:
     @property
     def qrels(self) -> Qrels:
         """The judgments, on the scale of the golden set."""
-        made = Qrels(judgment_frame(self), self.name, self.scale, without_relevant(self))
-        made.file = None if self._file is None else str(self._file)
-        return made
+        qrels = Qrels(judgment_frame(self), self.name, self.scale, without_relevant(self))
+        qrels.file = None if self._file is None else str(self._file)
+        return qrels
 
     @property
     def to_judge(self) -> list[str]:

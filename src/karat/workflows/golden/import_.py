@@ -111,7 +111,7 @@ def take_in(
 
 def import_exchange(
     opened: Workspace,
-    found: Exchange,
+    data: Exchange,
     *,
     file: str,
     sha256: str,
@@ -124,7 +124,7 @@ def import_exchange(
 
     Args:
         opened: The workspace.
-        found: The content; its ``assumed`` gets further notes.
+        data: The content; its ``assumed`` gets further notes.
         file: Name of the file in the store and in messages.
         sha256: Hash of its bytes.
         now: Microseconds UTC.
@@ -142,40 +142,40 @@ def import_exchange(
         SourceUnknown: a rater's name looks like a model's and is not in ``sources``.
     """
     golden, rater = opened.golden, _named(rater)
-    check_judgments(found, golden.scale, file)
-    made = isinstance(found, Gathered) and found.made_ids
+    check_judgments(data, golden.scale, file)
+    made = isinstance(data, Gathered) and data.made_ids
     with opened.store.begin() as connection:
         golden_sets.hold(connection, golden.id)  # lock before reading its queries
         before = queries.frame(connection, golden.id, dropped=True)
         existing = before.drop("dropped_us")
-        _refuse_wide(existing, found.queries, queries.SCHEMA, "queries", file)
-        query_rows, aliases = _asked(found), imports.aliases(connection, golden.id)
+        _refuse_wide(existing, data.queries, queries.SCHEMA, "queries", file)
+        query_rows, aliases = _asked(data), imports.aliases(connection, golden.id)
         ids = same_queries(existing, query_rows, aliases)
-        found.assumed.extend(shared_texts(query_rows, ids))
-        found.assumed.extend(told_ids(existing, query_rows, ids, aliases, made=made))
-        query_rows, judged = (_renamed(frame, ids) for frame in (query_rows, found.judgments))
+        data.assumed.extend(shared_texts(query_rows, ids))
+        data.assumed.extend(told_ids(existing, query_rows, ids, aliases, made=made))
+        query_rows, judged = (_renamed(frame, ids) for frame in (query_rows, data.judgments))
         put = put_queries(connection, golden.id, over(existing, query_rows, "query_id"), now)
         if put.changed:
             after = queries.frame(connection, golden.id, dropped=True)
-            found.assumed.extend(changes(before, after, "query_id", "query"))
+            data.assumed.extend(changes(before, after, "query_id", "query"))
         added, changed = 0, put.changed
-        if found.documents is not None:
+        if data.documents is not None:
             document_rows = documents.frame(connection, golden.id).drop("sha256")
-            _refuse_wide(document_rows, found.documents, documents.SCHEMA, "documents", file)
-            merged = over(document_rows, found.documents, "doc_id")
+            _refuse_wide(document_rows, data.documents, documents.SCHEMA, "documents", file)
+            merged = over(document_rows, data.documents, "doc_id")
             placed = documents.put(connection, golden.id, merged, now)
             if placed.changed:
                 after = documents.frame(connection, golden.id).drop("sha256")
-                found.assumed.extend(changes(document_rows, after, "doc_id", "document"))
+                data.assumed.extend(changes(document_rows, after, "doc_id", "document"))
             added, changed = placed.added, changed + placed.changed
-        runs = [Run.from_frame(_renamed(frame, ids), name) for name, frame in found.runs.items()]
+        runs = [Run.from_frame(_renamed(frame, ids), name) for name, frame in data.runs.items()]
         rankings = keep_in(connection, opened, runs, now=now)
-        found.assumed.extend(rankings.notes)
+        data.assumed.extend(rankings.notes)
         facts = None
         if judged.height:
             by_rater = judgment_sources.sources(connection, golden.id)
             facts = sourced(
-                judged, rater, by_rater, found.sources | dict(sources or {}), file
+                judged, rater, by_rater, data.sources | dict(sources or {}), file
             ).with_columns(time_us=now)
             # Lock, so that no rater judges between this read and the write.
             hold_raters(connection, golden.id, facts["rater"].unique())
@@ -183,19 +183,19 @@ def import_exchange(
             if may_correct is not None:
                 here = given_here(connection, golden.id)
                 _refuse_forged(old.join(here.to_frame(), on="judgment"), facts, may_correct, file)
-            found.assumed[:0] = _contradicted(old, facts)
-            found.assumed.extend(_alike(old, facts))
-            found.assumed.extend(other_sources(by_rater, facts))
+            data.assumed[:0] = _contradicted(old, facts)
+            data.assumed.extend(_alike(old, facts))
+            data.assumed.extend(other_sources(by_rater, facts))
         import_id = imports.put(
             connection,
             golden.id,
             file=file,
-            format=found.format,
+            format=data.format,
             sha256=sha256,
             report={
-                "kept": found.kept,
-                "assumed": found.assumed,
-                "lost": found.lost,
+                "kept": data.kept,
+                "assumed": data.assumed,
+                "lost": data.lost,
                 "ids": {} if made else {old: new for old, new in ids.items() if old != new},
             },
             now=now,
@@ -205,7 +205,7 @@ def import_exchange(
             recorded = judgments.record(connection, golden.id, facts, import_id)
     raters = {} if facts is None else _counted(facts)
     return TakenIn(
-        found, put.added, added, recorded.added, recorded.corrected, changed, rankings.names, raters
+        data, put.added, added, recorded.added, recorded.corrected, changed, rankings.names, raters
     )
 
 
@@ -265,8 +265,8 @@ def _refuse_forged(
     both = facts.join(old, on=key, maintain_order="left")
     differs = pl.col("grade").ne_missing(pl.col("was"))
     if "reason" in facts.columns:
-        said = pl.col("reason").is_not_null()
-        differs |= said & pl.col("reason").ne_missing(pl.col("because"))
+        has_reason = pl.col("reason").is_not_null()
+        differs |= has_reason & pl.col("reason").ne_missing(pl.col("because"))
     other = both.filter(differs, ~pl.col("rater").is_in(list(may_correct)))
     if not other.height:
         return
@@ -333,10 +333,10 @@ def _renamed(frame: pl.DataFrame | None, ids: Mapping[str, str]) -> pl.DataFrame
     return frame.with_columns(pl.col("query_id").replace(dict(ids)))
 
 
-def _asked(found: Exchange) -> pl.DataFrame:
+def _asked(content: Exchange) -> pl.DataFrame:
     """Every query of the file, including those that only judgments or runs name."""
-    frames = [] if found.queries is None else [found.queries]
-    named = [found.judgments, *found.runs.values()]
+    frames = [] if content.queries is None else [content.queries]
+    named = [content.judgments, *content.runs.values()]
     ids = [frame.select("query_id") for frame in named if frame is not None]
     seen = frames[0]["query_id"] if frames else pl.Series("query_id", [], pl.String)
     for frame in ids:

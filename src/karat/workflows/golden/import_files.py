@@ -109,25 +109,25 @@ def _semicolons(path: str | Path) -> bool:
     return not other and semicolons(first.decode("utf-8", "replace"))
 
 
-def check_judgments(found: Exchange, scale: Scale, file: str) -> None:
+def check_judgments(content: Exchange, scale: Scale, file: str) -> None:
     """Refuse grades off the scale, and the reserved name of a rater.
 
     Args:
-        found: The content of the file.
+        content: The content of the file.
         scale: Lowest and highest grade of the golden set.
         file: Name of the file in messages.
 
     Raises:
         InputError: there is one; with its line, or its place in the JSON.
     """
-    if found.judgments is None:
+    if content.judgments is None:
         return
     low, high = scale
-    off_scale = found.judgments.filter(~pl.col("grade").is_between(low, high))
+    off_scale = content.judgments.filter(~pl.col("grade").is_between(low, high))
     if off_scale.height:
         row = off_scale.row(0, named=True)
         raise _refused(
-            found,
+            content,
             f"grade {row['grade']:g} for document {row['doc_id']!r} is not on the golden set's "
             f"scale from {low:g} to {high:g}",
             file,
@@ -138,11 +138,11 @@ def check_judgments(found: Exchange, scale: Scale, file: str) -> None:
             ),
         )
     named = pl.col("rater").str.strip_chars().str.to_lowercase()
-    reserved = found.judgments.filter(named == NOBODY)
+    reserved = content.judgments.filter(named == NOBODY)
     if reserved.height:
         row = reserved.row(0, named=True)
         raise _refused(
-            found,
+            content,
             f"the name of a rater is {row['rater']!r}, which is reserved for judgments without a "
             "rater",
             file,
@@ -151,30 +151,32 @@ def check_judgments(found: Exchange, scale: Scale, file: str) -> None:
         )
 
 
-def _refused(found: Exchange, what: str, file: str, row: Mapping[str, Any], fix: str) -> InputError:
+def _refused(
+    content: Exchange, problem: str, file: str, row: Mapping[str, Any], fix: str
+) -> InputError:
     """The error for a judgment that cannot be imported, with its place."""
     query = row["query_id"]
-    peer = EXCHANGES.get(found.format)
-    if peer is not None and not peer.holds.ids and found.queries is not None:
-        query = found.queries.row(by_predicate=pl.col("query_id") == query, named=True)["text"]
+    peer = EXCHANGES.get(content.format)
+    if peer is not None and not peer.holds.ids and content.queries is not None:
+        query = content.queries.row(by_predicate=pl.col("query_id") == query, named=True)["text"]
     key = (row["query_id"], row["doc_id"], row["rater"])
-    place = found.places.get(key) if isinstance(found, Gathered) else None
+    place = content.places.get(key) if isinstance(content, Gathered) else None
     return InputError(
-        f"{place}: {what}" if place else what,
+        f"{place}: {problem}" if place else problem,
         file=file,
-        line=_line(found, file, *key),
+        line=_line(content, file, *key),
         query=query,
         doc_id=row["doc_id"],
         fix=fix,
     )
 
 
-def _line(found: Exchange, file: str, query: str, doc: str, rater: str | None) -> int | None:
+def _line(content: Exchange, file: str, query: str, doc: str, rater: str | None) -> int | None:
     """The line of a judgment, if the file has lines."""
-    if (query, doc, rater) in found.lines:
-        return found.lines[query, doc, rater]
+    if (query, doc, rater) in content.lines:
+        return content.lines[query, doc, rater]
     where = Path(file)
-    list_places = FORMATS[found.format].places if found.format in ("trec", "beir") else None
+    list_places = FORMATS[content.format].places if content.format in ("trec", "beir") else None
     if list_places is None or not where.exists():
         return None
     try:

@@ -74,18 +74,18 @@ def checked(source: str) -> str:
 
 
 def sourced(
-    said: pl.DataFrame,
+    judged: pl.DataFrame,
     rater: str | None,
-    there: Mapping[str, set[str]],
+    known_sources: Mapping[str, set[str]],
     sources: Mapping[str, str],
     file: str,
 ) -> pl.DataFrame:
     """Judgments of a file, each with a source and a rater.
 
     Args:
-        said: The judgments; ``rater`` is null where the file names none.
+        judged: The judgments; ``rater`` is null where the file names none.
         rater: The rater of those; None if unknown.
-        there: Sources of each rater's existing judgments; models keep theirs.
+        known_sources: Sources of each rater's existing judgments; models keep theirs.
         sources: As ``sources_of`` returns them.
         file: Name of the file in messages.
 
@@ -94,11 +94,11 @@ def sourced(
         UsageError: the source is people, and a rater has no name.
     """
     other = sources.get("")
-    unnamed = rater is None and said["rater"].null_count() > 0
+    unnamed = rater is None and judged["rater"].null_count() > 0
     if unnamed and other == "human":
         raise UsageError("grades of people need a name", fix="--rater NAME")
     placeholder = other if other in ("llm", "clicks") else NOBODY
-    raters = said["rater"].fill_null(rater or placeholder)
+    raters = judged["rater"].fill_null(rater or placeholder)
     chosen: dict[str, str] = {}
     unknown = []
     for name in raters.unique().sort():
@@ -106,26 +106,26 @@ def sourced(
             chosen[name] = sources.get(name, other or "")
         elif name == NOBODY:
             chosen[name] = "import"
-        elif there.get(name) and "human" not in there[name]:
-            chosen[name] = min(there[name])
+        elif known_sources.get(name) and "human" not in known_sources[name]:
+            chosen[name] = min(known_sources[name])
         elif names_a_model(name):
             unknown.append(name)
         else:
             chosen[name] = "human"
     if unknown:
         raise SourceUnknown(unknown, file)
-    return said.with_columns(rater=raters, source=raters.replace_strict(chosen))
+    return judged.with_columns(rater=raters, source=raters.replace_strict(chosen))
 
 
-def other_sources(there: Mapping[str, set[str]], facts: pl.DataFrame) -> Iterator[str]:
+def other_sources(known_sources: Mapping[str, set[str]], facts: pl.DataFrame) -> Iterator[str]:
     """Notes on raters who also have judgments of another source, and how to correct them.
 
     Args:
-        there: Sources of each rater's existing judgments.
+        known_sources: Sources of each rater's existing judgments.
         facts: The new judgments.
     """
     for rater, source in facts.select("rater", "source").unique().sort("rater", "source").rows():
-        for old in sorted(there.get(rater, set()) - {source}):
+        for old in sorted(known_sources.get(rater, set()) - {source}):
             yield (
                 f"{rater!r} has judgments of source {old} too, which count as before: "
                 f"karat golden source {rater!r} {source} corrects them"

@@ -153,17 +153,17 @@ def pairs_in(opened: Workspace) -> pl.DataFrame:
     return _described(_pairs(snapshot), titles)
 
 
-def given_by(frame: pl.DataFrame, *said: tuple[str | None, float]) -> pl.DataFrame:
+def given_by(frame: pl.DataFrame, *given: tuple[str | None, float]) -> pl.DataFrame:
     """Pairs to which raters gave these grades: those in a cell of a confusion matrix.
 
     Args:
         frame: As ``pairs_in`` returns it.
-        said: Rater and grade; None for any other rater.
+        given: Rater and grade; None for any other rater.
     """
 
     def gave(raters: list[str | None], grades: list[float | None]) -> bool:
         left = list(zip(raters, grades, strict=True))
-        for rater, grade in said:
+        for rater, grade in given:
             match = next((i for i, (r, g) in enumerate(left) if g == grade and rater in (None, r)))
             del left[match]
         return True

@@ -148,9 +148,9 @@ def plan_queries(opened: Workspace, drawn: Drawn) -> Plan:
     with opened.store.read() as connection:
         against = _against(connection, opened.golden.id, drawn.sample.queries, drawn.banded)
         lost = _loss(connection, opened.golden.id, against)
-    there = against.found["query_id"].is_in(against.known["query_id"].implode())
-    kept = int(there.sum())
-    return Plan(against.found.height - kept, kept, against.gone, lost)
+    is_known = against.sample["query_id"].is_in(against.known["query_id"].implode())
+    kept = int(is_known.sum())
+    return Plan(against.sample.height - kept, kept, against.gone, lost)
 
 
 def choose_queries(
@@ -234,7 +234,7 @@ def put_sample(
         lost = _loss(connection, golden.id, against)
         if lost is not None and not replace:
             raise lost
-        merged = _merged(against.known, against.found, against.by_hand)
+        merged = _merged(against.known, against.sample, against.by_hand)
         put = put_queries(connection, golden.id, merged, now)
         if against.gone.height:
             queries.drop(connection, golden.id, against.gone["query_id"].to_list(), now)
@@ -277,7 +277,7 @@ class _Against(NamedTuple):
     ``silent`` are ids of queries that stay and count in means now, but would no longer count.
     """
 
-    found: pl.DataFrame
+    sample: pl.DataFrame
     drawn: pl.DataFrame
     known: pl.DataFrame
     by_hand: pl.DataFrame
@@ -292,19 +292,19 @@ def _against(
     origin = pl.col("origin") if "origin" in before.columns else pl.lit(None, pl.String)
     drawn = before.filter(origin.eq_missing(FROM_LOG))
     known = queries.frame(c, set_id, dropped=True).drop("dropped_us")
-    found = sample.with_columns(pl.col("query_id").replace(same_queries(known, sample)))
+    renamed = sample.with_columns(pl.col("query_id").replace(same_queries(known, sample)))
     log = pl.DataFrame(schema={"key": pl.String, "band": pl.String}) if banded is None else banded
-    gone = refreshed(drawn, found, log).filter(pl.col("change") == "gone")
+    gone = refreshed(drawn, renamed, log).filter(pl.col("change") == "gone")
     if banded is None:
         gone = gone.with_columns(reason=pl.lit(None, pl.String))
     by_hand = before.filter(~origin.eq_missing(FROM_LOG))
     counts = before
     if "weight" in before.columns and before["weight"].count():
         counts = before.filter(pl.col("weight") > 0)
-    weighed = found.drop_nulls("weight")
+    weighed = renamed.drop_nulls("weight")
     stays = counts.join(gone, on="query_id", how="anti") if weighed.height else counts.clear()
     silent = stays.join(weighed, on="query_id", how="anti")["query_id"]
-    return _Against(found, drawn, known, by_hand, gone, silent)
+    return _Against(renamed, drawn, known, by_hand, gone, silent)
 
 
 def _loss(c: sa.Connection, set_id: int, against: _Against) -> UsageError | None:
@@ -346,17 +346,17 @@ def _judged(c: sa.Connection, set_id: int, query_ids: pl.Series) -> int:
     return judgments.current(c, set_id).of(query_ids).frame["query_id"].n_unique()
 
 
-def _merged(known: pl.DataFrame, found: pl.DataFrame, by_hand: pl.DataFrame) -> pl.DataFrame:
+def _merged(known: pl.DataFrame, sample: pl.DataFrame, by_hand: pl.DataFrame) -> pl.DataFrame:
     """The queries drawn, merged with what is stored; those not drawn lose their weight.
 
     ``by_hand``: queries not from a log, which stay whether drawn or not.
     """
-    drawn = over(known, found, "query_id")
+    drawn = over(known, sample, "query_id")
     if "origin" in by_hand.columns:
         own = by_hand.select("query_id", own="origin", hand=pl.lit(value=True))
         drawn = drawn.join(own, on="query_id", how="left", maintain_order="left")
-        kept = pl.when(pl.col("hand")).then("own").otherwise("origin")
-        drawn = drawn.with_columns(kept.alias("origin")).drop("own", "hand")
+        origin = pl.when(pl.col("hand")).then("own").otherwise("origin")
+        drawn = drawn.with_columns(origin.alias("origin")).drop("own", "hand")
     elif by_hand.height:
         hand = pl.col("query_id").is_in(by_hand["query_id"].implode())
         drawn = drawn.with_columns(pl.when(hand).then(None).otherwise("origin").alias("origin"))

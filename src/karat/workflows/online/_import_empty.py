@@ -117,27 +117,27 @@ def with_zero_hits(frame: pl.DataFrame, empty: pl.Expr) -> pl.DataFrame:
     )
 
 
-def sentence(found: EmptyHits, *, check: bool) -> str:
+def sentence(empty: EmptyHits, *, check: bool) -> str:
     """What searches with empty hits were counted as, and how to change it.
 
     Args:
-        found: As ``decided`` returns it.
+        empty: As ``decided`` returns it.
         check: Whether the import was a dry run.
     """
-    facts = f"{_facts(found)}: "
+    facts = f"{_facts(empty)}: "
     ways = {
         "mapping": "as the mapping says",
         "answer": "as you answered",
         "earlier": "as was answered in an earlier import",
     }
-    if found.taken_as == "nothing":
-        doubt = f"; but {found.clicked:,} were clicked" if found.clicked else ""
-        return f"{facts}counted as having found nothing, {ways[found.by]}{doubt}"
-    if found.by != "default":
-        return f"{facts}unknown, {ways[found.by]}; ZeroResults leaves them out"
-    if found.likely_nothing:
+    if empty.taken_as == "nothing":
+        doubt = f"; but {empty.clicked:,} were clicked" if empty.clicked else ""
+        return f"{facts}counted as having found nothing, {ways[empty.by]}{doubt}"
+    if empty.by != "default":
+        return f"{facts}unknown, {ways[empty.by]}; ZeroResults leaves them out"
+    if empty.likely_nothing:
         meaning = "they very likely found nothing, but count as unknown, and "
-    elif found.clicked:
+    elif empty.clicked:
         meaning = "so an empty cell does not always mean zero results. They count as unknown, and "
     else:
         meaning = "whether they found anything is not logged. They count as unknown, and "
@@ -148,17 +148,17 @@ def sentence(found: EmptyHits, *, check: bool) -> str:
     )
 
 
-def question(found: EmptyHits) -> str:
+def question(empty: EmptyHits) -> str:
     """The question about searches with empty hits."""
-    return f"{_facts(found)}. Does empty mean that nothing was found?"
+    return f"{_facts(empty)}. Does empty mean that nothing was found?"
 
 
-def _facts(found: EmptyHits) -> str:
-    names = " and ".join(map(repr, found.columns))
-    counts = f"{found.searches:,} of {found.of:,} searches have an empty {names}"
-    others = found.of - found.searches
-    if not (found.clicked or found.others_clicked):
+def _facts(empty: EmptyHits) -> str:
+    names = " and ".join(map(repr, empty.columns))
+    counts = f"{empty.searches:,} of {empty.of:,} searches have an empty {names}"
+    others = empty.of - empty.searches
+    if not (empty.clicked or empty.others_clicked):
         return f"{counts}, and the log has no click on any search"
-    share = f"{100 * found.others_clicked / others:.0f} %" if others else "none"
-    clicked = f"{found.clicked:,}" if found.clicked else "none"
+    share = f"{100 * empty.others_clicked / others:.0f} %" if others else "none"
+    clicked = f"{empty.clicked:,}" if empty.clicked else "none"
     return f"{counts}; {clicked} of them were clicked, of the others {share}"

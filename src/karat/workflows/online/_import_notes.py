@@ -100,18 +100,18 @@ def of_files(done: Sequence[Input], without: Collection[str], before: Manifest) 
         )
 
 
-def of_found(found: Observed) -> Iterator[str]:
+def of_observed(observed: Observed) -> Iterator[str]:
     """Notes on events of users."""
-    if found.below:
-        yield f"positions before the first, left out: {found.below:,}"
-    if found.repeated:
+    if observed.below:
+        yield f"positions before the first, left out: {observed.below:,}"
+    if observed.repeated:
         yield (
-            f"events that repeat a search with its own record, kept as other: {found.repeated:,}"
+            f"events that repeat a search with its own record, kept as other: {observed.repeated:,}"
         )
-    if found.before:
+    if observed.before:
         yield (
-            f"events before the search they belong to: {found.before:,}, of "
-            f"{found.before_users:,} users; clocks differ, so times between the two are wrong"
+            f"events before the search they belong to: {observed.before:,}, of "
+            f"{observed.before_users:,} users; clocks differ, so times between the two are wrong"
         )
 
 

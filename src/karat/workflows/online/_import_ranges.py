@@ -49,7 +49,12 @@ class Observed:
 
 
 def processed(
-    frame: pl.DataFrame, folder: Path, manifest: Manifest, number: int, base: int, found: Observed
+    frame: pl.DataFrame,
+    folder: Path,
+    manifest: Manifest,
+    number: int,
+    base: int,
+    observed: Observed,
 ) -> pl.DataFrame:
     """The events of a range in the form that is stored.
 
@@ -59,16 +64,16 @@ def processed(
         manifest: Its manifest.
         number: Number of the import.
         base: Number of the first position in the log, 0 or 1.
-        found: Updated with what is observed.
+        observed: Updated with what is observed.
 
     Raises:
         InputError: a file of the store cannot be read.
     """
     frame = frame.with_columns(position=(pl.col("position") + (1 - base)).cast(pl.Int32))
-    found.below += int((frame["position"] < 1).sum())
+    observed.below += int((frame["position"] < 1).sum())
     frame = frame.with_columns(position=pl.when(pl.col("position") > 0).then("position"))
-    frame = without_repeats(frame, found)
-    _count_early(frame, found)
+    frame = without_repeats(frame, observed)
+    _count_early(frame, observed)
     frame = files.with_tie(frame)
     frame = frame.sort("user_bucket", "user_key", "time_us", "tie", "_order")
     again = pl.all_horizontal(
@@ -76,18 +81,18 @@ def processed(
     ).fill_null(value=False)
     duplicates = frame.select(again.alias("again"))["again"]
     if duplicates.any():
-        _drop_duplicates(frame, duplicates, found)
+        _drop_duplicates(frame, duplicates, observed)
         frame = frame.filter(~duplicates)
     known = there_already(folder, manifest, frame)
     if known.any():
-        found.drop(STORED, frame.filter(known))
+        observed.drop(STORED, frame.filter(known))
         frame = frame.filter(~known)
     frame = frame.with_columns(pl.lit(number, pl.Int32).alias("import"))
     frame = files.with_query_key(files.with_local(frame, manifest.timezone))
     return files.in_form(frame)
 
 
-def without_repeats(frame: pl.DataFrame, found: Observed) -> pl.DataFrame:
+def without_repeats(frame: pl.DataFrame, observed: Observed) -> pl.DataFrame:
     """Mark events that repeat a search with its own record as ``other``."""
     if not frame["told"].any():
         return frame
@@ -96,12 +101,12 @@ def without_repeats(frame: pl.DataFrame, found: Observed) -> pl.DataFrame:
     twice = frame.filter("told").select(*key, "_order").join(recorded, on=key, how="semi")
     if twice.is_empty():
         return frame
-    found.repeated += twice.height
+    observed.repeated += twice.height
     again = pl.col("_order").is_in(twice["_order"].implode())
     return frame.with_columns(kind=pl.when(again).then(pl.lit("other")).otherwise("kind"))
 
 
-def _count_early(frame: pl.DataFrame, found: Observed) -> None:
+def _count_early(frame: pl.DataFrame, observed: Observed) -> None:
     """Count events before their own search: clocks of page and server differ."""
     named = frame.select("user_key", "query_id", "time_us", "kind").drop_nulls("query_id")
     named = named.with_columns(query_id=pl.col("query_id").hash())
@@ -109,19 +114,19 @@ def _count_early(frame: pl.DataFrame, found: Observed) -> None:
     begun = named.filter(search).group_by("user_key", "query_id").agg(begun=pl.col("time_us").min())
     before = named.filter(~search).join(begun, on=["user_key", "query_id"])
     before = before.filter(pl.col("time_us") < pl.col("begun"))
-    found.before += before.height
-    found.before_users += before["user_key"].n_unique()
+    observed.before += before.height
+    observed.before_users += before["user_key"].n_unique()
 
 
-def _drop_duplicates(frame: pl.DataFrame, duplicates: pl.Series, found: Observed) -> None:
+def _drop_duplicates(frame: pl.DataFrame, duplicates: pl.Series, observed: Observed) -> None:
     """Count duplicates; a search of another text at the same moment is counted separately."""
     group = (~duplicates).cum_sum().alias("group")
     texts = frame.select(group, "kind", "query", "_file", LINE, again=duplicates)
     first = texts.filter(~pl.col("again")).select("group", first="query")
     twins = texts.filter("again").join(first, on="group", maintain_order="left")
     other = (pl.col("kind") == "search") & pl.col("query").ne_missing(pl.col("first"))
-    found.drop(SUB_QUERY, twins.filter(other))
-    found.drop(TWICE, twins.filter(~other))
+    observed.drop(SUB_QUERY, twins.filter(other))
+    observed.drop(TWICE, twins.filter(~other))
 
 
 _FLUSH = 250_000  # rows of a staged file

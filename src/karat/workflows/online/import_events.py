@@ -105,8 +105,8 @@ def import_events(
 
 @contextmanager
 def _keeping(folder: Path) -> Iterator[tuple[Manifest | None, Path]]:
-    with importing(folder) as found:
-        yield found, folder / STAGING
+    with importing(folder) as manifest:
+        yield manifest, folder / STAGING
 
 
 @contextmanager
@@ -186,7 +186,7 @@ class _Import:
         base, base_note = self._base(base, last)
         is_empty, empty = self._empty(last)
         nothing = empty is not None and empty.taken_as == "nothing"
-        found, kinds, kept = self._keep(base, is_empty if nothing else pl.lit(value=False))
+        observed, kinds, kept = self._keep(base, is_empty if nothing else pl.lit(value=False))
         empty_notes = [] if empty is None else [empties.sentence(empty, check=self.check)]
         doubt = empty is not None and (empty.by == "default" or (nothing and empty.clicked))
         imported = Imported(
@@ -196,17 +196,17 @@ class _Import:
             rows=sum(tally.rows for tally in self.tallies),
             kept=kept,
             kinds=kinds,
-            dropped=self._dropped(found),
+            dropped=self._dropped(observed),
             assumed=[
                 *notes.of_tallies(self.tallies, self.reading),
                 *filter(None, (ids_note, base_note)),
                 *([] if doubt else empty_notes),
-                *notes.of_found(found),
+                *notes.of_observed(observed),
                 *notes.lacking(self.reading),
                 *notes.of_files(done, without, self.manifest),
                 *notes.of_store(self.manifest, simulated=self.simulated),
             ],
-            examples=self._examples(found, inputs),
+            examples=self._examples(observed, inputs),
             unknown=dict(by_count(self._unknown())),
             warnings=empty_notes if doubt else [],
             empty_hits=empty,
@@ -296,10 +296,10 @@ class _Import:
 
     def _keep(self, base: int, empty: pl.Expr) -> tuple[Observed, dict[str, int], int]:
         """Write the files of the store, range by range; ``_commit`` makes them count."""
-        found, kinds, kept = Observed(), Counter[str](), 0
+        observed, kinds, kept = Observed(), Counter[str](), 0
         for buckets in event_files.ranges(self.staged.sizes):
             frame = empties.with_zero_hits(self.staged.of(buckets), empty)
-            frame = processed(frame, self.folder, self.manifest, self.number, base, found)
+            frame = processed(frame, self.folder, self.manifest, self.number, base, observed)
             if frame.is_empty():
                 continue
             kept += frame.height
@@ -308,7 +308,7 @@ class _Import:
                 continue
             written = store_file(self.folder, frame, buckets, self.number)
             self.manifest = added(self.manifest, [written], [summary(frame)])
-        return found, dict(sorted(kinds.items())), kept
+        return observed, dict(sorted(kinds.items())), kept
 
     def _commit(
         self, imported: Imported, done: Sequence[Input], settings: Mapping[str, object]
@@ -332,24 +332,24 @@ class _Import:
         )
         commit(self.folder, merged(self.folder, manifest, self.number))
 
-    def _dropped(self, found: Observed) -> dict[str, int]:
+    def _dropped(self, observed: Observed) -> dict[str, int]:
         dropped: Counter[str] = Counter()
         for tally in self.tallies:
             dropped.update(tally.dropped)
-        dropped.update(found.dropped)
+        dropped.update(observed.dropped)
         for reason, errors in ((notes.REFUSED, self.refused), (notes.DAMAGED, self.damaged)):
             if errors:
                 dropped[reason] = len(errors)
         return dict(by_count(dropped))
 
-    def _examples(self, found: Observed, inputs: Sequence[Input]) -> dict[str, list[str]]:
+    def _examples(self, observed: Observed, inputs: Sequence[Input]) -> dict[str, list[str]]:
         examples: dict[str, list[str]] = {}
         units = {tally.file: tally.unit for tally in self.tallies}
         for tally in self.tallies:
             for reason, places in tally.examples.items():
                 listed = examples.setdefault(reason, [])
                 listed += places[: EXAMPLES - len(listed)]
-        for reason, at in found.places.items():
+        for reason, at in observed.places.items():
             names = ((inputs[file].name, line) for file, line in at)
             examples[reason] = [f"{name}, {units.get(name, LINE)} {line}" for name, line in names]
         for reason, errors in ((notes.REFUSED, self.refused), (notes.DAMAGED, self.damaged)):

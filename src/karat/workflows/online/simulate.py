@@ -136,7 +136,7 @@ def simulate_log(
     )
 
 
-def write_log(made: Simulated, target: str | Path) -> None:
+def write_log(simulated: Simulated, target: str | Path) -> None:
     """Write the events: ``.parquet`` with the columns of ``EVENTS``, else UBI as NDJSON.
 
     Raises:
@@ -146,9 +146,9 @@ def write_log(made: Simulated, target: str | Path) -> None:
     _check_name(target)
     if str(target).lower().endswith(".parquet"):
         with beside(Path(target)) as stream:
-            made.events.write_parquet(stream)
+            simulated.events.write_parquet(stream)
     else:
-        write_events(target, made.events)
+        write_events(target, simulated.events)
 
 
 def _check_name(target: str | Path) -> None:

@@ -313,26 +313,26 @@ def last_whole_day(log: EventLog) -> int:
     return max(log.first_day, log.last_day - bool(incomplete(window, log)))
 
 
-def event(found: Watched, *, time: str) -> dict[str, Any] | None:
+def event(watched: Watched, *, time: str) -> dict[str, Any] | None:
     """The payload that ``--notify`` posts unless the verdict is fine; else None.
 
     Args:
-        found: The outcome of a watch.
+        watched: The outcome of a watch.
         time: When, in UTC, as ``2026-03-01T02:00:00Z``.
 
     Returns:
         ``event`` (``online.worse`` | ``online.unhealthy`` | ``online.cannot_tell``), ``time``,
         ``karat``, ``text`` (a sentence), ``content`` (the command's JSON object).
     """
-    if found.verdict == "fine":
+    if watched.verdict == "fine":
         return None
-    problems = [*found.health, *(change_text(change) for change in found.found("worse"))]
+    problems = [*watched.health, *(change_text(change) for change in watched.found("worse"))]
     return {
-        "event": f"online.{found.verdict}",
+        "event": f"online.{watched.verdict}",
         "time": time,
         "karat": metadata.version("karat"),
-        "text": f"{found.window}: " + "; ".join(problems),
-        "content": found.to_dict(),
+        "text": f"{watched.window}: " + "; ".join(problems),
+        "content": watched.to_dict(),
     }
 
 
@@ -442,14 +442,14 @@ def _explained(
     """Changes with the queries that contribute most; reads the log again for each cut."""
     by_name = {metric.name: metric for metric in metrics}
     frames: dict[Cut, list[pl.DataFrame]] = {}
-    wanted: dict[Cut, set[str]] = {}
+    by_cut: dict[Cut, set[str]] = {}
     for change in changes:
         if change.verdict in ("worse", "better") and _by_query(by_name[change.metric]):
-            wanted.setdefault(tuple(change.slice), set()).add(change.metric)
-    for cut, names in wanted.items():
+            by_cut.setdefault(tuple(change.slice), set()).add(change.metric)
+    for cut, names in by_cut.items():
         ratios = [by_name[name] for name in sorted(names)]
         frames[cut] = [reader.by_query(read.window, ratios, cut) for read in (mine, *before)]
-    with_queries = [_with_queries(change, frames, wanted) for change in changes]
+    with_queries = [_with_queries(change, frames, by_cut) for change in changes]
     keys = {row.query for change in with_queries for row in change.queries if row.query}
     window = mine.window
     spelling = as_typed(
@@ -479,10 +479,10 @@ def _by_query(metric: Metric) -> bool:
 
 
 def _with_queries(
-    change: Change, frames: dict[Cut, list[pl.DataFrame]], wanted: dict[Cut, set[str]]
+    change: Change, frames: dict[Cut, list[pl.DataFrame]], by_cut: dict[Cut, set[str]]
 ) -> Change:
     cut: Cut = tuple(change.slice)
-    if change.verdict not in ("worse", "better") or change.metric not in wanted.get(cut, ()):
+    if change.verdict not in ("worse", "better") or change.metric not in by_cut.get(cut, ()):
         return change
     here = pl.lit(value=True)
     for name, value in change.slice.items():

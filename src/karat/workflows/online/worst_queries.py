@@ -165,11 +165,11 @@ def _notes(log: EventLog) -> list[str]:
     return notes
 
 
-def write_log(found: WorstQueries, path: str | Path) -> None:
+def write_log(worst: WorstQueries, path: str | Path) -> None:
     """Write the queries as a log that ``karat golden choose`` reads as it is.
 
     Args:
-        found: The queries; a query of several slices is written once.
+        worst: The queries; a query of several slices is written once.
         path: The file, CSV, TSV or JSONL by its extension (also compressed, such as ``.gz``), with
             ``text``, ``count`` (its searches) and ``why`` (the main kind of failure, one of
             ``FAILURES``; empty if none failed).
@@ -185,17 +185,17 @@ def write_log(found: WorstQueries, path: str | Path) -> None:
             f"cannot tell the format from the name {where.name}",
             fix=f"use one of {', '.join(_ENDINGS)}",
         )
-    rows = _once(found)
+    rows = _once(worst)
     if not rows:
         raise InputError("no query lost a search: there is nothing to write", file=str(path))
     with beside(where) as stream:
         stream.write(_text(rows, endings[-1].lower()).encode())
 
 
-def _once(found: WorstQueries) -> list[dict[str, Any]]:
+def _once(worst: WorstQueries) -> list[dict[str, Any]]:
     """Each query once, over its slices."""
     rows: dict[str, list[LostQuery]] = {}
-    for each in found.queries:
+    for each in worst.queries:
         rows.setdefault(each.query, []).append(each)
     return [
         {
@@ -225,7 +225,7 @@ def _text(rows: Sequence[dict[str, Any]], ending: str) -> str:
     return out.getvalue()
 
 
-def to_golden(opened: Workspace, found: WorstQueries, *, now: int) -> TakenIn:
+def to_golden(opened: Workspace, worst: WorstQueries, *, now: int) -> TakenIn:
     """Add the queries to the golden set of a workspace, with how often each was searched for.
 
     A query that differs from an existing one only in case or white space is left unchanged. New
@@ -234,18 +234,18 @@ def to_golden(opened: Workspace, found: WorstQueries, *, now: int) -> TakenIn:
 
     Args:
         opened: The workspace.
-        found: The queries.
+        worst: The queries.
         now: Microseconds UTC.
 
     Raises:
         InputError: there is nothing to add.
     """
-    rows = _once(found)
+    rows = _once(worst)
     if not rows:
         raise InputError("no query lost a search: there is nothing to add")
     frame = pl.DataFrame(
         {
-            "query_id": [query_id(key) for key in dict.fromkeys(q.query for q in found.queries)],
+            "query_id": [query_id(key) for key in dict.fromkeys(q.query for q in worst.queries)],
             "text": [row["text"] for row in rows],
             "count": [row["count"] for row in rows],
             "origin": [_ORIGIN] * len(rows),
