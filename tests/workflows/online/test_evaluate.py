@@ -243,7 +243,7 @@ def test_rules_change_what_a_session_is(log: EventLog) -> None:
         ({"first": "2026-12-01"}, "the log holds no events from 2026-12-01 on"),
         ({"last": "2026-10-01"}, "fix: the log holds 2026-11-01 to 2026-11-09"),
         ({"metrics": []}, "no metrics given"),
-        ({"seed": -1}, "below 0"),
+        ({"seed": -1}, "must be ≥ 0"),
     ],
 )
 def test_a_mistake_is_told(log: EventLog, settings: dict[str, Any], said: str) -> None:

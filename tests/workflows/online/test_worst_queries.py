@@ -152,7 +152,7 @@ def test_slices(log: EventLog) -> None:
     assert {row.slice.get("class") for row in done.queries if row.query == "cms"} == {"code"}
     with pytest.raises(UsageError, match="needs the class"):
         found(log, by="class")
-    with pytest.raises(UsageError, match="one slicing"):
+    with pytest.raises(UsageError, match="give one dimension"):
         found(log, by="query")
     with pytest.raises(UsageError, match="did you mean shop"):
         found(log, by="shops")
