@@ -57,7 +57,7 @@ def test_a_baseline_without_the_measure_is_refused(tmp_path: Path) -> None:
     save_baseline(path, QRELS, OLD, ["RR"])
     with pytest.raises(InputError, match=r"has no nDCG@10; it has RR"):
         gate(POLICY, QRELS, path, OLD)
-    with pytest.raises(UsageError, match="a .json file"):
+    with pytest.raises(UsageError, match=r"a \.json file"):
         save_baseline(tmp_path / "baseline.txt", QRELS, OLD)
 
 

@@ -270,7 +270,7 @@ def test_a_point_that_says_nothing_is_no_step(how: str) -> None:
     assert after.change == pytest.approx(-0.008), "from the last that counts"
     assert after.changed == ("code", "answers")
     assert series.lean == whole.lean
-    assert any("says nothing about the search" in note for note in trend(line).notes)
+    assert any("left out of changes and drift" in note for note in trend(line).notes)
 
 
 @pytest.mark.parametrize("verdict", ["stale", "fail", "cannot_tell", "pass"])
@@ -357,7 +357,7 @@ def test_what_is_not_there_is_said() -> None:
     assert caught.value.fix == "class=VALUE"
     with pytest.raises(UsageError, match="no run 'bm52'; did you mean bm25"):
         trend(line, run="bm52")
-    with pytest.raises(UsageError, match="last 0"):
+    with pytest.raises(UsageError, match="last must be ≥ 1, got 0"):
         trend(line, last=0)
 
 
