@@ -168,7 +168,7 @@ def test_too_little_history_says_what_is_missing(sound: EventLog) -> None:
     assert (short.verdict, short.exit_code) == ("cannot_tell", 3)
     assert short.health == [
         (
-            "3 earlier windows like 2026-11-22 are needed, and 2 are there in 14 days of history: "
+            "3 earlier windows like 2026-11-22 are needed, and 14 days of history have 2: "
             "--history 21d has enough"
         )
     ]
