@@ -172,7 +172,7 @@ def test_what_cannot_be_asked(log: EventLog) -> None:
         compared(log, measures=["nDCGG@10"])
     with pytest.raises(InputError, match="none of the judged queries was searched for"):
         compared(log, queries=about().with_columns(text=pl.col("text") + " never"))
-    with pytest.raises(UsageError, match="2 runs"), open_engine() as opened:
+    with pytest.raises(UsageError, match="expected one run, got 2"), open_engine() as opened:
         against(log, opened, QRELS, {"one": RUN, "two": RUN}, queries=about())
     with pytest.raises(InputError, match="without Conversion: the log holds no purchases"):
         compared(log, metrics=["Conversion"])
